@@ -1,0 +1,78 @@
+//! What a step was decided upon: enough to run the same step again and get the same decision.
+
+use crate::digest::Digest;
+use crate::id::{RunId, TurnId};
+use crate::message::MessageId;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// What is left of a turn's limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitsLeft {
+    /// Further steps.
+    pub steps: u32,
+    /// Further tool calls.
+    pub tool_calls: u32,
+    /// Further tokens.
+    pub tokens: u64,
+}
+
+/// The frozen view of one step. What is large is stored once per change as a blob and named here by its digest,
+/// so a basis stays about 1 KB however long the thread is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Basis {
+    /// The agent's component.
+    pub component: Digest,
+    /// The turn on which the run builds; none in an empty thread.
+    pub base: Option<TurnId>,
+    /// The last message of the thread as this step sees it; 0 when there is none.
+    pub head: MessageId,
+    /// Who and where: agent id, path, session type. A blob of JSON ([`Scene`]).
+    pub scene: Digest,
+    /// The definition's prompt and settings, a blob of JSON.
+    pub settings: Digest,
+    /// The tools that the agent may use, a blob: JSON array of tool definitions, in order.
+    pub tools: Digest,
+    /// The agents that it may dispatch to, a blob: JSON array of [`Peer`].
+    pub peers: Digest,
+    /// The agent's preferences, a blob of JSON.
+    pub preferences: Digest,
+    /// The session's state, a blob of JSON.
+    pub session_state: Digest,
+    /// When the step was first begun.
+    pub now: Timestamp,
+    /// What is left of the turn's limits.
+    pub left: LimitsLeft,
+    /// Seeds the guest's randomness: follows from run and step.
+    pub seed: Digest,
+}
+
+impl Basis {
+    /// The seed of a step.
+    #[must_use]
+    pub fn seed(run: RunId, step: u32) -> Digest {
+        Digest::of_parts(&[b"seed", run.0.as_bytes(), &step.to_be_bytes()])
+    }
+}
+
+/// What of a step's view rarely changes within a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scene {
+    /// The agent's id.
+    pub agent_id: String,
+    /// Its path.
+    pub path: String,
+    /// The session's type.
+    pub session_type: String,
+}
+
+/// An agent that may be dispatched to, as a guest sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// What to put into a dispatch's target.
+    pub id: String,
+    /// Its display name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+}

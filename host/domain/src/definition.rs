@@ -1,0 +1,195 @@
+//! Definitions: the agents that an operator configures (design S3), as templates of agents that run.
+
+use crate::grant::{Denied, PatternList};
+use crate::limits::TurnLimits;
+use crate::tool::ToolDefinition;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// A definition's id, such as `reading-list`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(transparent)]
+pub struct DefinitionId(pub String);
+
+impl fmt::Display for DefinitionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How an agent is driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentType {
+    /// By a component on this host.
+    #[default]
+    Chat,
+    /// By a process elsewhere.
+    External,
+}
+
+/// How tools are shown to an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolExposure {
+    /// As tools.
+    #[default]
+    Tools,
+    /// As skills.
+    Skills,
+    /// Those that have a skill as a skill, the others as tools.
+    Mixed,
+}
+
+/// Chat settings.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ChatSettings {
+    /// `openai`, `openai-compatible`, `claude-cli`, `codex-cli` or `pi-cli` in the design; a model alias of this host otherwise.
+    pub provider: Option<String>,
+}
+
+/// One entry of the config's `agents` array, as design S3 writes it, with this host's additions below.
+///
+/// In allow lists `null` or a missing list means everything and `[]` means nothing; deny lists are applied after them and always win.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Definition {
+    /// 1 to 64 of `a-z`, `0-9`, `-` and `_`.
+    pub agent_id: DefinitionId,
+    /// Its name for people.
+    pub display_name: String,
+    /// What it is for.
+    #[serde(default)]
+    pub description: String,
+    /// How it is driven.
+    #[serde(default, rename = "type")]
+    pub agent_type: AgentType,
+    /// Chat settings.
+    #[serde(default)]
+    pub chat: ChatSettings,
+    /// Its system prompt; without one, "You are {displayName}. {description}".
+    #[serde(default)]
+    pub system_prompt: Option<String>,
+    /// Tools that it may use.
+    #[serde(default)]
+    pub tool_allowlist: Option<PatternList>,
+    /// Tools that it may not use.
+    #[serde(default)]
+    pub tool_denylist: Option<PatternList>,
+    /// How tools are shown to it.
+    #[serde(default)]
+    pub tool_exposure: ToolExposure,
+    /// Skills that it may use.
+    #[serde(default)]
+    pub skill_allowlist: Option<PatternList>,
+    /// Skills that it may not use.
+    #[serde(default)]
+    pub skill_denylist: Option<PatternList>,
+    /// Capabilities that its tools may use on its behalf.
+    #[serde(default)]
+    pub capability_allowlist: Option<PatternList>,
+    /// Capabilities that they may not use.
+    #[serde(default)]
+    pub capability_denylist: Option<PatternList>,
+    /// Agents that it may dispatch to.
+    #[serde(default)]
+    pub agent_allowlist: Option<PatternList>,
+    /// Agents that it may not dispatch to.
+    #[serde(default)]
+    pub agent_denylist: Option<PatternList>,
+    /// Whether it is shown to users and to other agents.
+    #[serde(default = "yes")]
+    pub ui_visible: bool,
+    /// Kept from the design's format; has no effect.
+    #[serde(default)]
+    pub api_exposed: bool,
+
+    /// The agent component, by its name in `components`; the built-in `assistant` without.
+    #[serde(default = "assistant")]
+    pub component: String,
+    /// The model or alias that it uses; the host's default without.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Handed to the component as `settings`.
+    #[serde(default)]
+    pub settings: Map<String, Value>,
+    /// What one of its turns may use.
+    #[serde(default)]
+    pub limits: TurnLimits,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn assistant() -> String {
+    "assistant".to_owned()
+}
+
+impl Definition {
+    /// The prompt that it starts from (S3.22).
+    #[must_use]
+    pub fn prompt(&self) -> String {
+        match &self.system_prompt {
+            Some(prompt) => prompt.clone(),
+            None if self.description.is_empty() => format!("You are {}.", self.display_name),
+            None => format!("You are {}. {}", self.display_name, self.description),
+        }
+    }
+
+    /// Whether its lists let it use a tool (S3.3, S3.18–S3.20). `system_*` tools pass allow lists; a deny wins over everything.
+    ///
+    /// # Errors
+    /// The rule that decided, for the operator.
+    pub fn may_use(&self, tool: &ToolDefinition) -> Result<(), Denied> {
+        let denied = |rule: &'static str, what: &str| Denied { rule, what: what.to_owned() };
+        if self.tool_denylist.as_ref().is_some_and(|list| list.matches(&tool.name)) {
+            return Err(denied("toolDenylist", &tool.name));
+        }
+        if tool.name.starts_with("system_") {
+            return Ok(());
+        }
+        if self.tool_allowlist.as_ref().is_some_and(|list| !list.matches(&tool.name)) {
+            return Err(denied("toolAllowlist", &tool.name));
+        }
+        for capability in &tool.capabilities {
+            self.may_have(capability)?;
+        }
+        Ok(())
+    }
+
+    /// Whether its lists let its tools use a capability.
+    ///
+    /// # Errors
+    /// The rule that decided.
+    pub fn may_have(&self, capability: &str) -> Result<(), Denied> {
+        let denied = |rule: &'static str| Denied { rule, what: capability.to_owned() };
+        if self.capability_denylist.as_ref().is_some_and(|list| list.matches(capability)) {
+            return Err(denied("capabilityDenylist"));
+        }
+        if self.capability_allowlist.as_ref().is_some_and(|list| !list.matches(capability)) {
+            return Err(denied("capabilityAllowlist"));
+        }
+        Ok(())
+    }
+
+    /// Whether it may dispatch to another definition (S3.12).
+    ///
+    /// # Errors
+    /// The rule that decided.
+    pub fn may_reach(&self, other: &Self) -> Result<(), Denied> {
+        let denied = |rule: &'static str| Denied { rule, what: other.agent_id.0.clone() };
+        if self.agent_denylist.as_ref().is_some_and(|list| list.matches(&other.agent_id.0)) {
+            return Err(denied("agentDenylist"));
+        }
+        if self.agent_allowlist.as_ref().is_some_and(|list| !list.matches(&other.agent_id.0)) {
+            return Err(denied("agentAllowlist"));
+        }
+        if !other.ui_visible {
+            return Err(denied("uiVisible"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! SHA-256 digests, plain and salted.
+//!
+//! What may have to be erased one day (what people said) is committed to through a *salted* digest: once payload and salt are gone,
+//! the digest that stays in the chain says nothing about what was there, and the chain still verifies.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+
+/// A SHA-256 digest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(pub [u8; 32]);
+
+impl Digest {
+    /// The digest of some bytes, such as a blob or a component.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The digest of a sequence of parts. Each part's length goes in first, so no two sequences look the same.
+    #[must_use]
+    pub fn of_parts(parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        Self(hash.finalize().into())
+    }
+
+    /// 64 hexadecimal digits.
+    #[must_use]
+    pub fn hex(&self) -> String {
+        hex::encode(self.0)
+    }
+
+    /// The first 32 hexadecimal digits: enough to be unique, short enough to be read.
+    #[must_use]
+    pub fn short(&self) -> String {
+        self.hex().chars().take(32).collect()
+    }
+
+    /// As blob references on the wire write it: `sha256:` and 64 hexadecimal digits.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        format!("sha256:{}", self.hex())
+    }
+
+    /// Reads what [`Self::hex`] writes.
+    #[must_use]
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(text, &mut bytes).ok()?;
+        Some(Self(bytes))
+    }
+
+    /// Reads what [`Self::reference`] writes.
+    #[must_use]
+    pub fn from_reference(text: &str) -> Option<Self> {
+        Self::from_hex(text.strip_prefix("sha256:")?)
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.hex())
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.short())
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.hex())
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::from_hex(&text).ok_or_else(|| serde::de::Error::custom("expected 64 hexadecimal digits"))
+    }
+}
+
+/// 128 random bits that keep a digest from being guessed back to its content.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Salt(pub [u8; 16]);
+
+impl Salt {
+    /// The digest of a payload under this salt.
+    #[must_use]
+    pub fn digest(&self, payload: &[u8]) -> Digest {
+        Digest::of_parts(&[&self.0, payload])
+    }
+
+    /// A salt that follows from this one: one random salt serves all the messages of one event.
+    #[must_use]
+    pub fn derive(&self, ordinal: u64) -> Self {
+        let Digest(bytes) = Digest::of_parts(&[b"salt", &self.0, &ordinal.to_be_bytes()]);
+        let mut salt = [0; 16];
+        salt.copy_from_slice(bytes.split_at(16).0);
+        Self(salt)
+    }
+}
+
+impl fmt::Debug for Salt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Salt(…)")
+    }
+}
+
+impl Serialize for Salt {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&hex::encode(self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Salt {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let mut bytes = [0; 16];
+        hex::decode_to_slice(&text, &mut bytes).map_err(|_| serde::de::Error::custom("expected 32 hexadecimal digits"))?;
+        Ok(Self(bytes))
+    }
+}

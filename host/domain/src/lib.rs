@@ -1,0 +1,25 @@
+//! The vocabulary of the host and every rule it follows, as pure functions.
+//!
+//! Whether something may happen, what follows from it and what the state is afterwards is decided here and nowhere else, so that
+//! each rule can be read and tested without a database, a clock, a network or a WebAssembly engine.
+//! Never in here: IO, async, clocks, randomness, wasmtime, SQL, HTTP.
+
+pub mod agent;
+pub mod basis;
+pub mod chain;
+pub mod definition;
+pub mod delegate;
+pub mod digest;
+pub mod event;
+pub mod grant;
+pub mod id;
+pub mod limits;
+pub mod message;
+pub mod model;
+pub mod operation;
+pub mod refusal;
+pub mod run;
+pub mod step;
+pub mod time;
+pub mod tool;
+pub mod turn;

@@ -1,0 +1,58 @@
+//! The named limits of a turn and of a guest's step, with their units.
+
+use serde::{Deserialize, Serialize};
+
+/// What one turn may use. Counted by the host; a guest cannot spend what is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct TurnLimits {
+    /// Steps of the agent.
+    pub steps_max: u32,
+    /// Tool calls, of the model's and of the agent's own.
+    pub tool_calls_max: u32,
+    /// Tokens of prompts and replies together.
+    pub tokens_max: u64,
+    /// Milliseconds during which a model or a tool is at work. Waiting for the user, a timer or another agent does not count.
+    pub active_ms_max: u64,
+    /// Operations that are open at the same time.
+    pub open_operations_max: u32,
+}
+
+impl Default for TurnLimits {
+    fn default() -> Self {
+        Self { steps_max: 50, tool_calls_max: 100, tokens_max: 1_000_000, active_ms_max: 600_000, open_operations_max: 64 }
+    }
+}
+
+/// How often a step that trapped is tried again before its run fails.
+pub const STEP_ATTEMPTS_MAX: u32 = 3;
+/// Tool calls of one run that are performed at the same time.
+pub const PARALLEL_CALLS_MAX: usize = 8;
+/// Bytes of an operation's key.
+pub const KEY_BYTES_MAX: usize = 128;
+/// Bytes of a memo.
+pub const MEMO_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a session's state.
+pub const SESSION_STATE_BYTES_MAX: usize = 256 << 10;
+/// Effects of one step.
+pub const EFFECTS_MAX: usize = 64;
+/// Bytes of all that one step says, starts and keeps.
+pub const STEP_BYTES_MAX: usize = 4 << 20;
+/// Bytes of text over which a tool's output is kept as a blob.
+pub const INLINE_TEXT_BYTES_MAX: usize = 32 << 10;
+/// Bytes of head, and of tail, that remain in the message of an output that is kept as a blob.
+pub const SPILL_EDGE_BYTES: usize = 4 << 10;
+/// Bytes of one input.
+pub const INPUT_BYTES_MAX: usize = 1 << 20;
+/// Inputs of one session that wait at the same time; more are refused as busy.
+pub const WAITING_INPUTS_MAX: usize = 1_000;
+/// Segments of one tool call (`later`, `ask`).
+pub const SEGMENTS_MAX: u32 = 1_000;
+/// Longest timer: one year, in milliseconds.
+pub const TIMER_MS_MAX: u64 = 366 * 24 * 3_600_000;
+/// Hits of one recall.
+pub const RECALL_HITS_MAX: u32 = 50;
+/// Repairs of a reply that does not fit its schema.
+pub const REPLY_REPAIRS_MAX: u32 = 2;
+/// How long an idempotency key is remembered: seven days, in milliseconds.
+pub const IDEMPOTENCY_MS: u64 = 7 * 24 * 3_600_000;

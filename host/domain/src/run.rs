@@ -1,0 +1,363 @@
+//! The run aggregate: one turn in the making, as the fold of its stream.
+//!
+//! The step engine's rules are in the modules below, one transition each: what wakes an agent and what it is told ([`intake`]),
+//! what its decision leads to ([`decide`]), how operations settle ([`settle`]), how a run ends ([`end`]), and what a restart does with
+//! what was open ([`recover`]).
+
+pub mod decide;
+pub mod end;
+pub mod intake;
+pub mod recover;
+pub mod settle;
+
+use crate::basis::LimitsLeft;
+use crate::digest::Digest;
+use crate::event::{Event, RunEnded, RunStarted, RunStepped};
+use crate::id::{InputId, OperationId};
+use crate::message::{Message, MessageId};
+use crate::model::Usage;
+use crate::operation::{Operation, Pause, Performer, Settlement};
+use crate::step::{Decision, Effect, Memo, News, Until, Wait};
+use crate::time::Timestamp;
+use crate::turn::TurnEnd;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An operation without an outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Open {
+    /// As it was started.
+    pub operation: Operation,
+    /// The segment that runs or comes next, counted from 0.
+    pub segment: u32,
+    /// What the last segment left.
+    pub state: Option<Vec<u8>>,
+    /// What the next segment waits for.
+    pub pause: Pause,
+    /// The client's answer for it.
+    pub answer: Option<Value>,
+    /// The segment that was recorded as about to be sent.
+    pub sent: Option<u32>,
+}
+
+impl Open {
+    /// Whether this segment may have reached the world.
+    #[must_use]
+    pub fn may_have_been_sent(&self) -> bool {
+        self.sent == Some(self.segment)
+    }
+
+    /// Whether a model or a tool is, or should be, at work on it.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        matches!(self.operation.performer, Performer::Model { .. } | Performer::Tool { .. }) && self.pause == Pause::None
+    }
+}
+
+/// What a run has used of its limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Used {
+    /// Tool calls.
+    pub tool_calls: u32,
+    /// Tokens.
+    pub usage: Usage,
+    /// Milliseconds during which a model or a tool was at work.
+    pub active_ms: u64,
+}
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// How it began.
+    pub started: RunStarted,
+    /// Steps that were taken: the number of the next one.
+    pub step: u32,
+    /// Attempts at the next step that failed.
+    pub failed_attempts: u32,
+    /// The component that its next step runs on.
+    pub component: Digest,
+    /// Its messages, in order.
+    pub messages: Vec<Message>,
+    /// Its operations without an outcome.
+    pub open: BTreeMap<OperationId, Open>,
+    /// Every key that was ever used.
+    pub keys: BTreeSet<String>,
+    /// Outcomes that are recorded and that the agent has not been told.
+    pub untold: Vec<(Operation, Settlement)>,
+    /// Outcomes that stand in the thread already and that the agent has not been told.
+    pub untold_stopped: Vec<News>,
+    /// What it waits for; none before the first step.
+    pub wait: Option<(Until, bool)>,
+    /// Inputs that it claimed.
+    pub claimed: Vec<InputId>,
+    /// What the last step left.
+    pub memo: Option<Memo>,
+    /// The session's state, a blob.
+    pub session_state: Digest,
+    /// What it has used.
+    pub used: Used,
+    /// Models that took part.
+    pub models: Vec<String>,
+    /// When its last event happened.
+    pub last_time: Timestamp,
+    /// How it ended.
+    pub ended: Option<TurnEnd>,
+}
+
+/// An event that cannot follow what came before it: the stream is damaged, or this code is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a run's events do not fit together: {0}")]
+pub struct Corrupt(pub String);
+
+impl Run {
+    /// The run that a start makes.
+    #[must_use]
+    pub fn begin(started: RunStarted) -> Self {
+        Self {
+            step: 0,
+            failed_attempts: 0,
+            component: started.component,
+            messages: Vec::new(),
+            open: BTreeMap::new(),
+            keys: BTreeSet::new(),
+            untold: Vec::new(),
+            untold_stopped: Vec::new(),
+            wait: None,
+            claimed: started.claimed.clone(),
+            memo: None,
+            session_state: started.session_state,
+            used: Used::default(),
+            models: Vec::new(),
+            last_time: started.time,
+            ended: None,
+            started,
+        }
+    }
+
+    /// The fold of a stream.
+    ///
+    /// # Errors
+    /// When the events do not begin with a start or do not follow from each other.
+    pub fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Self, Corrupt> {
+        let mut run: Option<Self> = None;
+        for event in events {
+            run = Some(match (run, event) {
+                (None, Event::RunStarted(started)) => Self::begin(started.clone()),
+                (Some(run), event) => run.apply(event)?,
+                (None, _) => return Err(Corrupt("the first event is not a start".to_owned())),
+            });
+        }
+        run.ok_or_else(|| Corrupt("there is no event".to_owned()))
+    }
+
+    /// The run after one more event.
+    ///
+    /// # Errors
+    /// When the event cannot follow.
+    pub fn apply(mut self, event: &Event) -> Result<Self, Corrupt> {
+        self.advance(event)?;
+        Ok(self)
+    }
+
+    /// [`Self::apply`] in place, for whoever folds as events are committed.
+    ///
+    /// # Errors
+    /// When the event cannot follow; the run is then of no further use.
+    pub fn advance(&mut self, event: &Event) -> Result<(), Corrupt> {
+        match event {
+            Event::RunStepped(stepped) => self.apply_stepped(stepped)?,
+            Event::StepFailed(failed) => {
+                self.failed_attempts = failed.attempt;
+                self.pass_time(failed.time);
+            }
+            Event::RunSettled(settled) => {
+                for settlement in &settled.settled {
+                    let open = self.close(settlement)?;
+                    self.untold.push((open.operation, settlement.clone()));
+                }
+            }
+            Event::OperationStarted(started) => {
+                self.pass_time(started.time);
+                self.open_mut(started.operation)?.sent = Some(started.segment);
+            }
+            Event::OperationContinued(continuation) => {
+                let open = self.open_mut(continuation.operation)?;
+                open.segment = continuation.segment;
+                open.state = Some(continuation.state.clone());
+                open.pause = continuation.pause.clone();
+                open.answer = None;
+                open.sent = None;
+            }
+            Event::OperationAnswered(answer) => {
+                let open = self.open_mut(answer.operation)?;
+                open.pause = Pause::None;
+                open.answer = Some(answer.value.clone());
+            }
+            Event::RunEnded(ended) => self.apply_ended(ended)?,
+            Event::RunStarted(_) => return Err(Corrupt("it starts twice".to_owned())),
+            // A plugin's own events stand in the stream and mean nothing to the run; the others stand elsewhere.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn apply_stepped(&mut self, stepped: &RunStepped) -> Result<(), Corrupt> {
+        if stepped.step != self.step {
+            return Err(Corrupt(format!("step {} follows step {}", stepped.step, self.step)));
+        }
+        self.pass_time(stepped.time);
+        for settlement in &stepped.settled {
+            self.close(settlement)?;
+        }
+        self.untold.clear();
+        self.untold_stopped.clear();
+        self.messages.extend(stepped.heard.iter().cloned());
+        self.messages.extend(stepped.said.iter().cloned());
+        for settlement in &stepped.stopped {
+            let open = self.close(settlement)?;
+            self.untold_stopped.push(News::Settled { key: open.operation.key, outcome: settlement.outcome.clone() });
+        }
+        for operation in &stepped.started {
+            self.start(operation);
+        }
+        self.claimed.extend(&stepped.claimed);
+        self.memo.clone_from(&stepped.memo);
+        for effect in &stepped.effects {
+            if let Effect::SessionState { state } = effect {
+                self.session_state = Digest::of(state.to_string().as_bytes());
+            }
+        }
+        self.component = stepped.basis.component;
+        self.step += 1;
+        self.failed_attempts = 0;
+        self.wait = match &stepped.decision {
+            Decision::Wait(Wait { until, hear, .. }) => Some((*until, *hear)),
+            // Said while words were waiting: the run goes on with them at once.
+            Decision::Reply { .. } | Decision::Complete { .. } | Decision::Fail { .. } => Some((Until::Any, true)),
+        };
+        Ok(())
+    }
+
+    fn apply_ended(&mut self, ended: &RunEnded) -> Result<(), Corrupt> {
+        self.pass_time(ended.time);
+        for settlement in &ended.stopped {
+            self.close(settlement)?;
+        }
+        self.messages.extend(ended.said.iter().cloned());
+        self.open.clear();
+        self.ended = Some(ended.end);
+        Ok(())
+    }
+
+    fn start(&mut self, operation: &Operation) {
+        self.keys.insert(operation.key.clone());
+        if matches!(operation.performer, Performer::Tool { .. } | Performer::Agent { .. }) {
+            self.used.tool_calls += 1;
+        }
+        let open = Open { operation: operation.clone(), segment: 0, state: None, pause: Pause::None, answer: None, sent: None };
+        self.open.insert(operation.id, open);
+    }
+
+    fn close(&mut self, settlement: &Settlement) -> Result<Open, Corrupt> {
+        self.pass_time(settlement.time);
+        let open = self
+            .open
+            .remove(&settlement.operation)
+            .ok_or_else(|| Corrupt(format!("operation {} settles and is not open", settlement.operation)))?;
+        for attempt in &settlement.attempts {
+            let reserved = match open.operation.performer {
+                Performer::Model { reserved_tokens, .. } => reserved_tokens,
+                _ => 0,
+            };
+            // A lost outcome is charged its reservation.
+            let usage = attempt.usage.unwrap_or(Usage { input_tokens: reserved, output_tokens: 0, cached_tokens: 0 });
+            self.used.usage = self.used.usage.plus(usage);
+            if attempt.error.is_none() && !self.models.contains(&attempt.model) {
+                self.models.push(attempt.model.clone());
+            }
+        }
+        Ok(open)
+    }
+
+    fn open_mut(&mut self, id: OperationId) -> Result<&mut Open, Corrupt> {
+        self.open.get_mut(&id).ok_or_else(|| Corrupt(format!("operation {id} is not open")))
+    }
+
+    /// Counts the time since the last event if something was at work during it. Times come from events: folding asks no clock.
+    fn pass_time(&mut self, time: Timestamp) {
+        if self.open.values().any(Open::is_active) {
+            self.used.active_ms += time.since_ms(self.last_time);
+        }
+        self.last_time = self.last_time.max(time);
+    }
+
+    /// The last message of the thread; 0 in an empty one.
+    #[must_use]
+    pub fn head(&self) -> MessageId {
+        self.messages.last().map_or(self.started.base_message, |message| message.id)
+    }
+
+    /// Tokens that open model calls have reserved.
+    #[must_use]
+    pub fn reserved_tokens(&self) -> u64 {
+        self.open
+            .values()
+            .map(|open| match open.operation.performer {
+                Performer::Model { reserved_tokens, .. } => reserved_tokens,
+                _ => 0,
+            })
+            .sum()
+    }
+
+    /// What is left of its limits, for the step that comes next.
+    #[must_use]
+    pub fn left(&self) -> LimitsLeft {
+        let limits = &self.started.limits;
+        LimitsLeft {
+            steps: limits.steps_max.saturating_sub(self.step + 1),
+            tool_calls: limits.tool_calls_max.saturating_sub(self.used.tool_calls),
+            tokens: limits.tokens_max.saturating_sub(self.used.usage.total()).saturating_sub(self.reserved_tokens()),
+        }
+    }
+
+    /// The open operation under a guest's key.
+    #[must_use]
+    pub fn by_key(&self, key: &str) -> Option<&Open> {
+        self.open.values().find(|open| open.operation.key == key)
+    }
+
+    /// One of its messages.
+    #[must_use]
+    pub fn message(&self, id: MessageId) -> Option<&Message> {
+        let first = self.messages.first()?.id;
+        self.messages.get(usize::try_from(id.checked_sub(first)?).ok()?)
+    }
+
+    /// Calls of its assistant messages that have no result yet: message, index, the provider's id, name.
+    #[must_use]
+    pub fn unpaired(&self) -> Vec<(MessageId, u32, String, String)> {
+        unpaired(&self.messages)
+    }
+
+    /// Milliseconds until the limit of active time is reached.
+    #[must_use]
+    pub fn active_ms_left(&self) -> u64 {
+        self.started.limits.active_ms_max.saturating_sub(self.used.active_ms)
+    }
+}
+
+/// Calls among some messages that have no result among them.
+#[must_use]
+pub fn unpaired(messages: &[Message]) -> Vec<(MessageId, u32, String, String)> {
+    let answered: BTreeSet<(MessageId, u32)> =
+        messages.iter().filter_map(|message| message.answers.as_ref()).map(|answers| (answers.message, answers.index)).collect();
+    messages
+        .iter()
+        .flat_map(|message| message.calls().map(move |(index, call_id, name, _)| (message.id, index, call_id.to_owned(), name.to_owned())))
+        .filter(|(message, index, ..)| !answered.contains(&(*message, *index)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,295 @@
+//! What an agent's decision leads to: the step's event, and the events that its effects add.
+
+use super::intake::Intake;
+use super::settle::stopped;
+use super::{Run, unpaired};
+use crate::basis::Basis;
+use crate::digest::{Digest, Salt};
+use crate::event::{Event, InputAccepted, ItemRecorded, NoteRemembered, PluginEmitted, PreferencesUpdated, RunStepped, Source};
+use crate::id::{InputId, OperationId, Stream};
+use crate::limits;
+use crate::message::{Answers, Draft, Message, Part, Role};
+use crate::operation::{CallUsage, Operation, Performer, Settlement};
+use crate::step::{Call, Decision, Effect, Outcome, StepResult, Wait, Work};
+use crate::time::Timestamp;
+use crate::tool::EffectClass;
+
+/// A decision that cannot be carried out: a bug in the agent, told in the guest's own terms.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unacceptable(pub String);
+
+/// Everything that a request of the guest's became, once grants, peers and limits were looked up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// Who carries it out.
+    pub performer: Performer,
+    /// What doing it again does.
+    pub effect: EffectClass,
+    /// How long one segment may take, in milliseconds.
+    pub time_limit_ms: Option<u64>,
+    /// When it ends as timed out.
+    pub deadline: Option<Timestamp>,
+}
+
+/// A step that was taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Taken {
+    /// What it was decided upon.
+    pub basis: Basis,
+    /// What it was told.
+    pub intake: Intake,
+    /// What the guest returned.
+    pub result: StepResult,
+    /// What its requests became, in order.
+    pub resolved: Vec<Resolved>,
+    /// The running hash over what the guest read.
+    pub answers: Digest,
+    /// What the call used.
+    pub usage: CallUsage,
+    /// When.
+    pub time: Timestamp,
+    /// The event's salt.
+    pub salt: Salt,
+}
+
+/// Checks what can be checked of a decision before anything is looked up.
+///
+/// # Errors
+/// What the agent has to mend.
+pub fn check(run: &Run, intake: &Intake, result: &StepResult) -> Result<(), Unacceptable> {
+    let no = |text: String| Err(Unacceptable(text));
+    if result.effects.len() > limits::EFFECTS_MAX {
+        return no(format!("effects: {} of them; at most {} are allowed", result.effects.len(), limits::EFFECTS_MAX));
+    }
+    let Decision::Wait(wait) = &result.decision else { return Ok(()) };
+    let mut keys = run.keys.clone();
+    for request in &wait.start {
+        if request.key.is_empty() || request.key.len() > limits::KEY_BYTES_MAX {
+            return no(format!("start: the key `{}` is not 1 to {} bytes long", request.key, limits::KEY_BYTES_MAX));
+        }
+        if !keys.insert(request.key.clone()) {
+            return no(format!("start: the key `{}` was used in this turn before; choose another", request.key));
+        }
+        check_call(run, intake, &request.work)?;
+    }
+    let settled = |id: &OperationId| intake.settled.iter().any(|settlement| settlement.operation == *id);
+    let open_after = run.open.values().filter(|open| !settled(&open.operation.id)).count();
+    for key in &wait.cancel {
+        if !run.keys.contains(key) {
+            return no(format!("cancel: no operation was ever started under `{key}`"));
+        }
+    }
+    let cancelled = wait.cancel.iter().filter(|key| run.by_key(key).is_some_and(|open| !settled(&open.operation.id))).count();
+    if open_after + wait.start.len() == 0 && cancelled == 0 && !wait.hear {
+        return no("wait: nothing is open and `hear` is not set, so nothing could ever wake this turn".to_owned());
+    }
+    let open_max = usize::try_from(run.started.limits.open_operations_max).unwrap_or(usize::MAX);
+    if open_after + wait.start.len() > open_max {
+        return no(format!("start: more than {open_max} operations would be open"));
+    }
+    Ok(())
+}
+
+fn check_call(run: &Run, intake: &Intake, work: &Work) -> Result<(), Unacceptable> {
+    let Work::Tool { call: Call::OfModel { message, index } } = work else { return Ok(()) };
+    if find_call(run, intake, *message, *index).is_some() {
+        return Ok(());
+    }
+    Err(Unacceptable(format!("start: message {message} of this turn has no call {index}")))
+}
+
+/// A call that the model made in this turn: the provider's id, name and arguments.
+#[must_use]
+pub fn find_call<'a>(run: &'a Run, intake: &'a Intake, message: u64, index: u32) -> Option<(&'a str, &'a str, &'a str)> {
+    let message = run.message(message).or_else(|| intake.heard.iter().find(|heard| heard.id == message))?;
+    message.calls().find(|(at, ..)| *at == index).map(|(_, call_id, name, arguments)| (call_id, name, arguments))
+}
+
+/// The step's event. [`check`] has passed.
+#[must_use]
+pub fn decide(run: &Run, taken: Taken) -> RunStepped {
+    let mut started = operations(run, &taken);
+    let mut said = Saying { next: taken.intake.heard.last().map_or(run.head(), |m| m.id) + 1, salt: taken.salt, messages: Vec::new() };
+    let settled = |id: OperationId| taken.intake.settled.iter().any(|settlement| settlement.operation == id);
+    let ends = !matches!(taken.result.decision, Decision::Wait(_));
+    let cancel = |key: &str| match &taken.result.decision {
+        Decision::Wait(Wait { cancel, .. }) => cancel.iter().any(|cancelled| cancelled == key),
+        _ => true,
+    };
+    let mut stops: Vec<Settlement> = run
+        .open
+        .values()
+        .filter(|open| !settled(open.operation.id) && cancel(&open.operation.key))
+        .map(|open| stopped(open, taken.time))
+        .collect();
+    let history: Vec<Message> = run.messages.iter().chain(&taken.intake.heard).cloned().collect();
+    said.place_results(&history, &mut stops);
+    if ends || started.iter().any(|operation| matches!(operation.performer, Performer::Model { .. })) {
+        said.pair_what_is_left(&history, run, &started);
+    }
+    for effect in &taken.result.effects {
+        if let Effect::Say { parts } = effect {
+            said.place(Draft { role: Role::Assistant, parts: parts.clone(), origin: "agent".into(), untrusted: false, answers: None });
+        }
+    }
+    match &taken.result.decision {
+        Decision::Reply { parts } if !parts.is_empty() => {
+            said.place(Draft { role: Role::Assistant, parts: parts.clone(), origin: "agent".into(), untrusted: false, answers: None });
+        }
+        Decision::Fail { reason } => {
+            said.place(Draft::text(Role::Notice, "host", format!("The turn failed: {reason}")));
+        }
+        Decision::Reply { .. } | Decision::Wait(_) | Decision::Complete { .. } => {}
+    }
+    let head = said.next - 1;
+    for operation in &mut started {
+        if let Performer::Model { through, .. } = &mut operation.performer {
+            *through = head;
+        }
+    }
+    RunStepped {
+        run: run.started.run,
+        step: run.step,
+        basis: taken.basis,
+        settled: taken.intake.settled,
+        claimed: taken.intake.claimed,
+        news: taken.intake.news,
+        heard: taken.intake.heard,
+        decision: taken.result.decision,
+        effects: taken.result.effects,
+        memo: taken.result.memo,
+        said: said.messages,
+        started,
+        stopped: stops,
+        answers: taken.answers,
+        usage: taken.usage,
+        time: taken.time,
+    }
+}
+
+/// Messages that enter the thread with a decision.
+pub(super) struct Saying {
+    pub(super) next: u64,
+    pub(super) salt: Salt,
+    pub(super) messages: Vec<Message>,
+}
+
+impl Saying {
+    pub(super) fn place(&mut self, draft: Draft) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.messages.push(draft.at(id, self.salt));
+        id
+    }
+
+    /// Puts the results of stopped operations into the thread, unless their call has one already.
+    pub(super) fn place_results(&mut self, history: &[Message], stops: &mut [Settlement]) {
+        let open = unpaired(history);
+        for settlement in stops {
+            let Some(draft) = settlement.result.take() else { continue };
+            let wanted = draft.answers.as_ref().is_some_and(|a| open.iter().any(|(m, i, ..)| (*m, *i) == (a.message, a.index)));
+            if wanted {
+                let id = self.place(draft);
+                if matches!(settlement.outcome, Outcome::Message { .. }) {
+                    settlement.outcome = Outcome::Message { id };
+                }
+            }
+        }
+    }
+
+    /// Gives every call that has no result a synthetic one: a model must never see a call without.
+    pub(super) fn pair_what_is_left(&mut self, history: &[Message], run: &Run, started: &[Operation]) {
+        let known: Vec<Message> = history.iter().chain(&self.messages).cloned().collect();
+        for (message, index, call_id, name) in unpaired(&known) {
+            let mut operations = run.open.values().map(|open| &open.operation).chain(started);
+            let running = operations.find(|operation| {
+                operation.answers.as_ref().is_some_and(|answers| (answers.message, answers.index) == (message, index))
+            });
+            let text = match running {
+                Some(operation) => format!("Still running, task {}. Its result will follow.", operation.id.0.short()),
+                None => "Skipped.".to_owned(),
+            };
+            let answers = Some(Answers { message, index, call_id, name, failed: running.is_none() });
+            let draft = Draft { role: Role::Tool, parts: vec![Part::text(text)], origin: "host".into(), untrusted: false, answers };
+            self.place(draft);
+        }
+    }
+}
+
+fn operations(run: &Run, taken: &Taken) -> Vec<Operation> {
+    let Decision::Wait(wait) = &taken.result.decision else { return Vec::new() };
+    let starts = wait.start.iter().zip(&taken.resolved).zip(0_u32..);
+    starts
+        .map(|((request, resolved), place)| {
+            let answers = match &request.work {
+                Work::Tool { call: Call::OfModel { message, index } } => {
+                    find_call(run, &taken.intake, *message, *index).map(|(call_id, name, _)| Answers {
+                        message: *message,
+                        index: *index,
+                        call_id: call_id.to_owned(),
+                        name: name.to_owned(),
+                        failed: false,
+                    })
+                }
+                _ => None,
+            };
+            let shown = matches!(&request.work, Work::Model(model) if model.audience == crate::step::Audience::User);
+            Operation {
+                id: OperationId::mint(run.started.run, run.step, &request.key),
+                key: request.key.clone(),
+                step: run.step,
+                place,
+                performer: resolved.performer.clone(),
+                effect: resolved.effect,
+                time_limit_ms: resolved.time_limit_ms,
+                deadline: resolved.deadline,
+                in_thread: shown || answers.is_some(),
+                answers,
+            }
+        })
+        .collect()
+}
+
+/// The events that a step's effects add in other streams and its own, in order. `new_input` makes an id for each reminder.
+pub fn consequences(
+    run: &Run,
+    effects: &[Effect],
+    untrusted: bool,
+    time: Timestamp,
+    new_input: &mut dyn FnMut() -> InputId,
+) -> Vec<(Stream, Event)> {
+    let (agent, session) = (run.started.agent, run.started.session);
+    let mut events = Vec::new();
+    for effect in effects {
+        match effect {
+            Effect::Prefer { preferences } => {
+                let preferences = preferences.clone();
+                events.push((Stream::Agent(agent), Event::PreferencesUpdated(PreferencesUpdated { agent, preferences })));
+            }
+            Effect::RecordItem { prompt, response, evaluation } => {
+                let (prompt, response, evaluation) = (prompt.clone(), response.clone(), evaluation.clone());
+                let item = ItemRecorded { session, prompt, response, evaluation, time };
+                events.push((Stream::Session(session), Event::ItemRecorded(item)));
+            }
+            Effect::Remember { note } => {
+                let note = NoteRemembered { agent, session, note: note.clone(), untrusted, time };
+                events.push((Stream::Agent(agent), Event::NoteRemembered(note)));
+            }
+            Effect::Emit { name, data } => {
+                let name = format!("plugin.{}.{name}", run.started.definition);
+                events.push((Stream::Run(run.started.run), Event::PluginEmitted(PluginEmitted { name, data: data.clone() })));
+            }
+            Effect::Schedule { after_ms, content } => {
+                let due = time.plus_ms((*after_ms).min(limits::TIMER_MS_MAX));
+                let message = Some(Draft::text(Role::User, "reminder", content.clone()));
+                let input =
+                    InputAccepted { input: new_input(), session, source: Source::Reminder { due }, message, model: None, time };
+                events.push((Stream::Session(session), Event::InputAccepted(input)));
+            }
+            // Both are part of the step itself.
+            Effect::Say { .. } | Effect::SessionState { .. } => {}
+        }
+    }
+    events
+}

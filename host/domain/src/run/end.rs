@@ -1,0 +1,167 @@
+//! How a run ends: the turn that it becomes, and what whoever waits for it gets.
+
+use super::decide::Saying;
+use super::settle::{Ended, settlement, stopped};
+use super::Run;
+use crate::digest::Salt;
+use crate::event::{Event, RunEnded, SlotCompleted, SlotTerminated, TurnCommitted};
+use crate::id::TurnId;
+use crate::message::{Draft, Message, Part, Role};
+use crate::operation::{Operation, Settlement};
+use crate::step::{Decision, Failure};
+use crate::time::Timestamp;
+use crate::turn::{TurnEnd, TurnNode};
+use serde_json::Value;
+
+/// Why a run ends.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cause {
+    /// The agent replied.
+    Replied,
+    /// The agent completed its structured session.
+    Completed {
+        /// Its summary.
+        summary: Value,
+    },
+    /// The agent, the host or a limit failed it.
+    Failed {
+        /// A stable code: `agent-failed`, `step-failed`, `limit-reached`, `timed-out`.
+        code: String,
+        /// For people.
+        reason: String,
+    },
+    /// It was cancelled.
+    Aborted {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Cause {
+    /// What a decision that ends the turn comes to; none for one that goes on.
+    #[must_use]
+    pub fn of(decision: &Decision) -> Option<Self> {
+        match decision {
+            Decision::Wait(_) => None,
+            Decision::Reply { .. } => Some(Self::Replied),
+            Decision::Complete { summary } => Some(Self::Completed { summary: summary.clone() }),
+            Decision::Fail { reason } => Some(Self::Failed { code: "agent-failed".into(), reason: reason.clone() }),
+        }
+    }
+
+    fn end(&self) -> TurnEnd {
+        match self {
+            Self::Replied => TurnEnd::Replied,
+            Self::Completed { .. } => TurnEnd::Completed,
+            Self::Failed { .. } => TurnEnd::Failed,
+            Self::Aborted { .. } => TurnEnd::Aborted,
+        }
+    }
+}
+
+/// Where the new turn joins the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Joint {
+    /// Its depth.
+    pub depth: u64,
+    /// Its jump pointer.
+    pub jump: Option<TurnId>,
+}
+
+/// What is cut off when a run is ended from outside: settlements and the messages that tell of them.
+#[must_use]
+pub fn cut_off(run: &Run, notice: &str, time: Timestamp, salt: Salt) -> (Vec<Settlement>, Vec<Message>) {
+    let mut said = Saying { next: run.head() + 1, salt, messages: Vec::new() };
+    for (_, settlement) in &run.untold {
+        if let Some(draft) = settlement.result.clone() {
+            said.place(draft);
+        }
+    }
+    let mut stops: Vec<Settlement> = run.open.values().map(|open| stopped(open, time)).collect();
+    let history: Vec<Message> = run.messages.iter().chain(&said.messages).cloned().collect();
+    said.place_results(&history, &mut stops);
+    said.pair_what_is_left(&history, run, &[]);
+    said.place(Draft::text(Role::Notice, "host", notice));
+    (stops, said.messages)
+}
+
+/// The turn that a run becomes. The run's last step is applied already; `said` are messages that come with the end itself.
+#[must_use]
+pub fn turn(run: &Run, said: &[Message], cause: &Cause, joint: Joint) -> TurnNode {
+    let messages: Vec<&Message> = run.messages.iter().chain(said).collect();
+    let mut node = TurnNode {
+        id: TurnId(crate::digest::Digest([0; 32])),
+        parent: run.started.base,
+        jump: joint.jump,
+        depth: joint.depth,
+        run: run.started.run,
+        first_message: run.started.base_message + 1,
+        last_message: messages.last().map_or(run.started.base_message, |message| message.id),
+        messages: messages.iter().map(|message| message.digest()).collect(),
+        session_state: run.session_state,
+        end: cause.end(),
+        usage: run.used.usage,
+        models: run.models.clone(),
+    };
+    node.id = node.compute_id();
+    node
+}
+
+/// The run's last event and the session's. `stopped` and `said` are empty when the agent itself ended the turn.
+#[must_use]
+pub fn events(run: &Run, cause: &Cause, node: TurnNode, stopped: Vec<Settlement>, said: Vec<Message>, time: Timestamp) -> (Event, Event) {
+    let (code, reason) = match cause {
+        Cause::Replied | Cause::Completed { .. } => (None, None),
+        Cause::Failed { code, reason } => (Some(code.clone()), Some(reason.clone())),
+        Cause::Aborted { reason } => (Some("aborted".to_owned()), Some(reason.clone())),
+    };
+    let session = run.started.session;
+    let ended = RunEnded { run: run.started.run, session, end: cause.end(), code, reason, turn: Some(node.id), stopped, said, time };
+    let committed = TurnCommitted { session, turn: node, revision: run.started.revision + 1, time };
+    (Event::RunEnded(ended), Event::TurnCommitted(committed))
+}
+
+/// What the slot's stream says when a run ends; none while the structured session goes on.
+#[must_use]
+pub fn slot_left(run: &Run, cause: &Cause, time: Timestamp) -> Option<Event> {
+    if run.started.session_type == "chat" {
+        return None;
+    }
+    let (agent, session_id) = (run.started.agent, run.started.session);
+    match cause {
+        Cause::Replied => None,
+        Cause::Completed { summary } => {
+            Some(Event::SlotCompleted(SlotCompleted { agent, session_id, summary: summary.clone(), completed_at: time }))
+        }
+        Cause::Failed { reason, .. } | Cause::Aborted { reason } => {
+            Some(Event::SlotTerminated(SlotTerminated { agent, session_id, reason: reason.clone(), terminated_at: time }))
+        }
+    }
+}
+
+/// What the waiting operation of another run gets. The reply of a turn is what the agent said last.
+#[must_use]
+pub fn settlement_for_parent(operation: &Operation, run: &Run, said: &[Message], cause: &Cause, time: Timestamp) -> Settlement {
+    let ended = match cause {
+        Cause::Replied => Ended::Gave { parts: reply(run, said), untrusted: is_untrusted(run) },
+        Cause::Completed { summary } => Ended::Gave { parts: vec![Part::text(summary.to_string())], untrusted: is_untrusted(run) },
+        Cause::Failed { code, .. } if code == "timed-out" => Ended::TimedOut,
+        Cause::Failed { code, reason } => Ended::Failed(Failure::lasting(code, reason.clone())),
+        Cause::Aborted { .. } => Ended::Cancelled,
+    };
+    settlement(operation, ended, time)
+}
+
+/// What a turn says to whoever asked: its last assistant message.
+#[must_use]
+pub fn reply(run: &Run, said: &[Message]) -> Vec<Part> {
+    let last = run.messages.iter().chain(said).rev().find(|message| message.role == Role::Assistant);
+    last.map(|message| message.parts.iter().filter(|part| matches!(part, Part::Text { .. } | Part::Blob { .. })).cloned().collect())
+        .unwrap_or_default()
+}
+
+/// Whether anything that the run heard came from outside.
+#[must_use]
+pub fn is_untrusted(run: &Run) -> bool {
+    run.messages.iter().any(|message| message.untrusted)
+}

@@ -1,0 +1,108 @@
+//! What wakes an agent, and what it is told.
+
+use super::Run;
+use crate::digest::Salt;
+use crate::event::{InputAccepted, Source};
+use crate::id::InputId;
+use crate::message::{Draft, Message, Role};
+use crate::operation::{Operation, Settlement};
+use crate::step::{News, Outcome, Until};
+
+/// What a step is told, with the messages that enter the thread before it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Intake {
+    /// Outcomes that arrived with it.
+    pub settled: Vec<Settlement>,
+    /// Inputs that it takes in.
+    pub claimed: Vec<InputId>,
+    /// Results and words, in the order in which they enter the thread.
+    pub heard: Vec<Message>,
+    /// What the guest is told.
+    pub news: Vec<News>,
+}
+
+/// Whether the agent is to be stepped now, given outcomes that have arrived and whether words wait.
+#[must_use]
+pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
+    if run.ended.is_some() {
+        return false;
+    }
+    let Some((until, hear)) = run.wait else { return true };
+    if hear && words_wait {
+        return true;
+    }
+    let settled = !arrived.is_empty() || !run.untold.is_empty() || !run.untold_stopped.is_empty();
+    match until {
+        Until::Any => settled,
+        Until::All => settled && run.open.len() <= arrived.len(),
+    }
+}
+
+/// Takes in outcomes and words. Results come first, in the order in which they settled, then what the user said.
+#[must_use]
+pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], salt: Salt) -> Intake {
+    let mut taking = Taking { next: run.head() + 1, salt, heard: Vec::new(), news: run.untold_stopped.clone() };
+    let told = run.untold.iter().map(|(operation, settlement)| (operation, settlement.clone()));
+    for (operation, settlement) in told {
+        taking.settle(run, operation, settlement);
+    }
+    for settlement in &arrived {
+        if let Some(open) = run.open.get(&settlement.operation) {
+            taking.settle(run, &open.operation, settlement.clone());
+        }
+    }
+    taking.hear(inputs);
+    Intake { settled: arrived, claimed: inputs.iter().map(|input| input.input).collect(), heard: taking.heard, news: taking.news }
+}
+
+struct Taking {
+    next: u64,
+    salt: Salt,
+    heard: Vec<Message>,
+    news: Vec<News>,
+}
+
+impl Taking {
+    fn place(&mut self, draft: Draft) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.heard.push(draft.at(id, self.salt));
+        id
+    }
+
+    fn settle(&mut self, run: &Run, operation: &Operation, settlement: Settlement) {
+        let placed = settlement.result.map(|draft| self.place(late(run, draft)));
+        let outcome = match (settlement.outcome, placed) {
+            (Outcome::Message { .. }, Some(id)) => Outcome::Message { id },
+            (outcome, _) => outcome,
+        };
+        self.news.push(News::Settled { key: operation.key.clone(), outcome });
+    }
+
+    fn hear(&mut self, inputs: &[InputAccepted]) {
+        let mut said = Vec::new();
+        for input in inputs {
+            match (&input.source, &input.message) {
+                (Source::Opening, None) => self.news.push(News::Opened),
+                (_, Some(draft)) => said.push(self.place(draft.clone())),
+                // An input without words that opens nothing carries no news.
+                (_, None) => {}
+            }
+        }
+        if !said.is_empty() {
+            self.news.push(News::Said { messages: said });
+        }
+    }
+}
+
+/// A result whose call was answered synthetically meanwhile ("still running") comes as a notice: no call has two results.
+fn late(run: &Run, draft: Draft) -> Draft {
+    let Some(answers) = &draft.answers else { return draft };
+    let answered = run.messages.iter().filter_map(|message| message.answers.as_ref());
+    if !answered.into_iter().any(|other| (other.message, other.index) == (answers.message, answers.index)) {
+        return draft;
+    }
+    let mut parts = vec![crate::message::Part::text(format!("The earlier call of `{}` has ended:", answers.name))];
+    parts.extend(draft.parts);
+    Draft { role: Role::Notice, parts, answers: None, ..draft }
+}

@@ -1,0 +1,96 @@
+//! What happens to an open operation: performed, left waiting, or settled, also after a restart.
+
+use super::{Open, Run};
+use crate::limits::PARALLEL_CALLS_MAX;
+use crate::operation::{Pause, Performer};
+use crate::run::settle::{Ended, settlement};
+use crate::time::Timestamp;
+use crate::tool::EffectClass;
+use crate::{id::OperationId, operation::Settlement};
+
+/// What is to be done about an open operation that nobody is working on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// Perform its segment now.
+    Perform {
+        /// Whether to record `operation.started` first: it must be possible to tell "sent" from "never sent".
+        record_first: bool,
+    },
+    /// It has come to its end.
+    Settle(Box<Settlement>),
+    /// It waits for somebody or for a time.
+    Wait {
+        /// The time.
+        until: Option<Timestamp>,
+    },
+}
+
+/// What is to be done about an operation, if nobody is working on it.
+#[must_use]
+pub fn next(open: &Open, now: Timestamp) -> Next {
+    let operation = &open.operation;
+    let settle = |ended| Next::Settle(Box::new(settlement(operation, ended, now)));
+    if operation.deadline.is_some_and(|deadline| deadline <= now) {
+        let unknown = operation.effect == EffectClass::NonIdempotent && open.may_have_been_sent();
+        return settle(if unknown { Ended::Unknown } else { Ended::TimedOut });
+    }
+    match (&operation.performer, &open.pause) {
+        (Performer::Refused { outcome }, _) => settle(refused(outcome.clone())),
+        (Performer::Timer { due }, _) if *due <= now => settle(Ended::Elapsed),
+        (Performer::Timer { due }, _) => Next::Wait { until: Some(*due) },
+        (Performer::Client { .. } | Performer::Agent { .. }, _) | (_, Pause::Asking { .. }) => Next::Wait { until: operation.deadline },
+        (_, Pause::Until { due }) if *due > now => {
+            Next::Wait { until: Some(operation.deadline.map_or(*due, |deadline| deadline.min(*due))) }
+        }
+        _ if operation.effect == EffectClass::NonIdempotent => {
+            if open.may_have_been_sent() {
+                settle(Ended::Unknown)
+            } else {
+                Next::Perform { record_first: true }
+            }
+        }
+        _ => Next::Perform { record_first: false },
+    }
+}
+
+fn refused(outcome: crate::step::Outcome) -> Ended {
+    use crate::step::Outcome;
+    match outcome {
+        Outcome::Failed { failure } => Ended::Failed(failure),
+        Outcome::Denied => Ended::Denied,
+        Outcome::TimedOut => Ended::TimedOut,
+        Outcome::Value { value } => Ended::Value(value),
+        Outcome::Parts { parts } => Ended::Gave { parts, untrusted: false },
+        Outcome::Elapsed => Ended::Elapsed,
+        Outcome::Cancelled => Ended::Cancelled,
+        Outcome::Message { .. } | Outcome::Unknown => Ended::Unknown,
+    }
+}
+
+/// Which operations to look at now, given those that are being worked on: reads and idempotent calls side by side up to
+/// [`PARALLEL_CALLS_MAX`], non-idempotent ones one after the other in the order in which they were asked for.
+#[must_use]
+pub fn ready(run: &Run, busy: &dyn Fn(OperationId) -> bool, now: Timestamp) -> Vec<(OperationId, Next)> {
+    let mut calls = run.open.values().filter(|open| open.is_active() && busy(open.operation.id)).count();
+    let mut serial_taken = run.open.values().any(|open| is_serial(open) && busy(open.operation.id));
+    let mut order: Vec<&Open> = run.open.values().filter(|open| !busy(open.operation.id)).collect();
+    order.sort_by_key(|open| (open.operation.step, open.operation.place));
+    let mut ready = Vec::new();
+    for open in order {
+        let next = next(open, now);
+        if matches!(next, Next::Perform { .. }) {
+            let serial = is_serial(open);
+            if calls >= PARALLEL_CALLS_MAX || (serial && serial_taken) {
+                continue;
+            }
+            calls += 1;
+            serial_taken |= serial;
+        }
+        ready.push((open.operation.id, next));
+    }
+    ready
+}
+
+fn is_serial(open: &Open) -> bool {
+    open.operation.effect == EffectClass::NonIdempotent && open.is_active()
+}

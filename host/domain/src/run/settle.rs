@@ -1,0 +1,149 @@
+//! How operations settle: outcomes, and the results that are paired with a model's calls.
+
+use super::{Open, Run};
+use crate::event::{Event, RunSettled};
+use crate::id::OperationId;
+use crate::message::{Answers, Draft, Part, Role};
+use crate::model::{Attempt, Reply};
+use crate::operation::{Answer, CallUsage, Operation, Pause, Performer, Settlement};
+use crate::refusal::{Kind, Refusal};
+use crate::step::{Failure, Outcome};
+use crate::time::Timestamp;
+use crate::tool::{ClientAction, EffectClass};
+use serde_json::Value;
+
+/// How a piece of work ended, before it is known what the agent and the thread see of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ended {
+    /// A model replied.
+    Replied(Reply),
+    /// A tool or an agent gave a result; `untrusted` when it comes from outside.
+    Gave {
+        /// The result.
+        parts: Vec<Part>,
+        /// Whether it comes from outside the user's and the operator's control.
+        untrusted: bool,
+    },
+    /// A client answered, or something was recalled.
+    Value(Value),
+    /// The time has passed.
+    Elapsed,
+    /// It failed.
+    Failed(Failure),
+    /// It was not allowed.
+    Denied,
+    /// It took too long.
+    TimedOut,
+    /// It was cancelled.
+    Cancelled,
+    /// It cannot be told whether it happened.
+    Unknown,
+}
+
+/// The settlement of an operation that ended so. A call of the model's always gets a result, whatever happened.
+#[must_use]
+pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settlement {
+    let (outcome, result) = match ended {
+        Ended::Replied(reply) if operation.in_thread => {
+            let origin = format!("model:{}", reply.model);
+            let draft = Draft { role: Role::Assistant, parts: reply.parts, origin, untrusted: false, answers: None };
+            (Outcome::Message { id: 0 }, Some(draft))
+        }
+        Ended::Replied(reply) => (Outcome::Parts { parts: reply.parts }, None),
+        Ended::Gave { parts, untrusted } => match paired(operation, parts.clone(), false, untrusted) {
+            Some(draft) => (Outcome::Message { id: 0 }, Some(draft)),
+            None => (Outcome::Parts { parts }, None),
+        },
+        Ended::Value(value) => {
+            let draft = paired(operation, vec![Part::text(value.to_string())], false, false);
+            (Outcome::Value { value }, draft)
+        }
+        Ended::Elapsed => (Outcome::Elapsed, paired(operation, vec![Part::text("The time has passed.")], false, false)),
+        ended => {
+            let text = explain(&ended);
+            let outcome = match ended {
+                Ended::Failed(failure) => Outcome::Failed { failure },
+                Ended::Denied => Outcome::Denied,
+                Ended::TimedOut => Outcome::TimedOut,
+                Ended::Cancelled => Outcome::Cancelled,
+                _ => Outcome::Unknown,
+            };
+            (outcome, paired(operation, vec![Part::text(text)], true, false))
+        }
+    };
+    Settlement { operation: operation.id, outcome, result, attempts: Vec::new(), usage: None, time }
+}
+
+impl Settlement {
+    /// With what each attempt at a model cost.
+    #[must_use]
+    pub fn costing(mut self, attempts: Vec<Attempt>) -> Self {
+        self.attempts = attempts;
+        self
+    }
+
+    /// With what the guest's call used.
+    #[must_use]
+    pub fn using(mut self, usage: CallUsage) -> Self {
+        self.usage = Some(usage);
+        self
+    }
+}
+
+/// What a model reads of an outcome without a result.
+fn explain(ended: &Ended) -> String {
+    match ended {
+        Ended::Failed(failure) => format!("Error ({}): {}", failure.code, failure.message),
+        Ended::Denied => "Denied: this is not allowed here.".to_owned(),
+        Ended::TimedOut => "Error (timed-out): it took too long and was stopped.".to_owned(),
+        Ended::Cancelled => "Cancelled.".to_owned(),
+        _ => "Unknown: the host stopped while this was running and cannot tell whether it took effect. It was not run again. \
+              Check before repeating it."
+            .to_owned(),
+    }
+}
+
+fn paired(operation: &Operation, parts: Vec<Part>, failed: bool, untrusted: bool) -> Option<Draft> {
+    let answers = operation.answers.as_ref()?;
+    let origin = format!("tool:{}", answers.name);
+    let answers = Some(Answers { failed, ..answers.clone() });
+    Some(Draft { role: Role::Tool, parts, origin, untrusted, answers })
+}
+
+/// What stopping an open operation comes to: cancelled, unless it may have reached the world and must not be thought undone.
+#[must_use]
+pub fn stopped(open: &Open, time: Timestamp) -> Settlement {
+    let unknown = open.operation.effect == EffectClass::NonIdempotent && open.may_have_been_sent();
+    settlement(&open.operation, if unknown { Ended::Unknown } else { Ended::Cancelled }, time)
+}
+
+/// The question that an open operation waits with.
+#[must_use]
+pub fn question(open: &Open) -> Option<&ClientAction> {
+    match (&open.operation.performer, &open.pause) {
+        (Performer::Client { action }, _) | (_, Pause::Asking { action }) => Some(action),
+        _ => None,
+    }
+}
+
+/// Takes a client's answer. The caller has validated it against the question's schema.
+///
+/// # Errors
+/// When nothing waits for an answer, or something else does.
+pub fn answer(run: &Run, operation: OperationId, value: Value, time: Timestamp) -> Result<Event, Refusal> {
+    let asking: Vec<&Open> = run.open.values().filter(|open| question(open).is_some()).collect();
+    let Some(open) = asking.iter().find(|open| open.operation.id == operation) else {
+        let Some(pending) = asking.first() else {
+            return Err(Refusal::new(Kind::Conflict, "NOT_SUSPENDED", "the agent waits for no answer"));
+        };
+        let message = format!("Response tool_call_id {operation} doesn't match pending {}", pending.operation.id);
+        return Err(Refusal::new(Kind::Conflict, "INVALID_TOOL_CALL_ID", message).at("/call_id"));
+    };
+    Ok(match open.operation.performer {
+        Performer::Client { .. } => {
+            let settled = vec![settlement(&open.operation, Ended::Value(value), time)];
+            Event::RunSettled(RunSettled { run: run.started.run, settled })
+        }
+        _ => Event::OperationAnswered(Answer { operation, value }),
+    })
+}

@@ -1,0 +1,327 @@
+//! Given what happened, when the agent decides, then this follows: the step engine without a host.
+
+use super::decide::{Resolved, Taken, check, decide};
+use super::end::{Cause, Joint, cut_off, turn};
+use super::intake::{intake, wakes};
+use super::recover::{Next, next, ready};
+use super::settle::{Ended, answer, settlement, stopped};
+use super::*;
+use crate::definition::DefinitionId;
+use crate::digest::Salt;
+use crate::event::{InputAccepted, OperationStarted, RunSettled, Source};
+use crate::id::{AgentId, RunId, SessionId};
+use crate::limits::TurnLimits;
+use crate::message::{Draft, Part, Role};
+use crate::model::{Reply, Stop};
+use crate::operation::CallUsage;
+use crate::step::{Audience, Call, Context, ModelRequest, Outcome, Request, StepResult, Toolset, Work};
+use crate::tool::{ClientAction, EffectClass};
+use serde_json::json;
+use uuid::Uuid;
+
+const NOW: Timestamp = Timestamp(1_000);
+const SALT: Salt = Salt([7; 16]);
+
+fn begun() -> Run {
+    Run::begin(RunStarted {
+        run: RunId(Uuid::from_u128(1)),
+        session: SessionId(Uuid::from_u128(2)),
+        agent: AgentId(Uuid::from_u128(3)),
+        definition: DefinitionId("assistant".into()),
+        session_type: "chat".into(),
+        component: Digest::of(b"component"),
+        base: None,
+        base_message: 0,
+        revision: 0,
+        session_state: Digest::of(b"null"),
+        claimed: vec![InputId(Uuid::from_u128(9))],
+        limits: TurnLimits::default(),
+        deadline: None,
+        reply_to: None,
+        depth: 0,
+        model: None,
+        time: NOW,
+    })
+}
+
+fn words(text: &str) -> InputAccepted {
+    InputAccepted {
+        input: InputId(Uuid::from_u128(9)),
+        session: SessionId(Uuid::from_u128(2)),
+        source: Source::Api,
+        message: Some(Draft::text(Role::User, "api", text)),
+        model: None,
+        time: NOW,
+    }
+}
+
+fn asking_a_model(key: &str) -> Request {
+    let request = ModelRequest {
+        system: vec![],
+        context: Context::Whole,
+        also: vec![],
+        tools: Toolset::All,
+        model: None,
+        max_tokens: None,
+        reply_schema: None,
+        audience: Audience::User,
+    };
+    Request { key: key.into(), work: Work::Model(request) }
+}
+
+fn calling(message: u64, index: u32) -> Request {
+    Request { key: format!("call-{message}-{index}"), work: Work::Tool { call: Call::OfModel { message, index } } }
+}
+
+fn wait(start: Vec<Request>, until: Until) -> StepResult {
+    let decision = Decision::Wait(Wait { start, cancel: vec![], until, hear: false });
+    StepResult { decision, effects: vec![], memo: None }
+}
+
+fn by(performer: Performer, effect: EffectClass) -> Resolved {
+    Resolved { performer, effect, time_limit_ms: None, deadline: None }
+}
+
+fn tool(effect: EffectClass) -> Resolved {
+    let performer = Performer::Tool {
+        component: Digest::of(b"tool"),
+        tool: "write".into(),
+        arguments: "{}".into(),
+        capabilities: vec![],
+    };
+    by(performer, effect)
+}
+
+fn resolved(result: &StepResult, effect: EffectClass) -> Vec<Resolved> {
+    let Decision::Wait(wait) = &result.decision else { return vec![] };
+    wait.start
+        .iter()
+        .map(|request| match &request.work {
+            Work::Model(request) => by(Performer::Model { request: request.clone(), through: 0, reserved_tokens: 100 }, EffectClass::Idempotent),
+            Work::Client(action) => by(Performer::Client { action: action.clone() }, EffectClass::ReadOnly),
+            Work::Timer { ms } => by(Performer::Timer { due: NOW.plus_ms(*ms) }, EffectClass::Idempotent),
+            _ => tool(effect),
+        })
+        .collect()
+}
+
+fn basis(run: &Run) -> Basis {
+    let none = Digest::of(b"");
+    Basis {
+        component: run.component,
+        base: None,
+        head: run.head(),
+        scene: none,
+        settings: none,
+        tools: none,
+        peers: none,
+        preferences: none,
+        session_state: run.session_state,
+        now: NOW,
+        left: run.left(),
+        seed: Basis::seed(run.started.run, run.step),
+    }
+}
+
+use crate::basis::Basis;
+
+/// Takes a step: the run after it, and its event.
+fn step(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], result: StepResult, effect: EffectClass) -> (Run, RunStepped) {
+    let intake = intake(run, arrived, inputs, SALT);
+    check(run, &intake, &result).unwrap();
+    let taken = Taken {
+        basis: basis(run),
+        intake,
+        resolved: resolved(&result, effect),
+        result,
+        answers: Digest::of(b""),
+        usage: CallUsage::default(),
+        time: NOW,
+        salt: SALT,
+    };
+    let stepped = decide(run, taken);
+    let run = run.clone().apply(&Event::RunStepped(Box::new(stepped.clone()))).unwrap();
+    (run, stepped)
+}
+
+fn model_says(run: &Run, key: &str, parts: Vec<Part>) -> Settlement {
+    let operation = &run.by_key(key).unwrap().operation;
+    let reply = Reply { parts, stop: Stop::End, provider: "scripted".into(), model: "m".into() };
+    settlement(operation, Ended::Replied(reply), NOW)
+}
+
+fn call_part(name: &str) -> Part {
+    Part::Call { call_id: "same".into(), name: name.into(), arguments: "{}".into() }
+}
+
+/// The user spoke, the model answered with two calls, and both were started.
+fn with_two_calls(effect: EffectClass) -> Run {
+    let (run, _) = step(&begun(), vec![], &[words("hello")], wait(vec![asking_a_model("m1")], Until::Any), effect);
+    let reply = model_says(&run, "m1", vec![call_part("write"), call_part("write")]);
+    step(&run, vec![reply], &[], wait(vec![calling(2, 0), calling(2, 1)], Until::All), effect).0
+}
+
+#[test]
+fn a_first_step_hears_what_its_run_claimed() {
+    let (run, stepped) = step(&begun(), vec![], &[words("hello")], wait(vec![asking_a_model("m1")], Until::Any), EffectClass::ReadOnly);
+    assert_eq!(stepped.news, vec![News::Said { messages: vec![1] }]);
+    assert_eq!(run.message(1).unwrap().text(), "hello");
+    assert_eq!(run.open.len(), 1);
+    assert!(!wakes(&run, &[], true), "words do not wake who does not hear");
+}
+
+#[test]
+fn a_models_reply_enters_the_thread_and_is_named_by_its_place() {
+    let (run, _) = step(&begun(), vec![], &[words("hello")], wait(vec![asking_a_model("m1")], Until::Any), EffectClass::ReadOnly);
+    let reply = model_says(&run, "m1", vec![Part::text("hi")]);
+    assert!(wakes(&run, std::slice::from_ref(&reply), false));
+    let done = StepResult { decision: Decision::Reply { parts: vec![] }, effects: vec![], memo: None };
+    let (run, stepped) = step(&run, vec![reply], &[], done, EffectClass::ReadOnly);
+    let outcome = Outcome::Message { id: 2 };
+    assert_eq!(stepped.news, vec![News::Settled { key: "m1".into(), outcome }]);
+    assert_eq!((run.message(2).unwrap().role, run.message(2).unwrap().text()), (Role::Assistant, "hi".into()));
+    assert!(run.open.is_empty() && stepped.said.is_empty());
+}
+
+#[test]
+fn waiting_for_all_wakes_when_the_last_has_settled() {
+    let run = with_two_calls(EffectClass::ReadOnly);
+    let gave = |key: &str| {
+        let ended = Ended::Gave { parts: vec![Part::text(key)], untrusted: true };
+        settlement(&run.by_key(key).unwrap().operation, ended, NOW)
+    };
+    let (first, second) = (gave("call-2-0"), gave("call-2-1"));
+    assert!(!wakes(&run, std::slice::from_ref(&first), false));
+    assert!(wakes(&run, &[first.clone(), second.clone()], false));
+    // Recorded one by one it is the same.
+    let alone = RunSettled { run: run.started.run, settled: vec![first] };
+    let run = run.apply(&Event::RunSettled(alone)).unwrap();
+    assert!(wakes(&run, std::slice::from_ref(&second), false));
+    let (run, stepped) = step(&run, vec![second], &[], wait(vec![asking_a_model("m2")], Until::Any), EffectClass::ReadOnly);
+    assert_eq!(stepped.heard.len(), 2);
+    assert!(run.unpaired().is_empty(), "providers' call ids repeat, places do not");
+}
+
+#[test]
+fn a_call_without_a_result_gets_a_synthetic_one_before_the_next_model_call() {
+    let run = with_two_calls(EffectClass::ReadOnly);
+    let ended = Ended::Gave { parts: vec![Part::text("done")], untrusted: true };
+    let first = settlement(&run.by_key("call-2-0").unwrap().operation, ended, NOW);
+    let (run, stepped) = {
+        let mut any = run;
+        any.wait = Some((Until::Any, false));
+        step(&any, vec![first], &[], wait(vec![asking_a_model("m2")], Until::Any), EffectClass::ReadOnly)
+    };
+    assert!(stepped.said[0].text().starts_with("Still running, task "));
+    assert!(run.unpaired().is_empty());
+    // Its late result comes as a notice: no call has two results.
+    let late = Ended::Gave { parts: vec![Part::text("late")], untrusted: true };
+    let late = settlement(&run.by_key("call-2-1").unwrap().operation, late, NOW);
+    let taken = intake(&run, vec![late], &[], SALT);
+    assert_eq!((taken.heard[0].role, &taken.heard[0].answers), (Role::Notice, &None));
+}
+
+#[test]
+fn ending_a_turn_cancels_what_is_open_and_pairs_every_call() {
+    let run = with_two_calls(EffectClass::NonIdempotent);
+    let sent = run.by_key("call-2-0").unwrap().operation.id;
+    let started = OperationStarted { run: run.started.run, operation: sent, segment: 0, time: NOW };
+    let run = run.apply(&Event::OperationStarted(started)).unwrap();
+    let (stops, said) = cut_off(&run, "The turn was cancelled.", NOW, SALT);
+    let outcome = |id| stops.iter().find(|stop| stop.operation == id).map(|stop| stop.outcome.clone()).unwrap();
+    assert_eq!(outcome(sent), Outcome::Unknown, "what may have happened is never called cancelled");
+    assert_eq!(outcome(run.by_key("call-2-1").unwrap().operation.id), Outcome::Cancelled);
+    let all: Vec<Message> = run.messages.iter().chain(&said).cloned().collect();
+    assert!(unpaired(&all).is_empty());
+    assert_eq!(said.last().unwrap().role, Role::Notice);
+}
+
+#[test]
+fn after_a_crash_only_what_was_never_sent_of_non_idempotent_work_is_performed() {
+    let run = with_two_calls(EffectClass::NonIdempotent);
+    let first = run.by_key("call-2-0").unwrap().operation.id;
+    let nobody = |_| false;
+    let looked: Vec<_> = ready(&run, &nobody, NOW);
+    assert_eq!(looked, vec![(first, Next::Perform { record_first: true })], "one after the other, in order");
+    let started = OperationStarted { run: run.started.run, operation: first, segment: 0, time: NOW };
+    let run = run.apply(&Event::OperationStarted(started)).unwrap();
+    assert_eq!(next(&run.open[&first], NOW), Next::Settle(Box::new(stopped(&run.open[&first], NOW))));
+    assert_eq!(stopped(&run.open[&first], NOW).outcome, Outcome::Unknown);
+}
+
+#[test]
+fn reads_run_side_by_side() {
+    let run = with_two_calls(EffectClass::ReadOnly);
+    let nobody = |_| false;
+    assert_eq!(ready(&run, &nobody, NOW).len(), 2);
+    let everybody = |_| true;
+    assert!(ready(&run, &everybody, NOW).is_empty());
+}
+
+#[test]
+fn a_timer_is_late_if_need_be_and_never_early() {
+    let timer = Request { key: "t".into(), work: Work::Timer { ms: 500 } };
+    let (run, _) = step(&begun(), vec![], &[words("x")], wait(vec![timer], Until::Any), EffectClass::ReadOnly);
+    let open = run.by_key("t").unwrap();
+    assert_eq!(next(open, NOW.plus_ms(499)), Next::Wait { until: Some(NOW.plus_ms(500)) });
+    assert!(matches!(next(open, NOW.plus_ms(500)), Next::Settle(settled) if settled.outcome == Outcome::Elapsed));
+}
+
+#[test]
+fn an_answer_must_name_the_question_that_waits() {
+    let action = ClientAction { widget: "free_text".into(), props: json!({}), response_schema: None, lock_input: false };
+    let ask = Request { key: "q".into(), work: Work::Client(action) };
+    let (run, _) = step(&begun(), vec![], &[words("x")], wait(vec![ask], Until::Any), EffectClass::ReadOnly);
+    let id = run.by_key("q").unwrap().operation.id;
+    let wrong = OperationId::mint(run.started.run, 9, "q");
+    assert_eq!(answer(&run, wrong, json!(1), NOW).unwrap_err().code, "INVALID_TOOL_CALL_ID");
+    let event = answer(&run, id, json!(1), NOW).unwrap();
+    let run = run.apply(&event).unwrap();
+    assert_eq!(answer(&run, id, json!(1), NOW).unwrap_err().code, "NOT_SUSPENDED");
+    assert!(wakes(&run, &[], false));
+}
+
+#[test]
+fn a_key_is_used_once_in_a_turn_and_waiting_for_nothing_is_refused() {
+    let run = with_two_calls(EffectClass::ReadOnly);
+    let nothing = intake(&run, vec![], &[], SALT);
+    assert!(check(&run, &nothing, &wait(vec![asking_a_model("m1")], Until::Any)).is_err());
+    assert!(check(&begun(), &intake(&begun(), vec![], &[], SALT), &wait(vec![], Until::Any)).is_err());
+    assert!(check(&run, &nothing, &wait(vec![calling(1, 0)], Until::Any)).is_err(), "the user's message has no calls");
+}
+
+#[test]
+fn a_turns_id_commits_to_its_parent_and_every_message() {
+    let (run, _) = step(&begun(), vec![], &[words("hello")], wait(vec![asking_a_model("m1")], Until::Any), EffectClass::ReadOnly);
+    let joint = Joint { depth: 1, jump: None };
+    let node = turn(&run, &[], &Cause::Replied, joint);
+    assert_eq!((node.first_message, node.last_message, node.id), (1, 1, node.compute_id()));
+    let mut changed = run;
+    changed.messages[0].parts = vec![Part::text("hullo")];
+    assert_ne!(turn(&changed, &[], &Cause::Replied, joint).id, node.id);
+}
+
+#[test]
+fn folding_the_events_gives_the_run_that_made_them() {
+    let begun = begun();
+    let mut events = vec![Event::RunStarted(begun.started.clone())];
+    let (run, first) = step(&begun, vec![], &[words("hello")], wait(vec![asking_a_model("m1")], Until::Any), EffectClass::ReadOnly);
+    let reply = model_says(&run, "m1", vec![call_part("write")]);
+    let (run, second) = step(&run, vec![reply], &[], wait(vec![calling(2, 0)], Until::All), EffectClass::ReadOnly);
+    events.extend([Event::RunStepped(Box::new(first)), Event::RunStepped(Box::new(second))]);
+    let stored: Vec<Event> = events.iter().map(|event| serde_json::from_value(serde_json::to_value(event).unwrap()).unwrap()).collect();
+    assert_eq!(stored, events, "events read back as they were written");
+    assert_eq!(Run::fold(&stored).unwrap(), run);
+    let state: Run = serde_json::from_value(serde_json::to_value(&run).unwrap()).unwrap();
+    assert_eq!(state, run, "a snapshot is as good as the fold");
+}
+
+#[test]
+fn time_counts_only_while_a_model_or_a_tool_is_at_work() {
+    let (run, _) = step(&begun(), vec![], &[words("x")], wait(vec![asking_a_model("m1")], Until::Any), EffectClass::ReadOnly);
+    let mut reply = model_says(&run, "m1", vec![Part::text("hi")]);
+    reply.time = NOW.plus_ms(700);
+    let settled = Event::RunSettled(RunSettled { run: run.started.run, settled: vec![reply] });
+    let run = run.apply(&settled).unwrap();
+    assert_eq!(run.used.active_ms, 700);
+}

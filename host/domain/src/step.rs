@@ -1,0 +1,333 @@
+//! What passes between the host and an agent's `step`: news in, one decision with effects and a memo out.
+//!
+//! These are the WIT types of `wit/agent.wit` in the host's own terms; the runtime translates.
+
+use crate::message::{MessageId, Part};
+use crate::tool::ClientAction;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Which messages a model sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Context {
+    /// The whole thread, from its newest compaction on.
+    Whole,
+    /// The messages from this one on.
+    Since(MessageId),
+}
+
+/// Which tools a model may call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Toolset {
+    /// All that the agent may use.
+    All,
+    /// These of them.
+    Named(Vec<String>),
+    /// None.
+    None,
+}
+
+/// Who sees a model's reply while it is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Audience {
+    /// The user: tokens stream and the reply enters the thread.
+    User,
+    /// Nobody: the outcome carries the reply.
+    Hidden,
+}
+
+/// A call of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelRequest {
+    /// The system prompt in blocks.
+    pub system: Vec<String>,
+    /// What the model sees of the thread.
+    pub context: Context,
+    /// Messages after those, for this call only.
+    #[serde(default)]
+    pub also: Vec<Part>,
+    /// What it may call.
+    pub tools: Toolset,
+    /// A model or alias.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// At most so many tokens of reply.
+    #[serde(default)]
+    pub max_tokens: Option<u32>,
+    /// JSON Schema of the reply.
+    #[serde(default)]
+    pub reply_schema: Option<Value>,
+    /// Who sees it.
+    pub audience: Audience,
+}
+
+/// Which tool to call with what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Call {
+    /// A call that the model made, named by where it stands.
+    OfModel {
+        /// The assistant message.
+        message: MessageId,
+        /// The call's index in it.
+        index: u32,
+    },
+    /// A call of the agent's own.
+    Own {
+        /// The tool's name.
+        name: String,
+        /// The arguments as the guest wrote them.
+        arguments: String,
+    },
+}
+
+/// Work handed to another agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Dispatch {
+    /// A peer's id.
+    pub target: String,
+    /// What it is told.
+    pub content: Vec<Part>,
+    /// Whether not to wait.
+    #[serde(default)]
+    pub detached: bool,
+    /// How long the other may take.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+}
+
+/// Something that takes time or leaves the host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Work {
+    /// Ask a model.
+    Model(ModelRequest),
+    /// Call a tool.
+    Tool {
+        /// Which, with what.
+        call: Call,
+    },
+    /// Ask the user.
+    Client(ClientAction),
+    /// Hand work to another agent.
+    Agent(Dispatch),
+    /// Look something up.
+    Recall {
+        /// Words to look for.
+        query: String,
+        /// At most so many hits.
+        limit: u32,
+    },
+    /// Wait.
+    Timer {
+        /// For so many milliseconds.
+        ms: u64,
+    },
+}
+
+/// One piece of work under a name, as the guest asks for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// A name of the agent's choosing, unused in this turn before.
+    pub key: String,
+    /// What to do.
+    pub work: Work,
+}
+
+/// When to be stepped again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    /// As soon as one operation has settled.
+    Any,
+    /// When all that are open have settled.
+    All,
+}
+
+/// Start these, stop those, and step me again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Operations to start.
+    pub start: Vec<Request>,
+    /// Keys of open operations to stop.
+    pub cancel: Vec<String>,
+    /// When to be stepped again.
+    pub until: Until,
+    /// Whether also when the user speaks.
+    pub hear: bool,
+}
+
+/// What is to happen next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Decision {
+    /// Go on working.
+    Wait(Wait),
+    /// Say this and end the turn.
+    Reply {
+        /// What to say.
+        parts: Vec<Part>,
+    },
+    /// End the turn and the structured session.
+    Complete {
+        /// A summary for its record.
+        summary: Value,
+    },
+    /// End the turn as failed.
+    Fail {
+        /// For the user.
+        reason: String,
+    },
+}
+
+/// A lasting change that comes with the decision and is stored with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Effect {
+    /// Show this as a message while work goes on.
+    Say {
+        /// What to show.
+        parts: Vec<Part>,
+    },
+    /// Merge into the agent's preferences.
+    Prefer {
+        /// An object.
+        preferences: Value,
+    },
+    /// Add to the structured session's record.
+    RecordItem {
+        /// What was asked.
+        prompt: Value,
+        /// What was answered.
+        response: Value,
+        /// What was made of it.
+        evaluation: Option<Value>,
+    },
+    /// Replace the session's state.
+    SessionState {
+        /// The new state.
+        state: Value,
+    },
+    /// Keep a note that recall finds later.
+    Remember {
+        /// The note.
+        note: String,
+    },
+    /// Record an event of the agent's own.
+    Emit {
+        /// Its name.
+        name: String,
+        /// An object.
+        data: Value,
+    },
+    /// Be reminded later.
+    Schedule {
+        /// In so many milliseconds.
+        after_ms: u64,
+        /// What the agent is then told.
+        content: String,
+    },
+}
+
+/// What an agent hands from step to step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memo {
+    /// The version of the layout.
+    pub format: u32,
+    /// The bytes.
+    #[serde(with = "crate::tool::bytes_as_hex")]
+    pub bytes: Vec<u8>,
+}
+
+/// What a step comes to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepResult {
+    /// What happens next.
+    pub decision: Decision,
+    /// What is stored with it.
+    pub effects: Vec<Effect>,
+    /// What to hand to the next step.
+    pub memo: Option<Memo>,
+}
+
+/// Why an operation failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// A stable code.
+    pub code: String,
+    /// For people and models.
+    pub message: String,
+    /// Whether the same again may succeed.
+    pub retryable: bool,
+}
+
+impl Failure {
+    /// A failure that the same again would meet again.
+    pub fn lasting(code: &str, message: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into(), retryable: false }
+    }
+
+    /// A failure that may pass.
+    pub fn passing(code: &str, message: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into(), retryable: true }
+    }
+}
+
+/// How an operation ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Outcome {
+    /// Its result stands in the thread.
+    Message {
+        /// As this message.
+        id: MessageId,
+    },
+    /// Its result, which is not in the thread.
+    Parts {
+        /// The result.
+        parts: Vec<Part>,
+    },
+    /// A client's answer, or what was recalled.
+    Value {
+        /// The answer.
+        value: Value,
+    },
+    /// The time has passed.
+    Elapsed,
+    /// It failed.
+    Failed {
+        /// Why.
+        failure: Failure,
+    },
+    /// The agent may not do that.
+    Denied,
+    /// It took too long.
+    TimedOut,
+    /// It was cancelled.
+    Cancelled,
+    /// The host cannot tell whether it happened.
+    Unknown,
+}
+
+/// Something that happened since the last step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum News {
+    /// The session has begun.
+    Opened,
+    /// The user said these messages.
+    Said {
+        /// Their ids.
+        messages: Vec<MessageId>,
+    },
+    /// An operation ended.
+    Settled {
+        /// Its key.
+        key: String,
+        /// How.
+        outcome: Outcome,
+    },
+}

@@ -1,0 +1,115 @@
+//! Tools as the host sees them: definitions, effect classes, client actions, and how a call goes on.
+
+use crate::message::Part;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What running a tool again does, which decides what the host may do after a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EffectClass {
+    /// Changes nothing: at least once, at the same time as others.
+    ReadOnly,
+    /// The same again with the same key is the same as once.
+    Idempotent,
+    /// At most once; after a crash between "started" and "settled" the outcome is unknown.
+    NonIdempotent,
+}
+
+/// One tool of a tool component, or one that the host builds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolDefinition {
+    /// 1 to 64 of `a-z`, `0-9` and `_`.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON Schema of the arguments object.
+    pub arguments: Value,
+    /// JSON Schema of the result, where one is promised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results: Option<Value>,
+    /// What it needs from the host, such as `files.read`.
+    #[serde(default)]
+    pub capabilities: Vec<String>,
+    /// What running it again does.
+    pub effect: EffectClass,
+    /// Whether it can destroy something that the user may miss.
+    #[serde(default)]
+    pub destructive: bool,
+    /// How long one call may take, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit_ms: Option<u32>,
+}
+
+/// A question to the user, answered through a widget of the client.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientAction {
+    /// The widget.
+    pub widget: String,
+    /// What it shows: an object.
+    pub props: Value,
+    /// JSON Schema of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_schema: Option<Value>,
+    /// Whether the client should lock its message box meanwhile.
+    #[serde(default)]
+    pub lock_input: bool,
+}
+
+/// How a tool call goes on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Progress {
+    /// It is done.
+    Done {
+        /// Its result.
+        parts: Vec<Part>,
+    },
+    /// Call again after a time.
+    Later {
+        /// In so many milliseconds.
+        after_ms: u64,
+        /// What to hand over.
+        #[serde(with = "bytes_as_hex")]
+        state: Vec<u8>,
+    },
+    /// Ask the user, then call again.
+    Ask {
+        /// The question.
+        action: ClientAction,
+        /// What to hand over.
+        #[serde(with = "bytes_as_hex")]
+        state: Vec<u8>,
+    },
+}
+
+/// Why a tool call failed, as the tool says it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "detail", rename_all = "kebab-case")]
+pub enum ToolError {
+    /// The arguments make no sense.
+    InvalidArguments(String),
+    /// What was asked for is not there.
+    NotFound(String),
+    /// The host or the world refused.
+    Denied,
+    /// Something else.
+    Failed(String),
+    /// Busy: try again after so many milliseconds.
+    RetryLater(u32),
+}
+
+/// Bytes in JSON, as hexadecimal digits.
+pub mod bytes_as_hex {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Writes bytes.
+    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&hex::encode(bytes))
+    }
+
+    /// Reads them back.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        hex::decode(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
