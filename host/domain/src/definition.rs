@@ -1,5 +1,8 @@
 //! Definitions: the agents that an operator configures (design S3), as templates of agents that run.
 
+#[cfg(test)]
+mod tests;
+
 use crate::grant::{Denied, PatternList};
 use crate::limits::TurnLimits;
 use crate::tool::ToolDefinition;

@@ -49,6 +49,11 @@ pub enum Performer {
         session: SessionId,
         /// The input that carries the work.
         input: InputId,
+        /// For a call of `delegate`: its arguments, in whose terms the result is told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delegation: Option<String>,
+        /// When it was handed over.
+        since: Timestamp,
     },
     /// The store is searched.
     Recall {

@@ -6,8 +6,9 @@ use super::Run;
 use crate::digest::Salt;
 use crate::event::{Event, RunEnded, SlotCompleted, SlotTerminated, TurnCommitted};
 use crate::id::TurnId;
-use crate::message::{Draft, Message, Part, Role};
-use crate::operation::{Operation, Settlement};
+use crate::delegate::{self, DelegateResult, Task};
+use crate::message::{Draft, Message, Part, Role, text_of};
+use crate::operation::{Operation, Performer, Settlement};
 use crate::step::{Decision, Failure};
 use crate::time::Timestamp;
 use crate::turn::{TurnEnd, TurnNode};
@@ -139,17 +140,36 @@ pub fn slot_left(run: &Run, cause: &Cause, time: Timestamp) -> Option<Event> {
     }
 }
 
-/// What the waiting operation of another run gets. The reply of a turn is what the agent said last.
+/// What the waiting operation of another run gets. The reply of a turn is what the agent said last; a delegation is told in the terms of
+/// the tool `delegate`.
 #[must_use]
 pub fn settlement_for_parent(operation: &Operation, run: &Run, said: &[Message], cause: &Cause, time: Timestamp) -> Settlement {
+    let untrusted = is_untrusted(run);
+    if let Some(result) = delegated(operation, run, said, cause, time) {
+        return settlement(operation, Ended::Gave { parts: vec![Part::text(result.to_string())], untrusted }, time);
+    }
     let ended = match cause {
-        Cause::Replied => Ended::Gave { parts: reply(run, said), untrusted: is_untrusted(run) },
-        Cause::Completed { summary } => Ended::Gave { parts: vec![Part::text(summary.to_string())], untrusted: is_untrusted(run) },
+        Cause::Replied => Ended::Gave { parts: reply(run, said), untrusted },
+        Cause::Completed { summary } => Ended::Gave { parts: vec![Part::text(summary.to_string())], untrusted },
         Cause::Failed { code, .. } if code == "timed-out" => Ended::TimedOut,
         Cause::Failed { code, reason } => Ended::Failed(Failure::lasting(code, reason.clone())),
         Cause::Aborted { .. } => Ended::Cancelled,
     };
     settlement(operation, ended, time)
+}
+
+/// The result of a delegation; none when the operation is not one.
+fn delegated(operation: &Operation, run: &Run, said: &[Message], cause: &Cause, time: Timestamp) -> Option<DelegateResult> {
+    let Performer::Agent { agent, delegation: Some(arguments), since, .. } = &operation.performer else { return None };
+    let delegation = delegate::parse(arguments, &delegate::Target::ALL).ok()?;
+    let task = Task { operation: operation.id, agent: *agent, created: *since, completed: time };
+    Some(match cause {
+        Cause::Replied => DelegateResult::succeeded(&delegation, &task, &text_of(&reply(run, said))),
+        Cause::Completed { summary } => DelegateResult::succeeded(&delegation, &task, &summary.to_string()),
+        Cause::Failed { code, .. } if code == "timed-out" => DelegateResult::timed_out(&delegation, &task),
+        Cause::Failed { reason, .. } => DelegateResult::failed(&delegation, &task, reason),
+        Cause::Aborted { .. } => DelegateResult::cancelled(&delegation, &task),
+    })
 }
 
 /// What a turn says to whoever asked: its last assistant message.

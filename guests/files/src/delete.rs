@@ -1,0 +1,38 @@
+//! `delete_file`.
+
+use crate::folders::Folders;
+use agent_host_sdk::{CallContext, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::fs;
+use std::io;
+
+/// What `delete_file` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// The file or folder.
+    path: String,
+    /// Whether to delete a folder with all that is in it; not without.
+    recursive: Option<bool>,
+}
+
+pub(crate) fn delete(folders: &Folders, _: &CallContext, arguments: Arguments) -> Result<String, ToolError> {
+    let Arguments { path, recursive } = arguments;
+    let place = folders.place(&path)?;
+    let fails = |error: io::Error| folders.error(&place, &error);
+    if place.is_root {
+        return Err(ToolError::invalid("path", format_args!("is the granted folder `{}` itself, which stays", place.shown)));
+    }
+    // Of a link, the link is deleted and not what it leads to.
+    let meta = fs::symlink_metadata(&place.path).map_err(fails)?;
+    if !meta.is_dir() {
+        fs::remove_file(&place.path).map_err(fails)?;
+        return Ok(format!("deleted `{}`", place.shown));
+    }
+    if recursive != Some(true) {
+        return Err(ToolError::invalid("recursive", format_args!("must be true to delete the folder `{}`", place.shown)));
+    }
+    fs::remove_dir_all(&place.path).map_err(fails)?;
+    Ok(format!("deleted `{}` and all that was in it", place.shown))
+}

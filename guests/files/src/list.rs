@@ -1,0 +1,67 @@
+//! `list_files`.
+
+use crate::folders::Folders;
+use crate::glob;
+use crate::walk::{DEPTH_MAX, Walked, walk};
+use agent_host_sdk::{CallContext, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::fs;
+
+/// Entries that one call returns.
+pub(crate) const LISTED_MAX: usize = 500;
+
+/// What `list_files` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// The folder.
+    path: String,
+    /// Only what matches: `*` and `?` within a name, `**` for any folders, as in `src/**/*.rs`. Without a slash it is about names.
+    pattern: Option<String>,
+    /// How many levels deep to look: 1 is the folder alone, and what is done without; a pattern with a slash or `**` looks at all.
+    #[schemars(range(min = 1))]
+    max_depth: Option<u32>,
+}
+
+pub(crate) fn list(folders: &Folders, _: &CallContext, arguments: Arguments) -> Result<String, ToolError> {
+    let Arguments { path, pattern, max_depth } = arguments;
+    let place = folders.place(&path)?;
+    if let Some(pattern) = pattern.as_deref().filter(|pattern| pattern.len() > glob::PATTERN_BYTES_MAX) {
+        let fix = format!("has {} bytes; {} is the most", pattern.len(), glob::PATTERN_BYTES_MAX);
+        return Err(ToolError::invalid("pattern", fix));
+    }
+    let is_deep = |pattern: &String| pattern.contains('/') || pattern.contains("**");
+    let depth = max_depth.unwrap_or(if pattern.as_ref().is_some_and(is_deep) { DEPTH_MAX } else { 1 });
+    let mut lines = Vec::new();
+    let walked = walk(folders, &place, depth, |found| {
+        if pattern.as_ref().is_none_or(|pattern| glob::matches(pattern, &found.relative)) {
+            if lines.len() == LISTED_MAX {
+                return false;
+            }
+            lines.push(line_of(found));
+        }
+        true
+    })?;
+    if lines.is_empty() {
+        lines.push(format!("[nothing in `{}`{}]", place.shown, if pattern.is_some() { " matches" } else { "" }));
+    }
+    if walked == Walked::Part {
+        lines.push("[there is more; narrow the path or the pattern]".to_owned());
+    }
+    Ok(lines.join("\n"))
+}
+
+/// `folder/`, `file (12 bytes)` or `link@`, from the folder that was asked for.
+fn line_of(found: &crate::walk::Found) -> String {
+    if found.kind.is_dir() {
+        return format!("{}/", found.relative);
+    }
+    if found.kind.is_symlink() {
+        return format!("{}@", found.relative);
+    }
+    match fs::symlink_metadata(&found.place.path) {
+        Ok(meta) => format!("{} ({} bytes)", found.relative, meta.len()),
+        Err(_) => found.relative.clone(),
+    }
+}

@@ -1,0 +1,121 @@
+//! `read_file`.
+
+use crate::folders::{Folders, Place};
+use agent_host_sdk::{CallContext, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+
+/// Bytes of text that one call returns. Below the size from which the host keeps a text as a blob, so that a model sees all of it.
+pub(crate) const READ_BYTES_MAX: usize = 30 << 10;
+/// Bytes at the beginning of a file that tell text from other things.
+const SNIFFED_BYTES: usize = 8 << 10;
+
+/// What `read_file` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// The file.
+    path: String,
+    /// Lines to skip; none without.
+    offset: Option<u64>,
+    /// At most so many lines.
+    limit: Option<u64>,
+}
+
+pub(crate) fn read(folders: &Folders, _: &CallContext, arguments: Arguments) -> Result<String, ToolError> {
+    let Arguments { path, offset, limit } = arguments;
+    let place = folders.place(&path)?;
+    let fails = |error: io::Error| folders.error(&place, &error);
+    let meta = fs::metadata(&place.path).map_err(fails)?;
+    if meta.is_dir() {
+        return Err(ToolError::invalid("path", format_args!("is a folder: `{}`; use list_files", place.shown)));
+    }
+    let Some(mut text) = open_text(&place).map_err(fails)? else {
+        return Ok(format!("`{}` is not text; it has {} bytes", place.shown, meta.len()));
+    };
+    let offset = offset.unwrap_or(0);
+    let skipped = skip_lines(&mut text, offset).map_err(fails)?;
+    let part = take_lines(&mut text, limit.unwrap_or(u64::MAX)).map_err(fails)?;
+    let mut read = String::from_utf8_lossy(&part.bytes).into_owned();
+    if skipped < offset {
+        return Ok(format!("[the file has only {skipped} lines]"));
+    }
+    if part.line_cut {
+        read.push_str(&format!("\n[line {} is longer than {READ_BYTES_MAX} bytes and was cut]", offset + part.lines));
+    }
+    if part.more {
+        let next = offset + part.lines;
+        read.push_str(&format!("\n[there is more; go on with offset {next}]"));
+    }
+    Ok(read)
+}
+
+/// A text file, its beginning read already.
+pub(crate) type Text = BufReader<io::Chain<io::Cursor<Vec<u8>>, File>>;
+
+/// Opens a file if it is text: UTF-8 without zeros, as far as its beginning tells.
+pub(crate) fn open_text(place: &Place) -> io::Result<Option<Text>> {
+    let mut file = File::open(&place.path)?;
+    let mut start = Vec::new();
+    Read::by_ref(&mut file).take(SNIFFED_BYTES as u64).read_to_end(&mut start)?;
+    let is_utf8 = match std::str::from_utf8(&start) {
+        Ok(_) => true,
+        // A character that the sniffed part cuts off is not an error.
+        Err(error) => error.error_len().is_none() && start.len() == SNIFFED_BYTES,
+    };
+    let is_text = is_utf8 && !start.contains(&0);
+    Ok(is_text.then(|| BufReader::new(io::Cursor::new(start).chain(file))))
+}
+
+/// Skips lines without keeping them; returns how many there were to skip.
+fn skip_lines(text: &mut impl BufRead, lines: u64) -> io::Result<u64> {
+    for skipped in 0..lines {
+        if text.skip_until(b'\n')? == 0 {
+            return Ok(skipped);
+        }
+    }
+    Ok(lines)
+}
+
+/// Some lines of a file.
+struct Part {
+    bytes: Vec<u8>,
+    lines: u64,
+    /// Whether the last line was too long to be returned whole.
+    line_cut: bool,
+    more: bool,
+}
+
+fn take_lines(text: &mut impl BufRead, limit: u64) -> io::Result<Part> {
+    let mut part = Part { bytes: Vec::new(), lines: 0, line_cut: false, more: false };
+    let mut line = Vec::new();
+    while part.lines < limit {
+        line.clear();
+        Read::by_ref(text).take(READ_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Ok(part);
+        }
+        if part.bytes.len() + line.len() > READ_BYTES_MAX {
+            part.more = true;
+            // A line too long for any call would never be passed; it is cut instead.
+            if part.lines == 0 {
+                let ends = line.last() == Some(&b'\n');
+                line.truncate(READ_BYTES_MAX);
+                part.bytes.append(&mut line);
+                part.lines = 1;
+                part.line_cut = true;
+                if !ends {
+                    text.skip_until(b'\n')?;
+                }
+                part.more = !text.fill_buf()?.is_empty();
+            }
+            return Ok(part);
+        }
+        part.bytes.append(&mut line);
+        part.lines += 1;
+    }
+    part.more = !text.fill_buf()?.is_empty();
+    Ok(part)
+}

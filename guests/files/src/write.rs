@@ -1,0 +1,71 @@
+//! `write_file`.
+
+use crate::folders::{Folders, Place};
+use agent_host_sdk::{CallContext, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Bytes of text that one call writes.
+pub(crate) const WRITE_BYTES_MAX: usize = 4 << 20;
+/// Characters of the call's id in the name of the unfinished file.
+const MARK_LENGTH: usize = 16;
+
+/// What `write_file` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// The file.
+    path: String,
+    /// The whole new text.
+    content: String,
+    /// Whether to make folders that are missing; not without.
+    create_parents: Option<bool>,
+}
+
+pub(crate) fn write(folders: &Folders, context: &CallContext, arguments: Arguments) -> Result<String, ToolError> {
+    let Arguments { path, content, create_parents } = arguments;
+    let place = folders.place(&path)?;
+    let fails = |error: io::Error| folders.error(&place, &error);
+    let (Some(folder), Some(name), false) = (place.path.parent(), place.path.file_name(), place.is_root || path.ends_with('/')) else {
+        return Err(ToolError::invalid("path", format_args!("must name a file: `{}` is a folder", place.shown)));
+    };
+    if content.len() > WRITE_BYTES_MAX {
+        return Err(ToolError::invalid("content", format_args!("has {} bytes; {WRITE_BYTES_MAX} is the most", content.len())));
+    }
+    if fs::metadata(&place.path).is_ok_and(|meta| meta.is_dir()) {
+        return Err(ToolError::invalid("path", format_args!("must name a file: `{}` is a folder", place.shown)));
+    }
+    if create_parents == Some(true) {
+        fs::create_dir_all(folder).map_err(fails)?;
+    }
+    let unfinished = folder.join(format!(".{}.{}.part", name.to_string_lossy(), mark_of(&context.call_id)));
+    match replace(&unfinished, &place, content.as_bytes()) {
+        Ok(()) => Ok(format!("wrote {} bytes to `{}`", content.len(), place.shown)),
+        Err(error) => {
+            // What is left behind must not be taken for a file of the user's; that it cannot be removed either changes nothing.
+            let _ = fs::remove_file(&unfinished);
+            if error.kind() == io::ErrorKind::NotFound {
+                let hint = "its folder is missing; set createParents to make it";
+                return Err(ToolError::NotFound(format!("`{}` cannot be written: {hint}", place.shown)));
+            }
+            Err(fails(error))
+        }
+    }
+}
+
+/// Whoever reads the file sees the old text or the new one, never a part: the new text is complete beside it before it takes its name.
+fn replace(unfinished: &Path, place: &Place, content: &[u8]) -> io::Result<()> {
+    let mut file = File::create(unfinished)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    drop(file);
+    fs::rename(unfinished, &place.path)
+}
+
+/// The same for every attempt of a call, so that a second attempt takes up the file that a first left behind.
+fn mark_of(call_id: &str) -> String {
+    call_id.chars().filter(char::is_ascii_alphanumeric).take(MARK_LENGTH).collect()
+}

@@ -1,0 +1,216 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "agent-host",
+    version,
+    about = "Runs sandboxed agents that hold durable conversations, and serves them over HTTP.",
+    after_help = "Try it:\n  agent-host serve --config examples/demo/agent-host.toml\n  agent-host chat  --config examples/demo/agent-host.toml      (in another terminal)\n\n\
+        Exit codes:\n  0 done   1 failed   2 the command or the configuration makes no sense   3 refused   4 no host is running\n\n\
+        Environment:\n  AGENT_HOST_CONFIG       the config file\n  AGENT_HOST__SERVER__…   single keys of it, such as AGENT_HOST__SERVER__LISTEN=127.0.0.1:8080\n  \
+        AGENT_HOST_COMPONENTS   the folder with the built-in components\n  RUST_LOG, NO_COLOR      as everywhere"
+)]
+pub(crate) struct Cli {
+    /// The config file, TOML or JSON by its extension
+    #[arg(long, short, global = true, env = "AGENT_HOST_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print results as JSON: one document, or one line for each thing that happens
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print results only
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the host
+    #[command(after_help = "Stops on SIGTERM or Ctrl-C: it first lets turns in progress come to a pause, and nothing is lost whatever happens.\n\n\
+        Example:\n  agent-host serve --config examples/demo/agent-host.toml")]
+    Serve(Serve),
+    /// Talk with an agent of a running host
+    #[command(after_help = "Every line that you type is a message; when an agent asks something, the line is the answer. Ctrl-D ends.\n\n\
+        Examples:\n  agent-host chat\n  agent-host chat --agent tutor\n  agent-host chat --session 3f0c… # goes on with a session\n  \
+        echo 'read notes.txt' | agent-host chat --quiet")]
+    Chat(Chat),
+    /// Look at components: what they offer, import and are granted
+    #[command(subcommand)]
+    Component(Component),
+    /// Look at the sessions of a running host
+    #[command(subcommand)]
+    Session(Session),
+    /// Look at the events of a running host
+    #[command(subcommand)]
+    Events(Events),
+    /// Check that everything that was stored is still as it was
+    #[command(after_help = "Asks the running host, or opens the data folder when none is running.")]
+    Verify,
+    /// Make a backup, also while the host is running
+    #[command(after_help = "Example:\n  agent-host backup /backups/agent-host-$(date +%F).sqlite")]
+    Backup(Backup),
+    /// Make a data folder from a backup
+    #[command(after_help = "Example:\n  agent-host restore /backups/agent-host-2026-11-01.sqlite --data ./data-restored")]
+    Restore(Restore),
+    /// Look at inputs that could not be dealt with, and give them another chance
+    #[command(subcommand, name = "dead-letter")]
+    DeadLetter(DeadLetter),
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(Config),
+    /// The bearer token of the API
+    #[command(subcommand)]
+    Token(Token),
+}
+
+/// How to run the host.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Listen here instead of `server.listen`; port 0 takes any that is free
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Keep data here instead of `server.dataDir`
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+/// With whom to talk.
+#[derive(Debug, Args)]
+pub(crate) struct Chat {
+    /// An `agentId` of the configuration, or an agent's UUID or path; `assistant`, or the first one, without
+    #[arg(long, short, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+    /// Go on with this session instead of beginning one
+    #[arg(long, short, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// The type of session to begin: `chat`, or one that the agent leads; the agent's first without
+    #[arg(long = "type", value_name = "TYPE", conflicts_with = "session")]
+    pub(crate) session_type: Option<String>,
+    /// The model of the session, an alias of the configuration
+    #[arg(long, value_name = "MODEL", conflicts_with = "session")]
+    pub(crate) model: Option<String>,
+}
+
+/// What to do with components.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Component {
+    /// List the components of the configuration
+    List,
+    /// Look at one component
+    #[command(after_help = "Examples:\n  agent-host component inspect files\n  agent-host component inspect ./my-tool.wasm   # needs no configuration")]
+    Inspect {
+        /// Its name in the configuration, or a file
+        component: String,
+    },
+}
+
+/// What to do with sessions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Session {
+    /// List sessions, of all agents or of one
+    List {
+        /// Only of this agent: a UUID or a path
+        #[arg(long, short, value_name = "AGENT")]
+        agent: Option<String>,
+    },
+    /// Show a session and its messages
+    Show {
+        /// Its id
+        id: String,
+        /// From this message on
+        #[arg(long, value_name = "N")]
+        from: Option<u64>,
+        /// Up to this message
+        #[arg(long, value_name = "N")]
+        to: Option<u64>,
+    },
+}
+
+/// What to do with events.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Events {
+    /// Print events; without `--after` the last ones
+    #[command(after_help = "Examples:\n  agent-host events tail --follow\n  agent-host events tail --after 0 --json > events.jsonl")]
+    Tail {
+        /// Only events after this position
+        #[arg(long, value_name = "POSITION")]
+        after: Option<u64>,
+        /// Go on as events happen
+        #[arg(long, short)]
+        follow: bool,
+        /// Only about this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+        /// Only about this agent, a UUID
+        #[arg(long, value_name = "ID")]
+        agent: Option<String>,
+        /// How many of the last ones
+        #[arg(long, short = 'n', default_value_t = 20, value_name = "N", conflicts_with = "after")]
+        last: u64,
+    },
+}
+
+/// Where to put a backup.
+#[derive(Debug, Args)]
+pub(crate) struct Backup {
+    /// A file that is not there yet
+    pub(crate) file: PathBuf,
+}
+
+/// What to restore where.
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// The backup
+    pub(crate) file: PathBuf,
+    /// A folder that is empty or not there yet
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data: PathBuf,
+}
+
+/// What to do with dead letters.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeadLetter {
+    /// List them, the newest first
+    List,
+    /// Let one wait again
+    Requeue {
+        /// Its input id
+        id: String,
+    },
+}
+
+/// What to do with the configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Print its JSON Schema
+    Schema,
+    /// Check it: keys, folders, files, models, and that every component loads
+    Check,
+}
+
+/// What to do with the token.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    /// Print it
+    #[command(after_help = "Example:\n  curl -H \"authorization: Bearer $(agent-host token show)\" http://127.0.0.1:7777/api/agents")]
+    Show,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_fits_together() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,141 @@
+//! A client of a running host, as the commands need one.
+
+use crate::config::Loaded;
+use crate::failure::{Exit, Failure};
+use crate::serve::ADDRESS_FILE;
+use crate::token;
+use anyhow::anyhow;
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use reqwest::{Method, RequestBuilder, Response};
+use serde_json::Value;
+use sse_stream::{Sse, SseByteStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Seconds until a host must have taken the connection.
+const CONNECT_S: u64 = 5;
+/// Seconds without a byte, heartbeats included, after which an event stream counts as dead.
+const SILENCE_S: u64 = 60;
+
+/// What the host said no with.
+#[derive(Debug, thiserror::Error)]
+#[error("{title}: {detail}{}", field.as_ref().map(|field| format!(" (at `{field}`)")).unwrap_or_default())]
+pub(crate) struct Refused {
+    /// The stable code.
+    pub(crate) code: String,
+    title: String,
+    detail: String,
+    field: Option<String>,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base: String,
+    token: String,
+    start: String,
+}
+
+/// The frames of an event stream.
+pub(crate) type Frames = Pin<Box<dyn Stream<Item = Result<Sse, Failure>> + Send>>;
+
+impl Client {
+    /// A client of the host that the configuration describes. Connects to nothing yet.
+    pub(crate) fn new(loaded: &Loaded) -> Result<Self, Failure> {
+        let start = format!("agent-host serve --config {}", loaded.file.display());
+        let file = loaded.token_file();
+        if !file.exists() {
+            let error = anyhow!("there is no token at `{}`: the host has never been started", file.display());
+            return Err(Failure::new(Exit::Unreachable, error).advise(start));
+        }
+        let token = token::read(&file)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        // Nobody is trusted: the API of a host on this machine speaks plain HTTP.
+        let tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth();
+        let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(Duration::from_secs(CONNECT_S))
+            .read_timeout(Duration::from_secs(SILENCE_S))
+            .build()?;
+        Ok(Self { http, base: format!("http://{}", address(loaded)), token, start })
+    }
+
+    /// Reads something.
+    pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.answer(self.request(Method::GET, path)).await
+    }
+
+    /// Sends something.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.answer(self.request(Method::POST, path).json(body)).await
+    }
+
+    /// Follows an event stream.
+    pub(crate) async fn follow(&self, path: &str) -> Result<Frames, Failure> {
+        let response = self.send(self.request(Method::GET, path)).await?;
+        let frames = SseByteStream::<_>::new(Box::pin(response.bytes_stream()) as Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>);
+        Ok(Box::pin(frames.map(|frame| frame.map_err(|error| Failure::from(anyhow!("the event stream broke: {error}"))))))
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.token)
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let response = request.send().await.map_err(|error| {
+            if error.is_connect() {
+                let error = anyhow!("no host is running at {}", self.base);
+                return Failure::new(Exit::Unreachable, error).advise(self.start.clone());
+            }
+            Failure::from(error)
+        })?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        let problem: Value = response.json().await.unwrap_or_default();
+        let text = |name: &str| problem.get(name).and_then(Value::as_str).map(str::to_owned);
+        let refused = Refused {
+            code: text("code").unwrap_or_else(|| status.to_string()),
+            title: text("title").unwrap_or_else(|| status.to_string()),
+            detail: text("detail").unwrap_or_default(),
+            field: text("field"),
+        };
+        let exit = if status.is_client_error() { Exit::Refused } else { Exit::Failed };
+        Err(Failure::new(exit, refused))
+    }
+
+    async fn answer(&self, request: RequestBuilder) -> Result<Value, Failure> {
+        Ok(self.send(request).await?.json().await?)
+    }
+}
+
+/// Where the host listens: as configured, or as the running host says when any port would do.
+fn address(loaded: &Loaded) -> SocketAddr {
+    let configured = loaded.config.server.listen;
+    let said = || std::fs::read_to_string(loaded.data_dir().join(ADDRESS_FILE)).ok()?.trim().parse().ok();
+    let mut address = if configured.port() == 0 { said().unwrap_or(configured) } else { configured };
+    if address.ip().is_unspecified() {
+        address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    }
+    address
+}
+
+/// A segment of a path, with everything escaped that is not plain.
+pub(crate) fn segment(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+            other => format!("%{other:02X}"),
+        })
+        .collect()
+}

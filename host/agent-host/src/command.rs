@@ -1,0 +1,44 @@
+//! The commands, one file each.
+
+mod chat;
+mod component;
+mod config;
+mod dead_letter;
+mod events;
+mod session;
+mod store;
+mod token;
+
+use crate::cli::{Cli, Command};
+use crate::config::{Loaded, load, locate};
+use crate::failure::{Exit, Failure};
+use crate::serve::serve;
+use crate::terminal::Terminal;
+use std::path::Path;
+
+/// Runs what the command line asks for.
+pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
+    let Cli { config, command, .. } = cli;
+    let load = || configuration(config.as_deref());
+    match command {
+        Command::Serve(options) => Box::pin(serve(load()?, &options, terminal)).await,
+        Command::Chat(options) => chat::chat(&load()?, options, terminal).await,
+        Command::Component(what) => component::run(what, load, terminal).await,
+        Command::Session(what) => session::run(&load()?, what, terminal).await,
+        Command::Events(what) => events::run(&load()?, what, terminal).await,
+        Command::Verify => store::verify(&load()?, terminal).await,
+        Command::Backup(what) => store::back_up(&load()?, &what.file, terminal).await,
+        Command::Restore(what) => store::restore(&what, terminal).await,
+        Command::DeadLetter(what) => dead_letter::run(&load()?, what, terminal).await,
+        Command::Config(what) => config::run(&what, load, terminal).await,
+        Command::Token(_) => token::show(&load()?, terminal),
+    }
+}
+
+fn configuration(named: Option<&Path>) -> Result<Loaded, Failure> {
+    let file = locate(named).map_err(|error| {
+        Failure::new(Exit::Usage, error).advise("agent-host serve --config examples/demo/agent-host.toml")
+    })?;
+    load(&file, std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))))
+        .map_err(|error| Failure::new(Exit::Usage, error))
+}

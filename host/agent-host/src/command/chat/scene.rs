@@ -1,0 +1,230 @@
+//! What of an event stream is shown in a conversation. Pure: frames in, things to show out.
+
+use super::question::Question;
+use crate::terminal::Shade;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Characters of a call's arguments, and of its result, on a line.
+const DETAIL_CHARS_MAX: usize = 100;
+
+/// Something to show.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Shown {
+    /// Text of the agent's, as it comes.
+    Text(String),
+    /// A line beside it.
+    Line(Shade, String),
+    /// A question to the user.
+    Question(Question),
+    /// A turn has ended.
+    TurnEnded,
+    /// The session has ended.
+    SessionEnded,
+}
+
+/// What was shown so far, as far as it decides what is to be shown.
+#[derive(Debug, Default)]
+pub(super) struct Scene {
+    /// The text that has streamed in, by operation.
+    streamed: BTreeMap<String, String>,
+    /// The one that streams now.
+    streaming: Option<String>,
+    /// Tools of operations that were started.
+    tools: BTreeMap<String, String>,
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    value.get(name).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn faint(line: impl Into<String>) -> Shown {
+    Shown::Line(Shade::Faint, line.into())
+}
+
+/// The beginning of a text, on one line.
+fn brief(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(DETAIL_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
+impl Scene {
+    /// What a frame shows.
+    pub(super) fn take(&mut self, name: &str, frame: &Value) -> Vec<Shown> {
+        let data = frame.get("data").unwrap_or(&Value::Null);
+        match name {
+            "delta" => self.delta(frame),
+            "attempt-discarded" => {
+                self.streamed.remove(text(frame, "operation_id"));
+                vec![faint("(that reply broke off; another attempt follows)")]
+            }
+            "run.stepped.v1" => self.stepped(data),
+            "run.settled.v1" => self.mishaps(data),
+            "operation.continued.v1" => questions(data),
+            "run.step_failed.v1" => vec![faint(format!("(a step failed: {}, {})", text(data, "outcome"), brief(text(data, "detail"))))],
+            "run.ended.v1" => self.ended(data),
+            "session.input.dead.v1" => {
+                vec![Shown::Line(Shade::Bold, format!("that could not be dealt with: {}", text(data, "reason"))), Shown::TurnEnded]
+            }
+            "agent.session.completed.v1" => {
+                let summary = data.get("summary").map(ToString::to_string).unwrap_or_default();
+                vec![Shown::Line(Shade::Bold, format!("the session is complete: {summary}")), Shown::SessionEnded]
+            }
+            "agent.session.terminated.v1" => {
+                vec![Shown::Line(Shade::Bold, format!("the session was ended: {}", text(data, "reason"))), Shown::SessionEnded]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn delta(&mut self, frame: &Value) -> Vec<Shown> {
+        match text(frame, "kind") {
+            "text" => {
+                let operation = text(frame, "operation_id");
+                let mut shown = Vec::new();
+                if self.streaming.as_deref() != Some(operation) {
+                    shown.extend(self.streaming.is_some().then(|| Shown::Text("\n".to_owned())));
+                    self.streaming = Some(operation.to_owned());
+                }
+                self.streamed.entry(operation.to_owned()).or_default().push_str(text(frame, "text"));
+                shown.push(Shown::Text(text(frame, "text").to_owned()));
+                shown
+            }
+            "note" => vec![faint(format!("  · {}", brief(text(frame, "text"))))],
+            _ => Vec::new(),
+        }
+    }
+
+    fn stepped(&mut self, data: &Value) -> Vec<Shown> {
+        let mut shown = self.mishaps(data);
+        shown.extend(self.messages(data));
+        for started in list(data, "started") {
+            let (kind, tool) = (text(started, "kind"), text(started, "tool"));
+            if tool.is_empty() {
+                continue;
+            }
+            self.tools.insert(text(started, "operation_id").to_owned(), tool.to_owned());
+            let arguments = started.get("arguments").map(ToString::to_string).unwrap_or_default();
+            shown.push(match kind {
+                "refused" => faint(format!("  ✗ {tool}: refused ({})", text(started, "outcome"))),
+                _ => faint(format!("  → {tool} {}", brief(&arguments))),
+            });
+        }
+        shown.extend(questions(data));
+        shown
+    }
+
+    fn messages(&mut self, data: &Value) -> Vec<Shown> {
+        let mut shown = Vec::new();
+        for message in list(data, "messages") {
+            let words = text(message, "text");
+            match text(message, "role") {
+                "assistant" if self.has_streamed(words) => self.streaming = None,
+                "assistant" if !words.is_empty() => shown.push(Shown::Line(Shade::Plain, words.to_owned())),
+                "notice" => shown.push(faint(format!("  ! {}", brief(words)))),
+                "tool" => {
+                    let failed = message.pointer("/answers/failed").and_then(Value::as_bool).unwrap_or(false);
+                    let name = message.pointer("/answers/name").and_then(Value::as_str).unwrap_or_default();
+                    shown.push(faint(format!("  {} {name} {}", if failed { '✗' } else { '✓' }, brief(words))));
+                }
+                _ => {}
+            }
+        }
+        shown
+    }
+
+    /// Whether a reply is on the screen already. Parts stream in without the line breaks that are between them when they are committed.
+    fn has_streamed(&self, words: &str) -> bool {
+        let visible = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+        let words = visible(words);
+        !words.is_empty() && self.streamed.values().any(|streamed| visible(streamed) == words)
+    }
+
+    /// Tools whose end leaves no message.
+    fn mishaps(&self, data: &Value) -> Vec<Shown> {
+        list(data, "settled")
+            .filter_map(|settled| {
+                let tool = self.tools.get(text(settled, "operation_id"))?;
+                let outcome = text(settled, "outcome");
+                let told = settled.pointer("/failure/message").and_then(Value::as_str).unwrap_or(outcome);
+                matches!(outcome, "failed" | "denied" | "timed_out" | "unknown").then(|| faint(format!("  ✗ {tool} {}", brief(told))))
+            })
+            .collect()
+    }
+
+    fn ended(&mut self, data: &Value) -> Vec<Shown> {
+        let mut shown = self.messages(data);
+        let told = [text(data, "code"), text(data, "reason")].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(": ");
+        match text(data, "end") {
+            "failed" => shown.push(Shown::Line(Shade::Bold, format!("the turn failed: {told}"))),
+            "aborted" => shown.push(Shown::Line(Shade::Bold, format!("the turn was cancelled: {told}"))),
+            _ => {}
+        }
+        self.streaming = None;
+        self.streamed.clear();
+        self.tools.clear();
+        shown.push(Shown::TurnEnded);
+        shown
+    }
+}
+
+fn questions(data: &Value) -> Vec<Shown> {
+    list(data, "client_actions").filter_map(Question::read).map(Shown::Question).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn delta(operation: &str, text: &str) -> Value {
+        json!({ "ephemeral": true, "operation_id": operation, "kind": "text", "text": text })
+    }
+
+    #[test]
+    fn a_reply_that_streamed_in_is_not_shown_again_when_it_is_committed() {
+        let mut scene = Scene::default();
+        assert_eq!(scene.take("delta", &delta("a", "Hel")), [Shown::Text("Hel".into())]);
+        assert_eq!(scene.take("delta", &delta("a", "lo")), [Shown::Text("lo".into())]);
+        let stepped = json!({ "data": {
+            "messages": [{ "id": 2, "role": "assistant", "text": "Hello" }, { "id": 3, "role": "assistant", "text": "And more." }],
+        } });
+        assert_eq!(scene.take("run.stepped.v1", &stepped), [Shown::Line(Shade::Plain, "And more.".into())]);
+    }
+
+    #[test]
+    fn after_a_discarded_attempt_the_committed_text_is_shown() {
+        let mut scene = Scene::default();
+        scene.take("delta", &delta("a", "Hel"));
+        assert_eq!(scene.take("attempt-discarded", &json!({ "operation_id": "a" })).len(), 1);
+        let stepped = json!({ "data": {
+            "messages": [{ "id": 2, "role": "assistant", "text": "Hello" }],
+        } });
+        assert_eq!(scene.take("run.stepped.v1", &stepped), [Shown::Line(Shade::Plain, "Hello".into())]);
+    }
+
+    #[test]
+    fn tools_are_shown_when_they_begin_and_when_they_end() {
+        let mut scene = Scene::default();
+        let started = json!({ "data": { "started": [{ "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": { "path": "a" } }] } });
+        assert_eq!(scene.take("run.stepped.v1", &started), [faint("  → read_file {\"path\":\"a\"}")]);
+        let done = json!({ "data": { "messages": [{ "id": 4, "role": "tool", "text": "one\ntwo", "answers": { "name": "read_file", "failed": false } }] } });
+        assert_eq!(scene.take("run.stepped.v1", &done), [faint("  ✓ read_file one two")]);
+        let failed = json!({ "data": { "settled": [{ "operation_id": "t", "outcome": "failed", "failure": { "message": "gone" } }] } });
+        assert_eq!(scene.take("run.settled.v1", &failed), [faint("  ✗ read_file gone")]);
+    }
+
+    #[test]
+    fn the_end_of_a_turn_says_why_it_failed() {
+        let ended = json!({ "data": { "end": "failed", "code": "LIMIT", "reason": "too many steps" } });
+        let shown = Scene::default().take("run.ended.v1", &ended);
+        assert_eq!(shown, [Shown::Line(Shade::Bold, "the turn failed: LIMIT: too many steps".into()), Shown::TurnEnded]);
+    }
+}

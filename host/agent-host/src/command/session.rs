@@ -1,0 +1,91 @@
+//! `session list` and `session show`.
+
+use crate::cli::Session;
+use crate::client::{Client, segment};
+use crate::config::Loaded;
+use crate::failure::Failure;
+use crate::terminal::{Terminal, clean};
+use serde_json::{Value, json};
+
+/// Runs the command.
+pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> Result<(), Failure> {
+    let client = Client::new(loaded)?;
+    match what {
+        Session::List { agent } => list(&client, agent, terminal).await,
+        Session::Show { id, from, to } => {
+            let range: Vec<String> =
+                [("from", from), ("to", to)].iter().filter_map(|(name, value)| Some(format!("{name}={}", (*value)?))).collect();
+            let session = client.get(&format!("/api/sessions/{}?{}", segment(&id), range.join("&"))).await?;
+            terminal.result(&session, || show(&session));
+            Ok(())
+        }
+    }
+}
+
+async fn list(client: &Client, agent: Option<String>, terminal: Terminal) -> Result<(), Failure> {
+    let agents = match agent {
+        Some(agent) => vec![client.get(&format!("/api/agents/{}", segment(&agent))).await?],
+        None => all_agents(client).await?,
+    };
+    let mut sessions = Vec::new();
+    for agent in &agents {
+        let page = client.get(&format!("/api/agents/{}/sessions", segment(text(agent, "/id")))).await?;
+        for mut session in page.get("sessions").and_then(Value::as_array).cloned().unwrap_or_default() {
+            if let Value::Object(fields) = &mut session {
+                fields.insert("agent_path".to_owned(), json!(text(agent, "/path")));
+            }
+            sessions.push(session);
+        }
+    }
+    sessions.sort_by(|a, b| text(b, "/updated_at").cmp(text(a, "/updated_at")));
+    terminal.result(&json!({ "sessions": sessions }), || sessions.iter().map(line).collect());
+    if sessions.is_empty() {
+        terminal.notice("there are no sessions yet; `agent-host chat` begins one");
+    }
+    Ok(())
+}
+
+async fn all_agents(client: &Client) -> Result<Vec<Value>, Failure> {
+    let (mut agents, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = client.get(&format!("/api/agents{after}")).await?;
+        agents.extend(page.get("agents").and_then(Value::as_array).cloned().unwrap_or_default());
+        match page.get("next_after").and_then(Value::as_str) {
+            Some(next) => after = format!("?after={next}"),
+            None => return Ok(agents),
+        }
+    }
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn line(session: &Value) -> String {
+    let doing = if session.get("run_id").is_some_and(Value::is_string) { "running" } else { text(session, "/status") };
+    format!(
+        "{}  {:<10}  {:<10}  {}  {}  {}",
+        text(session, "/id"),
+        text(session, "/session_type"),
+        doing,
+        text(session, "/updated_at"),
+        text(session, "/agent_path"),
+        clean(text(session, "/last_snippet"))
+    )
+}
+
+fn show(session: &Value) -> Vec<String> {
+    let mut lines = vec![line(session), String::new()];
+    for message in session.get("messages").and_then(Value::as_array).into_iter().flatten() {
+        let tool = message.pointer("/answers/name").and_then(Value::as_str).map(|name| format!(" {name}")).unwrap_or_default();
+        let id = message.get("id").and_then(Value::as_u64).unwrap_or(0);
+        lines.push(format!("[{id}] {}{tool}: {}", text(message, "/role"), clean(text(message, "/text"))));
+        for call in message.get("calls").and_then(Value::as_array).into_iter().flatten() {
+            lines.push(format!("      calls {} {}", clean(text(call, "/name")), clean(text(call, "/arguments"))));
+        }
+    }
+    for action in session.get("client_actions").and_then(Value::as_array).into_iter().flatten() {
+        lines.push(format!("waits for an answer to {}: {}", text(action, "/call_id"), clean(text(action, "/props/prompt"))));
+    }
+    lines
+}

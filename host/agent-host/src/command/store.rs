@@ -1,0 +1,109 @@
+//! `verify`, `backup` and `restore`: through the running host, or on the data folder itself when none is running.
+
+use crate::cli::Restore;
+use crate::client::Client;
+use crate::config::Loaded;
+use crate::failure::{Exit, Failure};
+use crate::terminal::Terminal;
+use anyhow::{Context, anyhow};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use store::{OpenError, Store};
+
+/// Checks the whole chain of events.
+pub(super) async fn verify(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
+    let document = match open(loaded).await? {
+        Some(store) => {
+            let found = store.verify().await?;
+            let fault = found.fault.as_ref();
+            let document = json!({
+                "intact": fault.is_none(), "events": found.events, "erased": found.erased, "turns": found.turns, "head": found.head,
+                "fault_position": fault.map(|fault| fault.position), "fault": fault.map(|fault| fault.problem.clone()),
+            });
+            store.close().await;
+            document
+        }
+        None => Client::new(loaded)?.post("/api/verifications", &json!({})).await?,
+    };
+    let number = |name: &str| document.get(name).and_then(Value::as_u64).unwrap_or(0);
+    if document.get("intact").and_then(Value::as_bool) != Some(true) {
+        if terminal.is_json() {
+            terminal.line(&document.to_string());
+        }
+        let what = document.get("fault").and_then(Value::as_str).unwrap_or("it cannot be read");
+        let error = anyhow!("event {} is not as it was stored: {what}", number("fault_position"));
+        return Err(Failure::from(error).advise("keep the data folder as it is, and restore the newest backup into another one"));
+    }
+    terminal.result(&document, || {
+        let head = document.get("head").and_then(Value::as_str).unwrap_or_default();
+        vec![format!("{} events and {} turns are intact, {} payloads were erased; the chain ends in {head}", number("events"), number("turns"), number("erased"))]
+    });
+    Ok(())
+}
+
+/// Makes a backup.
+pub(super) async fn back_up(loaded: &Loaded, file: &Path, terminal: Terminal) -> Result<(), Failure> {
+    let file = std::path::absolute(file)?;
+    if file.exists() {
+        return Err(Failure::new(Exit::Usage, anyhow!("`{}` is there already: a backup replaces no file", file.display())));
+    }
+    match open(loaded).await? {
+        Some(store) => {
+            store.backup(&file).await?;
+            store.close().await;
+        }
+        None => {
+            let made = Client::new(loaded)?.post("/api/backups", &json!({})).await?;
+            let made = PathBuf::from(made.get("file").and_then(Value::as_str).unwrap_or_default());
+            move_file(&made, &file).with_context(|| format!("the backup is at `{}`, and cannot be moved to `{}`", made.display(), file.display()))?;
+        }
+    }
+    terminal.result(&json!({ "file": file }), || vec![format!("the backup is at {}", file.display())]);
+    Ok(())
+}
+
+/// Moves a file, across file systems if need be, and makes it durable.
+fn move_file(from: &Path, to: &Path) -> std::io::Result<()> {
+    if fs::rename(from, to).is_err() {
+        fs::copy(from, to)?;
+        fs::File::open(to)?.sync_all()?;
+        fs::remove_file(from)?;
+    }
+    match to.parent() {
+        Some(folder) => fs::File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// Makes a data folder from a backup.
+pub(super) async fn restore(what: &Restore, terminal: Terminal) -> Result<(), Failure> {
+    let (file, data) = (what.file.clone(), what.data.clone());
+    let restored = tokio::task::spawn_blocking(move || store::restore(&file, &data)).await??;
+    let document = json!({ "data_dir": what.data, "store_id": restored.store_id, "events": restored.events, "head": restored.head });
+    terminal.result(&document, || {
+        vec![
+            format!("{} events are restored to {}", restored.events, what.data.display()),
+            "set `server.dataDir` to it, or start the host with --data".to_owned(),
+        ]
+    });
+    Ok(())
+}
+
+/// The store of the configuration; none when a running host has it.
+async fn open(loaded: &Loaded) -> Result<Option<Store>, Failure> {
+    let dir = loaded.data_dir();
+    if !dir.is_dir() {
+        let error = anyhow!("there is no data folder `{}`", dir.display());
+        return Err(Failure::new(Exit::Usage, error).advise(format!("agent-host serve --config {}", loaded.file.display())));
+    }
+    let opened = tokio::task::spawn_blocking(move || Store::open(&dir, store::Options::default())).await?;
+    match opened {
+        Ok(store) => Ok(Some(store)),
+        Err(OpenError::Locked { .. }) => Ok(None),
+        Err(error) => {
+            let advice = error.advice();
+            Err(Failure::from(error).advise(advice))
+        }
+    }
+}

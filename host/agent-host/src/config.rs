@@ -1,0 +1,109 @@
+//! The configuration: one file, TOML or JSON, the same shape in both, and strict.
+//!
+//! A key that is not known is an error that names the key and the nearest known one, because a grant or a deny list that is silently
+//! not read is worse than a host that does not start. The environment may overlay single keys. Never in here: anything that acts on it.
+
+mod check;
+mod component;
+mod file;
+mod key;
+mod overlay;
+mod place;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use check::{Finding, Severity, check};
+pub(crate) use component::{BUILT_INS, ComponentConfig};
+pub(crate) use file::load;
+pub(crate) use place::locate;
+pub(crate) use server::ServerConfig;
+
+use domain::definition::Definition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The whole configuration of a host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(title = "agent-host configuration")]
+pub(crate) struct Config {
+    /// The agents that this host serves.
+    pub(crate) agents: Vec<Definition>,
+    /// WebAssembly components and what each is granted, by name. The built-in `assistant`, `worker`, `tutor` and `files` need no entry
+    /// unless they are to be granted something.
+    pub(crate) components: BTreeMap<String, ComponentConfig>,
+    /// The model alias that is meant when nobody names one. Not needed when there is only one.
+    pub(crate) default_model: Option<String>,
+    /// Where models are, by name.
+    pub(crate) providers: BTreeMap<String, llm::ProviderConfig>,
+    /// Models by alias. Only these can be asked.
+    pub(crate) models: BTreeMap<String, llm::ModelConfig>,
+    /// How often and when a failed call of a model is made again.
+    pub(crate) retry: llm::RetryLimits,
+    /// How long calls of models may take.
+    pub(crate) timeouts: llm::Timeouts,
+    /// When a failing provider is left alone.
+    pub(crate) breaker: llm::BreakerLimits,
+    /// Where the host listens and keeps its data.
+    pub(crate) server: ServerConfig,
+}
+
+impl Config {
+    /// The part that the model gateway reads.
+    pub(crate) fn gateway(&self) -> llm::Config {
+        llm::Config {
+            default_model: self.default_model.clone(),
+            providers: self.providers.clone(),
+            models: self.models.clone(),
+            retry: self.retry,
+            timeouts: self.timeouts,
+            breaker: self.breaker,
+        }
+    }
+
+    /// Names of providers that answer from a script.
+    pub(crate) fn scripted(&self) -> impl Iterator<Item = &str> {
+        self.providers.iter().filter(|(_, provider)| provider.kind == llm::ProviderKind::Scripted).map(|(name, _)| name.as_str())
+    }
+}
+
+/// A configuration with where it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Loaded {
+    /// What it says.
+    pub(crate) config: Config,
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// Environment variables that overlaid it.
+    pub(crate) overlaid: Vec<String>,
+}
+
+impl Loaded {
+    /// The folder from which relative paths start.
+    pub(crate) fn folder(&self) -> &Path {
+        self.file.parent().unwrap_or(Path::new(""))
+    }
+
+    /// A path of the configuration, seen from the file's folder.
+    pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
+        self.folder().join(path)
+    }
+
+    /// Where data is kept.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.config.server.data_dir.as_ref().map_or_else(place::state_dir, |path| self.resolve(path))
+    }
+
+    /// Where the bearer token is kept.
+    pub(crate) fn token_file(&self) -> PathBuf {
+        self.config.server.token_file.as_ref().map_or_else(|| self.data_dir().join("token"), |path| self.resolve(path))
+    }
+}
+
+/// The JSON Schema of the configuration.
+pub(crate) fn schema() -> serde_json::Value {
+    schemars::schema_for!(Config).to_value()
+}

@@ -1,0 +1,70 @@
+//! Keys of the configuration in errors: where they stand, and what was probably meant.
+
+use serde_path_to_error::{Path, Segment};
+use std::fmt::Write as _;
+
+/// Edits between a key and a known one up to which it is taken for a slip, in percent of the longer one's length.
+const SLIP_PERCENT_MAX: usize = 40;
+
+/// What is wrong with one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// The key, such as `agents[2].toolAllowlist`; empty for the whole file.
+    pub(crate) key: String,
+    /// What is wrong with it.
+    pub(crate) message: String,
+}
+
+impl Fault {
+    /// From what the parser says of a key: serde's words, with the nearest known name added.
+    pub(crate) fn new(path: &Path, message: &str) -> Self {
+        let key = text(path);
+        let mut quoted = message.split('`').skip(1).step_by(2);
+        let named = quoted.next().unwrap_or_default();
+        let known: Vec<&str> = quoted.collect();
+        if message.starts_with("unknown field") {
+            let parent = key.strip_suffix(named).map_or(key.as_str(), |parent| parent.trim_end_matches('.'));
+            let place = if parent.is_empty() { String::new() } else { format!(" in `{parent}`") };
+            return Self { message: format!("unknown key `{named}`{place}{}", hint(named, &known)), key };
+        }
+        if message.starts_with("unknown variant") {
+            return Self { message: format!("`{named}` is not one of its values{}", hint(named, &known)), key };
+        }
+        if message.starts_with("missing field") {
+            return Self { message: format!("the key `{named}` is missing"), key };
+        }
+        Self { key, message: message.to_owned() }
+    }
+}
+
+fn hint(named: &str, known: &[&str]) -> String {
+    match (nearest(named, known), known) {
+        (Some(nearest), _) => format!("; did you mean `{nearest}`?"),
+        (None, []) => String::new(),
+        (None, known) => format!("; known are {}", known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// The known name that looks most like the one given, if any looks like it at all. `tool_allowlist` is as good as `toolAllowlist`.
+pub(crate) fn nearest<'a>(named: &str, known: &[&'a str]) -> Option<&'a str> {
+    let plain = |name: &str| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    let named = plain(named);
+    let distance = |known: &&&str| strsim::damerau_levenshtein(&named, &plain(known));
+    let best = known.iter().min_by_key(distance)?;
+    let longest = named.len().max(best.len());
+    (distance(&best) * 100 <= longest * SLIP_PERCENT_MAX).then_some(best)
+}
+
+fn text(path: &Path) -> String {
+    let mut text = String::new();
+    for segment in path.iter() {
+        // Writing to a string cannot fail.
+        let _ = match segment {
+            Segment::Seq { index } => write!(text, "[{index}]"),
+            Segment::Map { key } | Segment::Enum { variant: key } if text.is_empty() => write!(text, "{key}"),
+            Segment::Map { key } | Segment::Enum { variant: key } => write!(text, ".{key}"),
+            Segment::Unknown => Ok(()),
+        };
+    }
+    text
+}

@@ -1,0 +1,65 @@
+//! Single keys from the environment: `AGENT_HOST__SERVER__LISTEN=127.0.0.1:8080` is `server.listen`.
+//!
+//! Levels are separated by two underscores and written in capitals with underscores: `DATA_DIR` is `dataDir`. A value that is JSON is
+//! taken as such, anything else as text. Lists are replaced as a whole.
+
+use serde_json::{Map, Value};
+
+/// What the variables' names begin with.
+pub(crate) const PREFIX: &str = "AGENT_HOST__";
+
+/// One overlaid key.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Overlaid {
+    /// The variable.
+    pub(crate) variable: String,
+    /// The key, level by level.
+    pub(crate) key: Vec<String>,
+    /// Its value.
+    pub(crate) value: Value,
+}
+
+/// The overlaid keys among some variables, in the order of their names.
+pub(crate) fn overlaid(variables: impl IntoIterator<Item = (String, String)>) -> Vec<Overlaid> {
+    let mut all: Vec<Overlaid> = variables
+        .into_iter()
+        .filter_map(|(variable, value)| {
+            let key = variable.strip_prefix(PREFIX)?.split("__").map(camel).collect();
+            let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
+            Some(Overlaid { variable, key, value })
+        })
+        .collect();
+    all.sort_by(|a, b| a.variable.cmp(&b.variable));
+    all
+}
+
+/// `DATA_DIR` as `dataDir`.
+fn camel(level: &str) -> String {
+    let mut camel = String::new();
+    let mut upper = false;
+    for c in level.chars() {
+        if c == '_' {
+            upper = !camel.is_empty();
+        } else if upper {
+            camel.push(c.to_ascii_uppercase());
+            upper = false;
+        } else {
+            camel.push(c.to_ascii_lowercase());
+        }
+    }
+    camel
+}
+
+/// Puts a key into a configuration. Whatever stands in the way is replaced by a table.
+pub(crate) fn put(config: &mut Value, key: &[String], value: Value) {
+    let Some((first, rest)) = key.split_first() else {
+        *config = value;
+        return;
+    };
+    if !config.is_object() {
+        *config = Value::Object(Map::new());
+    }
+    if let Value::Object(table) = config {
+        put(table.entry(first.clone()).or_insert(Value::Null), rest, value);
+    }
+}

@@ -1,0 +1,53 @@
+//! Where the configuration and the data are when nobody says.
+
+use std::env;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The environment variable that names the config file.
+pub(crate) const CONFIG_VARIABLE: &str = "AGENT_HOST_CONFIG";
+
+/// No config file was named and none is where it is looked for.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no configuration{}", list(searched))]
+pub(crate) struct NoConfig {
+    /// Where it was looked for.
+    searched: Vec<PathBuf>,
+}
+
+fn list(searched: &[PathBuf]) -> String {
+    let mut text = format!("; name a file with --config or ${CONFIG_VARIABLE}, or put one at one of these places:");
+    for path in searched {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n  {}", path.display());
+    }
+    text
+}
+
+/// The config file: the one named, or the first one that is there.
+pub(crate) fn locate(named: Option<&Path>) -> Result<PathBuf, NoConfig> {
+    if let Some(path) = named {
+        return Ok(path.to_owned());
+    }
+    let folders = [config_home().map(|home| home.join("agent-host")), Some(PathBuf::from("/etc/agent-host"))];
+    let searched: Vec<PathBuf> =
+        folders.into_iter().flatten().flat_map(|folder| [folder.join("config.toml"), folder.join("config.json")]).collect();
+    searched.iter().find(|path| path.is_file()).cloned().ok_or(NoConfig { searched })
+}
+
+fn config_home() -> Option<PathBuf> {
+    absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))
+}
+
+/// Where data is kept when the configuration does not say.
+pub(crate) fn state_dir() -> PathBuf {
+    absolute("STATE_DIRECTORY")
+        .or_else(|| absolute("XDG_STATE_HOME").map(|home| home.join("agent-host")))
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/state/agent-host")))
+        .unwrap_or_else(|| PathBuf::from("/var/lib/agent-host"))
+}
+
+/// The path in a variable. The base directory specification says that a relative one is to be ignored.
+fn absolute(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}

@@ -1,0 +1,156 @@
+//! The configuration as operators write it, right and wrong.
+
+use super::{Config, Loaded, Severity, check, load, schema};
+use domain::grant::{Access, PatternList};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// The configuration that the design of configurable agents shows, word for word.
+const DESIGN: &str = include_str!("design.json");
+
+fn file(name: &str, text: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+fn load_with(name: &str, text: &str, variables: &[(&str, &str)]) -> Result<Loaded, String> {
+    let (_folder, path) = file(name, text);
+    let variables = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+    let folder = format!("{}/", path.parent().unwrap().display());
+    load(&path, variables).map_err(|error| error.to_string().replace(&folder, ""))
+}
+
+fn config(text: &str) -> Config {
+    load_with("c.toml", text, &[]).unwrap().config
+}
+
+#[test]
+fn the_designs_example_loads_as_it_is_written() {
+    let config = load_with("design.json", DESIGN, &[]).unwrap().config;
+    let ids: Vec<&str> = config.agents.iter().map(|agent| agent.agent_id.0.as_str()).collect();
+    assert_eq!(ids, ["reading-list", "todo", "journal", "general"]);
+    assert!(config.agents.iter().all(|agent| agent.component == "assistant"));
+    assert_eq!(config.agents[0].tool_allowlist, Some(PatternList(vec!["reading_list_*".to_owned()])));
+    assert_eq!(config.agents[3].tool_allowlist, None);
+}
+
+#[test]
+fn an_unknown_key_is_told_with_its_place_and_the_nearest_known_key() {
+    for (name, text, expected) in [
+        ("c.toml", "[server]\nlistn = \"x\"\n", "c.toml:2:1: server.listn: unknown key `listn` in `server`; did you mean `listen`?"),
+        (
+            "c.toml",
+            "[[agents]]\nagentId = \"a\"\ndisplayName = \"A\"\ntool_allowlist = []\n",
+            "c.toml:4:1: agents[0].tool_allowlist: unknown key `tool_allowlist` in `agents[0]`; did you mean `toolAllowlist`?",
+        ),
+        ("c.toml", "agent = []\n", "c.toml:1:1: agent: unknown key `agent`; did you mean `agents`?"),
+        (
+            "c.json",
+            "{\n  \"components\": {\"files\": {\"alow\": []}}\n}",
+            "c.json:2:33: components.files.alow: unknown key `alow` in `components.files`; known are `path`, `directories`, `limits`",
+        ),
+        (
+            "c.json",
+            r#"{"components": {"files": {"directories": [{"path": ".", "at": "/w", "access": "readwrite"}]}}}"#,
+            "c.json:1:89: components.files.directories[0].access: `readwrite` is not one of its values; did you mean `read-write`?",
+        ),
+        ("c.toml", "[[agents]]\nagentId = \"a\"\n", "c.toml:1:1: agents[0]: the key `displayName` is missing"),
+        ("c.toml", "[server.limits]\nidleMsMax = -1\n", "c.toml:2:13: server.limits.idleMsMax: invalid value: integer `-1`, expected u64"),
+        ("c.toml", "[server\n", "c.toml:1:8: unclosed table, expected `]`"),
+        ("c.json", "{\"agents\": [}", "c.json:1:13: agents[0]: expected value"),
+        ("c.yaml", "agents: []", "`c.yaml` is neither .toml nor .json: the extension says how it is written"),
+    ] {
+        assert_eq!(load_with(name, text, &[]).unwrap_err(), expected, "{text}");
+    }
+}
+
+#[test]
+fn the_environment_overlays_single_keys_and_is_as_strict() {
+    let variables = [
+        ("AGENT_HOST__SERVER__LISTEN", "127.0.0.1:9"),
+        ("AGENT_HOST__SERVER__DATA_DIR", "elsewhere"),
+        ("AGENT_HOST__SERVER__LIMITS__IDLE_MS_MAX", "5"),
+        ("AGENT_HOST_CONFIG", "not a key"),
+    ];
+    let loaded = load_with("c.toml", "[server]\nlisten = \"127.0.0.1:1\"\nhosts = [\"a\"]\n", &variables).unwrap();
+    let server = &loaded.config.server;
+    assert_eq!((server.listen.port(), server.limits.idle_ms_max, server.hosts.len()), (9, 5, 1));
+    assert!(loaded.data_dir().ends_with("elsewhere"));
+    assert_eq!(loaded.overlaid.len(), 3);
+
+    let wrong = load_with("c.toml", "", &[("AGENT_HOST__SERVER__LISTN", "x")]).unwrap_err();
+    assert_eq!(wrong, "environment variable AGENT_HOST__SERVER__LISTN: server.listn: unknown key `listn` in `server`; did you mean `listen`?");
+}
+
+#[test]
+fn paths_start_from_the_files_folder() {
+    let (folder, path) = file("c.toml", "[server]\ndataDir = \"data\"\n[components.files]\ndirectories = [{ path = \"w\", at = \"/w\", access = \"read-only\" }]\n");
+    let loaded = load(&path, []).unwrap();
+    assert_eq!(loaded.data_dir(), folder.path().join("data"));
+    assert_eq!(loaded.token_file(), folder.path().join("data/token"));
+    let grant = loaded.config.components["files"].grant(loaded.folder());
+    assert_eq!(grant.directories[0].path, folder.path().join("w"));
+    assert_eq!(grant.directories[0].access, Access::ReadOnly);
+}
+
+#[test]
+fn what_is_well_formed_and_wrong_is_found() {
+    let text = r#"
+        [[agents]]
+        agentId = "A b"
+        displayName = "x"
+        component = "weather"
+        model = "big"
+        [[agents]]
+        agentId = "a"
+        displayName = "x"
+        type = "external"
+        [[agents]]
+        agentId = "a"
+        displayName = "x"
+        [components.mine]
+        directories = [{ path = "nowhere", at = "w", access = "read-only" }]
+        [server]
+        listen = "0.0.0.0:1"
+    "#;
+    let loaded = Loaded { config: config(text), file: "/none/c.toml".into(), overlaid: Vec::new() };
+    let found: Vec<(Severity, String)> = check(&loaded).into_iter().map(|finding| (finding.severity, finding.key)).collect();
+    let error = |key: &str| (Severity::Error, key.to_owned());
+    let warning = |key: &str| (Severity::Warning, key.to_owned());
+    assert_eq!(
+        found,
+        [
+            error("agents[0].agentId"),
+            error("agents[0].component"),
+            error("agents[0].model"),
+            error("agents[1].type"),
+            error("agents[2].agentId"),
+            error("components.mine.path"),
+            error("components.mine.directories[0].path"),
+            error("components.mine.directories[0].at"),
+            warning("models"),
+            warning("server.listen"),
+        ]
+    );
+}
+
+#[test]
+fn the_demos_configuration_is_in_order() {
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/demo/agent-host.toml");
+    let loaded = load(&demo, []).unwrap();
+    let errors: Vec<_> = check(&loaded).into_iter().filter(|finding| finding.severity == Severity::Error).collect();
+    assert_eq!(errors, []);
+    llm::Gateway::new(loaded.config.gateway(), loaded.folder(), &|_| None).unwrap();
+    assert_eq!(loaded.config.scripted().count(), 1);
+}
+
+#[test]
+fn the_schema_knows_every_key_and_no_other() {
+    let schema = schema();
+    assert_eq!(schema["additionalProperties"], json!(false));
+    let mut keys: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+    keys.sort();
+    assert_eq!(keys, ["agents", "breaker", "components", "defaultModel", "models", "providers", "retry", "server", "timeouts"]);
+}

@@ -1,0 +1,75 @@
+//! Loading components: where the built-in ones are, and what of the configuration has to be loaded.
+
+use crate::config::{BUILT_INS, ComponentConfig, Loaded};
+use crate::failure::{Exit, Failure};
+use anyhow::anyhow;
+use broker::Entry;
+use runtime::{LoadError, Runtime};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The variable that names the folder with the built-in components.
+const FOLDER_VARIABLE: &str = "AGENT_HOST_COMPONENTS";
+/// Where they are when this program was built from its repository, seen from the program.
+const IN_REPOSITORY: &str = "../../guests/target/wasm32-wasip2/release";
+
+/// Loads every component that the configuration has or means.
+///
+/// # Errors
+/// The first one that cannot be loaded, with its name. A host with part of its components is never made.
+pub(crate) async fn load_all(loaded: &Loaded, runtime: &Runtime) -> Result<Vec<Entry>, Failure> {
+    let mut entries = Vec::new();
+    for (name, config) in wanted(loaded) {
+        let file = locate(loaded, &name, &config)?;
+        let component = load_file(runtime, &file).await.map_err(|failure| Failure { error: failure.error.context(format!("components.{name}: cannot load `{}`", file.display())), ..failure })?;
+        entries.push(Entry { grant: config.grant(loaded.folder()), name, component });
+    }
+    Ok(entries)
+}
+
+/// Loads one file.
+///
+/// # Errors
+/// It cannot be read, or is no component of this host's.
+pub(crate) async fn load_file(runtime: &Runtime, file: &Path) -> Result<std::sync::Arc<runtime::Component>, Failure> {
+    let wasm = tokio::fs::read(file).await?;
+    runtime.load(wasm).await.map_err(|error: LoadError| Failure::new(Exit::Failed, error))
+}
+
+/// The components of the configuration, and the built-in ones that its agents name.
+fn wanted(loaded: &Loaded) -> BTreeMap<String, ComponentConfig> {
+    let config = &loaded.config;
+    let mut wanted = config.components.clone();
+    let named: BTreeSet<&str> = config.agents.iter().map(|definition| definition.component.as_str()).collect();
+    for name in named {
+        wanted.entry(name.to_owned()).or_default();
+    }
+    wanted
+}
+
+/// The file of a component.
+pub(crate) fn locate(loaded: &Loaded, name: &str, config: &ComponentConfig) -> Result<PathBuf, Failure> {
+    if let Some(path) = &config.path {
+        return Ok(loaded.resolve(path));
+    }
+    let Some((_, file)) = BUILT_INS.iter().find(|(built_in, _)| *built_in == name) else {
+        return Err(Failure::new(Exit::Usage, anyhow!("components.{name}.path: say which file it is")));
+    };
+    let folders = folders();
+    let found = folders.iter().map(|folder| folder.join(file)).find(|path| path.is_file());
+    found.ok_or_else(|| {
+        let searched: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        let error = anyhow!("the built-in component `{name}` is not there: no `{file}` in {}", searched.join(", "));
+        Failure::new(Exit::Failed, error).advise(format!("build the built-in components with `./x guests`, or name their folder in ${FOLDER_VARIABLE}"))
+    })
+}
+
+/// Where built-in components are looked for. One folder that was named is the only one.
+fn folders() -> Vec<PathBuf> {
+    if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
+        return vec![folder.into()];
+    }
+    let program = std::env::current_exe().unwrap_or_default();
+    let beside = program.parent().unwrap_or(Path::new("."));
+    vec![beside.join("components"), beside.join(IN_REPOSITORY)]
+}

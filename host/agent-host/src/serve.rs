@@ -1,0 +1,190 @@
+//! Running the host: opening everything in order, and closing it in the reverse.
+
+use crate::cli;
+use crate::config::{self, Finding, Loaded, Severity};
+use crate::failure::{Exit, Failure};
+use crate::guests;
+use crate::terminal::Terminal;
+use crate::token;
+use anyhow::{Context, anyhow};
+use api::{Access, Api, Server, Stopper};
+use broker::{Broker, Catalogue};
+use llm::Gateway;
+use runtime::Runtime;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use store::Store;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::task::TaskTracker;
+
+/// Seconds that connections get after the last turn has come to a pause.
+const CONNECTIONS_DRAIN_S: u64 = 2;
+/// The file in the data folder that says where a running host listens.
+pub(crate) const ADDRESS_FILE: &str = "address";
+
+/// Runs the host until it is told to stop.
+///
+/// # Errors
+/// Whatever keeps it from starting. Once it serves, nothing does.
+pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Terminal) -> Result<(), Failure> {
+    if let Some(listen) = options.listen {
+        loaded.config.server.listen = listen;
+    }
+    if let Some(data) = &options.data {
+        loaded.config.server.data_dir = Some(std::path::absolute(data)?);
+    }
+    refuse_errors(&config::check(&loaded))?;
+    let data = loaded.data_dir();
+    make_private(&data)?;
+    let token_file = loaded.token_file();
+    let token = token::get_or_make(&token_file)?;
+
+    let server_config = &loaded.config.server;
+    let limits = server_config.limits;
+    let server = Server::bind(server_config.listen, limits).with_context(|| format!("cannot listen at {}", server_config.listen))?;
+    let (address, stopper) = (server.address()?, server.stopper());
+    let api = Api::new(Access::new(&token, address, &server_config.hosts), limits, data.join("backups"), stopper.stopping());
+    let serving = TaskTracker::new();
+    serving.spawn(server.serve(api::router(&api)));
+
+    let broker = open(&loaded, &data).await?;
+    let address_file = AddressFile::write(&data, address)?;
+    api.open(broker.clone());
+    announce(&loaded, &broker, address, &token_file, terminal);
+    told_to_stop().await?;
+    shut_down(&api, &broker, &stopper, limits.drain()).await;
+    drop(address_file);
+    serving.close();
+    serving.wait().await;
+    Ok(())
+}
+
+/// Store, guests, models, and the broker that joins them.
+async fn open(loaded: &Loaded, data: &Path) -> Result<Broker, Failure> {
+    let dir = data.to_owned();
+    let store = tokio::task::spawn_blocking(move || Store::open(&dir, store::Options::default())).await?.map_err(|error| {
+        let advice = error.advice();
+        Failure::from(error).advise(advice)
+    })?;
+    let runtime = start_runtime(data).await?;
+    let gateway = Arc::new(gateway(loaded)?);
+    let entries = guests::load_all(loaded, &runtime).await?;
+    let catalogue = Catalogue::new(loaded.config.agents.clone(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
+    Ok(Broker::start(broker::Parts { store, runtime, gateway, catalogue, limits: broker::Limits::default() }).await?)
+}
+
+/// A runtime with its cache in a data folder.
+pub(crate) async fn start_runtime(data: &Path) -> Result<Runtime, Failure> {
+    let config = runtime::Config { cache_dir: data.join("component-cache"), ..runtime::Config::default() };
+    Ok(tokio::task::spawn_blocking(move || Runtime::new(config)).await??)
+}
+
+/// The models of the configuration.
+pub(crate) fn gateway(loaded: &Loaded) -> Result<Gateway, Failure> {
+    #[expect(clippy::disallowed_methods, reason = "the configuration names variables that hold keys, and this is where they are read")]
+    let env = |name: &str| std::env::var(name).ok();
+    Gateway::new(loaded.config.gateway(), loaded.folder(), &env).map_err(|error| Failure::new(Exit::Usage, error))
+}
+
+/// Stops at findings that keep a host from starting.
+pub(crate) fn refuse_errors(findings: &[Finding]) -> Result<(), Failure> {
+    let errors: Vec<String> = findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Error)
+        .map(|finding| format!("{}: {}", finding.key, finding.message))
+        .collect();
+    match errors.as_slice() {
+        [] => Ok(()),
+        [error] => Err(Failure::new(Exit::Usage, anyhow!("{error}"))),
+        errors => Err(Failure::new(Exit::Usage, anyhow!("the configuration has {} errors:\n  {}", errors.len(), errors.join("\n  ")))),
+    }
+}
+
+/// Makes a folder that only its owner can enter.
+pub(crate) fn make_private(folder: &Path) -> Result<(), Failure> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .with_context(|| format!("cannot make the data folder `{}`", folder.display()))?;
+    Ok(())
+}
+
+/// Says where a running host listens, for commands that find no port in the configuration. Gone when the host is.
+struct AddressFile(PathBuf);
+
+impl AddressFile {
+    fn write(data: &Path, address: SocketAddr) -> Result<Self, Failure> {
+        let file = data.join(ADDRESS_FILE);
+        std::fs::write(&file, format!("{address}\n")).with_context(|| format!("cannot write `{}`", file.display()))?;
+        Ok(Self(file))
+    }
+}
+
+impl Drop for AddressFile {
+    fn drop(&mut self) {
+        // A file that stays behind names a port at which nobody answers.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn announce(loaded: &Loaded, broker: &Broker, address: SocketAddr, token_file: &Path, terminal: Terminal) {
+    let agents: Vec<&str> = loaded.config.agents.iter().map(|definition| definition.agent_id.0.as_str()).collect();
+    let components: Vec<&str> = broker.catalogue().entries().map(|entry| entry.name.as_str()).collect();
+    let scripted: Vec<&str> = loaded.config.scripted().collect();
+    let document = json!({
+        "ready": true, "address": format!("http://{address}"), "config": loaded.file, "data_dir": loaded.data_dir(), "token_file": token_file,
+        "agents": agents, "components": components, "scripted_providers": scripted, "overlaid": loaded.overlaid,
+    });
+    terminal.result(&document, || {
+        let mut lines = vec![
+            format!("agent-host {} is ready at http://{address}", env!("CARGO_PKG_VERSION")),
+            format!("  config      {}", loaded.file.display()),
+            format!("  data        {}", loaded.data_dir().display()),
+            format!("  token       {}", token_file.display()),
+            format!("  agents      {}", agents.join(", ")),
+            format!("  components  {}", components.join(", ")),
+        ];
+        if !loaded.overlaid.is_empty() {
+            lines.push(format!("  overlaid    {}", loaded.overlaid.join(", ")));
+        }
+        lines
+    });
+    if !scripted.is_empty() {
+        terminal.notice(&format!(
+            "NOTE: the provider {} answers from a script. No model is asked; configure one under [providers] and [models] for real replies.",
+            scripted.join(", ")
+        ));
+    }
+    for finding in config::check(loaded).iter().filter(|finding| !finding.key.starts_with("providers.")) {
+        terminal.notice(&format!("warning: {}: {}", finding.key, finding.message));
+    }
+}
+
+/// Waits for SIGTERM or SIGINT.
+async fn told_to_stop() -> Result<(), Failure> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+/// No further commands, then no further work, then no further requests. A second signal ends it at once: nothing is lost by that either.
+async fn shut_down(api: &Api, broker: &Broker, stopper: &Stopper, drain: Duration) {
+    tracing::info!("stopping: turns in progress come to a pause");
+    let orderly = async {
+        api.drain();
+        broker.shutdown(drain).await;
+        stopper.stop(Duration::from_secs(CONNECTIONS_DRAIN_S)).await;
+    };
+    tokio::select! {
+        () = orderly => tracing::info!("stopped"),
+        _ = told_to_stop() => tracing::warn!("stopped without waiting for turns in progress; they go on at the next start"),
+    }
+}

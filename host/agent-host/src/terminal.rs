@@ -1,0 +1,108 @@
+//! The only place that prints: results to stdout, everything about them to stderr.
+
+use crate::failure::Failure;
+use serde_json::Value;
+use std::io::{self, IsTerminal, Write};
+
+/// How results are shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terminal {
+    /// As JSON: one document, or a line for each.
+    json: bool,
+    /// Without notices.
+    quiet: bool,
+    /// With colours.
+    colours: bool,
+}
+
+/// The shades that text can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shade {
+    /// As it is.
+    Plain,
+    /// What stands beside the conversation.
+    Faint,
+    /// What asks for attention.
+    Bold,
+}
+
+impl Terminal {
+    pub(crate) fn new(json: bool, quiet: bool) -> Self {
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self { json, quiet, colours: wanted && !json && io::stdout().is_terminal() }
+    }
+
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// Whether somebody sits in front of it and types.
+    pub(crate) fn is_interactive(self) -> bool {
+        !self.json && io::stdin().is_terminal() && io::stdout().is_terminal()
+    }
+
+    /// A result: the document with `--json`, the lines without.
+    pub(crate) fn result(self, document: &Value, lines: impl FnOnce() -> Vec<String>) {
+        if self.json {
+            self.line(&document.to_string());
+        } else {
+            lines().iter().for_each(|line| self.line(line));
+        }
+    }
+
+    /// One line of a result.
+    pub(crate) fn line(self, text: &str) {
+        self.write(&format!("{text}\n"));
+    }
+
+    /// Part of a line, at once.
+    pub(crate) fn write(self, text: &str) {
+        let mut out = io::stdout().lock();
+        // Whoever read this has gone; the command goes on for what it does besides.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+
+    /// Text in a shade, where there are colours.
+    pub(crate) fn shaded(self, shade: Shade, text: &str) -> String {
+        match (self.colours, shade) {
+            (false, _) | (true, Shade::Plain) => text.to_owned(),
+            (true, Shade::Faint) => format!("\u{1b}[2m{text}\u{1b}[0m"),
+            (true, Shade::Bold) => format!("\u{1b}[1m{text}\u{1b}[0m"),
+        }
+    }
+
+    /// Something about a result, unless nobody wants to hear it.
+    pub(crate) fn notice(self, text: &str) {
+        if !self.quiet {
+            let _ = writeln!(io::stderr().lock(), "{text}");
+        }
+    }
+
+    /// Why there is no result.
+    pub(crate) fn failure(self, failure: &Failure) {
+        let mut err = io::stderr().lock();
+        if self.json {
+            let _ = writeln!(err, "{}", failure.document());
+            return;
+        }
+        for line in failure.lines() {
+            let _ = writeln!(err, "{line}");
+        }
+    }
+}
+
+/// Text from outside as it may be shown: no control characters, which could move the cursor or pass for something else.
+pub(crate) fn clean(text: &str) -> String {
+    let bidirectional = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().filter(|c| *c == '\n' || *c == '\t' || !(c.is_control() || bidirectional(*c))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clean;
+
+    #[test]
+    fn what_comes_from_outside_cannot_steer_the_terminal() {
+        assert_eq!(clean("a\u{1b}[31mb\u{7}\r\n\tc\u{202e}d"), "a[31mb\n\tcd");
+    }
+}

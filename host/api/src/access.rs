@@ -1,0 +1,137 @@
+//! Who may use the API: the bearer token, and the names under which the host may be addressed.
+//!
+//! The names guard against DNS rebinding: a web page that points its own name at this machine still sends that name, and is refused.
+
+use crate::problem::Problem;
+use domain::digest::Digest;
+use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use http::uri::Authority;
+use http::{HeaderMap, StatusCode, Uri};
+use std::net::{IpAddr, SocketAddr};
+
+/// What decides whether a request is let in.
+#[derive(Debug)]
+pub struct Access {
+    token: Digest,
+    listen: IpAddr,
+    hosts: Vec<String>,
+}
+
+impl Access {
+    /// Lets in whoever has the token and addresses the host by a loopback name, by the address that it listens at, or by one of `hosts`.
+    #[must_use]
+    pub fn new(token: &str, listen: SocketAddr, hosts: &[String]) -> Self {
+        Self {
+            token: Digest::of(token.as_bytes()),
+            listen: listen.ip(),
+            hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+        }
+    }
+
+    /// Checks a request.
+    ///
+    /// # Errors
+    /// 403 for a name that is not this host's, 401 for a token that is missing or wrong.
+    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+        self.check_names(uri, headers)?;
+        let given = headers.get(AUTHORIZATION).map(http::HeaderValue::as_bytes).and_then(bearer);
+        match given {
+            Some(token) if same(&Digest::of(token), &self.token) => Ok(()),
+            Some(_) => Err(unauthorized("the bearer token is wrong; `agent-host token show` prints the right one")),
+            None => Err(unauthorized("send `authorization: Bearer <token>`; `agent-host token show` prints the token")),
+        }
+    }
+
+    fn check_names(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+        let host = headers.get(HOST).and_then(|value| value.to_str().ok());
+        let named = uri.authority().cloned().or_else(|| host.and_then(|host| host.parse().ok()));
+        if !named.as_ref().is_some_and(|authority| self.is_ours(authority)) {
+            let detail = format!(
+                "`{}` is not a name of this host; add it to `server.hosts` in the configuration if it is",
+                named.as_ref().map_or_else(|| host.unwrap_or_default(), Authority::as_str)
+            );
+            return Err(Problem::new(StatusCode::FORBIDDEN, "HOST_NOT_ALLOWED", detail));
+        }
+        let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
+        let origin = origin.to_str().unwrap_or_default();
+        let ours = origin.parse::<Uri>().ok().and_then(|uri| uri.authority().cloned()).is_some_and(|authority| self.is_ours(&authority));
+        if ours {
+            return Ok(());
+        }
+        let detail = format!("pages from `{origin}` may not use this host");
+        Err(Problem::new(StatusCode::FORBIDDEN, "ORIGIN_NOT_ALLOWED", detail))
+    }
+
+    fn is_ours(&self, authority: &Authority) -> bool {
+        let host = authority.host().trim_end_matches('.').to_ascii_lowercase();
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        if let Ok(address) = bare.parse::<IpAddr>() {
+            // A number cannot be rebound. Where the host listens everywhere, it may be any of the machine's addresses.
+            return address.is_loopback() || address == self.listen || self.listen.is_unspecified();
+        }
+        host == "localhost" || host.ends_with(".localhost") || self.hosts.contains(&host)
+    }
+}
+
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}
+
+/// Compares every byte whatever the first ones say. Digests are compared, so that not even the length of the token shows.
+fn same(a: &Digest, b: &Digest) -> bool {
+    std::hint::black_box(a.0.iter().zip(b.0).fold(0, |difference, (a, b)| difference | (a ^ b))) == 0
+}
+
+fn unauthorized(detail: &str) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(host: &str, origin: Option<&str>, authorization: Option<&str>) -> u16 {
+        let access = Access::new("secret", "127.0.0.1:7777".parse().unwrap(), &["agents.example".to_owned()]);
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, host.parse().unwrap());
+        origin.map(|origin| headers.insert(ORIGIN, origin.parse().unwrap()));
+        authorization.map(|value| headers.insert(AUTHORIZATION, value.parse().unwrap()));
+        access.check(&Uri::from_static("/api/agents"), &headers).map_or_else(|problem| problem.status.as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn only_the_right_token_is_let_in() {
+        for (authorization, status) in [
+            (Some("Bearer secret"), 200),
+            (Some("bearer  secret "), 200),
+            (Some("Bearer secre"), 401),
+            (Some("Bearer secret2"), 401),
+            (Some("Bearer "), 401),
+            (Some("Basic secret"), 401),
+            (Some("secret"), 401),
+            (None, 401),
+        ] {
+            assert_eq!(check("localhost:7777", None, authorization), status, "{authorization:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_was_pointed_at_this_machine_is_refused() {
+        for (host, origin, status) in [
+            ("localhost:7777", None, 200),
+            ("LOCALHOST.", None, 200),
+            ("127.0.0.1:7777", Some("http://localhost:3000"), 200),
+            ("[::1]:7777", None, 200),
+            ("agents.example", Some("https://agents.example"), 200),
+            ("evil.example", None, 403),
+            ("localhost.evil.example", None, 403),
+            ("10.0.0.1", None, 403),
+            ("", None, 403),
+            ("localhost", Some("https://evil.example"), 403),
+            ("localhost", Some("null"), 403),
+        ] {
+            assert_eq!(check(host, origin, Some("Bearer secret")), status, "{host} from {origin:?}");
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The HTTP API: routes, event streams, one shape for everything that goes wrong, and the server beneath them.
+//!
+//! It stands apart so that what clients see changes for reasons of its own: [`wire`] is the only place where the host's vocabulary
+//! becomes public JSON. Never in here: SQL, wasmtime, rules.
+
+pub mod access;
+mod input;
+mod openapi;
+pub mod problem;
+mod routes;
+pub mod server;
+mod state;
+mod stream;
+pub mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use access::Access;
+pub use routes::router;
+pub use server::{Limits, Server, Stopper};
+pub use state::Api;

@@ -1,0 +1,198 @@
+//! Problem details (RFC 9457): the only shape in which this API says no.
+
+use axum::response::{IntoResponse, Response};
+use domain::refusal::{Kind, Refusal};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+
+/// The media type of a problem.
+pub const MEDIA_TYPE: &str = "application/problem+json";
+/// The code of [`Problem::disk_full`].
+const DISK_FULL: &str = "DISK_FULL";
+/// Seconds that a client is asked to wait when something is busy.
+const BUSY_RETRY_AFTER_S: u64 = 1;
+/// Seconds that a client is asked to wait while the host starts or stops.
+const STARTING_RETRY_AFTER_S: u64 = 2;
+/// Seconds that a client is asked to wait when nothing can be recorded.
+const STORE_RETRY_AFTER_S: u64 = 10;
+
+/// Why a request did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// A stable code.
+    pub code: &'static str,
+    /// What is wrong this time and how to mend it.
+    pub detail: String,
+    /// The field at fault, as a JSON pointer into the request's body.
+    pub field: Option<String>,
+    retry_after_s: Option<u64>,
+}
+
+/// A problem on the wire.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct Details {
+    /// A URN that follows from `code`.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:agent-host:problem:session-not-found")]
+    kind: String,
+    /// The sort of problem, in words; the same whenever `code` is.
+    #[schema(example = "Session not found")]
+    title: String,
+    /// The HTTP status.
+    #[schema(example = 404)]
+    status: u16,
+    /// What is wrong this time and how to mend it. For people: may change between versions.
+    detail: String,
+    /// A stable code. For programs.
+    #[schema(example = "SESSION_NOT_FOUND")]
+    code: &'static str,
+    /// The field at fault, as a JSON pointer into the request's body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "/content")]
+    field: Option<String>,
+}
+
+impl Problem {
+    /// A problem with a stable code.
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, code, detail: detail.into(), field: None, retry_after_s: None }
+    }
+
+    /// A request that makes no sense, 400.
+    pub fn bad_request(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// The host is not ready yet, 503.
+    #[must_use]
+    pub fn starting() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STARTING", "the host is starting; try again in a moment").retry_after(STARTING_RETRY_AFTER_S)
+    }
+
+    /// The host is about to end, 503.
+    #[must_use]
+    pub fn shutting_down() -> Self {
+        let detail = "the host is shutting down; try again when it is back";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "SHUTTING_DOWN", detail).retry_after(STARTING_RETRY_AFTER_S)
+    }
+
+    /// There is no room to record anything, 503.
+    #[must_use]
+    pub fn disk_full() -> Self {
+        let detail = "the disk that holds the data directory is full, so nothing was recorded; free some space and try again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, DISK_FULL, detail).retry_after(STORE_RETRY_AFTER_S)
+    }
+
+    /// The store does not answer, 503. What it said is for the log.
+    #[must_use]
+    pub fn unavailable() -> Self {
+        let detail = "the event store is not available, so nothing was recorded; try again in a moment";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail).retry_after(STORE_RETRY_AFTER_S)
+    }
+
+    /// The same, with the field at fault.
+    #[must_use]
+    pub fn at(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// The same, with the seconds after which it makes sense to try again.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after_s = Some(seconds);
+        self
+    }
+}
+
+/// In the extensions of a response that says that the disk is full.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DiskFull;
+
+/// `SESSION_NOT_FOUND` as "Session not found".
+fn title(code: &str) -> String {
+    let words = code.to_ascii_lowercase().replace('_', " ");
+    let mut chars = words.chars();
+    chars.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + chars.as_str())
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let status = match refusal.kind {
+            Kind::NotFound => StatusCode::NOT_FOUND,
+            Kind::Forbidden => StatusCode::FORBIDDEN,
+            Kind::Conflict => StatusCode::CONFLICT,
+            Kind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
+            Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Kind::Busy => StatusCode::TOO_MANY_REQUESTS,
+        };
+        let mut problem = Self::new(status, refusal.code, refusal.message);
+        problem.field = refusal.field;
+        problem.retry_after_s = (refusal.kind == Kind::Busy).then_some(BUSY_RETRY_AFTER_S);
+        problem
+    }
+}
+
+impl From<broker::Error> for Problem {
+    fn from(error: broker::Error) -> Self {
+        match error {
+            broker::Error::Refused(refusal) => refusal.into(),
+            broker::Error::DiskFull => Self::disk_full(),
+            broker::Error::Unavailable(source) => {
+                tracing::warn!(error = &*source as &dyn std::error::Error, "the event store did not answer a request");
+                Self::unavailable()
+            }
+            broker::Error::ShuttingDown => Self::shutting_down(),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let Self { status, code, detail, field, retry_after_s } = self;
+        let kind = format!("urn:agent-host:problem:{}", code.to_ascii_lowercase().replace('_', "-"));
+        let details = Details { kind, title: title(code), status: status.as_u16(), detail, code, field };
+        // A record of text and numbers always has a JSON form.
+        let body = serde_json::to_string(&details).unwrap_or_default();
+        let mut response = (status, [(CONTENT_TYPE, MEDIA_TYPE)], body).into_response();
+        if code == DISK_FULL {
+            response.extensions_mut().insert(DiskFull);
+        }
+        if let Some(seconds) = retry_after_s {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"agent-host\""));
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_becomes_a_problem_of_its_kind() {
+        for (kind, status) in [
+            (Kind::NotFound, 404),
+            (Kind::Forbidden, 403),
+            (Kind::Conflict, 409),
+            (Kind::Invalid, 422),
+            (Kind::TooLarge, 413),
+            (Kind::Busy, 429),
+        ] {
+            let problem = Problem::from(Refusal::new(kind, "NO_ACTIVE_SESSION", "there is none").at("/session"));
+            assert_eq!(problem.status, status);
+            assert_eq!(title(problem.code), "No active session");
+            assert_eq!(problem.field.as_deref(), Some("/session"));
+            let response = problem.into_response();
+            assert_eq!(response.headers()[CONTENT_TYPE], MEDIA_TYPE);
+            assert_eq!(response.headers().contains_key(RETRY_AFTER), kind == Kind::Busy);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! What is loaded.
+
+use crate::problem::Problem;
+use crate::state::Api;
+use crate::wire::{self, ComponentView};
+use axum::extract::State;
+use serde::Serialize;
+
+/// Every component.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct ComponentList {
+    /// By name.
+    components: Vec<ComponentView>,
+}
+
+/// Lists the components that this host has loaded, with what they offer, import and are granted.
+#[utoipa::path(get, path = "/api/components", tag = "operator", responses((status = 200, description = "The components.", body = ComponentList)))]
+pub(super) async fn list(State(api): State<Api>) -> Result<axum::Json<ComponentList>, Problem> {
+    let catalogue = api.broker()?.catalogue();
+    let components = catalogue.entries().map(|entry| wire::component(entry)).collect();
+    Ok(axum::Json(ComponentList { components }))
+}

@@ -1,0 +1,57 @@
+//! Inputs that could not be dealt with.
+
+use crate::input::{Params, invalid_path};
+use crate::problem::Problem;
+use crate::state::Api;
+use crate::wire;
+use axum::extract::{Path, State};
+use domain::id::{InputId, NotAnId};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+
+/// Dead letters in one list.
+const LIST_MAX: usize = 200;
+
+/// How many dead letters.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListParams {
+    /// At most so many, 200 at most.
+    limit: Option<usize>,
+}
+
+/// Dead letters.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct DeadLetterList {
+    /// The newest first.
+    dead_letters: Vec<wire::DeadLetterView>,
+}
+
+/// Lists the inputs that could not be dealt with and were put aside.
+#[utoipa::path(
+    get, path = "/api/dead-letters", tag = "operator", params(ListParams),
+    responses((status = 200, description = "The dead letters.", body = DeadLetterList))
+)]
+pub(super) async fn list(State(api): State<Api>, Params(params): Params<ListParams>) -> Result<axum::Json<DeadLetterList>, Problem> {
+    let limit = params.limit.unwrap_or(LIST_MAX).clamp(1, LIST_MAX);
+    let dead = api.broker()?.dead_letters(limit).await?;
+    Ok(axum::Json(DeadLetterList { dead_letters: dead.iter().map(wire::dead_letter).collect() }))
+}
+
+/// A dead letter that waits again.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Requeued {
+    /// The input.
+    input_id: String,
+}
+
+/// Lets a dead letter wait again.
+#[utoipa::path(
+    post, path = "/api/dead-letters/{id}/requeue", tag = "operator", params(("id" = String, Path, description = "The `input_id`.")),
+    responses((status = 202, description = "It waits again.", body = Requeued))
+)]
+pub(super) async fn requeue(State(api): State<Api>, Path(id): Path<String>) -> Result<(StatusCode, axum::Json<Requeued>), Problem> {
+    let input: InputId = id.parse().map_err(|error: NotAnId| invalid_path(&error.to_string()))?;
+    api.command()?.requeue(input).await?;
+    Ok((StatusCode::ACCEPTED, axum::Json(Requeued { input_id: input.to_string() })))
+}

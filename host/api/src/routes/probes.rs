@@ -1,0 +1,36 @@
+//! Whether the host is alive, whether it takes requests, and what it serves.
+
+use crate::problem::Problem;
+use crate::state::{Api, Readiness};
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::CONTENT_TYPE;
+
+/// Whether the process is alive. Touches nothing.
+#[utoipa::path(get, path = "/healthz", tag = "probes", security(()), responses((status = 200, description = "It is.", body = String)))]
+pub(super) async fn healthz() -> &'static str {
+    "ok"
+}
+
+/// Whether the host takes requests: not while it starts or stops, and not while the disk is full.
+#[utoipa::path(
+    get, path = "/readyz", tag = "probes", security(()),
+    responses((status = 200, description = "It does.", body = String), (status = 503, description = "Not now; `code` says why."))
+)]
+pub(super) async fn readyz(State(api): State<Api>) -> Result<&'static str, Problem> {
+    match api.readiness() {
+        Readiness::Ready => Ok("ready"),
+        Readiness::Starting => Err(Problem::starting()),
+        Readiness::Draining => Err(Problem::shutting_down()),
+        Readiness::DiskFull => Err(Problem::disk_full()),
+    }
+}
+
+/// This description.
+#[utoipa::path(
+    get, path = "/openapi.json", tag = "probes", security(()),
+    responses((status = 200, description = "OpenAPI 3.1.", body = Object, content_type = "application/json"))
+)]
+pub(super) async fn openapi(State(api): State<Api>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], api.document()).into_response()
+}

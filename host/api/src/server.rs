@@ -1,0 +1,206 @@
+//! The HTTP server: an accept loop of our own around hyper, because every connection needs limits that `axum::serve` does not have.
+//!
+//! A connection that sends nothing, half a header or a byte now and then is closed on time; connections are counted, in all and per
+//! address; running out of file descriptors slows accepting down and never spins. Never in here: routes.
+
+mod body;
+mod connection;
+mod limits;
+mod pulse;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use body::Fault;
+pub use limits::{
+    ACCEPT_PAUSE_MS, BACKLOG, BODY_BYTES_MAX, CROWDED_RETRY_AFTER_S, HEADER_BYTES_MAX, HEADERS_MAX, KEEPALIVE_IDLE_S,
+    KEEPALIVE_INTERVAL_S, Limits,
+};
+
+use axum::Router;
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Which connection a request came on; in the extensions of every request.
+#[derive(Debug, Clone)]
+pub struct Connected {
+    /// The peer.
+    pub peer: SocketAddr,
+    /// Closes the connection at once when cancelled: the way to part with a client that does not read.
+    pub hang_up: CancellationToken,
+}
+
+/// The server. Bound when it is made, so that a port in use is known before anything else starts.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    limits: Limits,
+    connections: TaskTracker,
+    /// No further requests.
+    stop: CancellationToken,
+    /// Every connection ends at once.
+    hang_up: CancellationToken,
+}
+
+impl Server {
+    /// Listens at an address.
+    ///
+    /// # Errors
+    /// What the operating system says, such as "address in use".
+    pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Self> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        // Accepted sockets inherit this; without it a client that does not read costs megabytes of kernel memory.
+        socket.set_send_buffer_size(u32::try_from(limits.send_buffer_bytes).unwrap_or(u32::MAX))?;
+        socket.bind(address)?;
+        let listener = socket.listen(BACKLOG.unsigned_abs())?;
+        let (stop, hang_up) = (CancellationToken::new(), CancellationToken::new());
+        Ok(Self { listener, limits, connections: TaskTracker::new(), stop, hang_up })
+    }
+
+    /// Where it listens: the port that was given when 0 was asked for.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// A handle to stop it with.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper { connections: self.connections.clone(), stop: self.stop.clone(), hang_up: self.hang_up.clone() }
+    }
+
+    /// Serves until it is stopped. Connections that are open then go on until [`Stopper::stop`] is through with them.
+    pub async fn serve(self, router: Router) {
+        let slots = Arc::new(Semaphore::new(self.limits.connections_max));
+        let addresses = Arc::new(Addresses::default());
+        let mut pause_ms = ACCEPT_PAUSE_MS.0;
+        loop {
+            let accepted = tokio::select! {
+                () = self.stop.cancelled() => return,
+                accepted = self.listener.accept() => accepted,
+            };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                // The peer has gone again: its loss, and nothing to wait for.
+                Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) => continue,
+                Err(error) => {
+                    tracing::warn!(%error, pause_ms, "accepting a connection failed");
+                    tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+                    pause_ms = (pause_ms * 2).min(ACCEPT_PAUSE_MS.1);
+                    continue;
+                }
+            };
+            pause_ms = ACCEPT_PAUSE_MS.0;
+            let slot = slots.clone().try_acquire_owned().ok();
+            let Some(place) = slot.and_then(|slot| addresses.clone().enter(peer.ip(), slot, &self.limits)) else {
+                tracing::debug!(%peer, "too many connections");
+                turn_away(&stream);
+                continue;
+            };
+            settle_in(&stream);
+            let connected = Connected { peer, hang_up: self.hang_up.child_token() };
+            let connection = connection::serve(stream, connected, router.clone(), self.limits, self.stop.clone());
+            self.connections.spawn(async move {
+                connection.await;
+                drop(place);
+            });
+        }
+    }
+}
+
+/// Stops a server. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Stopper {
+    connections: TaskTracker,
+    stop: CancellationToken,
+    hang_up: CancellationToken,
+}
+
+impl Stopper {
+    /// Takes no further connections and requests, waits until those in progress are answered, `drain` at most, and hangs up on the rest.
+    pub async fn stop(&self, drain: Duration) {
+        self.stop.cancel();
+        self.connections.close();
+        if tokio::time::timeout(drain, self.connections.wait()).await.is_err() {
+            self.hang_up.cancel();
+            self.connections.wait().await;
+        }
+    }
+
+    /// Cancelled when the server takes no further requests: event streams end with it.
+    #[must_use]
+    pub fn stopping(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+}
+
+/// Tells a client that all connections are taken, as far as its socket takes that without waiting.
+fn turn_away(stream: &TcpStream) {
+    let body = r#"{"type":"urn:agent-host:problem:too-many-connections","title":"Too many connections","status":503,"code":"TOO_MANY_CONNECTIONS"}"#;
+    let response = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nretry-after: {CROWDED_RETRY_AFTER_S}\r\ncontent-type: application/problem+json\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    // The peer may not take it; there is nobody to tell.
+    let _ = stream.try_write(response.as_bytes());
+}
+
+/// Small writes leave at once, and a peer that vanished is noticed.
+fn settle_in(stream: &TcpStream) {
+    let keepalive = socket2::TcpKeepalive::new()
+        .with_time(Duration::from_secs(KEEPALIVE_IDLE_S))
+        .with_interval(Duration::from_secs(KEEPALIVE_INTERVAL_S))
+        .with_retries(3);
+    let set = stream.set_nodelay(true).and_then(|()| socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive));
+    if let Err(error) = set {
+        tracing::debug!(%error, "a socket does not take its options");
+    }
+}
+
+/// How many connections each address has.
+#[derive(Debug, Default)]
+struct Addresses(Mutex<HashMap<IpAddr, usize>>);
+
+/// One connection's place; leaves it when dropped.
+#[derive(Debug)]
+struct Place {
+    addresses: Arc<Addresses>,
+    address: IpAddr,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Addresses {
+    fn enter(self: Arc<Self>, address: IpAddr, slot: OwnedSemaphorePermit, limits: &Limits) -> Option<Place> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(address).or_default();
+        if *count >= limits.connections_per_address_max {
+            return None;
+        }
+        *count += 1;
+        drop(counts);
+        Some(Place { addresses: self, address, _slot: slot })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.addresses.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.address);
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The named limits of the HTTP server, with their units.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Bytes of the request line and headers together; hyper answers 431 above.
+pub const HEADER_BYTES_MAX: usize = 32 << 10;
+/// Headers of one request; hyper answers 431 above. This is hyper's default: setting it would move the headers to the heap.
+pub const HEADERS_MAX: usize = 100;
+/// Bytes of any request body; 413 above.
+pub const BODY_BYTES_MAX: usize = 2 << 20;
+/// Shortest and longest pause after `accept` failed, in milliseconds: it doubles while accepting goes on failing.
+pub const ACCEPT_PAUSE_MS: (u64, u64) = (10, 1_000);
+/// Connections that the kernel keeps waiting for `accept`.
+pub const BACKLOG: i32 = 1_024;
+/// Seconds that a client is asked to wait when all connections are taken.
+pub const CROWDED_RETRY_AFTER_S: u64 = 5;
+/// Seconds of silence after which the kernel asks whether a peer is still there.
+pub const KEEPALIVE_IDLE_S: u64 = 15;
+/// Seconds between such questions. Three without an answer end the connection, 45 s after the peer vanished.
+pub const KEEPALIVE_INTERVAL_S: u64 = 10;
+
+/// What one connection may take. Every field can be set in the configuration under `server.limits`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Limits {
+    /// Milliseconds until a request's headers are complete, counted from the connection's start or from the request's first byte.
+    pub header_ms_max: u64,
+    /// Milliseconds until a request's body is complete.
+    pub body_ms_max: u64,
+    /// Milliseconds that a connection may be idle between requests.
+    pub idle_ms_max: u64,
+    /// Milliseconds that a response may make no progress because the client does not read.
+    pub write_ms_max: u64,
+    /// Connections at the same time.
+    pub connections_max: usize,
+    /// Connections at the same time from one address.
+    pub connections_per_address_max: usize,
+    /// Bytes that the kernel may buffer for each connection that is slow to read.
+    pub send_buffer_bytes: usize,
+    /// Event streams at the same time.
+    pub streams_max: usize,
+    /// Milliseconds between the heartbeats of an event stream.
+    pub heartbeat_ms: u64,
+    /// Bytes that may wait for a client that reads an event stream slowly; it is disconnected above.
+    pub stream_waiting_bytes_max: usize,
+    /// Milliseconds that turns in progress get when the host shuts down.
+    pub drain_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            header_ms_max: 10_000,
+            body_ms_max: 30_000,
+            idle_ms_max: 75_000,
+            write_ms_max: 30_000,
+            connections_max: 1_024,
+            connections_per_address_max: 256,
+            send_buffer_bytes: 128 << 10,
+            streams_max: 1_024,
+            heartbeat_ms: 15_000,
+            stream_waiting_bytes_max: 256 << 10,
+            drain_ms: 10_000,
+        }
+    }
+}
+
+impl Limits {
+    /// As a duration, for timers.
+    #[must_use]
+    pub fn drain(&self) -> Duration {
+        Duration::from_millis(self.drain_ms)
+    }
+}

@@ -1,0 +1,163 @@
+//! The server's limits, over real sockets and with short times.
+
+use super::{HEADER_BYTES_MAX, Limits, Server, Stopper};
+use axum::Router;
+use axum::routing::{get, post};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+const SHORT: Limits = Limits {
+    header_ms_max: 200,
+    body_ms_max: 200,
+    idle_ms_max: 600,
+    write_ms_max: 300,
+    connections_max: 4,
+    connections_per_address_max: 4,
+    send_buffer_bytes: 16 << 10,
+    streams_max: 4,
+    heartbeat_ms: 100,
+    stream_waiting_bytes_max: 64 << 10,
+    drain_ms: 500,
+};
+
+async fn start(limits: Limits) -> (SocketAddr, Stopper) {
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap();
+    let (address, stopper) = (server.address().unwrap(), server.stopper());
+    let router = Router::new()
+        .route("/", get(|| async { "hello" }))
+        .route("/large", get(|| async { vec![b'x'; 32 << 20] }))
+        .route("/slow", get(|| async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            "slow"
+        }))
+        .route("/echo", post(|body: axum::body::Body| async {
+            match axum::body::to_bytes(body, 1 << 20).await {
+                Ok(bytes) => format!("{}", bytes.len()),
+                Err(error) => format!("{:?}", super::Fault::of(&error)),
+            }
+        }));
+    tokio::spawn(server.serve(router));
+    (address, stopper)
+}
+
+/// Sends some bytes and says how long the server then keeps the connection, and what it answered.
+async fn kept_after(address: SocketAddr, bytes: &[u8]) -> (Duration, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let start = Instant::now();
+    stream.write_all(bytes).await.unwrap();
+    let mut answer = Vec::new();
+    let _ = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await.expect("the server never closed");
+    (start.elapsed(), String::from_utf8_lossy(&answer).into_owned())
+}
+
+fn about(expected_ms: u64, kept: Duration) {
+    let kept_ms = u64::try_from(kept.as_millis()).unwrap();
+    assert!(kept_ms + 20 >= expected_ms && kept_ms < expected_ms + 400, "kept for {kept_ms} ms instead of {expected_ms}");
+}
+
+#[tokio::test]
+async fn a_connection_that_sends_nothing_is_closed() {
+    let (address, _) = start(SHORT).await;
+    let (kept, answer) = kept_after(address, b"").await;
+    about(SHORT.header_ms_max, kept);
+    assert_eq!(answer, "");
+}
+
+#[tokio::test]
+async fn a_connection_that_sends_half_a_header_is_closed() {
+    let (address, _) = start(SHORT).await;
+    about(SHORT.header_ms_max, kept_after(address, b"GET / HTTP/1.1\r\nhost: a\r\nx-").await.0);
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_kept_longer_than_a_header_and_then_closed() {
+    let (address, _) = start(SHORT).await;
+    let (kept, answer) = kept_after(address, b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    about(SHORT.idle_ms_max, kept);
+    assert!(answer.ends_with("hello"), "{answer}");
+}
+
+#[tokio::test]
+async fn half_a_header_after_a_request_gets_the_time_of_a_header() {
+    let (address, _) = start(SHORT).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let mut answer = [0; 1_024];
+    assert!(stream.read(&mut answer).await.unwrap() > 0);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    stream.write_all(b"GET /").await.unwrap();
+    let start = Instant::now();
+    assert_eq!(timeout(Duration::from_secs(5), stream.read(&mut answer)).await.unwrap().unwrap_or(0), 0);
+    about(SHORT.header_ms_max, start.elapsed());
+}
+
+#[tokio::test]
+async fn a_body_that_trickles_in_is_given_up() {
+    let (address, _) = start(SHORT).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\n").await.unwrap();
+    let start = Instant::now();
+    let (mut read, mut write) = stream.into_split();
+    let trickle = tokio::spawn(async move {
+        while write.write_all(b"x").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let mut answer = vec![0; 1_024];
+    let length = timeout(Duration::from_secs(5), read.read(&mut answer)).await.unwrap().unwrap();
+    about(SHORT.body_ms_max, start.elapsed());
+    assert!(String::from_utf8_lossy(&answer[..length]).ends_with("Late"));
+    trickle.abort();
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_its_response_is_hung_up_on() {
+    let (address, _) = start(SHORT).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET /large HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1_000)).await;
+    let mut answer = Vec::new();
+    let _ = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await.expect("the server never closed");
+    assert!(answer.len() < 32 << 20, "the response was kept for a client that did not read");
+}
+
+#[tokio::test]
+async fn headers_that_are_too_large_are_refused() {
+    let (address, _) = start(SHORT).await;
+    let request = format!("GET / HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "y".repeat(HEADER_BYTES_MAX));
+    assert!(kept_after(address, request.as_bytes()).await.1.starts_with("HTTP/1.1 431 "));
+    let request = format!("GET / HTTP/1.1\r\nhost: a\r\n{}\r\n", "x: y\r\n".repeat(super::HEADERS_MAX));
+    assert!(kept_after(address, request.as_bytes()).await.1.starts_with("HTTP/1.1 431 "));
+}
+
+#[tokio::test]
+async fn connections_over_the_limit_are_turned_away_and_places_come_free_again() {
+    let (address, _) = start(Limits { connections_per_address_max: 2, ..SHORT }).await;
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        held.push(TcpStream::connect(address).await.unwrap());
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let (_, answer) = kept_after(address, b"").await;
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("TOO_MANY_CONNECTIONS"), "{answer}");
+    drop(held);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(kept_after(address, b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.1.ends_with("hello"));
+}
+
+#[tokio::test]
+async fn stopping_finishes_what_is_in_progress_and_closes_what_is_idle() {
+    let (address, stopper) = start(Limits { header_ms_max: 5_000, idle_ms_max: 5_000, ..SHORT }).await;
+    let idle = TcpStream::connect(address).await.unwrap();
+    let slow = tokio::spawn(async move { kept_after(address, b"GET /slow HTTP/1.1\r\nhost: a\r\n\r\n").await.1 });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let start = Instant::now();
+    stopper.stop(Duration::from_millis(2_000)).await;
+    assert!(start.elapsed() < Duration::from_millis(1_000), "an idle connection held the server up");
+    assert!(slow.await.unwrap().ends_with("slow"));
+    drop(idle);
+    assert!(TcpStream::connect(address).await.is_err());
+}

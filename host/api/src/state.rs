@@ -1,0 +1,159 @@
+//! What all routes share: the broker once it is there, who may call, and whether the host is ready.
+
+use crate::access::Access;
+use crate::problem::Problem;
+use crate::server::Limits;
+use broker::Broker;
+use bytes::Bytes;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// The only user of this version.
+pub(crate) const USER: &str = "local";
+/// How long the host counts as not ready after it could not record something because the disk was full.
+const DISK_FULL_FOR: Duration = Duration::from_secs(10);
+
+/// The API of one host. Cheap to clone.
+///
+/// It can serve before there is a broker: until [`Api::open`], `/readyz` says no and every other route 503.
+#[derive(Debug, Clone)]
+pub struct Api {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    access: Access,
+    limits: Limits,
+    backups: PathBuf,
+    broker: OnceLock<Broker>,
+    document: OnceLock<Bytes>,
+    draining: AtomicBool,
+    disk_full: Mutex<Option<Instant>>,
+    streams: AtomicUsize,
+    tasks: TaskTracker,
+    stopping: CancellationToken,
+}
+
+/// Whether the host takes requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    Starting,
+    Ready,
+    DiskFull,
+    Draining,
+}
+
+impl Api {
+    /// An API without a broker. `backups` is the folder for backups, made when one is asked for; `stopping` ends the event streams.
+    #[must_use]
+    pub fn new(access: Access, limits: Limits, backups: PathBuf, stopping: CancellationToken) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                access,
+                limits,
+                backups,
+                broker: OnceLock::new(),
+                document: OnceLock::new(),
+                draining: AtomicBool::new(false),
+                disk_full: Mutex::new(None),
+                streams: AtomicUsize::new(0),
+                tasks: TaskTracker::new(),
+                stopping,
+            }),
+        }
+    }
+
+    /// From here on requests are served. Only the first broker counts.
+    pub fn open(&self, broker: Broker) {
+        let _ = self.shared.broker.set(broker);
+    }
+
+    /// From here on `/readyz` says no and commands are refused; reads and event streams go on.
+    pub fn drain(&self) {
+        self.shared.draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn access(&self) -> &Access {
+        &self.shared.access
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    pub(crate) fn backups(&self) -> &Path {
+        &self.shared.backups
+    }
+
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.shared.tasks
+    }
+
+    pub(crate) fn stopping(&self) -> &CancellationToken {
+        &self.shared.stopping
+    }
+
+    /// The broker, for reading.
+    pub(crate) fn broker(&self) -> Result<&Broker, Problem> {
+        self.shared.broker.get().ok_or_else(Problem::starting)
+    }
+
+    /// The broker, for a command.
+    pub(crate) fn command(&self) -> Result<&Broker, Problem> {
+        if self.shared.draining.load(Ordering::Relaxed) {
+            return Err(Problem::shutting_down());
+        }
+        self.broker()
+    }
+
+    pub(crate) fn readiness(&self) -> Readiness {
+        if self.shared.draining.load(Ordering::Relaxed) {
+            return Readiness::Draining;
+        }
+        if self.shared.broker.get().is_none() {
+            return Readiness::Starting;
+        }
+        let seen = *self.shared.disk_full.lock().unwrap_or_else(PoisonError::into_inner);
+        match seen.is_some_and(|seen| seen.elapsed() < DISK_FULL_FOR) {
+            true => Readiness::DiskFull,
+            false => Readiness::Ready,
+        }
+    }
+
+    /// Remembers whether the disk had room when something was last to be recorded.
+    pub(crate) fn recorded(&self, had_room: bool) {
+        *self.shared.disk_full.lock().unwrap_or_else(PoisonError::into_inner) = (!had_room).then(Instant::now);
+    }
+
+    /// The description of all routes, as JSON. Written once.
+    pub(crate) fn document(&self) -> Bytes {
+        let write = || Bytes::from(crate::routes::document().to_json().unwrap_or_default());
+        self.shared.document.get_or_init(write).clone()
+    }
+
+    /// A place among the event streams; none when all are taken.
+    pub(crate) fn stream_place(&self) -> Option<StreamPlace> {
+        let place = StreamPlace { api: self.clone() };
+        // Taken before it is compared: the place is left again when it is dropped.
+        let before = self.shared.streams.fetch_add(1, Ordering::Relaxed);
+        (before < self.shared.limits.streams_max).then_some(place)
+    }
+}
+
+/// One event stream's place.
+#[derive(Debug)]
+pub(crate) struct StreamPlace {
+    api: Api,
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        self.api.shared.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,96 @@
+//! What waits to be read by one client of an event stream: bounded, and told how much it is.
+
+use bytes::Bytes;
+use futures::Stream;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+/// The client reads too slowly, or is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Parted;
+
+/// The end that is written to.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    chunks: mpsc::UnboundedSender<Bytes>,
+    waiting: Arc<Waiting>,
+    waiting_bytes_max: usize,
+    hang_up: CancellationToken,
+}
+
+/// The end that the connection reads.
+#[derive(Debug)]
+pub(super) struct Chunks {
+    chunks: mpsc::UnboundedReceiver<Bytes>,
+    waiting: Arc<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    bytes: AtomicUsize,
+    taken: Notify,
+}
+
+/// Both ends. `hang_up` closes the connection of a client that reads too slowly.
+pub(super) fn channel(waiting_bytes_max: usize, hang_up: CancellationToken) -> (Outbox, Chunks) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let waiting = Arc::new(Waiting::default());
+    (Outbox { chunks: sender, waiting: waiting.clone(), waiting_bytes_max, hang_up }, Chunks { chunks: receiver, waiting })
+}
+
+impl Outbox {
+    /// Puts something out. A client with more waiting than allowed is hung up on; one chunk may be larger than that.
+    pub(super) fn push(&self, chunk: String) -> Result<(), Parted> {
+        if self.waiting.bytes.load(Ordering::Relaxed) > self.waiting_bytes_max {
+            return Err(self.part());
+        }
+        let chunk = Bytes::from(chunk);
+        self.waiting.bytes.fetch_add(chunk.len(), Ordering::Relaxed);
+        self.chunks.send(chunk).map_err(|_| Parted)
+    }
+
+    /// Waits until at most half of what may wait does; hangs up when the client takes nothing for a time.
+    pub(super) async fn make_room(&self, patience: Duration) -> Result<(), Parted> {
+        loop {
+            let taken = self.waiting.taken.notified();
+            if self.waiting.bytes.load(Ordering::Relaxed) <= self.waiting_bytes_max / 2 {
+                return Ok(());
+            }
+            tokio::select! {
+                () = taken => {}
+                () = self.chunks.closed() => return Err(Parted),
+                () = tokio::time::sleep(patience) => return Err(self.part()),
+            }
+        }
+    }
+
+    /// Waits until the client is gone.
+    pub(super) async fn closed(&self) {
+        self.chunks.closed().await;
+    }
+
+    fn part(&self) -> Parted {
+        tracing::debug!("a client reads its event stream too slowly and is disconnected");
+        self.hang_up.cancel();
+        Parted
+    }
+}
+
+impl Stream for Chunks {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let chunk = std::task::ready!(self.chunks.poll_recv(cx));
+        Poll::Ready(chunk.map(|chunk| {
+            self.waiting.bytes.fetch_sub(chunk.len(), Ordering::Relaxed);
+            self.waiting.taken.notify_waiters();
+            Ok(chunk)
+        }))
+    }
+}

@@ -1,0 +1,20 @@
+//! The public JSON of everything that the API shows: events, messages, operations, agents, sessions.
+//!
+//! What only the host needs (salts, a step's basis, memos, tools' states, hashes, providers' opaque content) stays inside. Field names
+//! are snake_case, times ISO 8601 in UTC, digests `sha256:` and hexadecimal digits.
+
+mod component;
+mod event;
+mod frame;
+mod message;
+mod operation;
+#[cfg(test)]
+mod tests;
+mod view;
+
+pub use component::{ComponentView, component};
+pub use event::{Event, event};
+pub use frame::frame;
+pub use message::{CallView, MessageView, PartView, message};
+pub use operation::{ClientActionView, client_action, operation, settlements};
+pub use view::{AgentView, DeadLetterView, SessionRowView, SessionView, agent, dead_letter, session, session_row};

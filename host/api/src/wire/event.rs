@@ -1,0 +1,201 @@
+//! Events in public form: one JSON object for each, the same on every stream and in every list.
+
+use super::message::{draft, message};
+use super::operation::{client_action, operation, settlements};
+use domain::event::{self, InputAccepted, Recorded, RunEnded, RunStarted, RunStepped, Source, TurnCommitted};
+use domain::operation::{Continuation, Operation, Pause, Performer};
+use domain::step::Decision;
+use domain::turn::TurnEnd;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct Event {
+    /// Its place among all events: without gaps, in the order of commits. The `id` of event streams.
+    pub position: u64,
+    /// Its id.
+    pub id: String,
+    /// Its CloudEvents type, such as `run.stepped.v1`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// When, ISO 8601.
+    pub time: String,
+    /// The agent that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+    /// The session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// Who caused it: `user:<id>`, `agent:<path>`, `host`.
+    pub actor: String,
+    /// What ties everything together that follows from one input: that input's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
+    /// What happened; `null` when it was erased. Fields may be added, and never change their meaning within a type.
+    #[schema(value_type = Object)]
+    pub data: Value,
+}
+
+/// A stored event as clients see it.
+#[must_use]
+pub fn event(recorded: &Recorded) -> Event {
+    Event {
+        position: recorded.position,
+        id: recorded.id.to_string(),
+        kind: recorded.kind.clone(),
+        time: recorded.time.to_string(),
+        agent_id: recorded.subject.agent.map(|id| id.to_string()),
+        session_id: recorded.subject.session.map(|id| id.to_string()),
+        run_id: recorded.subject.run.map(|id| id.to_string()),
+        actor: recorded.actor.clone(),
+        correlation_id: recorded.correlation.map(|id| id.to_string()),
+        data: recorded.event.as_ref().map_or(Value::Null, data),
+    }
+}
+
+fn data(event: &event::Event) -> Value {
+    use event::Event as E;
+    match event {
+        E::AgentCreated(it) => json!({
+            "agent_id": it.agent, "definition": it.definition, "path": it.path, "parent_id": it.parent,
+            "owner_user_id": it.owner_user_id, "name": it.name, "created_at": it.created_at.to_string(),
+        }),
+        E::PreferencesUpdated(it) => json!({ "preferences": it.preferences }),
+        E::SlotTaken(it) => {
+            json!({ "session_id": it.session_id, "session_type": it.session_type, "started_at": it.started_at.to_string() })
+        }
+        E::SlotCompleted(it) => {
+            json!({ "session_id": it.session_id, "summary": it.summary, "completed_at": it.completed_at.to_string() })
+        }
+        E::SlotTerminated(it) => {
+            json!({ "session_id": it.session_id, "reason": it.reason, "terminated_at": it.terminated_at.to_string() })
+        }
+        E::NoteRemembered(it) => json!({ "session_id": it.session, "note": it.note, "untrusted": it.untrusted }),
+        E::SessionOpened(it) => json!({
+            "session_id": it.session, "session_type": it.session_type, "name": it.name, "turn_id": it.head, "model": it.model,
+            "started_by": it.started_by,
+        }),
+        E::InputAccepted(it) => accepted(it),
+        E::TurnCommitted(it) => committed(it),
+        E::ItemRecorded(it) => json!({ "prompt": it.prompt, "response": it.response, "evaluation": it.evaluation }),
+        E::InputDead(it) => json!({ "input_id": it.input, "reason": it.reason }),
+        E::InputRequeued(it) => json!({ "input_id": it.input }),
+        E::RunStarted(it) => started(it),
+        E::RunStepped(it) => stepped(it),
+        E::StepFailed(it) => {
+            json!({ "step": it.step, "attempt": it.attempt, "outcome": it.outcome, "detail": it.detail, "usage": it.usage })
+        }
+        E::RunSettled(it) => json!({ "settled": settlements(&it.settled, &[]) }),
+        E::OperationContinued(it) => continued(it),
+        E::OperationAnswered(it) => json!({ "operation_id": it.operation, "value": it.value }),
+        E::OperationStarted(it) => json!({ "operation_id": it.operation, "segment": it.segment }),
+        E::RunEnded(it) => ended(it),
+        E::PluginEmitted(it) => json!({ "name": it.name, "data": it.data }),
+        E::ComponentLoaded(it) => json!({ "component": it.component, "digest": it.digest.reference(), "world": it.world }),
+    }
+}
+
+fn accepted(it: &InputAccepted) -> Value {
+    let source = match &it.source {
+        Source::Api => json!({ "kind": "api" }),
+        Source::Opening => json!({ "kind": "opening" }),
+        Source::Dispatch { reply_to, from, deadline, depth } => json!({
+            "kind": "dispatch", "from": from, "depth": depth, "deadline": deadline.map(|time| time.to_string()),
+            "reply_to": reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })),
+        }),
+        Source::LateReply { from } => json!({ "kind": "late_reply", "from": from }),
+        Source::Reminder { due } => json!({ "kind": "reminder", "due": due.to_string() }),
+    };
+    json!({ "input_id": it.input, "source": source, "message": it.message.as_ref().map(draft), "model": it.model })
+}
+
+fn committed(it: &TurnCommitted) -> Value {
+    let turn = &it.turn;
+    json!({
+        "turn_id": turn.id, "parent_turn_id": turn.parent, "depth": turn.depth, "first_message": turn.first_message,
+        "last_message": turn.last_message, "revision": it.revision, "end": turn_end(turn.end), "usage": turn.usage, "models": turn.models,
+    })
+}
+
+fn started(it: &RunStarted) -> Value {
+    json!({
+        "definition": it.definition, "session_type": it.session_type, "base_turn_id": it.base, "base_message": it.base_message,
+        "revision": it.revision, "claimed": it.claimed, "limits": it.limits, "deadline": it.deadline.map(|time| time.to_string()),
+        "reply_to": it.reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })), "depth": it.depth, "model": it.model,
+    })
+}
+
+fn stepped(it: &RunStepped) -> Value {
+    let mut settled = settlements(&it.settled, &it.heard);
+    settled.extend(settlements(&it.stopped, &it.said));
+    let mut view = json!({
+        "step": it.step,
+        "decision": match &it.decision {
+            Decision::Wait(_) => "wait",
+            Decision::Reply { .. } => "reply",
+            Decision::Complete { .. } => "complete",
+            Decision::Fail { .. } => "fail",
+        },
+        "messages": it.heard.iter().chain(&it.said).map(message).collect::<Vec<_>>(),
+        "started": it.started.iter().map(operation).collect::<Vec<_>>(),
+        "settled": settled,
+        "claimed": it.claimed,
+        "client_actions": it.started.iter().filter_map(asked).collect::<Vec<_>>(),
+        "usage": it.usage,
+    });
+    let more = match &it.decision {
+        Decision::Complete { summary } => Some(("summary", summary.clone())),
+        Decision::Fail { reason } => Some(("reason", reason.as_str().into())),
+        Decision::Wait(_) | Decision::Reply { .. } => None,
+    };
+    if let (Some(view), Some((name, value))) = (view.as_object_mut(), more) {
+        view.insert(name.to_owned(), value);
+    }
+    view
+}
+
+/// The question of an operation that asks the user.
+fn asked(operation: &Operation) -> Option<Value> {
+    match &operation.performer {
+        Performer::Client { action } => Some(json!(client_action(operation.id, action))),
+        Performer::Model { .. }
+        | Performer::Tool { .. }
+        | Performer::Agent { .. }
+        | Performer::Recall { .. }
+        | Performer::Timer { .. }
+        | Performer::Refused { .. } => None,
+    }
+}
+
+fn continued(it: &Continuation) -> Value {
+    let base = |pause: &str| json!({ "operation_id": it.operation, "segment": it.segment, "pause": pause });
+    let (mut view, name, value) = match &it.pause {
+        Pause::None => return base("none"),
+        Pause::Until { due } => (base("until"), "due", due.to_string().into()),
+        Pause::Asking { action } => (base("asking"), "client_actions", json!([client_action(it.operation, action)])),
+    };
+    if let Some(view) = view.as_object_mut() {
+        view.insert(name.to_owned(), value);
+    }
+    view
+}
+
+fn ended(it: &RunEnded) -> Value {
+    json!({
+        "end": turn_end(it.end), "code": it.code, "reason": it.reason, "turn_id": it.turn,
+        "settled": settlements(&it.stopped, &it.said), "messages": it.said.iter().map(message).collect::<Vec<_>>(),
+    })
+}
+
+fn turn_end(end: TurnEnd) -> &'static str {
+    match end {
+        TurnEnd::Replied => "replied",
+        TurnEnd::Completed => "completed",
+        TurnEnd::Failed => "failed",
+        TurnEnd::Aborted => "aborted",
+    }
+}

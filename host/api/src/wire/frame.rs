@@ -1,0 +1,25 @@
+//! What lies between committed events, in public form: shown while it happens, never stored, never repeated.
+
+use broker::{Frame, Show};
+use serde_json::{Value, json};
+
+/// The name and the data of a frame on an event stream.
+#[must_use]
+pub fn frame(frame: &Frame) -> (&'static str, Value) {
+    let mut data = json!({
+        "ephemeral": true, "agent_id": frame.agent, "session_id": frame.session, "run_id": frame.run, "operation_id": frame.operation,
+        "attempt": frame.attempt, "seq": frame.seq,
+    });
+    let (name, more) = match &frame.show {
+        Show::Text(text) => ("delta", json!({ "kind": "text", "text": text })),
+        Show::Thinking(text) => ("delta", json!({ "kind": "thinking", "text": text })),
+        Show::CallStarted { name } => ("delta", json!({ "kind": "call_started", "name": name })),
+        Show::Note(text) => ("delta", json!({ "kind": "note", "text": text })),
+        Show::Performing { what } => ("delta", json!({ "kind": "performing", "what": what })),
+        Show::Discarded => ("attempt-discarded", json!({})),
+    };
+    if let (Some(data), Value::Object(more)) = (data.as_object_mut(), more) {
+        data.extend(more);
+    }
+    (name, data)
+}

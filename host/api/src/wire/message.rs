@@ -1,0 +1,147 @@
+//! Messages in public form.
+
+use domain::message::{Draft, Message, Part, Role, text_of};
+use serde::Serialize;
+
+/// One message of a thread.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = Message)]
+pub struct MessageView {
+    /// Its place in the thread, from 1; none while it has no place yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    /// `user`, `assistant`, `tool` or `notice`.
+    pub role: &'static str,
+    /// Its text parts, joined by line breaks.
+    pub text: String,
+    /// All of its parts, in order.
+    pub parts: Vec<PartView>,
+    /// The calls that the model made in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallView>,
+    /// For the result of a call: which one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answers: Option<AnswersView>,
+    /// Where it came from: `api`, `model:<name>`, `tool:<name>`, `agent:<path>`, `host`.
+    pub origin: String,
+    /// Whether its content came from outside the user's and the operator's control.
+    pub untrusted: bool,
+}
+
+/// A piece of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = Part)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum PartView {
+    /// Plain text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// Bytes kept outside the message.
+    Blob {
+        /// Where they are.
+        digest: String,
+        /// Their media type.
+        media_type: String,
+        /// How many they are.
+        size: u64,
+    },
+    /// A call that the model made: see the message's `calls`.
+    Call {
+        /// Its index there.
+        index: usize,
+    },
+    /// Something that only the provider understands, such as signed thinking.
+    Opaque {
+        /// The provider.
+        provider: String,
+    },
+}
+
+/// A call that the model made.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = Call)]
+pub struct CallView {
+    /// Its index within the message, from 0.
+    pub index: u32,
+    /// The tool.
+    pub name: String,
+    /// The arguments as the model wrote them: not necessarily JSON.
+    pub arguments: String,
+}
+
+/// Which call a message answers.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = Answers)]
+pub struct AnswersView {
+    /// The message that made the call.
+    pub message: u64,
+    /// The call's index in it.
+    pub index: u32,
+    /// The tool.
+    pub name: String,
+    /// Whether the call failed.
+    pub failed: bool,
+}
+
+/// A message that has its place.
+#[must_use]
+pub fn message(message: &Message) -> MessageView {
+    let Message { id, role, parts, origin, untrusted, answers, salt: _ } = message;
+    let answers = answers.as_ref().map(|answers| AnswersView {
+        message: answers.message,
+        index: answers.index,
+        name: answers.name.clone(),
+        failed: answers.failed,
+    });
+    let calls = message.calls().map(|(index, _, name, arguments)| CallView { index, name: name.into(), arguments: arguments.into() });
+    MessageView {
+        id: Some(*id),
+        role: role_name(*role),
+        text: message.text(),
+        parts: part_views(parts),
+        calls: calls.collect(),
+        answers,
+        origin: origin.clone(),
+        untrusted: *untrusted,
+    }
+}
+
+/// A message that has no place yet.
+pub(super) fn draft(draft: &Draft) -> MessageView {
+    MessageView {
+        id: None,
+        role: role_name(draft.role),
+        text: text_of(&draft.parts),
+        parts: part_views(&draft.parts),
+        calls: Vec::new(),
+        answers: None,
+        origin: draft.origin.clone(),
+        untrusted: draft.untrusted,
+    }
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+        Role::Notice => "notice",
+    }
+}
+
+fn part_views(parts: &[Part]) -> Vec<PartView> {
+    let mut calls = 0..;
+    parts
+        .iter()
+        .map(|part| match part {
+            Part::Text { text } => PartView::Text { text: text.clone() },
+            Part::Blob { digest, media_type, size } => {
+                PartView::Blob { digest: digest.reference(), media_type: media_type.clone(), size: *size }
+            }
+            Part::Call { .. } => PartView::Call { index: calls.next().unwrap_or_default() },
+            Part::Opaque { provider, .. } => PartView::Opaque { provider: provider.clone() },
+        })
+        .collect()
+}

@@ -1,0 +1,148 @@
+//! Operations, their outcomes and client actions in public form.
+
+use domain::id::OperationId;
+use domain::message::{Draft, Message, MessageId};
+use domain::operation::{Operation, Performer, Settlement};
+use domain::step::{Audience, Outcome};
+use domain::tool::ClientAction;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// A question to the user. Answer it with `POST /api/agents/{id}/respond`.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = ClientAction)]
+pub struct ClientActionView {
+    /// What to answer under.
+    pub call_id: String,
+    /// The widget that shows it.
+    pub widget: String,
+    /// What the widget shows.
+    pub props: Value,
+    /// JSON Schema of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_schema: Option<Value>,
+    /// Whether the client should lock its message box meanwhile.
+    pub lock_input: bool,
+}
+
+/// A question with the operation that asks it.
+#[must_use]
+pub fn client_action(call: OperationId, action: &ClientAction) -> ClientActionView {
+    ClientActionView {
+        call_id: call.to_string(),
+        widget: action.widget.clone(),
+        props: action.props.clone(),
+        response_schema: action.response_schema.clone(),
+        lock_input: action.lock_input,
+    }
+}
+
+/// An operation as it was started: `operation_id`, `key`, `kind`, and what its kind has besides.
+#[must_use]
+pub fn operation(operation: &Operation) -> Value {
+    let mut view = Map::new();
+    view.insert("operation_id".into(), operation.id.to_string().into());
+    view.insert("key".into(), operation.key.clone().into());
+    view.insert("kind".into(), kind(&operation.performer).into());
+    view.insert("step".into(), operation.step.into());
+    // What the model called: `delegate` is carried out by another agent, and a refused call by nobody.
+    if let Some(answers) = &operation.answers {
+        view.insert("tool".into(), answers.name.clone().into());
+        view.insert("answers".into(), json!({ "message": answers.message, "index": answers.index }));
+    }
+    let more = match &operation.performer {
+        Performer::Model { request, .. } => {
+            json!({ "model": request.model, "audience": match request.audience { Audience::User => "user", Audience::Hidden => "hidden" } })
+        }
+        Performer::Tool { tool, arguments, .. } => {
+            json!({ "tool": tool, "arguments": parsed(arguments) })
+        }
+        Performer::Client { action } => json!({ "client_action": client_action(operation.id, action) }),
+        Performer::Agent { agent, session, input, delegation, since: _ } => {
+            let target = json!({ "agent_id": agent, "session_id": session, "input_id": input });
+            match delegation {
+                Some(arguments) => json!({ "target": target, "arguments": parsed(arguments) }),
+                None => json!({ "target": target }),
+            }
+        }
+        Performer::Recall { query, limit } => json!({ "query": query, "limit": limit }),
+        Performer::Timer { due } => json!({ "due": due.to_string() }),
+        Performer::Refused { outcome } => outcome_view(outcome).into(),
+    };
+    if let Value::Object(more) = more {
+        view.extend(more);
+    }
+    if let Some(deadline) = operation.deadline {
+        view.insert("deadline".into(), deadline.to_string().into());
+    }
+    view.into()
+}
+
+/// Arguments were validated when the operation was started, so they are JSON; shown as text should that ever not hold.
+fn parsed(arguments: &str) -> Value {
+    serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into())
+}
+
+/// How operations ended: `operation_id`, `outcome`, and what the outcome has besides. `messages` entered the thread with them.
+#[must_use]
+pub fn settlements<'a>(settled: impl IntoIterator<Item = &'a Settlement>, messages: &[Message]) -> Vec<Value> {
+    let mut left: Vec<&Message> = messages.iter().collect();
+    let mut place = |result: &Draft| {
+        let entered = |message: &&Message| match &result.answers {
+            Some(answers) => message.answers.as_ref() == Some(answers),
+            None => message.role == result.role && message.origin == result.origin && message.parts == result.parts,
+        };
+        left.iter().position(entered).map(|index| left.remove(index).id)
+    };
+    settled.into_iter().map(|settlement| view(settlement, settlement.result.as_ref().and_then(&mut place))).collect()
+}
+
+/// A settlement is recorded before its result has a place in the thread; `message` is that place, once there is one.
+fn view(settlement: &Settlement, message: Option<MessageId>) -> Value {
+    let mut view = Map::new();
+    view.insert("operation_id".into(), settlement.operation.to_string().into());
+    view.extend(outcome_view(&settlement.outcome));
+    if settlement.result.is_some() {
+        view.insert("message".into(), message.into());
+    }
+    if let Some(answers) = settlement.result.as_ref().and_then(|result| result.answers.as_ref()) {
+        view.insert("tool".into(), answers.name.clone().into());
+        view.insert("failed".into(), answers.failed.into());
+    }
+    if !settlement.attempts.is_empty() {
+        view.insert("attempts".into(), json!(settlement.attempts));
+    }
+    view.insert("time".into(), settlement.time.to_string().into());
+    view.into()
+}
+
+fn kind(performer: &Performer) -> &'static str {
+    match performer {
+        Performer::Model { .. } => "model",
+        Performer::Tool { .. } => "tool",
+        Performer::Client { .. } => "client",
+        Performer::Agent { .. } => "agent",
+        Performer::Recall { .. } => "recall",
+        Performer::Timer { .. } => "timer",
+        Performer::Refused { .. } => "refused",
+    }
+}
+
+fn outcome_view(outcome: &Outcome) -> Map<String, Value> {
+    let view = match outcome {
+        Outcome::Message { id } => json!({ "outcome": "message", "message": id }),
+        // What is not in the thread is between the agent and the host.
+        Outcome::Parts { .. } => json!({ "outcome": "parts" }),
+        Outcome::Value { value } => json!({ "outcome": "value", "value": value }),
+        Outcome::Elapsed => json!({ "outcome": "elapsed" }),
+        Outcome::Failed { failure } => json!({ "outcome": "failed", "failure": failure }),
+        Outcome::Denied => json!({ "outcome": "denied" }),
+        Outcome::TimedOut => json!({ "outcome": "timed_out" }),
+        Outcome::Cancelled => json!({ "outcome": "cancelled" }),
+        Outcome::Unknown => json!({ "outcome": "unknown" }),
+    };
+    match view {
+        Value::Object(view) => view,
+        _ => Map::new(),
+    }
+}

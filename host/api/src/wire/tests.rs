@@ -1,0 +1,250 @@
+//! Events in their public form, word for word.
+
+use super::{event, frame};
+use broker::{Frame, Show};
+use domain::basis::{Basis, LimitsLeft};
+use domain::digest::{Digest, Salt};
+use domain::event::{self, Recorded, Subject};
+use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, TurnId};
+use domain::message::{Answers, Draft, Message, Part, Role};
+use domain::model::{Attempt, Usage};
+use domain::operation::{CallUsage, Continuation, Operation, Pause, Performer, Settlement};
+use domain::step::{Audience, Context, Decision, Memo, ModelRequest, Outcome, Toolset, Until, Wait};
+use domain::time::Timestamp;
+use domain::tool::{ClientAction, EffectClass};
+use domain::turn::TurnEnd;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+const SALT: Salt = Salt([0xab; 16]);
+/// Everything that must not show is made of this.
+const SECRET: &str = "SECRET";
+
+fn secret_digest() -> Digest {
+    Digest([0xee; 32])
+}
+
+fn run() -> RunId {
+    RunId(Uuid::from_u128(3))
+}
+
+fn operation_id() -> OperationId {
+    OperationId(Digest([1; 32]))
+}
+
+fn recorded(event: event::Event) -> Recorded {
+    let kind = serde_json::to_value(&event).unwrap()["type"].as_str().unwrap().to_owned();
+    Recorded {
+        position: 7,
+        stream: "run/x".to_owned(),
+        version: 2,
+        id: EventId(Uuid::from_u128(9)),
+        kind,
+        event: Some(event),
+        subject: Subject { agent: Some(AgentId(Uuid::from_u128(1))), session: Some(SessionId(Uuid::from_u128(2))), run: Some(run()) },
+        actor: "host".to_owned(),
+        causation: None,
+        correlation: Some(InputId(Uuid::from_u128(4))),
+        time: Timestamp(1_700_000_000_123),
+        hash: secret_digest(),
+    }
+}
+
+/// The data of an event, after making sure that nothing of the host's own shows in it.
+fn data(event: event::Event) -> Value {
+    let public = serde_json::to_value(super::event(&recorded(event))).unwrap();
+    let text = public.to_string();
+    for hidden in [SECRET, "abababab", "eeeeeeee", "salt", "memo", "basis"] {
+        assert!(!text.contains(hidden), "`{hidden}` shows in {text}");
+    }
+    public["data"].clone()
+}
+
+fn performer(request: ModelRequest) -> Performer {
+    Performer::Model { request, through: 1, reserved_tokens: 5 }
+}
+
+fn operation(performer: Performer) -> Operation {
+    Operation {
+        id: operation_id(),
+        key: "k".to_owned(),
+        step: 0,
+        performer,
+        effect: EffectClass::ReadOnly,
+        time_limit_ms: None,
+        deadline: None,
+        answers: None,
+        in_thread: true,
+    }
+}
+
+fn stepped(started: Vec<Operation>, settled: Vec<Settlement>, heard: Vec<Message>) -> event::Event {
+    let digest = secret_digest();
+    let basis = Basis {
+        component: digest,
+        base: None,
+        head: 1,
+        scene: digest,
+        settings: digest,
+        tools: digest,
+        peers: digest,
+        preferences: digest,
+        session_state: digest,
+        now: Timestamp(1),
+        left: LimitsLeft { steps: 1, tool_calls: 1, tokens: 1 },
+        seed: digest,
+    };
+    event::Event::RunStepped(Box::new(event::RunStepped {
+        run: run(),
+        step: 1,
+        basis,
+        settled,
+        claimed: Vec::new(),
+        news: Vec::new(),
+        heard,
+        decision: Decision::Wait(Wait { start: Vec::new(), cancel: Vec::new(), until: Until::All, hear: false }),
+        effects: Vec::new(),
+        memo: Some(Memo { format: 1, bytes: SECRET.as_bytes().to_vec() }),
+        said: Vec::new(),
+        started,
+        stopped: Vec::new(),
+        answers: digest,
+        usage: CallUsage::default(),
+        time: Timestamp(1),
+    }))
+}
+
+#[test]
+fn an_event_says_where_and_when_it_happened() {
+    let event = event::Event::PreferencesUpdated(event::PreferencesUpdated { agent: AgentId(Uuid::nil()), preferences: json!({ "a": 1 }) });
+    let public = serde_json::to_value(super::event(&recorded(event))).unwrap();
+    assert_eq!(
+        public,
+        json!({
+            "position": 7, "id": "00000000-0000-0000-0000-000000000009", "type": "agent.preferences.updated.v1",
+            "time": "2023-11-14T22:13:20.123Z", "agent_id": "00000000-0000-0000-0000-000000000001",
+            "session_id": "00000000-0000-0000-0000-000000000002", "run_id": "00000000-0000-0000-0000-000000000003", "actor": "host",
+            "correlation_id": "00000000-0000-0000-0000-000000000004", "data": { "preferences": { "a": 1 } },
+        })
+    );
+}
+
+#[test]
+fn an_erased_event_has_no_data() {
+    let erased = Recorded { event: None, ..recorded(stepped(Vec::new(), Vec::new(), Vec::new())) };
+    let public = event(&erased);
+    assert_eq!((public.kind.as_str(), public.data), ("run.stepped.v1", Value::Null));
+}
+
+#[test]
+fn a_step_shows_what_was_said_started_and_settled() {
+    let reply = vec![
+        Part::Opaque { provider: "p".to_owned(), model: "m".to_owned(), value: json!({ "signature": SECRET }) },
+        Part::text("Let me see."),
+        Part::Call { call_id: "c1".to_owned(), name: "read_file".to_owned(), arguments: "{\"path\":\"a\"}".to_owned() },
+    ];
+    let draft = Draft { role: Role::Assistant, parts: reply.clone(), origin: "model:m".to_owned(), untrusted: false, answers: None };
+    let attempt = Attempt {
+        provider: "p".to_owned(),
+        model: "m".to_owned(),
+        usage: Some(Usage { input_tokens: 1, output_tokens: 2, cached_tokens: 0 }),
+        wall_ms: 3,
+        error: None,
+    };
+    let settled = Settlement {
+        operation: operation_id(),
+        outcome: Outcome::Message { id: 0 },
+        result: Some(draft.clone()),
+        attempts: vec![attempt],
+        usage: None,
+        time: Timestamp(1_700_000_000_000),
+    };
+    let answers = Answers { message: 2, index: 0, call_id: "c1".to_owned(), name: "read_file".to_owned(), failed: false };
+    let tool = Performer::Tool {
+        component: secret_digest(),
+        tool: "read_file".to_owned(),
+        arguments: "{\"path\":\"a\"}".to_owned(),
+        capabilities: Vec::new(),
+    };
+    let started = Operation { answers: Some(answers), ..operation(tool) };
+    let view = data(stepped(vec![started], vec![settled], vec![draft.at(2, SALT)]));
+    assert_eq!(
+        view,
+        json!({
+            "step": 1, "decision": "wait",
+            "messages": [{
+                "id": 2, "role": "assistant", "text": "Let me see.",
+                "parts": [{ "type": "opaque", "provider": "p" }, { "type": "text", "text": "Let me see." }, { "type": "call", "index": 0 }],
+                "calls": [{ "index": 0, "name": "read_file", "arguments": "{\"path\":\"a\"}" }], "origin": "model:m", "untrusted": false,
+            }],
+            "started": [{
+                "operation_id": "01".repeat(32), "key": "k", "kind": "tool", "step": 0, "tool": "read_file",
+                "answers": { "message": 2, "index": 0 }, "arguments": { "path": "a" },
+            }],
+            "settled": [{
+                "operation_id": "01".repeat(32), "outcome": "message", "message": 2,
+                "attempts": [{ "provider": "p", "model": "m", "usage": { "input_tokens": 1, "output_tokens": 2, "cached_tokens": 0 }, "wall_ms": 3 }],
+                "time": "2023-11-14T22:13:20.000Z",
+            }],
+            "claimed": [], "client_actions": [],
+            "usage": { "wall_us": 0, "cpu_ticks": 0, "memory_bytes_peak": 0, "host_calls": 0, "log_bytes_dropped": 0 },
+        })
+    );
+}
+
+#[test]
+fn a_question_to_the_user_says_what_to_answer_under() {
+    let action = ClientAction { widget: "choice".to_owned(), props: json!({ "prompt": "?" }), response_schema: None, lock_input: true };
+    let expected = json!([{ "call_id": "01".repeat(32), "widget": "choice", "props": { "prompt": "?" }, "lock_input": true }]);
+    let view = data(stepped(vec![operation(Performer::Client { action: action.clone() })], Vec::new(), Vec::new()));
+    assert_eq!(view["client_actions"], expected);
+    assert_eq!(view["started"][0]["client_action"], expected[0]);
+    let asking = Continuation { operation: operation_id(), segment: 1, state: SECRET.into(), pause: Pause::Asking { action } };
+    assert_eq!(data(event::Event::OperationContinued(asking))["client_actions"], expected);
+}
+
+#[test]
+fn a_model_call_shows_neither_prompt_nor_schema() {
+    let request = ModelRequest {
+        system: vec![SECRET.to_owned()],
+        context: Context::Whole,
+        also: vec![Part::text(SECRET)],
+        tools: Toolset::All,
+        model: Some("fast".to_owned()),
+        max_tokens: None,
+        reply_schema: Some(json!(SECRET)),
+        audience: Audience::Hidden,
+    };
+    let view = data(stepped(vec![operation(performer(request))], Vec::new(), Vec::new()));
+    let expected = json!({ "operation_id": "01".repeat(32), "key": "k", "kind": "model", "step": 0, "model": "fast", "audience": "hidden" });
+    assert_eq!(view["started"], json!([expected]));
+}
+
+#[test]
+fn a_run_that_ended_says_how_and_why() {
+    let ended = event::RunEnded {
+        run: run(),
+        session: SessionId(Uuid::nil()),
+        end: TurnEnd::Failed,
+        code: Some("LIMIT".to_owned()),
+        reason: Some("too many steps".to_owned()),
+        turn: TurnId(Digest([2; 32])),
+        stopped: Vec::new(),
+        said: Vec::new(),
+        time: Timestamp(1),
+    };
+    let expected = json!({ "end": "failed", "code": "LIMIT", "reason": "too many steps", "turn_id": "02".repeat(32), "settled": [], "messages": [] });
+    assert_eq!(data(event::Event::RunEnded(ended)), expected);
+}
+
+#[test]
+fn a_frame_says_that_it_is_ephemeral() {
+    let show = |show| {
+        let (agent, session) = (AgentId(Uuid::nil()), SessionId(Uuid::nil()));
+        frame(&Frame { agent, session, run: run(), operation: operation_id(), attempt: 1, seq: 2, show })
+    };
+    let (name, data) = show(Show::Text("Hi".to_owned()));
+    assert_eq!((name, &data["ephemeral"], &data["kind"], &data["text"], &data["seq"]), ("delta", &json!(true), &json!("text"), &json!("Hi"), &json!(2)));
+    let (name, data) = show(Show::Discarded);
+    assert_eq!((name, &data["attempt"]), ("attempt-discarded", &json!(1)));
+}

@@ -1,0 +1,155 @@
+//! The catalogue: which definitions and components this host serves, and the grants of each.
+
+use domain::definition::{Definition, DefinitionId};
+use domain::digest::Digest;
+use domain::grant::Grant;
+use domain::tool::ToolDefinition;
+use runtime::{Component, Described};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A component under the operator's name for it.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The operator's name.
+    pub name: String,
+    /// The loaded component.
+    pub component: Arc<Component>,
+    /// What it is granted.
+    pub grant: Grant,
+}
+
+/// Everything that is configured. Built once at start.
+#[derive(Clone, Default)]
+pub struct Catalogue {
+    definitions: BTreeMap<DefinitionId, Arc<Definition>>,
+    entries: BTreeMap<String, Arc<Entry>>,
+    by_digest: BTreeMap<Digest, Arc<Entry>>,
+    tools: BTreeMap<String, (Arc<Entry>, Arc<ToolDefinition>)>,
+}
+
+impl std::fmt::Debug for Catalogue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Catalogue")
+            .field("definitions", &self.definitions.keys().collect::<Vec<_>>())
+            .field("components", &self.entries.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What in the configuration does not fit together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Misfit {
+    /// Two definitions have one id.
+    #[error("agents: `{0}` is defined twice; give one of them another agentId")]
+    DefinitionTwice(DefinitionId),
+    /// A definition names a component that is not configured.
+    #[error("agents.{definition}.component: there is no component `{component}`; known are {known}")]
+    NoSuchComponent {
+        /// The definition.
+        definition: DefinitionId,
+        /// The name it gave.
+        component: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A definition names a component that is not an agent.
+    #[error("agents.{definition}.component: `{component}` offers tools and is not an agent")]
+    NotAnAgent {
+        /// The definition.
+        definition: DefinitionId,
+        /// The component.
+        component: String,
+    },
+    /// Two components offer a tool under one name.
+    #[error("components.{second}: it offers the tool `{tool}`, which `{first}` offers already; leave one of them out")]
+    ToolTwice {
+        /// The tool.
+        tool: String,
+        /// The component that has it.
+        first: String,
+        /// The component that offers it again.
+        second: String,
+    },
+}
+
+impl Catalogue {
+    /// Puts definitions and components together.
+    ///
+    /// # Errors
+    /// The first thing that does not fit.
+    pub fn new(definitions: Vec<Definition>, entries: Vec<Entry>) -> Result<Self, Misfit> {
+        let mut catalogue = Self::default();
+        for entry in entries {
+            let entry = Arc::new(entry);
+            if let Described::Tools(tools) = entry.component.describes() {
+                for tool in tools {
+                    let there = catalogue.tools.insert(tool.name.clone(), (entry.clone(), Arc::new(tool.clone())));
+                    if let Some((first, _)) = there {
+                        return Err(Misfit::ToolTwice { tool: tool.name.clone(), first: first.name.clone(), second: entry.name.clone() });
+                    }
+                }
+            }
+            catalogue.by_digest.insert(entry.component.digest(), entry.clone());
+            catalogue.entries.insert(entry.name.clone(), entry);
+        }
+        for definition in definitions {
+            catalogue.add(definition)?;
+        }
+        Ok(catalogue)
+    }
+
+    fn add(&mut self, definition: Definition) -> Result<(), Misfit> {
+        let id = definition.agent_id.clone();
+        let known = || self.entries.keys().cloned().collect::<Vec<_>>().join(", ");
+        let Some(entry) = self.entries.get(&definition.component) else {
+            return Err(Misfit::NoSuchComponent { definition: id, component: definition.component.clone(), known: known() });
+        };
+        if !matches!(entry.component.describes(), Described::Agent(_)) {
+            return Err(Misfit::NotAnAgent { definition: id, component: definition.component.clone() });
+        }
+        match self.definitions.insert(id.clone(), Arc::new(definition)) {
+            Some(_) => Err(Misfit::DefinitionTwice(id)),
+            None => Ok(()),
+        }
+    }
+
+    /// A definition.
+    #[must_use]
+    pub fn definition(&self, id: &DefinitionId) -> Option<&Arc<Definition>> {
+        self.definitions.get(id)
+    }
+
+    /// All definitions, by id.
+    pub fn definitions(&self) -> impl Iterator<Item = &Arc<Definition>> {
+        self.definitions.values()
+    }
+
+    /// A component by the operator's name.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
+        self.entries.get(name)
+    }
+
+    /// A component by its digest.
+    #[must_use]
+    pub fn by_digest(&self, digest: Digest) -> Option<&Arc<Entry>> {
+        self.by_digest.get(&digest)
+    }
+
+    /// All components, by name.
+    pub fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.entries.values()
+    }
+
+    /// A tool with the component that offers it.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&(Arc<Entry>, Arc<ToolDefinition>)> {
+        self.tools.get(name)
+    }
+
+    /// All tools of components, by name.
+    pub fn tools(&self) -> impl Iterator<Item = &(Arc<Entry>, Arc<ToolDefinition>)> {
+        self.tools.values()
+    }
+}

@@ -1,0 +1,214 @@
+//! What can be asked of the broker from outside, and what it answers.
+
+mod agents;
+mod dead_letters;
+mod messages;
+mod respond;
+mod sessions;
+
+use crate::catalogue::Catalogue;
+use crate::core::Core;
+use crate::driver::Trouble;
+use crate::live::Live;
+use domain::definition::DefinitionId;
+use domain::id::{AgentId, InputId, OperationId, RunId, SessionId};
+use domain::message::{Message, Part};
+use domain::operation::Operation;
+use domain::refusal::Refusal;
+use serde_json::Value;
+use std::sync::Arc;
+use store::{AgentRow, CommitError, ReadError, SessionRow, Store};
+
+/// Whom an agent path parameter names: a UUID, a path, or (where a command may create) a definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// An agent's id.
+    Agent(AgentId),
+    /// An agent's path.
+    Path(String),
+    /// A definition's id: the caller's agent of that definition.
+    Definition(DefinitionId),
+}
+
+/// Makes an agent from a definition.
+#[derive(Debug, Clone)]
+pub struct CreateAgent {
+    /// The definition.
+    pub definition: DefinitionId,
+    /// An id of the caller's choosing.
+    pub id: Option<AgentId>,
+    /// Its name; the definition's display name without.
+    pub name: Option<String>,
+    /// Its path; `/<user>/agent/<definition>` without.
+    pub path: Option<String>,
+    /// Whose it is.
+    pub user: String,
+}
+
+/// Begins a session.
+#[derive(Debug, Clone)]
+pub struct NewSession {
+    /// With whom. A definition is got or created.
+    pub target: Target,
+    /// `chat`, or a structured type that the agent leads. Without: the agent's first type, or `chat`.
+    pub session_type: Option<String>,
+    /// A label.
+    pub name: Option<String>,
+    /// The model that its turns use.
+    pub model: Option<String>,
+    /// Who begins it.
+    pub user: String,
+}
+
+/// Says something in a session.
+#[derive(Debug, Clone)]
+pub struct PostMessage {
+    /// The agent.
+    pub target: Target,
+    /// The session.
+    pub session: SessionId,
+    /// What is said.
+    pub content: Vec<Part>,
+    /// The model that this turn uses.
+    pub model: Option<String>,
+    /// Who says it.
+    pub user: String,
+    /// Makes a repeated request the same request, for seven days.
+    pub idempotency_key: Option<String>,
+}
+
+/// Answers a client action.
+#[derive(Debug, Clone)]
+pub struct Respond {
+    /// The agent.
+    pub target: Target,
+    /// The operation that asked, as `client.action` named it.
+    pub call: OperationId,
+    /// The answer.
+    pub response: Value,
+    /// Who answers.
+    pub user: String,
+}
+
+/// An input was accepted and is durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputReceipt {
+    /// The input.
+    pub input: InputId,
+    /// The session.
+    pub session: SessionId,
+    /// The position of its event: read the stream from here to see what follows.
+    pub position: u64,
+    /// Whether an earlier request with the same key was answered again.
+    pub replayed: bool,
+}
+
+/// An agent as the API shows it.
+#[derive(Debug, Clone)]
+pub struct AgentView {
+    /// The stored row.
+    pub row: AgentRow,
+    /// The display name of its definition; none when that is no longer configured.
+    pub definition_name: Option<String>,
+    /// The tools that it may use.
+    pub tools: Vec<String>,
+}
+
+/// A session as the API shows it.
+#[derive(Debug, Clone)]
+pub struct SessionView {
+    /// The stored row.
+    pub row: SessionRow,
+    /// The run that is open.
+    pub run: Option<RunId>,
+    /// Its open operations.
+    pub open: Vec<Operation>,
+    /// The questions that wait for the user, with the ids to answer under.
+    pub asking: Vec<(OperationId, domain::tool::ClientAction)>,
+    /// The messages of its thread that were asked for, the open run's included.
+    pub messages: Vec<Message>,
+}
+
+/// Why a command did not succeed. Two layers: refused by a rule, or not recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A rule refused it; nothing has changed.
+    #[error("refused")]
+    Refused(#[from] Refusal),
+    /// The disk is full; nothing has changed. Try again later.
+    #[error("the disk is full: nothing was recorded")]
+    DiskFull,
+    /// The store cannot record just now; nothing has changed.
+    #[error("the event store is not available")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The host is shutting down.
+    #[error("the host is shutting down")]
+    ShuttingDown,
+}
+
+impl Error {
+    pub(crate) fn unavailable(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Unavailable(Box::new(error))
+    }
+}
+
+impl From<ReadError> for Error {
+    fn from(error: ReadError) -> Self {
+        Self::unavailable(error)
+    }
+}
+
+impl From<CommitError> for Error {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Full => Self::DiskFull,
+            CommitError::Closed => Self::ShuttingDown,
+            CommitError::Busy => crate::refusals::busy("too much is being recorded at this moment; try again shortly").into(),
+            CommitError::KeyReused => crate::refusals::key_reused().into(),
+            error => Self::unavailable(error),
+        }
+    }
+}
+
+impl From<Trouble> for Error {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Refused(refusal) => refusal.into(),
+            Trouble::Read(error) => error.into(),
+            Trouble::Commit(error) => error.into(),
+            trouble => Self::unavailable(trouble),
+        }
+    }
+}
+
+/// The broker. Cheap to clone.
+#[derive(Clone)]
+pub struct Broker {
+    pub(crate) core: Arc<Core>,
+}
+
+impl std::fmt::Debug for Broker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Broker").field("catalogue", &self.core.catalogue).finish_non_exhaustive()
+    }
+}
+
+impl Broker {
+    /// The event store, for reading.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.core.store
+    }
+
+    /// What is configured.
+    #[must_use]
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.core.catalogue
+    }
+
+    /// The ephemeral feed.
+    #[must_use]
+    pub fn live(&self) -> &Live {
+        &self.core.live
+    }
+}

@@ -1,0 +1,110 @@
+//! Accepting words: from here on nothing loses them.
+
+use super::agents::invalid;
+use super::{Broker, Error, InputReceipt, PostMessage};
+use crate::core::fresh;
+use crate::journal::Context;
+use crate::refusals::{busy, session_closed, too_large};
+use domain::digest::Digest;
+use domain::event::{Event, InputAccepted, Source};
+use domain::id::{InputId, Stream};
+use domain::limits::{INPUT_BYTES_MAX, WAITING_INPUTS_MAX};
+use domain::message::{Draft, Part, Role};
+use serde::{Deserialize, Serialize};
+use store::{Clash, Commit, CommitError, Expected, Guard, Key};
+
+/// Bytes of an idempotency key.
+const KEY_BYTES_MAX: usize = 255;
+
+/// What a repeated request is answered with.
+#[derive(Serialize, Deserialize)]
+struct Remembered {
+    input: InputId,
+}
+
+impl Broker {
+    /// Accepts a message. When this returns, it is durable and will be dealt with, whatever happens to this process.
+    ///
+    /// # Errors
+    /// An unknown or ended session, an empty or too large message, too many waiting, an idempotency key of another request.
+    pub async fn post_message(&self, command: PostMessage) -> Result<InputReceipt, Error> {
+        let row = self.session_of(&command.user, &command.target, command.session).await?;
+        check_content(&command.content)?;
+        if let Some(model) = &command.model
+            && let Err(unknown) = self.core.gateway.resolve(Some(model))
+        {
+            return Err(invalid(unknown.to_string(), "/model"));
+        }
+        let now = self.core.now();
+        let (input, session) = (fresh::input(), row.id);
+        let key = self.key(&command, input)?;
+        let message = Draft { role: Role::User, parts: command.content, origin: "api".into(), untrusted: false, answers: None };
+        let accepted = InputAccepted { input, session, source: Source::Api, message: Some(message), model: command.model, time: now };
+        let context = Context::new(format!("user:{}", command.user), now).about(row.agent, Some(session), None).following(Some(input));
+        let mut commit = Commit::new()
+            .guard(Guard::SessionOpen(session))
+            .guard(Guard::WaitingAtMost { session, max: WAITING_INPUTS_MAX as u64 - 1 })
+            .append(Stream::Session(session), Expected::Any, vec![context.event(Event::InputAccepted(accepted))]);
+        commit.key = key;
+        store::point("broker.accept.before");
+        let committed = self.core.store.commit(commit).await;
+        store::point("broker.accept.after");
+        match committed {
+            Ok(committed) => {
+                self.core.wake(session).await;
+                Ok(InputReceipt { input, session, position: committed.last_position, replayed: false })
+            }
+            Err(CommitError::Replayed { reply }) => self.replayed(&reply).await,
+            Err(CommitError::Conflict(conflict)) => Err(match conflict.clash {
+                Clash::Guard(Guard::WaitingAtMost { .. }) => {
+                    busy(&format!("{WAITING_INPUTS_MAX} messages of this session wait already; try again later")).into()
+                }
+                Clash::Guard(Guard::SessionOpen(_)) => session_closed().into(),
+                _ => Error::unavailable(CommitError::Conflict(conflict)),
+            }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn key(&self, command: &PostMessage, input: InputId) -> Result<Option<Key>, Error> {
+        let Some(key) = &command.idempotency_key else { return Ok(None) };
+        if key.is_empty() || key.len() > KEY_BYTES_MAX {
+            return Err(invalid(format!("an idempotency key has 1 to {KEY_BYTES_MAX} bytes"), "header:Idempotency-Key"));
+        }
+        let request = serde_json::json!({ "session": command.session, "content": command.content, "model": command.model });
+        Ok(Some(Key {
+            source: format!("user:{}", command.user),
+            key: key.clone(),
+            request: Digest::of(request.to_string().as_bytes()),
+            reply: serde_json::to_vec(&Remembered { input }).unwrap_or_default(),
+        }))
+    }
+
+    /// Answers a request that was answered before, in the same way.
+    async fn replayed(&self, reply: &[u8]) -> Result<InputReceipt, Error> {
+        let remembered: Remembered = serde_json::from_slice(reply).map_err(Error::unavailable)?;
+        let found = self.core.store.input_position(remembered.input).await?;
+        let (session, position) = found.ok_or_else(|| crate::refusals::session_not_found(remembered.input))?;
+        Ok(InputReceipt { input: remembered.input, session, position, replayed: true })
+    }
+}
+
+fn check_content(content: &[Part]) -> Result<(), Error> {
+    let bytes: usize = content
+        .iter()
+        .map(|part| match part {
+            Part::Text { text } => text.len(),
+            Part::Blob { .. } | Part::Call { .. } | Part::Opaque { .. } => 0,
+        })
+        .sum();
+    if bytes > INPUT_BYTES_MAX {
+        return Err(too_large(bytes, INPUT_BYTES_MAX).into());
+    }
+    if content.iter().any(|part| !matches!(part, Part::Text { .. })) {
+        return Err(invalid("a message is made of text", "/content"));
+    }
+    if bytes == 0 {
+        return Err(invalid("the message says nothing", "/content"));
+    }
+    Ok(())
+}

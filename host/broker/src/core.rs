@@ -1,0 +1,227 @@
+//! What all of the broker shares, and its beginning and end.
+
+use crate::catalogue::Catalogue;
+use crate::command::{Broker, Error};
+use crate::driver::{Driver, Signal};
+use crate::live::Live;
+use crate::outfit::Outfits;
+use domain::digest::{Digest, Salt};
+use domain::id::{AgentId, EventId, InputId, RunId, SessionId};
+use domain::time::Timestamp;
+use llm::Gateway;
+use runtime::Runtime;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use store::Store;
+use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+/// Signals that may wait for one session's driver; whoever sends more waits.
+const MAILBOX_MAX: usize = 256;
+/// How long drivers may take to drop what they are doing.
+const LEAVE: Duration = Duration::from_secs(2);
+/// Digests of blobs that are known to be stored, before the list is begun anew.
+const KNOWN_BLOBS_MAX: usize = 100_000;
+
+/// Limits of the broker as a whole.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Model calls that run at the same time on this host.
+    pub model_calls_max: usize,
+    /// How deep calls between agents may nest.
+    pub call_depth_max: u32,
+    /// Tokens reserved for a model call that names no limit of its own.
+    pub reserved_tokens: u64,
+    /// How long a dispatch may take that names no time of its own, in milliseconds.
+    pub dispatch_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { model_calls_max: 64, call_depth_max: 1, reserved_tokens: 4_096, dispatch_ms: 300_000 }
+    }
+}
+
+/// What a broker is made of.
+pub struct Parts {
+    /// The event store.
+    pub store: Store,
+    /// The guests' runtime.
+    pub runtime: Runtime,
+    /// The model gateway.
+    pub gateway: Arc<Gateway>,
+    /// What is configured.
+    pub catalogue: Catalogue,
+    /// Limits.
+    pub limits: Limits,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").field("catalogue", &self.catalogue).field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+/// What all of the broker shares.
+pub(crate) struct Core {
+    pub(crate) store: Store,
+    pub(crate) runtime: Runtime,
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) catalogue: Catalogue,
+    pub(crate) outfits: Outfits,
+    pub(crate) limits: Limits,
+    pub(crate) live: Live,
+    pub(crate) model_calls: Semaphore,
+    pub(crate) timers: Notify,
+    pub(crate) tasks: TaskTracker,
+    /// Nothing new is begun.
+    pub(crate) stopping: CancellationToken,
+    /// What is being worked on is dropped.
+    pub(crate) killed: CancellationToken,
+    known_blobs: Mutex<HashSet<Digest>>,
+    drivers: Mutex<HashMap<SessionId, mpsc::Sender<Signal>>>,
+}
+
+impl Core {
+    /// The present. The one place in this crate where a clock is read.
+    #[expect(clippy::disallowed_methods, clippy::unused_self, reason = "this is the clock that everything else is handed")]
+    pub(crate) fn now(&self) -> Timestamp {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Sends a signal to a session's driver, and starts one if there is none.
+    pub(crate) async fn signal(self: &Arc<Self>, session: SessionId, mut signal: Signal) {
+        loop {
+            if self.stopping.is_cancelled() {
+                return;
+            }
+            let mailbox = self.mailbox(session);
+            match mailbox.send(signal).await {
+                Ok(()) => return,
+                // The driver retired in between: the next look starts another.
+                Err(mpsc::error::SendError(back)) => signal = back,
+            }
+        }
+    }
+
+    /// Makes a session's driver look at what there is to do.
+    pub(crate) async fn wake(self: &Arc<Self>, session: SessionId) {
+        self.signal(session, Signal::Look).await;
+    }
+
+    /// [`Self::wake`] from within a driver: drivers never wait for each other's mailboxes.
+    pub(crate) fn wake_soon(self: &Arc<Self>, session: SessionId) {
+        let core = self.clone();
+        self.tasks.spawn(async move { core.wake(session).await });
+    }
+
+    fn mailbox(self: &Arc<Self>, session: SessionId) -> mpsc::Sender<Signal> {
+        let mut drivers = self.drivers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(there) = drivers.get(&session).filter(|mailbox| !mailbox.is_closed()) {
+            return there.clone();
+        }
+        let (sender, receiver) = mpsc::channel(MAILBOX_MAX);
+        drivers.insert(session, sender.clone());
+        let driver = Driver::new(self.clone(), session, sender.clone(), receiver);
+        self.tasks.spawn(driver.drive());
+        sender
+    }
+
+    /// Forgets a session's driver, unless a newer one has taken its place.
+    pub(crate) fn retire(&self, session: SessionId, mailbox: &mpsc::Sender<Signal>) {
+        let mut drivers = self.drivers.lock().unwrap_or_else(PoisonError::into_inner);
+        if drivers.get(&session).is_some_and(|there| there.same_channel(mailbox)) {
+            drivers.remove(&session);
+        }
+    }
+
+    /// Which of these blobs may not be stored yet.
+    pub(crate) fn unknown_blobs(&self, blobs: Vec<(Digest, Arc<Vec<u8>>)>) -> Vec<(Digest, Arc<Vec<u8>>)> {
+        let known = self.known_blobs.lock().unwrap_or_else(PoisonError::into_inner);
+        blobs.into_iter().filter(|(digest, _)| !known.contains(digest)).collect()
+    }
+
+    /// Remembers that blobs are stored.
+    pub(crate) fn know_blobs(&self, digests: impl Iterator<Item = Digest>) {
+        let mut known = self.known_blobs.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() > KNOWN_BLOBS_MAX {
+            known.clear();
+        }
+        known.extend(digests);
+    }
+}
+
+/// Ids and salts are random, and made here only.
+pub(crate) mod fresh {
+    use super::{AgentId, EventId, InputId, RunId, Salt, SessionId, Uuid};
+
+    pub(crate) fn agent() -> AgentId {
+        AgentId(Uuid::new_v4())
+    }
+    pub(crate) fn session() -> SessionId {
+        SessionId(Uuid::new_v4())
+    }
+    pub(crate) fn run() -> RunId {
+        RunId(Uuid::now_v7())
+    }
+    pub(crate) fn input() -> InputId {
+        InputId(Uuid::now_v7())
+    }
+    pub(crate) fn event() -> EventId {
+        EventId(Uuid::now_v7())
+    }
+    pub(crate) fn salt() -> Salt {
+        Salt(*Uuid::new_v4().as_bytes())
+    }
+}
+
+impl Broker {
+    /// Starts a broker, and goes on with every run that was open when the last one stopped.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn start(parts: Parts) -> Result<Self, Error> {
+        let Parts { store, runtime, gateway, catalogue, limits } = parts;
+        let outfits = Outfits::new(&catalogue);
+        let core = Arc::new(Core {
+            store,
+            runtime,
+            gateway,
+            outfits,
+            catalogue,
+            limits,
+            live: Live::default(),
+            model_calls: Semaphore::new(limits.model_calls_max),
+            timers: Notify::new(),
+            tasks: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+            killed: CancellationToken::new(),
+            known_blobs: Mutex::default(),
+            drivers: Mutex::default(),
+        });
+        let work = core.store.sessions_with_work(core.now()).await.map_err(Error::unavailable)?;
+        for session in work {
+            core.wake(session).await;
+        }
+        core.tasks.spawn(crate::timers::watch(core.clone()));
+        Ok(Self { core })
+    }
+
+    /// Stops taking up work, lets what runs come to a commit for at most `drain`, and closes the store. Whatever was not finished goes on at
+    /// the next start.
+    pub async fn shutdown(&self, drain: Duration) {
+        self.core.stopping.cancel();
+        self.core.tasks.close();
+        if tokio::time::timeout(drain, self.core.tasks.wait()).await.is_err() {
+            tracing::warn!("some turns did not come to a pause in time; they go on at the next start");
+            self.core.killed.cancel();
+            // Dropping work takes no time to speak of; a driver that is in the middle of a commit finishes it.
+            let _ = tokio::time::timeout(LEAVE, self.core.tasks.wait()).await;
+        }
+        self.core.store.close().await;
+    }
+}

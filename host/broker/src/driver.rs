@@ -1,0 +1,367 @@
+//! One session's driver: claim, step, commit, perform, until there is nothing to do but wait.
+//!
+//! All state is in the store; a driver is its cached fold and the list of what is being worked on. It is made when a session has something
+//! to do and retires when it only waits. Whatever it does not finish is found again by folding the run.
+
+mod claim;
+mod finish;
+mod perform;
+mod record;
+mod resolve;
+mod step;
+
+use crate::core::Core;
+pub(crate) use crate::driver::perform::{CameTo, Performed};
+use domain::event::InputAccepted;
+use domain::id::{InputId, OperationId, RunId, SessionId, Stream};
+use domain::operation::Settlement;
+use domain::refusal::Refusal;
+use domain::run::Run;
+use domain::run::intake::wakes;
+use domain::run::recover::{Next, ready};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{CommitError, ReadError};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+
+/// Words that one look takes in.
+const WORDS_MAX: usize = 32;
+/// Events that are read at a time while a run is folded.
+const PAGE: usize = 1_000;
+/// The first pause after trouble with the store, in milliseconds; it doubles up to [`TROUBLE_MS_MAX`].
+const TROUBLE_MS: u64 = 50;
+/// The longest pause after trouble with the store, in milliseconds.
+const TROUBLE_MS_MAX: u64 = 5_000;
+
+/// What a driver is told.
+pub(crate) enum Signal {
+    /// Something may have changed: look.
+    Look,
+    /// A piece of work came to something.
+    Performed(OperationId, Box<Performed>),
+    /// A client answers; its schema has been checked.
+    Answer { operation: OperationId, value: Value, done: oneshot::Sender<Result<u64, Trouble>> },
+    /// End the open run.
+    Abort { reason: String, done: oneshot::Sender<Result<bool, Trouble>> },
+}
+
+/// Why something could not be done just now.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    #[error("the store could not be read")]
+    Read(#[from] ReadError),
+    #[error("nothing could be recorded")]
+    Commit(#[from] CommitError),
+    #[error("a run's events do not fit together")]
+    Corrupt(#[from] domain::run::Corrupt),
+    #[error("refused")]
+    Refused(#[from] Refusal),
+    #[error("{0} is missing from the store")]
+    Missing(String),
+    #[error("the runtime has no free place")]
+    Busy,
+}
+
+/// A run that is being driven.
+pub(crate) struct Driving {
+    pub(crate) run: Run,
+    pub(crate) version: u64,
+    /// Outcomes that are not recorded yet, with the blobs that they mention.
+    pub(crate) arrived: Vec<(Settlement, Vec<Vec<u8>>)>,
+    /// What is being worked on.
+    pub(crate) busy: HashMap<OperationId, AbortHandle>,
+    /// The inputs that it began with, while its start is not stored yet.
+    pub(crate) opening: Vec<InputAccepted>,
+    /// Whether somebody is known to wait for its reply still, or nobody ever did.
+    pub(crate) wanted: bool,
+}
+
+impl Driving {
+    fn settlements(&self) -> Vec<Settlement> {
+        self.arrived.iter().map(|(settlement, _)| settlement.clone()).collect()
+    }
+
+    fn has_arrived(&self, operation: OperationId) -> bool {
+        self.arrived.iter().any(|(settlement, _)| settlement.operation == operation)
+    }
+}
+
+pub(crate) struct Driver {
+    core: Arc<Core>,
+    session: SessionId,
+    mailbox: mpsc::Sender<Signal>,
+    inbox: mpsc::Receiver<Signal>,
+    driving: Option<Driving>,
+    /// Whether others may have written to the run's stream since it was folded.
+    stale: bool,
+}
+
+/// What a look came to.
+enum Look {
+    /// Work is going on: wait for it.
+    Working,
+    /// Nothing to do until somebody or some time says so.
+    Waiting,
+}
+
+impl Driver {
+    pub(crate) fn new(core: Arc<Core>, session: SessionId, mailbox: mpsc::Sender<Signal>, inbox: mpsc::Receiver<Signal>) -> Self {
+        Self { core, session, mailbox, inbox, driving: None, stale: true }
+    }
+
+    pub(crate) async fn drive(mut self) {
+        let mut trouble_ms = TROUBLE_MS;
+        loop {
+            if self.core.stopping.is_cancelled() {
+                return self.wind_up().await;
+            }
+            match self.look().await {
+                Ok(Look::Working) => trouble_ms = TROUBLE_MS,
+                Ok(Look::Waiting) => {
+                    trouble_ms = TROUBLE_MS;
+                    if self.inbox.is_empty() {
+                        return self.leave().await;
+                    }
+                }
+                Err(trouble) => {
+                    self.stumble(&trouble);
+                    tokio::time::sleep(Duration::from_millis(trouble_ms)).await;
+                    trouble_ms = (trouble_ms * 2).min(TROUBLE_MS_MAX);
+                    continue;
+                }
+            }
+            let core = self.core.clone();
+            tokio::select! {
+                signal = self.inbox.recv() => match signal {
+                    Some(signal) => self.take(signal).await,
+                    None => return,
+                },
+                () = core.stopping.cancelled() => {}
+            }
+            while let Ok(signal) = self.inbox.try_recv() {
+                self.take(signal).await;
+            }
+        }
+    }
+
+    /// The host is stopping: begin nothing, but record the outcome of what is being worked on, as long as there is time.
+    async fn wind_up(mut self) {
+        let core = self.core.clone();
+        while self.driving.as_ref().is_some_and(|driving| !driving.busy.is_empty()) {
+            tokio::select! {
+                signal = self.inbox.recv() => match signal {
+                    Some(signal) => self.take(signal).await,
+                    None => break,
+                },
+                () = core.killed.cancelled() => break,
+            }
+        }
+        if self.driving.as_ref().is_some_and(|driving| !driving.arrived.is_empty() && driving.version > 0)
+            && let Err(trouble) = self.settle().await
+        {
+            self.stumble(&trouble);
+        }
+        self.leave().await;
+    }
+
+    /// Stops driving. Signals that came in the last moment go to a successor.
+    async fn leave(mut self) {
+        self.core.retire(self.session, &self.mailbox);
+        self.inbox.close();
+        if let Some(driving) = &self.driving {
+            for handle in driving.busy.values() {
+                handle.abort();
+            }
+        }
+        while let Some(signal) = self.inbox.recv().await {
+            let core = self.core.clone();
+            Box::pin(core.signal(self.session, signal)).await;
+        }
+    }
+
+    /// After a conflict or trouble the cached fold may be out of date: forget what is not being worked on and fold again.
+    fn stumble(&mut self, trouble: &Trouble) {
+        self.stale = true;
+        match trouble {
+            Trouble::Commit(CommitError::Conflict(conflict)) => {
+                tracing::debug!(session.id = %self.session, ?conflict, "somebody else was first; folding again");
+            }
+            Trouble::Busy => tracing::debug!(session.id = %self.session, "the runtime is full; trying again"),
+            trouble => {
+                tracing::warn!(session.id = %self.session, error = trouble as &dyn std::error::Error, "a session cannot go on just now; trying again");
+            }
+        }
+    }
+
+    async fn take(&mut self, signal: Signal) {
+        match signal {
+            Signal::Look => self.stale = true,
+            Signal::Performed(operation, performed) => {
+                if let Err(trouble) = self.performed(operation, *performed).await {
+                    self.stumble(&trouble);
+                }
+            }
+            Signal::Answer { operation, value, done } => {
+                let result = self.answer(operation, value).await;
+                // Whoever asked may have gone; the answer is recorded all the same.
+                let _ = done.send(result);
+            }
+            Signal::Abort { reason, done } => {
+                let result = self.abort(reason).await;
+                let _ = done.send(result);
+            }
+        }
+    }
+
+    /// Does everything that can be done now.
+    async fn look(&mut self) -> Result<Look, Trouble> {
+        loop {
+            if self.core.stopping.is_cancelled() {
+                return Ok(Look::Working);
+            }
+            if !self.refresh().await? {
+                let words = self.core.store.waiting_inputs(self.session, self.core.now(), 1).await?;
+                let Some(input) = words.into_iter().next() else { return Ok(Look::Waiting) };
+                self.start(input).await?;
+                continue;
+            }
+            if self.check_limits().await? {
+                continue;
+            }
+            self.attend().await?;
+            let words = self.words().await?;
+            let Some(driving) = &self.driving else { continue };
+            let arrived = driving.settlements();
+            if wakes(&driving.run, &arrived, !words.is_empty()) {
+                self.step(words).await?;
+            } else if !arrived.is_empty() {
+                self.settle().await?;
+            } else {
+                return Ok(if driving.busy.is_empty() { Look::Waiting } else { Look::Working });
+            }
+        }
+    }
+
+    /// Brings the fold up to date. False when no run is open.
+    async fn refresh(&mut self) -> Result<bool, Trouble> {
+        if let Some(driving) = &mut self.driving {
+            driving.wanted &= !self.stale;
+            if !self.stale && driving.run.ended.is_none() {
+                return Ok(true);
+            }
+            let stream = Stream::Run(driving.run.started.run);
+            loop {
+                let events = self.core.store.stream(stream, driving.version, PAGE).await?;
+                let count = events.len();
+                for recorded in events {
+                    let event = recorded.event.ok_or_else(|| Trouble::Missing(format!("{stream}@{}", recorded.version)))?;
+                    driving.run.advance(&event)?;
+                    driving.version = recorded.version;
+                }
+                if count < PAGE {
+                    break;
+                }
+            }
+            let open = &driving.run.open;
+            driving.arrived.retain(|(settlement, _)| open.contains_key(&settlement.operation));
+            driving.busy.retain(|operation, handle| {
+                let keep = open.contains_key(operation);
+                if !keep {
+                    handle.abort();
+                }
+                keep
+            });
+            self.stale = false;
+            if driving.run.ended.is_none() {
+                return Ok(true);
+            }
+            self.driving = None;
+        }
+        let session = self.core.store.session(self.session).await?;
+        let Some(run) = session.and_then(|session| session.open_run) else { return Ok(false) };
+        self.driving = Some(self.load(run).await?);
+        self.stale = false;
+        Ok(true)
+    }
+
+    async fn load(&self, run: RunId) -> Result<Driving, Trouble> {
+        let (run, version) = load_run(&self.core.store, run).await?;
+        Ok(Driving { run, version, arrived: Vec::new(), busy: HashMap::new(), opening: Vec::new(), wanted: false })
+    }
+
+    /// Words that wait and can be taken into the open run now: those of users, not work that another agent waits for. A run's first step
+    /// takes in what its start claimed.
+    async fn words(&self) -> Result<Vec<InputAccepted>, Trouble> {
+        let Some(driving) = &self.driving else { return Ok(Vec::new()) };
+        if driving.version == 0 {
+            return Ok(driving.opening.clone());
+        }
+        if driving.run.step == 0 {
+            return self.claimed(&driving.run.claimed).await;
+        }
+        if !driving.run.wait.is_some_and(|(_, hear)| hear) {
+            return Ok(Vec::new());
+        }
+        let waiting = self.core.store.waiting_inputs(self.session, self.core.now(), WORDS_MAX).await?;
+        Ok(waiting.into_iter().filter(|input| input.source.is_words()).collect())
+    }
+
+    async fn claimed(&self, inputs: &[InputId]) -> Result<Vec<InputAccepted>, Trouble> {
+        let mut claimed = Vec::new();
+        for id in inputs {
+            let (input, _) = self.core.store.input(*id).await?.ok_or_else(|| Trouble::Missing(format!("input {id}")))?;
+            claimed.push(input);
+        }
+        Ok(claimed)
+    }
+
+    /// Sees to operations that nobody is working on.
+    async fn attend(&mut self) -> Result<(), Trouble> {
+        let Some(driving) = &self.driving else { return Ok(()) };
+        let now = self.core.now();
+        let busy = |id: OperationId| driving.busy.contains_key(&id) || driving.has_arrived(id);
+        for (operation, next) in ready(&driving.run, &busy, now) {
+            match next {
+                Next::Settle(settlement) => {
+                    if let Some(driving) = &mut self.driving {
+                        driving.arrived.push((*settlement, Vec::new()));
+                    }
+                }
+                Next::Perform { record_first } => {
+                    if record_first {
+                        self.record_started(operation, now).await?;
+                    }
+                    self.perform(operation);
+                }
+                Next::Wait { .. } => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A run as the fold of its stream, with its version.
+pub(crate) async fn load_run(store: &store::Store, id: RunId) -> Result<(Run, u64), Trouble> {
+    let stream = Stream::Run(id);
+    let mut run: Option<Run> = None;
+    let mut version = 0;
+    loop {
+        let events = store.stream(stream, version, PAGE).await?;
+        let count = events.len();
+        for recorded in events {
+            let event = recorded.event.ok_or_else(|| Trouble::Missing(format!("{stream}@{}", recorded.version)))?;
+            run = Some(match run {
+                None => Run::fold([&event])?,
+                Some(run) => run.apply(&event)?,
+            });
+            version = recorded.version;
+        }
+        if count < PAGE {
+            break;
+        }
+    }
+    run.map(|run| (run, version)).ok_or_else(|| Trouble::Missing(stream.to_string()))
+}

@@ -1,0 +1,63 @@
+//! Claiming an input: a run begins.
+
+use super::{Driver, Driving, Trouble};
+use crate::core::fresh;
+use domain::event::{InputAccepted, RunStarted, Source};
+use domain::id::SessionId;
+use domain::run::Run;
+use std::collections::HashMap;
+use store::{SessionRow, SessionStatus};
+
+impl Driver {
+    /// Begins a run over an input. Nothing is stored yet: the start goes into the first step's commit.
+    pub(super) async fn start(&mut self, input: InputAccepted) -> Result<(), Trouble> {
+        let now = self.core.now();
+        let session = self.session_row().await?;
+        let agent = self.core.store.agent(session.agent).await?.ok_or_else(|| missing(self.session))?;
+        if session.status != SessionStatus::Open {
+            return self.bury(&input, "the session has ended".to_owned()).await;
+        }
+        let Some(definition) = self.core.catalogue.definition(&agent.agent.definition) else {
+            let reason = format!("the definition `{}` is no longer configured", agent.agent.definition);
+            return self.bury(&input, reason).await;
+        };
+        let Some(entry) = self.core.catalogue.entry(&definition.component) else {
+            let reason = format!("the component `{}` is no longer configured", definition.component);
+            return self.bury(&input, reason).await;
+        };
+        let (reply_to, deadline, depth) = match &input.source {
+            Source::Dispatch { reply_to, deadline, depth, .. } => (*reply_to, *deadline, *depth),
+            Source::Api | Source::Opening | Source::LateReply { .. } | Source::Reminder { .. } => (None, None, 0),
+        };
+        let started = RunStarted {
+            run: fresh::run(),
+            session: self.session,
+            agent: session.agent,
+            definition: agent.agent.definition.clone(),
+            session_type: session.session_type.clone(),
+            component: entry.component.digest(),
+            base: session.head,
+            base_message: session.head_message,
+            revision: session.revision,
+            session_state: session.state,
+            claimed: vec![input.input],
+            limits: definition.limits,
+            deadline,
+            reply_to,
+            depth,
+            model: input.model.clone().or(session.model).or_else(|| definition.model.clone()),
+            time: now,
+        };
+        self.driving = Some(Driving { run: Run::begin(started), version: 0, arrived: Vec::new(), busy: HashMap::new(), opening: vec![input], wanted: false });
+        self.stale = false;
+        Ok(())
+    }
+
+    pub(super) async fn session_row(&self) -> Result<SessionRow, Trouble> {
+        self.core.store.session(self.session).await?.ok_or_else(|| missing(self.session))
+    }
+}
+
+fn missing(session: SessionId) -> Trouble {
+    Trouble::Missing(format!("session {session}"))
+}

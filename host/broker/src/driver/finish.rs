@@ -1,0 +1,316 @@
+//! Committing a step, and ending a run: the turn joins the tree and whoever waits for it gets its reply, in one transaction.
+
+use super::step::state_blobs;
+use super::{Driver, Driving, Trouble, load_run};
+use crate::core::fresh;
+use crate::driver::resolve::Spawned;
+use crate::journal::Context;
+use crate::outfit::Sealed;
+use domain::event::{Event, InputAccepted, InputDead, RunEnded, RunStepped, Source};
+use domain::id::{SessionId, Stream};
+use domain::message::{Draft, Message, Role};
+use domain::operation::Settlement;
+use domain::run::Run;
+use domain::run::decide::consequences;
+use domain::run::end::{Cause, Joint, cut_off, events, is_untrusted, reply, settlement_for_parent, slot_left, turn};
+use domain::time::Timestamp;
+use domain::turn::TurnEnd;
+use store::{Clash, Commit, CommitError, Expected, Guard};
+
+/// A step that was decided and is to be committed.
+pub(super) struct Plan {
+    pub(super) stepped: RunStepped,
+    pub(super) cause: Option<Cause>,
+    pub(super) spawned: Vec<Spawned>,
+    pub(super) blobs: Vec<Sealed>,
+    pub(super) words: Vec<InputAccepted>,
+    pub(super) time: Timestamp,
+}
+
+/// Sessions to wake once a commit is durable.
+type Wake = Vec<SessionId>;
+
+impl Driver {
+    /// Commits a step. If it would end the turn and words have arrived meanwhile, the turn goes on with them instead.
+    pub(super) async fn commit_step(&mut self, plan: Plan) -> Result<(), Trouble> {
+        let Some(driving) = &self.driving else { return Ok(()) };
+        let stepped = Event::RunStepped(Box::new(plan.stepped.clone()));
+        let mut run = driving.run.clone();
+        run.advance(&stepped)?;
+        let mut ends = plan.cause.is_some();
+        loop {
+            let (mut commit, mut wake) = self.step_commit(driving, &plan, &stepped);
+            if let (true, Some(cause)) = (ends, &plan.cause) {
+                wake.extend(self.add_end(&mut commit, &run, cause, Vec::new(), Vec::new(), plan.time).await?);
+                if matches!(cause, Cause::Replied) {
+                    let except = plan.words.iter().map(|input| input.input).collect();
+                    commit.guards.push(Guard::NothingWaiting { session: self.session, now: plan.time, except });
+                }
+            }
+            store::point("broker.commit.before");
+            match self.core.store.commit(commit).await {
+                Ok(committed) => {
+                    store::point("broker.commit.after");
+                    let stream = Stream::Run(run.started.run);
+                    let version = committed.versions.iter().find(|(there, _)| *there == stream).map_or(0, |(_, version)| *version);
+                    self.committed(run, version, &plan, ends, wake);
+                    return Ok(());
+                }
+                Err(CommitError::Conflict(conflict)) => match conflict.clash {
+                    Clash::Guard(Guard::NothingWaiting { .. }) => ends = false,
+                    // Whoever waited waits no more: look again who is to get the reply.
+                    Clash::Guard(Guard::OperationOpen { .. }) => {}
+                    _ => return Err(CommitError::Conflict(conflict).into()),
+                },
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn step_commit(&self, driving: &Driving, plan: &Plan, stepped: &Event) -> (Commit, Wake) {
+        let context = driving.context(plan.time);
+        let mut commit = Commit::new();
+        let mut own = Vec::new();
+        if driving.version == 0 {
+            own.push(context.event(Event::RunStarted(driving.run.started.clone())));
+            commit.guards = driving.start_guards(&plan.words);
+        } else {
+            commit.guards = plan.words.iter().map(|input| Guard::InputWaiting(input.input)).collect();
+        }
+        own.push(context.event(stepped.clone()));
+        commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: own });
+        let effects = consequences(&driving.run, &plan.stepped.effects, is_untrusted(&driving.run), plan.time, &mut fresh::input);
+        for (stream, event) in effects {
+            add(&mut commit, stream, &context, event);
+        }
+        for spawned in &plan.spawned {
+            commit.guards.extend(spawned.guards.iter().cloned());
+            for (stream, event) in &spawned.events {
+                commit.appends.push(store::Append { stream: *stream, expected: Expected::Any, events: vec![spawned.context.event(event.clone())] });
+            }
+        }
+        let basis = plan.blobs.iter().map(|sealed| (sealed.digest, sealed.bytes.clone())).collect();
+        commit.blobs = self.core.unknown_blobs(basis).into_iter().map(|(_, bytes)| bytes.to_vec()).collect();
+        commit.blobs.extend(state_blobs(&plan.stepped.effects));
+        commit.blobs.extend(driving.arrived.iter().flat_map(|(_, blobs)| blobs.iter().cloned()));
+        (commit, plan.spawned.iter().map(|spawned| spawned.session).collect())
+    }
+
+    /// Adds what ends a run: its last event, the turn, the slot's event, and the reply to whoever waits.
+    async fn add_end(
+        &self,
+        commit: &mut Commit,
+        run: &Run,
+        cause: &Cause,
+        stopped: Vec<Settlement>,
+        said: Vec<Message>,
+        time: Timestamp,
+    ) -> Result<Wake, Trouble> {
+        let started = &run.started;
+        let context = Context::new(format!("agent:{}", started.definition), time)
+            .about(started.agent, Some(started.session), Some(started.run))
+            .following(started.claimed.first().copied());
+        let joint = match started.base {
+            Some(parent) => {
+                let (depth, jump, _) = self.core.store.jump_for(parent).await?;
+                Joint { depth, jump }
+            }
+            None => Joint { depth: 1, jump: None },
+        };
+        let node = turn(run, &said, cause, joint);
+        let (ended, committed) = events(run, cause, node, stopped, said.clone(), time);
+        add(commit, Stream::Run(started.run), &context, ended);
+        add(commit, Stream::Session(started.session), &context, committed);
+        if let Some(event) = slot_left(run, cause, time) {
+            add(commit, Stream::Agent(started.agent), &context, event);
+        }
+        if !commit.guards.iter().any(|guard| matches!(guard, Guard::Head { .. })) {
+            commit.guards.push(Guard::Head { session: started.session, head: started.base, revision: started.revision });
+        }
+        self.add_reply(commit, run, &said, cause, time).await
+    }
+
+    /// A completion is addressed to (run, operation): it settles the operation if that is open, and becomes an input of the waiting session
+    /// if it is not.
+    async fn add_reply(&self, commit: &mut Commit, run: &Run, said: &[Message], cause: &Cause, time: Timestamp) -> Result<Wake, Trouble> {
+        let Some(reply_to) = run.started.reply_to else { return Ok(Vec::new()) };
+        let (parent, _) = load_run(&self.core.store, reply_to.run).await?;
+        let started = &parent.started;
+        let context = Context::new(format!("agent:{}", run.started.definition), time)
+            .about(started.agent, Some(started.session), Some(started.run))
+            .following(run.started.claimed.first().copied());
+        if let Some(open) = parent.open.get(&reply_to.operation) {
+            let settled = vec![settlement_for_parent(&open.operation, run, said, cause, time)];
+            let event = Event::RunSettled(domain::event::RunSettled { run: reply_to.run, settled });
+            commit.guards.push(Guard::OperationOpen { run: reply_to.run, operation: reply_to.operation });
+            add(commit, Stream::Run(reply_to.run), &context, event);
+        } else if *cause == Cause::Replied {
+            let origin = format!("agent:{}", run.started.definition);
+            let message = Draft { role: Role::User, parts: reply(run, said), origin, untrusted: is_untrusted(run), answers: None };
+            let source = Source::LateReply { from: run.started.definition.to_string() };
+            let input = InputAccepted { input: fresh::input(), session: started.session, source, message: Some(message), model: None, time };
+            add(commit, Stream::Session(started.session), &context, Event::InputAccepted(input));
+        }
+        Ok(vec![started.session])
+    }
+
+    /// What follows once a step's commit is durable.
+    fn committed(&mut self, run: Run, version: u64, plan: &Plan, ended: bool, wake: Wake) {
+        self.core.know_blobs(plan.blobs.iter().map(|sealed| sealed.digest));
+        for session in wake {
+            self.core.wake_soon(session);
+        }
+        let timed = plan.stepped.started.iter().any(|operation| operation.deadline.is_some() || operation.due().is_some());
+        let reminded = plan.stepped.effects.iter().any(|effect| matches!(effect, domain::step::Effect::Schedule { .. }));
+        for child in plan.stepped.stopped.iter().filter_map(|settlement| self.child_of(settlement)) {
+            self.core.wake_soon(child);
+        }
+        if timed || reminded {
+            self.core.timers.notify_one();
+        }
+        let Some(driving) = &mut self.driving else { return };
+        driving.version = version;
+        driving.arrived.clear();
+        driving.run = run;
+        let open = &driving.run.open;
+        driving.busy.retain(|operation, handle| {
+            let keep = open.contains_key(operation);
+            if !keep {
+                handle.abort();
+            }
+            keep
+        });
+        if ended {
+            self.driving = None;
+        }
+    }
+
+    /// The session that an operation was handed to, which is told when the operation is stopped.
+    fn child_of(&self, settlement: &Settlement) -> Option<SessionId> {
+        self.driving.as_ref()?.run.open.get(&settlement.operation)?.operation.child()
+    }
+
+    /// Ends the open run without asking its agent.
+    pub(super) async fn end_from_outside(&mut self, cause: Cause) -> Result<(), Trouble> {
+        let Some(driving) = &self.driving else { return Ok(()) };
+        let time = self.core.now();
+        let run = driving.run.clone();
+        let mut commit = Commit::new();
+        commit.blobs = driving.arrived.iter().flat_map(|(_, blobs)| blobs.iter().cloned()).collect();
+        let context = driving.context(time);
+        let mut wake = Vec::new();
+        commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: Vec::new() });
+        if run.step == 0 {
+            self.add_burial(&mut commit, &run, &cause, &context, time);
+            wake.extend(self.add_reply(&mut commit, &run, &[], &cause, time).await?);
+        } else {
+            let (stopped, said) = cut_off(&run, &notice(&cause), time, fresh::salt());
+            wake.extend(self.add_end(&mut commit, &run, &cause, stopped, said, time).await?);
+        }
+        self.core.store.commit(commit).await?;
+        wake.extend(run.open.values().filter_map(|open| open.operation.child()));
+        for session in wake {
+            self.core.wake_soon(session);
+        }
+        if let Some(driving) = self.driving.take() {
+            driving.busy.values().for_each(tokio::task::AbortHandle::abort);
+        }
+        Ok(())
+    }
+
+    /// A run whose first step never succeeded leaves no turn: its inputs become dead letters.
+    fn add_burial(&self, commit: &mut Commit, run: &Run, cause: &Cause, context: &Context, time: Timestamp) {
+        let (code, reason) = match cause {
+            Cause::Failed { code, reason } => (code.clone(), reason.clone()),
+            Cause::Aborted { reason } => ("aborted".to_owned(), reason.clone()),
+            Cause::Replied | Cause::Completed { .. } => (String::new(), String::new()),
+        };
+        let started = &run.started;
+        let ended = RunEnded {
+            run: started.run,
+            session: started.session,
+            end: if matches!(cause, Cause::Aborted { .. }) { TurnEnd::Aborted } else { TurnEnd::Failed },
+            code: Some(code),
+            reason: Some(reason.clone()),
+            turn: None,
+            stopped: Vec::new(),
+            said: Vec::new(),
+            time,
+        };
+        add(commit, Stream::Run(started.run), context, Event::RunEnded(ended));
+        for input in &run.claimed {
+            let dead = InputDead { input: *input, session: started.session, reason: reason.clone(), time };
+            add(commit, Stream::Session(started.session), context, Event::InputDead(dead));
+        }
+        if let Some(event) = slot_left(run, cause, time) {
+            add(commit, Stream::Agent(started.agent), context, event);
+        }
+    }
+
+    /// Whether whoever handed over the work waits no more. Found from the stores alone, so that a cancellation reaches a run whose host
+    /// was killed in between.
+    async fn is_unwanted(&self) -> Result<bool, Trouble> {
+        let Some(driving) = self.driving.as_ref().filter(|driving| !driving.wanted) else { return Ok(false) };
+        let Some(reply_to) = driving.run.started.reply_to.filter(|reply_to| reply_to.attached) else { return Ok(false) };
+        let (parent, _) = load_run(&self.core.store, reply_to.run).await?;
+        Ok(!parent.open.contains_key(&reply_to.operation))
+    }
+
+    /// Ends a run that has reached a limit or its deadline, or that nobody waits for any more. True when it did.
+    pub(super) async fn check_limits(&mut self) -> Result<bool, Trouble> {
+        let unwanted = self.is_unwanted().await?;
+        let Some(driving) = &mut self.driving else { return Ok(false) };
+        driving.wanted = !unwanted;
+        let run = &driving.run;
+        let now = self.core.now();
+        let limits = &run.started.limits;
+        let failed = |code: &str, reason: String| Some(Cause::Failed { code: code.to_owned(), reason });
+        let cause = if unwanted {
+            Some(Cause::Aborted { reason: "the caller waits for it no more".to_owned() })
+        } else if run.started.deadline.is_some_and(|deadline| deadline <= now) {
+            failed("timed-out", "it was not done by its deadline".to_owned())
+        } else if run.step >= limits.steps_max {
+            failed("limit-reached", format!("it took {} steps, which is its limit", limits.steps_max))
+        } else if run.used.usage.total() > limits.tokens_max {
+            failed("limit-reached", format!("it used more than {} tokens, which is its limit", limits.tokens_max))
+        } else if run.active_ms_left() == 0 {
+            failed("limit-reached", format!("models and tools worked for {} ms, which is its limit", limits.active_ms_max))
+        } else {
+            None
+        };
+        let Some(cause) = cause else { return Ok(false) };
+        if driving.version == 0 {
+            let words = driving.opening.clone();
+            self.commit_start(&words).await?;
+        }
+        self.end_from_outside(cause).await?;
+        Ok(true)
+    }
+
+    /// Cancels the open run. False when none is open.
+    pub(super) async fn abort(&mut self, reason: String) -> Result<bool, Trouble> {
+        self.stale = true;
+        if !self.refresh().await? {
+            return Ok(false);
+        }
+        self.end_from_outside(Cause::Aborted { reason }).await?;
+        Ok(true)
+    }
+}
+
+fn notice(cause: &Cause) -> String {
+    match cause {
+        Cause::Failed { reason, .. } => format!("The turn failed: {reason}"),
+        Cause::Aborted { reason } => format!("The turn was cancelled: {reason}"),
+        Cause::Replied | Cause::Completed { .. } => String::new(),
+    }
+}
+
+/// Adds an event to a commit, behind those that its stream has in it already.
+fn add(commit: &mut Commit, stream: Stream, context: &Context, event: Event) {
+    let event = context.event(event);
+    match commit.appends.iter_mut().find(|append| append.stream == stream) {
+        Some(append) => append.events.push(event),
+        None => commit.appends.push(store::Append { stream, expected: Expected::Any, events: vec![event] }),
+    }
+}

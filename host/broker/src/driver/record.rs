@@ -1,0 +1,99 @@
+//! The small commits of a run: outcomes alone, a segment about to be sent, a segment that goes on, an answer, a dead letter.
+
+use super::{Driver, Driving, Trouble};
+use crate::journal::Context;
+use domain::event::{Event, InputAccepted, InputDead, OperationStarted, RunSettled};
+use domain::id::{OperationId, Stream};
+use domain::operation::Continuation;
+use domain::run::settle::answer;
+use domain::time::Timestamp;
+use serde_json::Value;
+use store::{Commit, Expected, Guard};
+
+impl Driving {
+    pub(super) fn context(&self, time: Timestamp) -> Context {
+        let started = &self.run.started;
+        Context::new(format!("agent:{}", started.definition), time)
+            .about(started.agent, Some(started.session), Some(started.run))
+            .following(started.claimed.first().copied())
+    }
+
+    pub(super) fn stream(&self) -> Stream {
+        Stream::Run(self.run.started.run)
+    }
+
+    /// A run that is not stored yet begins at no version.
+    pub(super) fn expected(&self) -> Expected {
+        if self.version == 0 { Expected::New } else { Expected::Version(self.version) }
+    }
+}
+
+impl Driver {
+    /// Records outcomes when no step follows at once.
+    pub(super) async fn settle(&mut self) -> Result<(), Trouble> {
+        let Some(driving) = &mut self.driving else { return Ok(()) };
+        let blobs = driving.arrived.iter().flat_map(|(_, blobs)| blobs.iter().cloned()).collect();
+        let event = Event::RunSettled(RunSettled { run: driving.run.started.run, settled: driving.settlements() });
+        self.commit_run_event(event, blobs).await?;
+        if let Some(driving) = &mut self.driving {
+            driving.arrived.clear();
+        }
+        Ok(())
+    }
+
+    /// Commits one event of the run's own stream and applies it.
+    pub(super) async fn commit_run_event(&mut self, event: Event, blobs: Vec<Vec<u8>>) -> Result<u64, Trouble> {
+        let Some(driving) = &mut self.driving else { return Err(Trouble::Missing("an open run".to_owned())) };
+        let context = driving.context(self.core.now());
+        let mut commit = Commit::new().append(driving.stream(), driving.expected(), vec![context.event(event.clone())]);
+        commit.blobs = blobs;
+        store::point("broker.settle.before");
+        let committed = self.core.store.commit(commit).await?;
+        store::point("broker.settle.after");
+        driving.version += 1;
+        driving.run.advance(&event)?;
+        Ok(committed.last_position)
+    }
+
+    /// Records that a non-idempotent segment is about to be sent.
+    pub(super) async fn record_started(&mut self, operation: OperationId, time: Timestamp) -> Result<(), Trouble> {
+        let Some(driving) = &self.driving else { return Ok(()) };
+        let segment = driving.run.open.get(&operation).map_or(0, |open| open.segment);
+        let run = driving.run.started.run;
+        self.commit_run_event(Event::OperationStarted(OperationStarted { run, operation, segment, time }), Vec::new()).await?;
+        store::point("broker.started.after");
+        Ok(())
+    }
+
+    /// Records that a tool's call goes on in another segment.
+    pub(super) async fn record_continued(&mut self, continuation: Continuation) -> Result<(), Trouble> {
+        self.commit_run_event(Event::OperationContinued(continuation), Vec::new()).await?;
+        self.core.timers.notify_one();
+        Ok(())
+    }
+
+    /// Takes a client's answer.
+    pub(super) async fn answer(&mut self, operation: OperationId, value: Value) -> Result<u64, Trouble> {
+        self.stale = true;
+        if !self.refresh().await? {
+            return Err(Trouble::Refused(crate::refusals::not_suspended()));
+        }
+        let Some(driving) = &self.driving else { return Err(Trouble::Refused(crate::refusals::not_suspended())) };
+        let event = answer(&driving.run, operation, value, self.core.now())?;
+        self.commit_run_event(event, Vec::new()).await
+    }
+
+    /// Puts an input aside that cannot be dealt with. It can be looked at and requeued.
+    pub(super) async fn bury(&mut self, input: &InputAccepted, reason: String) -> Result<(), Trouble> {
+        let now = self.core.now();
+        let session = self.session_row().await?;
+        tracing::warn!(session.id = %self.session, input.id = %input.input, reason, "an input was put aside as a dead letter");
+        let event = Event::InputDead(InputDead { input: input.input, session: self.session, reason, time: now });
+        let context = Context::new("host", now).about(session.agent, Some(self.session), None).following(Some(input.input));
+        let commit = Commit::new()
+            .guard(Guard::InputWaiting(input.input))
+            .append(Stream::Session(self.session), Expected::Any, vec![context.event(event)]);
+        self.core.store.commit(commit).await?;
+        Ok(())
+    }
+}

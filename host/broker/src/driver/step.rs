@@ -1,0 +1,228 @@
+//! Stepping an agent: freeze what it sees, call it, and commit what it decides.
+
+use super::finish::Plan;
+use super::{Driver, Driving, Trouble};
+use crate::core::fresh;
+use crate::outfit::{Outfit, Sealed};
+use crate::view::StepView;
+use domain::basis::{Basis, Scene};
+use domain::digest::Digest;
+use domain::event::{Event, InputAccepted, StepFailed};
+use domain::limits::STEP_ATTEMPTS_MAX;
+use domain::operation::CallUsage;
+use domain::run::decide::{Taken, check, decide};
+use domain::run::end::Cause;
+use domain::run::intake::{Intake, intake};
+use domain::time::Timestamp;
+use runtime::{Component, Described, Outcome, ViewStatic};
+use std::sync::Arc;
+use store::{AgentRow, Commit, Guard};
+
+/// What a step sees, frozen, with the blobs that its basis names.
+pub(super) struct Frozen {
+    pub(super) basis: Basis,
+    view: StepView,
+    pub(super) blobs: Vec<Sealed>,
+}
+
+impl Driver {
+    /// Steps the agent once.
+    pub(super) async fn step(&mut self, words: Vec<InputAccepted>) -> Result<(), Trouble> {
+        let Some(driving) = &self.driving else { return Ok(()) };
+        let (now, salt) = (self.core.now(), fresh::salt());
+        let agent = self.agent_row(driving).await?;
+        let (component, limits) = self.component(driving).await?;
+        let intake = self.take_in(driving, &words, salt);
+        let outfit = self.core.outfits.of(&driving.run.started.definition).cloned().ok_or_else(|| missing_definition(driving))?;
+        let Frozen { basis, view, blobs } = self.freeze(driving, &agent, &outfit, &intake, component.digest(), now).await?;
+        store::point("broker.step.before");
+        let stepped = self.core.runtime.step(&component, Arc::new(view), &intake.news, &basis, &limits).await;
+        store::point("broker.step.after");
+        let result = match stepped.outcome {
+            Outcome::Returned(result) => result,
+            Outcome::Busy => return Err(Trouble::Busy),
+            Outcome::Faulted { detail } => return Err(Trouble::Missing(detail)),
+            Outcome::Refused { detail } => return self.step_failed("refused", detail, stepped.usage, &words).await,
+            Outcome::Trapped { message, .. } => return self.step_failed("trapped", message, stepped.usage, &words).await,
+            Outcome::OutOfMemory => return self.step_failed("out_of_memory", String::new(), stepped.usage, &words).await,
+            Outcome::OutOfCpu => return self.step_failed("out_of_cpu", String::new(), stepped.usage, &words).await,
+            Outcome::TimedOut => return self.step_failed("timed_out", String::new(), stepped.usage, &words).await,
+        };
+        if let Err(unacceptable) = check(&driving.run, &intake, &result) {
+            return self.step_failed("refused", unacceptable.0, stepped.usage, &words).await;
+        }
+        let now = self.core.now();
+        let resolved = self.resolve(driving, &agent, &outfit, &intake, &result, now).await?;
+        let cause = Cause::of(&result.decision);
+        let taken = Taken {
+            basis,
+            intake,
+            resolved: resolved.operations,
+            answers: stepped.answers,
+            usage: stepped.usage,
+            time: now,
+            salt,
+            result,
+        };
+        let stepped = decide(&driving.run, taken);
+        self.commit_step(Plan { stepped, cause, spawned: resolved.spawned, blobs, words, time: now }).await
+    }
+
+    async fn agent_row(&self, driving: &Driving) -> Result<AgentRow, Trouble> {
+        let id = driving.run.started.agent;
+        self.core.store.agent(id).await?.ok_or_else(|| Trouble::Missing(format!("agent {id}")))
+    }
+
+    /// The component that takes the next step. A newer version takes over as soon as it can read the memo; until then the run stays with the
+    /// version that wrote it.
+    async fn component(&self, driving: &Driving) -> Result<(Arc<Component>, domain::grant::GuestLimits), Trouble> {
+        let run = &driving.run;
+        let definition = self.core.catalogue.definition(&run.started.definition).ok_or_else(|| missing_definition(driving))?;
+        let current = self
+            .core
+            .catalogue
+            .entry(&definition.component)
+            .ok_or_else(|| Trouble::Missing(format!("component `{}`", definition.component)))?;
+        let accepts = |format: u32| match current.component.describes() {
+            Described::Agent(description) => description.memo_formats.contains(&format),
+            Described::Tools(_) => false,
+        };
+        let limits = current.grant.limits;
+        if current.component.digest() == run.component || run.memo.as_ref().is_none_or(|memo| accepts(memo.format)) {
+            return Ok((current.component.clone(), limits));
+        }
+        let kept = self.core.runtime.kept(run.component).await;
+        let kept = kept.ok_or_else(|| Trouble::Missing(format!("component {}", run.component.short())))?;
+        Ok((kept, limits))
+    }
+
+    /// What a step is told. A run's first step claims nothing more than its start has claimed.
+    fn take_in(&self, driving: &Driving, words: &[InputAccepted], salt: domain::digest::Salt) -> Intake {
+        let mut intake = intake(&driving.run, driving.settlements(), words, salt);
+        if driving.run.step == 0 {
+            intake.claimed.clear();
+        }
+        intake
+    }
+
+    async fn freeze(
+        &self,
+        driving: &Driving,
+        agent: &AgentRow,
+        outfit: &Outfit,
+        intake: &Intake,
+        component: Digest,
+        now: Timestamp,
+    ) -> Result<Frozen, Trouble> {
+        let run = &driving.run;
+        let scene = Scene {
+            agent_id: run.started.agent.to_string(),
+            path: agent.agent.path.clone(),
+            session_type: run.started.session_type.clone(),
+        };
+        let sealed_scene = Sealed::json(&scene);
+        let preferences = Sealed::json(&agent.agent.preferences);
+        let state = self.core.store.blob(run.session_state).await?.unwrap_or_else(|| store::EMPTY_STATE.to_vec());
+        let head = intake.heard.last().map_or(run.head(), |message| message.id);
+        let basis = Basis {
+            component,
+            base: run.started.base,
+            head,
+            scene: sealed_scene.digest,
+            settings: outfit.settings.digest,
+            tools: outfit.tools.digest,
+            peers: outfit.peers.digest,
+            preferences: preferences.digest,
+            session_state: run.session_state,
+            now,
+            left: run.left(),
+            seed: Basis::seed(run.started.run, run.step),
+        };
+        let fixed = ViewStatic {
+            agent_id: scene.agent_id,
+            path: scene.path,
+            session_type: scene.session_type,
+            settings: outfit.settings.text(),
+            preferences: preferences.text(),
+            session_state: String::from_utf8_lossy(&state).into_owned(),
+            head: (head > 0).then_some(head),
+            tools: outfit.tool_list.clone(),
+            peers: outfit.peer_list.clone(),
+            memo: run.memo.clone(),
+        };
+        let view = StepView {
+            fixed,
+            store: self.core.store.clone(),
+            base: run.started.base,
+            base_message: run.started.base_message,
+            own: run.messages.iter().chain(&intake.heard).cloned().collect(),
+            fresh: driving.arrived.iter().flat_map(|(_, blobs)| blobs).map(|blob| (Digest::of(blob), blob.clone())).collect(),
+        };
+        let blobs = vec![sealed_scene, outfit.settings.clone(), outfit.tools.clone(), outfit.peers.clone(), preferences];
+        Ok(Frozen { basis, view, blobs })
+    }
+
+    /// Records that an attempt at a step failed, and ends the run when it was the last.
+    async fn step_failed(&mut self, outcome: &str, detail: String, usage: CallUsage, words: &[InputAccepted]) -> Result<(), Trouble> {
+        let Some(driving) = &self.driving else { return Ok(()) };
+        let attempt = driving.run.failed_attempts + 1;
+        tracing::warn!(
+            session.id = %self.session, run.id = %driving.run.started.run, step = driving.run.step, attempt, outcome, detail,
+            "an agent's step failed"
+        );
+        let run = driving.run.started.run;
+        let failed = StepFailed { run, step: driving.run.step, attempt, outcome: outcome.to_owned(), detail: detail.clone(), usage, time: self.core.now() };
+        self.commit_start(words).await?;
+        self.commit_run_event(Event::StepFailed(failed), Vec::new()).await?;
+        if attempt < STEP_ATTEMPTS_MAX {
+            return Ok(());
+        }
+        let reason = if detail.is_empty() { outcome.to_owned() } else { format!("{outcome}: {detail}") };
+        self.end_from_outside(Cause::Failed { code: "step-failed".into(), reason }).await
+    }
+
+    /// Commits a run's start alone, when its first step did not come to a commit of its own.
+    pub(super) async fn commit_start(&mut self, words: &[InputAccepted]) -> Result<(), Trouble> {
+        let Some(driving) = &mut self.driving else { return Ok(()) };
+        if driving.version > 0 {
+            return Ok(());
+        }
+        let context = driving.context(self.core.now());
+        let started = Event::RunStarted(driving.run.started.clone());
+        let mut commit = Commit::new().append(driving.stream(), driving.expected(), vec![context.event(started)]);
+        commit.guards = driving.start_guards(words);
+        self.core.store.commit(commit).await?;
+        driving.version = 1;
+        Ok(())
+    }
+}
+
+impl Driving {
+    /// What must be so for this run to begin.
+    pub(super) fn start_guards(&self, words: &[InputAccepted]) -> Vec<Guard> {
+        let started = &self.run.started;
+        let session = started.session;
+        let mut guards = vec![
+            Guard::SessionOpen(session),
+            Guard::NoOpenRun(session),
+            Guard::Head { session, head: started.base, revision: started.revision },
+        ];
+        guards.extend(words.iter().map(|input| Guard::InputWaiting(input.input)));
+        guards
+    }
+}
+
+fn missing_definition(driving: &Driving) -> Trouble {
+    Trouble::Missing(format!("definition `{}`", driving.run.started.definition))
+}
+
+/// The session states that a decision's effects leave, to be stored as blobs.
+pub(super) fn state_blobs(result: &[domain::step::Effect]) -> Vec<Vec<u8>> {
+    result
+        .iter()
+        .filter_map(|effect| match effect {
+            domain::step::Effect::SessionState { state } => Some(state.to_string().into_bytes()),
+            _ => None,
+        })
+        .collect()
+}

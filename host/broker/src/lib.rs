@@ -1,0 +1,23 @@
+//! The broker: everything that reaches an agent goes through it, and everything an agent decides is carried out by it.
+//!
+//! It claims inputs, steps agents, commits what they decide, and only then performs it. Rules are in `domain`, durability in `store`,
+//! guests in `runtime`, models in `llm`; what is here is the order of things.
+//! Never in here: HTTP routing, WIT types, SQL.
+
+pub mod catalogue;
+pub mod command;
+mod core;
+mod driver;
+mod journal;
+pub mod live;
+mod outfit;
+mod performance;
+mod refusals;
+pub mod replay;
+mod timers;
+mod view;
+
+pub use catalogue::{Catalogue, Entry, Misfit};
+pub use command::{AgentView, Broker, CreateAgent, Error, InputReceipt, NewSession, PostMessage, Respond, SessionView, Target};
+pub use core::{Limits, Parts};
+pub use live::{Frame, Live, Show};

@@ -1,0 +1,8 @@
+//! How models and tools are called, and what their results become.
+
+mod model;
+mod spill;
+mod tool;
+
+pub(crate) use model::Model;
+pub(crate) use tool::{Ran, Tool};

@@ -1,0 +1,156 @@
+//! Asking a model: assemble the prompt, stream to whoever watches, validate and repair structured replies.
+
+use crate::core::Core;
+use crate::driver::Performed;
+use crate::live::{Frame, Show};
+use crate::outfit::complaints;
+use domain::limits::REPLY_REPAIRS_MAX;
+use domain::message::{Draft, Message, Part, Role, text_of};
+use domain::model::{Prompt, Reply, arrange};
+use domain::operation::Operation;
+use domain::run::Run;
+use domain::run::settle::Ended;
+use domain::step::{Audience, Context, Failure, ModelRequest, Toolset};
+use domain::tool::ToolDefinition;
+use llm::{Delta, DeltaSink};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// One call of a model.
+pub(crate) struct Model<'a> {
+    pub(crate) core: &'a Arc<Core>,
+    pub(crate) run: &'a Run,
+    pub(crate) operation: &'a Operation,
+    pub(crate) request: &'a ModelRequest,
+    pub(crate) through: u64,
+}
+
+impl Model<'_> {
+    pub(crate) async fn perform(self) -> Performed {
+        let mut prompt = match self.prompt().await {
+            Ok(prompt) => prompt,
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "a prompt could not be assembled");
+                return Performed::ended(Ended::Failed(Failure::passing("unavailable", "the thread could not be read")));
+            }
+        };
+        let Ok(_place) = self.core.model_calls.acquire().await else { return Performed::ended(Ended::Cancelled) };
+        let watched = self.request.audience == Audience::User;
+        let deltas = Watchers { core: self.core, run: self.run, operation: self.operation, watched };
+        deltas.show(0, 0, Show::Performing { what: format!("model:{}", self.request.model.as_deref().unwrap_or("default")) });
+        let mut performed = Performed::ended(Ended::Unknown);
+        let mut repairs = 0;
+        loop {
+            let completion = self.core.gateway.complete(&prompt, &deltas).await;
+            performed.attempts.extend(completion.attempts);
+            let reply = match completion.result {
+                Ok(reply) => reply,
+                Err(failure) => {
+                    let told = Failure { code: failure.code().to_owned(), message: failure.to_string(), retryable: failure.retryable() };
+                    performed.came_to = crate::driver::CameTo::End(Ended::Failed(told));
+                    return performed;
+                }
+            };
+            let Some(complaint) = self.complaint(&reply) else {
+                performed.came_to = crate::driver::CameTo::End(Ended::Replied(reply));
+                return performed;
+            };
+            if repairs == REPLY_REPAIRS_MAX {
+                let told = Failure::lasting("invalid-reply", format!("the reply does not fit its schema: {complaint}"));
+                performed.came_to = crate::driver::CameTo::End(Ended::Failed(told));
+                return performed;
+            }
+            repairs += 1;
+            ask_for_repair(&mut prompt, reply, &complaint);
+        }
+    }
+
+    async fn prompt(&self) -> Result<Prompt, store::ReadError> {
+        let first = match self.request.context {
+            Context::Whole => 1,
+            Context::Since(id) => id.max(1),
+        };
+        let base_message = self.run.started.base_message;
+        let mut messages = Vec::new();
+        if first <= base_message {
+            messages = self.core.store.messages(self.run.started.base, first, base_message).await?;
+        }
+        messages.extend(self.run.messages.iter().filter(|message| message.id >= first && message.id <= self.through).cloned());
+        let mut messages = arrange(messages);
+        if !self.request.also.is_empty() {
+            let draft = Draft { role: Role::User, parts: self.request.also.clone(), origin: "agent".into(), untrusted: false, answers: None };
+            messages.push(draft.at(self.through + 1, domain::digest::Salt::default()));
+        }
+        Ok(Prompt {
+            model: self.request.model.clone(),
+            system: self.request.system.clone(),
+            messages,
+            tools: self.tools(),
+            max_tokens: self.request.max_tokens,
+            reply_schema: self.request.reply_schema.clone(),
+        })
+    }
+
+    fn tools(&self) -> Vec<ToolDefinition> {
+        let Some(outfit) = self.core.outfits.of(&self.run.started.definition) else { return Vec::new() };
+        match &self.request.tools {
+            Toolset::All => outfit.tool_list.to_vec(),
+            Toolset::Named(names) => outfit.tool_list.iter().filter(|tool| names.contains(&tool.name)).cloned().collect(),
+            Toolset::None => Vec::new(),
+        }
+    }
+
+    /// What is wrong with a reply that was to fit a schema. A reply that calls tools is not the final one and is not judged.
+    fn complaint(&self, reply: &Reply) -> Option<String> {
+        let schema = self.request.reply_schema.as_ref()?;
+        if reply.parts.iter().any(|part| matches!(part, Part::Call { .. })) {
+            return None;
+        }
+        match serde_json::from_str::<Value>(text_of(&reply.parts).trim()) {
+            Ok(document) => complaints(&jsonschema::validator_for(schema).ok()?, &document),
+            Err(error) => Some(format!("it is not JSON: {error}")),
+        }
+    }
+}
+
+/// Shows the model its reply and what is wrong with it. For this operation only: the thread never holds the failed reply.
+fn ask_for_repair(prompt: &mut Prompt, reply: Reply, complaint: &str) {
+    let next = prompt.messages.last().map_or(1, |message: &Message| message.id + 1);
+    let text = format!("That reply does not fit the required JSON Schema: {complaint}\nReply again with nothing but the corrected JSON.");
+    let said = Draft { role: Role::Assistant, parts: reply.parts, origin: reply.model, untrusted: false, answers: None };
+    prompt.messages.push(said.at(next, domain::digest::Salt::default()));
+    prompt.messages.push(Draft::text(Role::User, "host", text).at(next + 1, domain::digest::Salt::default()));
+}
+
+/// Whoever watches the session.
+struct Watchers<'a> {
+    core: &'a Core,
+    run: &'a Run,
+    operation: &'a Operation,
+    watched: bool,
+}
+
+impl Watchers<'_> {
+    fn show(&self, attempt: u32, seq: u64, show: Show) {
+        if self.watched {
+            let started = &self.run.started;
+            let (agent, session, run) = (started.agent, started.session, started.run);
+            self.core.live.show(Frame { agent, session, run, operation: self.operation.id, attempt, seq, show });
+        }
+    }
+}
+
+impl DeltaSink for Watchers<'_> {
+    fn delta(&self, attempt: u32, seq: u64, delta: Delta) {
+        let show = match delta {
+            Delta::Text(text) => Show::Text(text),
+            Delta::Thinking(text) => Show::Thinking(text),
+            Delta::CallStarted { name, .. } => Show::CallStarted { name },
+        };
+        self.show(attempt, seq, show);
+    }
+
+    fn discarded(&self, attempt: u32) {
+        self.show(attempt, 0, Show::Discarded);
+    }
+}

@@ -1,0 +1,172 @@
+//! Calling a tool: bind the grant to what the agent may use, call, and turn what comes back into an outcome.
+
+use super::spill::spill;
+use crate::core::Core;
+use crate::driver::{CameTo, Performed};
+use crate::live::{Frame, Show};
+use domain::digest::Digest;
+use domain::message::{Part, text_of};
+use domain::run::settle::Ended;
+use domain::run::{Open, Run};
+use domain::step::Failure;
+use domain::tool::{Progress, ToolError};
+use runtime::{Notes, Outcome, ToolCall};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a call is tried while the runtime has no free place.
+const BUSY_TRIES_MAX: u32 = 20;
+/// The pause between such tries, in milliseconds.
+const BUSY_MS: u64 = 250;
+
+/// What is called.
+pub(crate) struct Ran<'a> {
+    pub(crate) component: Digest,
+    pub(crate) tool: &'a str,
+    pub(crate) arguments: &'a str,
+    pub(crate) capabilities: &'a [String],
+}
+
+/// One segment of one call of a tool.
+pub(crate) struct Tool<'a> {
+    pub(crate) core: &'a Arc<Core>,
+    pub(crate) run: &'a Run,
+    pub(crate) open: &'a Open,
+    pub(crate) ran: Ran<'a>,
+}
+
+impl Tool<'_> {
+    pub(crate) async fn perform(self) -> Performed {
+        let Some((entry, definition)) = self.core.catalogue.tool(self.ran.tool) else {
+            return failed("not-found", format!("the tool `{}` is no longer there", self.ran.tool));
+        };
+        let operation = &self.open.operation;
+        let capabilities = self.still_allowed(definition);
+        let Some(capabilities) = capabilities else { return Performed::ended(Ended::Denied) };
+        let mut bound = entry.grant.bind(&capabilities);
+        if let Some(limit) = operation.time_limit_ms {
+            bound.limits.wall_ms_max = bound.limits.wall_ms_max.min(limit);
+        }
+        let component = if entry.component.digest() == self.ran.component {
+            entry.component.clone()
+        } else {
+            match self.core.runtime.kept(self.ran.component).await {
+                Some(kept) => kept,
+                None => return failed("not-found", "the component that this call was meant for is gone"),
+            }
+        };
+        let notes = Arc::new(Watchers { core: self.core.clone(), frame: self.frame() });
+        notes.show(Show::Performing { what: format!("tool:{}", self.ran.tool) });
+        for _ in 0..BUSY_TRIES_MAX {
+            let called = self.core.runtime.call(&component, &bound, self.call(&bound), notes.clone()).await;
+            for denied in &called.denied {
+                tracing::info!(tool = self.ran.tool, component = entry.name, host.function = denied, "a host call was denied");
+            }
+            if !matches!(called.outcome, Outcome::Busy) {
+                let mut performed = self.outcome(called.outcome);
+                performed.usage = Some(called.usage);
+                return performed;
+            }
+            tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
+        }
+        let failure = Failure::passing("busy", "the host has no free place for this call");
+        Performed::ended(Ended::Failed(failure))
+    }
+
+    /// The capabilities that the call was bound to, as far as they are still allowed. None when one of them is not.
+    fn still_allowed(&self, definition: &domain::tool::ToolDefinition) -> Option<Vec<String>> {
+        let agent = self.core.catalogue.definition(&self.run.started.definition)?;
+        agent.may_use(definition).ok()?;
+        Some(self.ran.capabilities.iter().filter(|capability| agent.may_have(capability).is_ok()).cloned().collect())
+    }
+
+    fn call(&self, bound: &domain::grant::Bound) -> ToolCall {
+        let started = &self.run.started;
+        ToolCall {
+            agent_id: started.agent.to_string(),
+            session_id: started.session.to_string(),
+            user_id: "local".to_owned(),
+            call_id: self.open.operation.id.to_string(),
+            idempotency_key: self.open.operation.id.idempotency_key(self.open.segment),
+            deadline_ms: u32::try_from(bound.limits.wall_ms_max).unwrap_or(u32::MAX),
+            segment: self.open.segment,
+            resumed: self.open.state.clone(),
+            answer: self.open.answer.clone(),
+            tool: self.ran.tool.to_owned(),
+            arguments: self.ran.arguments.to_owned(),
+        }
+    }
+
+    fn outcome(&self, outcome: Outcome<Result<Progress, ToolError>>) -> Performed {
+        match outcome {
+            Outcome::Returned(Ok(Progress::Done { parts })) => self.done(parts),
+            Outcome::Returned(Ok(Progress::Later { after_ms, state })) => Performed::came(CameTo::Later { after_ms, state }),
+            Outcome::Returned(Ok(Progress::Ask { action, state })) => Performed::came(CameTo::Ask { action, state }),
+            Outcome::Returned(Err(ToolError::InvalidArguments(detail))) => failed("invalid-arguments", detail),
+            Outcome::Returned(Err(ToolError::NotFound(detail))) => failed("not-found", detail),
+            Outcome::Returned(Err(ToolError::Denied)) => Performed::ended(Ended::Denied),
+            Outcome::Returned(Err(ToolError::Failed(detail))) => failed("tool-failed", detail),
+            Outcome::Returned(Err(ToolError::RetryLater(ms))) => {
+                Performed::ended(Ended::Failed(Failure::passing("retry-later", format!("busy; try again in {ms} ms"))))
+            }
+            Outcome::Refused { detail } => failed("tool-failed", format!("the tool returned what is not acceptable: {detail}")),
+            Outcome::Trapped { message, .. } => failed("trapped", format!("the tool crashed: {message}")),
+            Outcome::OutOfMemory => failed("out-of-memory", "the tool used more memory than it may"),
+            Outcome::OutOfCpu => failed("out-of-cpu", "the tool computed for longer than it may"),
+            Outcome::TimedOut => Performed::ended(Ended::TimedOut),
+            Outcome::Faulted { detail } => failed("tool-failed", format!("the host could not serve the call: {detail}")),
+            Outcome::Busy => failed("busy", "the host has no free place for this call"),
+        }
+    }
+
+    fn done(&self, parts: Vec<Part>) -> Performed {
+        if self.core.outfits.promises_result(self.ran.tool) {
+            let complaint = match serde_json::from_str(&text_of(&parts)) {
+                Ok(result) => self.core.outfits.result_error(self.ran.tool, &result),
+                Err(error) => Some(format!("it is not JSON: {error}")),
+            };
+            if let Some(complaint) = complaint {
+                return failed("tool-failed", format!("the result does not fit the schema that the tool promises: {complaint}"));
+            }
+        }
+        let (parts, blobs) = spill(parts);
+        let mut performed = Performed::ended(Ended::Gave { parts, untrusted: true });
+        performed.blobs = blobs;
+        performed
+    }
+
+    fn frame(&self) -> Frame {
+        let started = &self.run.started;
+        Frame {
+            agent: started.agent,
+            session: started.session,
+            run: started.run,
+            operation: self.open.operation.id,
+            attempt: self.open.segment + 1,
+            seq: 0,
+            show: Show::Discarded,
+        }
+    }
+}
+
+fn failed(code: &str, message: impl Into<String>) -> Performed {
+    Performed::ended(Ended::Failed(Failure::lasting(code, message)))
+}
+
+/// Whoever watches the call.
+struct Watchers {
+    core: Arc<Core>,
+    frame: Frame,
+}
+
+impl Watchers {
+    fn show(&self, show: Show) {
+        self.core.live.show(Frame { show, ..self.frame.clone() });
+    }
+}
+
+impl Notes for Watchers {
+    fn note(&self, message: &str) {
+        self.show(Show::Note(message.to_owned()));
+    }
+}

@@ -1,0 +1,49 @@
+//! The broker's refusals, in the designs' words.
+
+use domain::refusal::{Kind, Refusal};
+
+pub(crate) fn not_suspended() -> Refusal {
+    Refusal::new(Kind::Conflict, "NOT_SUSPENDED", "the agent waits for no answer")
+}
+
+pub(crate) fn agent_not_found(named: &str) -> Refusal {
+    Refusal::new(Kind::NotFound, "AGENT_NOT_FOUND", format!("there is no agent `{named}`"))
+}
+
+pub(crate) fn session_not_found(named: impl std::fmt::Display) -> Refusal {
+    Refusal::new(Kind::NotFound, "SESSION_NOT_FOUND", format!("this agent has no session `{named}`"))
+}
+
+pub(crate) fn session_closed() -> Refusal {
+    Refusal::new(Kind::Conflict, "SESSION_CLOSED", "the session has ended; open another one")
+}
+
+pub(crate) fn session_active(agent: impl std::fmt::Display) -> Refusal {
+    Refusal::new(
+        Kind::Conflict,
+        "SESSION_ALREADY_ACTIVE",
+        format!("Agent {agent} already has an active session. Complete or terminate the current session first."),
+    )
+}
+
+pub(crate) fn no_active_session() -> Refusal {
+    Refusal::new(Kind::Conflict, "NO_ACTIVE_SESSION", "Cannot terminate: no active session")
+}
+
+pub(crate) fn busy(message: &str) -> Refusal {
+    Refusal::new(Kind::Busy, "BUSY", message)
+}
+
+pub(crate) fn key_reused() -> Refusal {
+    Refusal::new(Kind::Conflict, "IDEMPOTENCY_KEY_REUSED", "this idempotency key belongs to another request; use a new one")
+        .at("header:Idempotency-Key")
+}
+
+pub(crate) fn definition_not_found(named: &str, known: &[&str]) -> Refusal {
+    let message = format!("there is no definition `{named}`; configured are: {}", known.join(", "));
+    Refusal::new(Kind::NotFound, "DEFINITION_NOT_FOUND", message)
+}
+
+pub(crate) fn too_large(bytes: usize, max: usize) -> Refusal {
+    Refusal::new(Kind::TooLarge, "MESSAGE_TOO_LARGE", format!("the message has {bytes} bytes and may have {max}")).at("/content")
+}

@@ -1,0 +1,150 @@
+//! Replay: run any recorded step again and see that it decides the same.
+//!
+//! A step reads its basis and the run's earlier events, and nothing else; so does this.
+
+use crate::catalogue::Catalogue;
+use crate::driver::Trouble;
+use crate::view::StepView;
+use domain::basis::{Basis, Scene};
+use domain::digest::Digest;
+use domain::event::{Event, RunStepped};
+use domain::id::{RunId, Stream};
+use domain::run::Run;
+use runtime::{Component, Outcome, Runtime, ViewStatic};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use store::Store;
+
+/// Events that are read at a time.
+const PAGE: usize = 1_000;
+
+/// What running a step again came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The same decision, effects and memo, from the same reads.
+    Same,
+    /// Something else.
+    Diverged {
+        /// What differs, for people.
+        what: String,
+    },
+    /// It could not be run again: its component is gone, or what it read was erased.
+    Unavailable {
+        /// What is missing.
+        what: String,
+    },
+}
+
+/// Runs every recorded step of a run again.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn replay(store: &Store, runtime: &Runtime, catalogue: &Catalogue, id: RunId) -> Result<Vec<(u32, Verdict)>, ReplayError> {
+    let mut verdicts = Vec::new();
+    let mut run: Option<Run> = None;
+    let mut version = 0;
+    loop {
+        let events = store.stream(Stream::Run(id), version, PAGE).await.map_err(Trouble::from)?;
+        let count = events.len();
+        for recorded in events {
+            version = recorded.version;
+            let Some(event) = recorded.event else {
+                verdicts.push((run.as_ref().map_or(0, |run| run.step), unavailable("an event was erased; replay stops there")));
+                return Ok(verdicts);
+            };
+            if let (Some(run), Event::RunStepped(stepped)) = (&run, &event) {
+                let verdict = again(store, runtime, catalogue, run, stepped).await?;
+                verdicts.push((stepped.step, verdict));
+            }
+            run = Some(match run {
+                None => Run::fold([&event]).map_err(Trouble::from)?,
+                Some(run) => run.apply(&event).map_err(Trouble::from)?,
+            });
+        }
+        if count < PAGE {
+            return Ok(verdicts);
+        }
+    }
+}
+
+/// A replay could not go on.
+#[derive(Debug, thiserror::Error)]
+#[error("the run cannot be read")]
+pub struct ReplayError(#[source] Box<dyn std::error::Error + Send + Sync>);
+
+impl From<Trouble> for ReplayError {
+    fn from(trouble: Trouble) -> Self {
+        Self(Box::new(trouble))
+    }
+}
+
+fn unavailable(what: impl Into<String>) -> Verdict {
+    Verdict::Unavailable { what: what.into() }
+}
+
+async fn again(store: &Store, runtime: &Runtime, catalogue: &Catalogue, run: &Run, stepped: &RunStepped) -> Result<Verdict, Trouble> {
+    let Some(component) = component(runtime, catalogue, stepped.basis.component).await else {
+        return Ok(unavailable(format!("the component {} is gone", stepped.basis.component.short())));
+    };
+    let view = match view(store, run, stepped).await? {
+        Ok(view) => view,
+        Err(missing) => return Ok(unavailable(missing)),
+    };
+    let limits = catalogue.by_digest(stepped.basis.component).map(|entry| entry.grant.limits).unwrap_or_default();
+    let result = runtime.step(&component, Arc::new(view), &stepped.news, &stepped.basis, &limits).await;
+    let Outcome::Returned(returned) = result.outcome else {
+        return Ok(Verdict::Diverged { what: format!("it did not return: {:?}", result.outcome) });
+    };
+    let differs = [
+        ("decision", returned.decision != stepped.decision),
+        ("effects", returned.effects != stepped.effects),
+        ("memo", returned.memo != stepped.memo),
+        ("what it read", result.answers != stepped.answers),
+    ];
+    let what: Vec<&str> = differs.iter().filter(|(_, differs)| *differs).map(|(what, _)| *what).collect();
+    Ok(if what.is_empty() { Verdict::Same } else { Verdict::Diverged { what: what.join(", ") } })
+}
+
+async fn component(runtime: &Runtime, catalogue: &Catalogue, digest: Digest) -> Option<Arc<Component>> {
+    match catalogue.by_digest(digest) {
+        Some(entry) => Some(entry.component.clone()),
+        None => runtime.kept(digest).await,
+    }
+}
+
+/// The view as it was, from the basis.
+async fn view(store: &Store, run: &Run, stepped: &RunStepped) -> Result<Result<StepView, String>, Trouble> {
+    let basis: &Basis = &stepped.basis;
+    let Some(scene): Option<Scene> = document(store, basis.scene).await? else { return Ok(Err("the scene was erased".to_owned())) };
+    let Some(tools) = document(store, basis.tools).await? else { return Ok(Err("the tools were erased".to_owned())) };
+    let Some(peers) = document(store, basis.peers).await? else { return Ok(Err("the peers were erased".to_owned())) };
+    let texts = [basis.settings, basis.preferences, basis.session_state];
+    let mut read = Vec::new();
+    for digest in texts {
+        match store.blob(digest).await? {
+            Some(bytes) => read.push(String::from_utf8_lossy(&bytes).into_owned()),
+            None => return Ok(Err(format!("the blob {} was erased", digest.short()))),
+        }
+    }
+    let [settings, preferences, session_state] = <[String; 3]>::try_from(read).unwrap_or_default();
+    let fixed = ViewStatic {
+        agent_id: scene.agent_id,
+        path: scene.path,
+        session_type: scene.session_type,
+        settings,
+        preferences,
+        session_state,
+        head: (basis.head > 0).then_some(basis.head),
+        tools: Arc::new(tools),
+        peers,
+        memo: run.memo.clone(),
+    };
+    let own = run.messages.iter().chain(&stepped.heard).cloned().collect();
+    let (base, base_message) = (run.started.base, run.started.base_message);
+    Ok(Ok(StepView { fixed, store: store.clone(), base, base_message, own, fresh: Vec::new() }))
+}
+
+async fn document<T: DeserializeOwned>(store: &Store, digest: Digest) -> Result<Option<T>, Trouble> {
+    let Some(bytes) = store.blob(digest).await? else { return Ok(None) };
+    Ok(serde_json::from_slice(&bytes).ok())
+}

@@ -1,0 +1,68 @@
+//! What a step reads: the basis and the thread, the run's own messages from memory and older ones from the store.
+
+use async_trait::async_trait;
+use domain::digest::Digest;
+use domain::id::TurnId;
+use domain::message::{Message, MessageId, Part};
+use runtime::{View, ViewError, ViewStatic};
+use store::Store;
+
+/// A frozen view of a run.
+pub(crate) struct StepView {
+    pub(crate) fixed: ViewStatic,
+    pub(crate) store: Store,
+    pub(crate) base: Option<TurnId>,
+    pub(crate) base_message: MessageId,
+    /// The run's messages, with those that this step hears.
+    pub(crate) own: Vec<Message>,
+    /// Blobs that are not stored yet.
+    pub(crate) fresh: Vec<(Digest, Vec<u8>)>,
+}
+
+#[async_trait]
+impl View for StepView {
+    fn basis_static(&self) -> &ViewStatic {
+        &self.fixed
+    }
+
+    async fn message(&self, id: MessageId) -> Result<Option<Message>, ViewError> {
+        if id == 0 || id > self.fixed.head.unwrap_or(0) {
+            return Ok(None);
+        }
+        if id > self.base_message {
+            let index = usize::try_from(id - self.base_message - 1).unwrap_or(usize::MAX);
+            return Ok(self.own.get(index).cloned());
+        }
+        self.store.message(self.base, id).await.map_err(unreadable)
+    }
+
+    async fn read_blob(&self, digest: Digest, offset: u64, length: u32) -> Result<Option<Vec<u8>>, ViewError> {
+        if !self.mentions(digest).await? {
+            return Ok(None);
+        }
+        let bytes = match self.fresh.iter().find(|(fresh, _)| *fresh == digest) {
+            Some((_, bytes)) => Some(bytes.clone()),
+            None => self.store.blob(digest).await.map_err(unreadable)?,
+        };
+        Ok(bytes.map(|bytes| {
+            let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+            bytes.iter().skip(offset).take(length as usize).copied().collect()
+        }))
+    }
+}
+
+fn unreadable(error: store::ReadError) -> ViewError {
+    ViewError(Box::new(error))
+}
+
+impl StepView {
+    /// Whether the thread mentions a blob: a guest cannot read what its conversation never showed it, whatever digests it guesses.
+    async fn mentions(&self, digest: Digest) -> Result<bool, ViewError> {
+        let names = |message: &Message| message.parts.iter().any(|part| matches!(part, Part::Blob { digest: there, .. } if *there == digest));
+        if self.own.iter().any(names) {
+            return Ok(true);
+        }
+        let older = self.store.messages(self.base, 1, self.base_message).await.map_err(unreadable)?;
+        Ok(older.iter().any(names))
+    }
+}

@@ -1,0 +1,334 @@
+//! The part of the config file that names providers and models.
+
+use schemars::JsonSchema;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Tokens of a model's window where the config does not say.
+pub(crate) const CONTEXT_WINDOW_DEFAULT: u64 = 128_000;
+/// Calls of one provider at the same time where the config does not say.
+pub(crate) const CONCURRENT_DEFAULT: u32 = 16;
+
+/// Providers, models and the limits of asking them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Config {
+    /// The alias that is meant when nobody names a model. Not needed when there is only one.
+    pub default_model: Option<String>,
+    /// Where models are, by name.
+    pub providers: BTreeMap<String, ProviderConfig>,
+    /// Models by alias. Only these can be asked.
+    pub models: BTreeMap<String, ModelConfig>,
+    /// How often and when a failed call is made again.
+    pub retry: RetryLimits,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// When a failing provider is left alone.
+    pub breaker: BreakerLimits,
+}
+
+/// What a provider speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProviderKind {
+    /// OpenAI's own chat completions. The key comes from `OPENAI_API_KEY` unless said otherwise.
+    Openai,
+    /// A server that speaks the same, such as llama.cpp, vLLM, Ollama or a router. Needs `baseUrl`; a key if the server wants one.
+    OpenaiCompatible,
+    /// Anthropic's messages API. The key comes from `ANTHROPIC_API_KEY` unless said otherwise.
+    Anthropic,
+    /// No model at all: replies from a rule file, without key and network.
+    Scripted,
+}
+
+/// One provider.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProviderConfig {
+    /// What it speaks.
+    pub kind: ProviderKind,
+    /// Where it is, such as `http://127.0.0.1:8080/v1`. Without query, user or password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The environment variable that holds the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_env: Option<String>,
+    /// The file that holds the key; only its owner may be able to read it. Relative to the config file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_file: Option<PathBuf>,
+    /// For `scripted`: the rule file. Relative to the config file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<PathBuf>,
+    /// Calls at the same time, 1 to 1,000; 16 without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrent_max: Option<u32>,
+    /// Never: a key does not belong here. Read only in order to say so.
+    #[serde(default, alias = "api_key", alias = "key", alias = "token", skip_serializing)]
+    #[schemars(skip)]
+    pub api_key: Option<LiteralKey>,
+}
+
+/// A key that stands in the config, where it must not be. Its text is not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiteralKey;
+
+impl<'de> Deserialize<'de> for LiteralKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+/// One model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ModelConfig {
+    /// Where it is: a name in `providers`.
+    pub provider: String,
+    /// The provider's name of it.
+    pub model: String,
+    /// Tokens of prompt and reply that it can hold; 128,000 without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
+    /// At most so many tokens of reply, whatever an agent asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Aliases that are tried, in this order, when this one does not answer. Their own fallbacks are not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<String>,
+    /// More fields of the request in the provider's terms, such as `temperature`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub parameters: Map<String, Value>,
+}
+
+/// How often and when a failed call is made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct RetryLimits {
+    /// Attempts at one model, the first included: 1 to 10.
+    pub attempts_max: u32,
+    /// Milliseconds before the second attempt, at most; twice as much before each further one, and always a random part of it.
+    pub base_ms: u64,
+    /// Milliseconds between two attempts, at most.
+    pub delay_ms_max: u64,
+    /// Milliseconds that a provider may ask for (`Retry-After`). When it asks for more, the next fallback is tried at once.
+    pub retry_after_ms_max: u64,
+}
+
+impl Default for RetryLimits {
+    fn default() -> Self {
+        Self { attempts_max: 3, base_ms: 500, delay_ms_max: 30_000, retry_after_ms_max: 60_000 }
+    }
+}
+
+/// How long things may take, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Timeouts {
+    /// Name, connection and TLS.
+    pub connect_ms: u64,
+    /// From sending to the first bytes of a streamed reply.
+    pub first_token_ms: u64,
+    /// Between two portions of a reply.
+    pub idle_ms: u64,
+    /// From sending to the first bytes of a reply that is not streamed: the model is done by then.
+    pub whole_ms: u64,
+    /// Everything: waiting, attempts, pauses and fallbacks of one call.
+    pub total_ms: u64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect_ms: 5_000, first_token_ms: 30_000, idle_ms: 30_000, whole_ms: 300_000, total_ms: 600_000 }
+    }
+}
+
+/// When a failing provider is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct BreakerLimits {
+    /// After so many failures in a row: 1 to 1,000.
+    pub failures_max: u32,
+    /// For so many milliseconds; then one call goes out to see.
+    pub open_ms: u64,
+}
+
+impl Default for BreakerLimits {
+    fn default() -> Self {
+        Self { failures_max: 5, open_ms: 30_000 }
+    }
+}
+
+/// A config that cannot be used: which key, and what is wrong with it.
+#[derive(Debug)]
+pub struct ConfigError {
+    /// The key at fault, such as `providers.local.baseUrl`.
+    pub key: String,
+    /// What is wrong.
+    pub problem: ConfigProblem,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}", self.key, self.problem)
+    }
+}
+
+impl std::error::Error for ConfigError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&self.problem)
+    }
+}
+
+/// What can be wrong with a key of the config.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigProblem {
+    /// A key is written into the config.
+    #[error(
+        "a key does not belong in the config; put it into a file and name that in `apiKeyFile`, or into the environment and name the variable in `apiKeyEnv`"
+    )]
+    LiteralKey,
+    /// `apiKeyEnv` is not the name of a variable. What it is instead is not told: it may be a key.
+    #[error("not the name of an environment variable; if this is the key itself, it does not belong in the config")]
+    NotAVariable,
+    /// The variable is not set.
+    #[error("the environment variable `{variable}` is not set; set it to the provider's key, or name a file in `apiKeyFile`")]
+    Unset {
+        /// Its name.
+        variable: String,
+    },
+    /// There is no key in the variable or file.
+    #[error("there is no key in it")]
+    EmptyKey,
+    /// The key has characters that no header can carry.
+    #[error("what is in it is not a key: it has blanks, line breaks or characters beyond ASCII")]
+    UnusableKey,
+    /// Others can read the key file.
+    #[error("others than its owner may read `{}` (mode {mode:o}); run: chmod 600 {}", path.display(), quoted(path))]
+    SharedKeyFile {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A file cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A rule file makes no sense.
+    #[error("the rule file `{}` cannot be used: {problem}", path.display())]
+    Script {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and where.
+        problem: String,
+    },
+    /// Something that this kind of provider needs is missing.
+    #[error("missing; {why}")]
+    Missing {
+        /// What it is needed for.
+        why: &'static str,
+    },
+    /// Something that this kind of provider has no use for.
+    #[error("has no meaning for a provider of this kind")]
+    Misplaced,
+    /// Two that exclude each other.
+    #[error("give either `apiKeyEnv` or `apiKeyFile`, not both")]
+    TwoKeys,
+    /// A URL that cannot be used.
+    #[error("not a usable base URL: {why}")]
+    BaseUrl {
+        /// Why not.
+        why: &'static str,
+    },
+    /// A name that stands for nothing.
+    #[error("there is no {what} `{name}`{}", did_you_mean(nearest.as_deref()))]
+    Unknown {
+        /// A provider or a model.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The one that looks most like it.
+        nearest: Option<String>,
+    },
+    /// A number out of its range.
+    #[error("must be from {min} to {max}")]
+    OutOfRange {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+    },
+    /// A parameter that the host sets itself.
+    #[error("the host sets this itself")]
+    Reserved,
+    /// TLS cannot be set up.
+    #[error("no TLS connection can be made from this machine; are its certificate authorities installed (package `ca-certificates`)?")]
+    Tls {
+        /// Why.
+        #[source]
+        source: rustls::Error,
+    },
+    /// The HTTP client cannot be set up.
+    #[error("no HTTP client can be made")]
+    Client {
+        /// Why.
+        #[source]
+        source: reqwest::Error,
+    },
+}
+
+impl ConfigProblem {
+    /// The problem, at a key.
+    pub(crate) fn at(self, key: impl Into<String>) -> ConfigError {
+        ConfigError { key: key.into(), problem: self }
+    }
+}
+
+fn did_you_mean(nearest: Option<&str>) -> String {
+    nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default()
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &std::path::Path) -> String {
+    let text = path.display().to_string();
+    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-'));
+    if plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+impl Config {
+    /// Checks every number.
+    pub(crate) fn check_ranges(&self) -> Result<(), ConfigError> {
+        /// A day: longer is a mistake.
+        const MS_MAX: u64 = 24 * 3_600_000;
+        let Self { retry, timeouts, breaker, .. } = self;
+        let ranges = [
+            ("retry.attemptsMax", u64::from(retry.attempts_max), 1, 10),
+            ("retry.baseMs", retry.base_ms, 0, MS_MAX),
+            ("retry.delayMsMax", retry.delay_ms_max, 0, MS_MAX),
+            ("retry.retryAfterMsMax", retry.retry_after_ms_max, 0, MS_MAX),
+            ("timeouts.connectMs", timeouts.connect_ms, 1, MS_MAX),
+            ("timeouts.firstTokenMs", timeouts.first_token_ms, 1, MS_MAX),
+            ("timeouts.idleMs", timeouts.idle_ms, 1, MS_MAX),
+            ("timeouts.wholeMs", timeouts.whole_ms, 1, MS_MAX),
+            ("timeouts.totalMs", timeouts.total_ms, 1, MS_MAX),
+            ("breaker.failuresMax", u64::from(breaker.failures_max), 1, 1_000),
+            ("breaker.openMs", breaker.open_ms, 0, MS_MAX),
+        ];
+        for (key, value, min, max) in ranges {
+            if !(min..=max).contains(&value) {
+                return Err(ConfigProblem::OutOfRange { min, max }.at(key));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,170 @@
+//! A thread as providers want it: every call directly followed by its result, under ids that are unique.
+//!
+//! Providers' call ids repeat, may be missing, and may have a form that another provider refuses. So ids are kept where they are
+//! good and made up from the call's place where they are not; results find their call by place, never by id.
+
+use domain::message::{Message, MessageId, Part, Role};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+
+/// Characters of a call id that every provider takes.
+const CALL_ID_CHARS_MAX: usize = 40;
+
+/// One entry of a conversation.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Entry<'a> {
+    /// What the user, or the host, says.
+    User(String),
+    /// What the model said, in its order.
+    Assistant(Vec<Said<'a>>),
+    /// The results of all the calls of the entry before, in the order of the calls.
+    Results(Vec<CallResult>),
+}
+
+/// A piece of what the model said.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Said<'a> {
+    /// Text.
+    Text(&'a str),
+    /// A call.
+    Call {
+        /// An id that is unique in this conversation.
+        id: String,
+        /// The tool.
+        name: &'a str,
+        /// The arguments as the model wrote them.
+        arguments: &'a str,
+    },
+    /// What this provider and model wants back.
+    Opaque(&'a Value),
+}
+
+/// The result of one call.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CallResult {
+    /// The call's id.
+    pub(crate) id: String,
+    /// What came out.
+    pub(crate) text: String,
+    /// Whether it failed.
+    pub(crate) failed: bool,
+}
+
+/// The conversation in the form that providers agree on. Opaque parts of other providers and models are left out.
+///
+/// A result is moved up to its call where something came between them; a call without a result gets one that says so, and a result
+/// without a call is told as a notice. So no thread, however it was cut, is refused for its pairing.
+pub(crate) fn entries<'a>(messages: &'a [Message], provider: &str, model: &str) -> Vec<Entry<'a>> {
+    let mut pairing = Pairing::of(messages);
+    let mut entries = Vec::new();
+    for (position, message) in messages.iter().enumerate() {
+        match message.role {
+            Role::User => entries.push(Entry::User(plain(&message.parts))),
+            Role::Notice => entries.push(Entry::User(notice(&plain(&message.parts)))),
+            Role::Tool if pairing.paired.contains(&position) => {}
+            Role::Tool => {
+                let name = message.answers.as_ref().map_or("a tool", |answers| answers.name.as_str());
+                entries.push(Entry::User(notice(&format!("Result of {name}: {}", plain(&message.parts)))));
+            }
+            Role::Assistant => {
+                let (said, results) = pairing.assistant(message, provider, model);
+                if !said.is_empty() {
+                    entries.push(Entry::Assistant(said));
+                }
+                if !results.is_empty() {
+                    entries.push(Entry::Results(results));
+                }
+            }
+        }
+    }
+    entries
+}
+
+/// Which result belongs to which call.
+struct Pairing<'a> {
+    /// The first result of each call: the call's message and index, and where the result stands.
+    results: HashMap<(MessageId, u32), (usize, &'a Message)>,
+    /// Where the results stand that went out with their call.
+    paired: HashSet<usize>,
+    /// Call ids that are taken.
+    ids: HashSet<String>,
+}
+
+impl<'a> Pairing<'a> {
+    fn of(messages: &'a [Message]) -> Self {
+        let mut results = HashMap::new();
+        for (position, message) in messages.iter().enumerate() {
+            if let (Role::Tool, Some(answers)) = (message.role, &message.answers) {
+                results.entry((answers.message, answers.index)).or_insert((position, message));
+            }
+        }
+        Self { results, paired: HashSet::new(), ids: HashSet::new() }
+    }
+
+    fn assistant(&mut self, message: &'a Message, provider: &str, model: &str) -> (Vec<Said<'a>>, Vec<CallResult>) {
+        let (mut said, mut results) = (Vec::new(), Vec::new());
+        let mut index = 0;
+        for part in &message.parts {
+            match part {
+                Part::Text { text } if text.trim().is_empty() => {}
+                Part::Text { text } => said.push(Said::Text(text)),
+                Part::Call { call_id, name, arguments } => {
+                    let id = self.id(call_id, message.id, index);
+                    results.push(self.result(&id, (message.id, index)));
+                    said.push(Said::Call { id, name, arguments });
+                    index += 1;
+                }
+                Part::Opaque { provider: of, model: by, value } if of == provider && by == model => said.push(Said::Opaque(value)),
+                // A model does not make blobs, and another model's opaque parts mean nothing here.
+                Part::Blob { .. } | Part::Opaque { .. } => {}
+            }
+        }
+        (said, results)
+    }
+
+    fn id(&mut self, given: &str, message: MessageId, index: u32) -> String {
+        let fits = !given.is_empty()
+            && given.len() <= CALL_ID_CHARS_MAX
+            && given.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        if fits && self.ids.insert(given.to_owned()) {
+            return given.to_owned();
+        }
+        let mut id = format!("call_{message}_{index}");
+        while !self.ids.insert(id.clone()) {
+            id.push('x');
+        }
+        id
+    }
+
+    fn result(&mut self, id: &str, place: (MessageId, u32)) -> CallResult {
+        match self.results.get(&place) {
+            Some((position, message)) => {
+                self.paired.insert(*position);
+                let failed = message.answers.as_ref().is_some_and(|answers| answers.failed);
+                CallResult { id: id.to_owned(), text: plain(&message.parts), failed }
+            }
+            None => CallResult { id: id.to_owned(), text: "No result of this call is on record.".to_owned(), failed: true },
+        }
+    }
+}
+
+/// Content as text; blobs become a line that names them.
+pub(crate) fn plain(parts: &[Part]) -> String {
+    let mut lines = Vec::new();
+    for part in parts {
+        match part {
+            Part::Text { text } => lines.push(text.clone()),
+            Part::Blob { digest, media_type, size } => lines.push(format!("[file {}, {media_type}, {size} bytes]", digest.reference())),
+            Part::Call { .. } | Part::Opaque { .. } => {}
+        }
+    }
+    lines.join("\n")
+}
+
+/// Text marked as the host's. What is inside cannot end the mark.
+fn notice(text: &str) -> String {
+    format!("<notice>\n{}\n</notice>", text.replace("</notice", "< /notice"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! What a reply says while it is made: shown to whoever watches, never stored, never final.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A piece of a reply that is being made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delta {
+    /// More of its text.
+    Text(String),
+    /// More of what the model thinks before it answers.
+    Thinking(String),
+    /// The model has begun to write a call.
+    CallStarted {
+        /// The call's index in the reply, as far as it can be told by now.
+        index: u32,
+        /// The tool's name.
+        name: String,
+    },
+}
+
+/// Whoever watches a reply being made. Its methods must return at once: they are called between two reads from the network.
+pub trait DeltaSink: Send + Sync {
+    /// More of the reply of an attempt. Attempts are counted from 0 and are places in [`Completion::attempts`](crate::Completion);
+    /// `seq` counts from 0 within an attempt, without gaps.
+    fn delta(&self, attempt: u32, seq: u64, delta: Delta);
+    /// All that this attempt said is void. Called at most once an attempt, and only for one that said something.
+    fn discarded(&self, attempt: u32);
+}
+
+/// Nobody watches.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoDeltas;
+
+impl DeltaSink for NoDeltas {
+    fn delta(&self, _attempt: u32, _seq: u64, _delta: Delta) {}
+    fn discarded(&self, _attempt: u32) {}
+}
+
+/// The way from one attempt to the sink.
+pub(crate) struct Feed<'a> {
+    sink: &'a dyn DeltaSink,
+    attempt: u32,
+    next: AtomicU64,
+}
+
+impl<'a> Feed<'a> {
+    pub(crate) fn new(sink: &'a dyn DeltaSink, attempt: u32) -> Self {
+        Self { sink, attempt, next: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn text(&self, text: &str) {
+        if !text.is_empty() {
+            self.send(Delta::Text(text.to_owned()));
+        }
+    }
+
+    pub(crate) fn thinking(&self, text: &str) {
+        if !text.is_empty() {
+            self.send(Delta::Thinking(text.to_owned()));
+        }
+    }
+
+    pub(crate) fn call(&self, index: u32, name: &str) {
+        self.send(Delta::CallStarted { index, name: name.to_owned() });
+    }
+
+    /// Takes back what was said, if anything was.
+    pub(crate) fn discard(&self) {
+        if self.next.load(Ordering::Relaxed) > 0 {
+            self.sink.discarded(self.attempt);
+        }
+    }
+
+    fn send(&self, delta: Delta) {
+        let seq = self.next.fetch_add(1, Ordering::Relaxed);
+        self.sink.delta(self.attempt, seq, delta);
+    }
+}

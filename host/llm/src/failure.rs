@@ -1,0 +1,209 @@
+//! Why there is no reply.
+
+use std::fmt;
+
+/// What the peer or the network library said about a failure: cleaned of keys and control characters, and cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause(pub(crate) String);
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Cause {}
+
+/// What keeps a model from answering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// No connection: refused, no such name, no agreement on TLS, or not in time.
+    Connect,
+    /// The connection broke.
+    Broken,
+    /// The reply ended before its end.
+    CutShort,
+    /// Nothing came in time.
+    FirstToken,
+    /// The reply stopped half-way.
+    Idle,
+    /// All the time for this call is used up.
+    Deadline,
+    /// The provider says that it cannot now, with this status (or 0 when it said so inside a reply).
+    Overloaded(u16),
+    /// The provider failed so often in a row that it is left alone for a while.
+    CircuitOpen,
+    /// The rule file of a scripted model says so.
+    Scripted,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect => f.write_str("no connection"),
+            Self::Broken => f.write_str("the connection broke"),
+            Self::CutShort => f.write_str("the reply ended before its end"),
+            Self::FirstToken => f.write_str("nothing came in time"),
+            Self::Idle => f.write_str("the reply stopped half-way"),
+            Self::Deadline => f.write_str("the time for this call is used up"),
+            Self::Overloaded(0) => f.write_str("the provider reported an error inside its reply"),
+            Self::Overloaded(status) => write!(f, "status {status}"),
+            Self::CircuitOpen => f.write_str("the provider failed several times in a row and is left alone for a while"),
+            Self::Scripted => f.write_str("the rule file says so"),
+        }
+    }
+}
+
+/// Why there is no reply. Where several models were tried, this is about the one that was asked for; the attempts tell the rest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The model did not answer, or not to the end. May pass.
+    #[error("model `{model}` of provider `{provider}` is unavailable: {reason}")]
+    Unavailable {
+        /// The provider.
+        provider: String,
+        /// The provider's name of the model.
+        model: String,
+        /// What kept it.
+        reason: Reason,
+        /// What was said about it.
+        #[source]
+        cause: Option<Cause>,
+    },
+    /// The provider wants fewer calls. May pass.
+    #[error("provider `{provider}` limits the rate of calls of model `{model}`")]
+    RateLimited {
+        /// The provider.
+        provider: String,
+        /// The provider's name of the model.
+        model: String,
+        /// How long it wants to be left alone, in milliseconds, where it said so.
+        retry_after_ms: Option<u64>,
+        /// What it said.
+        #[source]
+        cause: Option<Cause>,
+    },
+    /// The provider does not accept the call: a bad key, no credit, no such model, a request that it does not understand.
+    #[error("provider `{provider}` refused the call of model `{model}` with status {status}")]
+    Refused {
+        /// The provider.
+        provider: String,
+        /// The provider's name of the model.
+        model: String,
+        /// The HTTP status; 0 when it said so inside a reply.
+        status: u16,
+        /// What it said.
+        #[source]
+        cause: Option<Cause>,
+    },
+    /// What came is not a reply. May pass.
+    #[error("model `{model}` of provider `{provider}` answered something that is not a reply: {problem}")]
+    Garbage {
+        /// The provider.
+        provider: String,
+        /// The provider's name of the model.
+        model: String,
+        /// What is wrong with it.
+        problem: String,
+        /// At most 200 characters of it, cleaned of keys and control characters.
+        sample: String,
+    },
+    /// The prompt does not fit the model. The same with a shorter thread may succeed.
+    #[error("the prompt is too long for model `{model}` of provider `{provider}`")]
+    TooLong {
+        /// The provider.
+        provider: String,
+        /// The provider's name of the model.
+        model: String,
+        /// What it said.
+        #[source]
+        cause: Option<Cause>,
+    },
+    /// No such model is configured.
+    #[error(transparent)]
+    UnknownModel(#[from] UnknownModel),
+}
+
+impl Failure {
+    /// A stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unavailable { .. } => "model-unavailable",
+            Self::RateLimited { .. } => "model-rate-limited",
+            Self::Refused { .. } => "model-refused",
+            Self::Garbage { .. } => "model-garbage",
+            Self::TooLong { .. } => "model-prompt-too-long",
+            Self::UnknownModel(_) => "model-unknown",
+        }
+    }
+
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub fn retryable(&self) -> bool {
+        match self {
+            Self::Unavailable { .. } | Self::RateLimited { .. } | Self::Garbage { .. } => true,
+            Self::Refused { .. } | Self::TooLong { .. } | Self::UnknownModel(_) => false,
+        }
+    }
+
+    /// The failure with what was said about it, in one line, for records.
+    #[must_use]
+    pub fn report(&self) -> String {
+        match self {
+            Self::Unavailable { cause: Some(cause), .. }
+            | Self::RateLimited { cause: Some(cause), .. }
+            | Self::Refused { cause: Some(cause), .. }
+            | Self::TooLong { cause: Some(cause), .. } => format!("{self}: {cause}"),
+            Self::Garbage { sample, .. } if !sample.is_empty() => format!("{self}: {sample:?}"),
+            Self::Unavailable { .. }
+            | Self::RateLimited { .. }
+            | Self::Refused { .. }
+            | Self::Garbage { .. }
+            | Self::TooLong { .. }
+            | Self::UnknownModel(_) => self.to_string(),
+        }
+    }
+}
+
+/// A model was asked for that is not configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownModel {
+    /// What was asked for; none for the default, which is not set.
+    pub asked: Option<String>,
+    /// The aliases that there are.
+    pub known: Vec<String>,
+    /// The one that looks most like it.
+    pub nearest: Option<String>,
+}
+
+impl fmt::Display for UnknownModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.asked {
+            Some(asked) => write!(f, "there is no model `{asked}`")?,
+            None => f.write_str("no model was named and `defaultModel` is not set")?,
+        }
+        if let Some(nearest) = &self.nearest {
+            write!(f, "; did you mean `{nearest}`?")?;
+        }
+        match self.known.as_slice() {
+            [] => f.write_str("; no models are configured"),
+            known => write!(f, "; there are: {}", known.join(", ")),
+        }
+    }
+}
+
+impl std::error::Error for UnknownModel {}
+
+/// The word among some that looks most like another, if any does.
+pub(crate) fn nearest<'a>(word: &str, among: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    /// How alike two words must be (Jaro-Winkler).
+    const LIKENESS_MIN: f64 = 0.75;
+    among
+        .into_iter()
+        .map(|known| (strsim::jaro_winkler(&word.to_lowercase(), &known.to_lowercase()), known))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, known)| known.to_owned())
+}

@@ -1,0 +1,111 @@
+//! The way in to a provider: at most so many calls at a time, none while it wants to be left alone, few while it fails.
+
+use crate::breaker::Breaker;
+use crate::failure::{Failure, Reason};
+use crate::peer::Peer;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+/// How long a model is left alone at most, in milliseconds, whatever its provider asks for: then one call goes out to see.
+const HOLD_MS_MAX: u64 = 600_000;
+
+/// The state that all calls of one provider share.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    places: Semaphore,
+    breaker: Mutex<Breaker>,
+    /// Until when which model is not asked, because the provider said so.
+    holds: Mutex<HashMap<String, Instant>>,
+    born: Instant,
+}
+
+impl Gate {
+    pub(crate) fn new(concurrent_max: u32, breaker: Breaker) -> Self {
+        let places = Semaphore::new(usize::try_from(concurrent_max).unwrap_or(1));
+        Self { places, breaker: Mutex::new(breaker), holds: Mutex::new(HashMap::new()), born: Instant::now() }
+    }
+
+    /// Waits for a place. Fails at once when the breaker is open or the provider wants the model left alone for longer than
+    /// `patience_ms`, and when the deadline comes first.
+    pub(crate) async fn enter(&self, peer: Peer<'_>, patience_ms: u64, deadline: Instant) -> Result<Pass<'_>, Failure> {
+        let late = || peer.unavailable(Reason::Deadline, "");
+        while let Some(until) = self.held(peer.model) {
+            let left_ms = millis(until.saturating_duration_since(Instant::now()));
+            if left_ms > patience_ms || until >= deadline {
+                return Err(peer.rate_limited(Some(left_ms), "the provider asked to be left alone"));
+            }
+            sleep_until(until).await;
+        }
+        let place = timeout_at(deadline, self.places.acquire()).await.map_err(|_| late())?.map_err(|_| late())?;
+        if !lock(&self.breaker).admits(self.now_ms()) {
+            return Err(peer.unavailable(Reason::CircuitOpen, ""));
+        }
+        Ok(Pass { gate: self, _place: place, settled: false })
+    }
+
+    /// No call of this model for a while.
+    pub(crate) fn hold(&self, model: &str, ms: u64) {
+        let until = Instant::now() + Duration::from_millis(ms.min(HOLD_MS_MAX));
+        let mut holds = lock(&self.holds);
+        let entry = holds.entry(model.to_owned()).or_insert(until);
+        *entry = until.max(*entry);
+    }
+
+    fn held(&self, model: &str) -> Option<Instant> {
+        let mut holds = lock(&self.holds);
+        let until = *holds.get(model)?;
+        if until <= Instant::now() {
+            holds.remove(model);
+            return None;
+        }
+        Some(until)
+    }
+
+    fn now_ms(&self) -> u64 {
+        millis(self.born.elapsed())
+    }
+}
+
+/// A place at a provider. Dropped without a word, the call counts as given up.
+pub(crate) struct Pass<'a> {
+    gate: &'a Gate,
+    _place: SemaphorePermit<'a>,
+    settled: bool,
+}
+
+impl Pass<'_> {
+    /// The provider answered.
+    pub(crate) fn succeeded(mut self) {
+        self.settled = true;
+        lock(&self.gate.breaker).succeeded();
+    }
+
+    /// The provider, or the way to it, failed.
+    pub(crate) fn failed(mut self, provider: &str) {
+        self.settled = true;
+        if lock(&self.gate.breaker).failed(self.gate.now_ms()) {
+            tracing::warn!(llm.provider = provider, "a model provider failed several times in a row and is left alone for a while");
+        }
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        if !self.settled {
+            lock(&self.gate.breaker).abandoned(self.gate.now_ms());
+        }
+    }
+}
+
+/// What these locks guard stays right whatever panics: every change is one assignment.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A duration in milliseconds.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,246 @@
+//! The gateway itself: which model is meant, and how often it is asked.
+
+use crate::config::{CONTEXT_WINDOW_DEFAULT, Config, ConfigError, ModelConfig, ProviderKind, RetryLimits, Timeouts};
+use crate::delta::{DeltaSink, Feed};
+use crate::failure::{Failure, UnknownModel, nearest};
+use crate::gate::{Gate, Pass, millis};
+use crate::provider::{Answer, Ask, Provider};
+use crate::retry::{Mishap, Mode, Next, Stage, next};
+use domain::model::{Attempt, Prompt, Reply};
+use setup::Surroundings;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout_at};
+
+mod setup;
+
+/// All the models that can be asked. Shared by everybody; nothing of one call reaches another but what the provider can bear.
+pub struct Gateway {
+    default: Option<String>,
+    models: BTreeMap<String, Model>,
+    retry: RetryLimits,
+    timeouts: Timeouts,
+}
+
+/// A model and where it is.
+struct Model {
+    config: ModelConfig,
+    upstream: Arc<Upstream>,
+}
+
+/// A provider and what its calls share.
+struct Upstream {
+    name: String,
+    kind: ProviderKind,
+    provider: Provider,
+    gate: Gate,
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway").field("default", &self.default).field("models", &self.models.keys()).finish_non_exhaustive()
+    }
+}
+
+/// What would be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// The model's alias in the config.
+    pub alias: String,
+    /// The provider's name in the config.
+    pub provider: String,
+    /// The provider's name of the model.
+    pub model: String,
+    /// Tokens of prompt and reply that it can hold; 128,000 where the config does not say.
+    pub context_window: u64,
+    /// At most so many tokens of reply, whatever is asked for.
+    pub max_tokens: Option<u32>,
+    /// Aliases of the models that are tried when this one does not answer.
+    pub fallbacks: Vec<String>,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone)]
+pub struct Completion {
+    /// The reply, or why there is none.
+    pub result: Result<Reply, Failure>,
+    /// Every attempt in order, failed ones included.
+    pub attempts: Vec<Attempt>,
+}
+
+impl Gateway {
+    /// Sets up all that the config names: reads keys and rule files, connects to nothing.
+    ///
+    /// `base` is the folder that relative paths start from, `env` reads environment variables.
+    ///
+    /// # Errors
+    /// The first key of the config that cannot be used. No message has a provider's key in it.
+    pub fn new(config: Config, base: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        setup::gateway(config, &Surroundings { base, env, resolver: None })
+    }
+
+    /// What a model's alias or name stands for; without one, the default. Only models in the config can be meant: by alias, by the
+    /// provider's name of them, or by `<provider>/<model>`.
+    ///
+    /// # Errors
+    /// No such model, or no default. Says which there are and which may have been meant.
+    pub fn resolve(&self, model: Option<&str>) -> Result<Route, UnknownModel> {
+        let (alias, model) = self.find(model)?;
+        Ok(Route {
+            alias: alias.to_owned(),
+            provider: model.config.provider.clone(),
+            model: model.config.model.clone(),
+            context_window: model.config.context_window.unwrap_or(CONTEXT_WINDOW_DEFAULT),
+            max_tokens: model.config.max_tokens,
+            fallbacks: model.config.fallbacks.clone(),
+        })
+    }
+
+    /// Whether some model is scripted, which people should be told at start-up.
+    #[must_use]
+    pub fn scripted_in_use(&self) -> bool {
+        self.models.values().any(|model| model.upstream.kind == ProviderKind::Scripted)
+    }
+
+    /// Asks for a reply: retries, falls back, and always comes back within the total time limit with every attempt on record.
+    ///
+    /// What `deltas` is told is for show; only the result counts. Dropped before its end, the call stops and its costs are not known.
+    pub async fn complete(&self, prompt: &Prompt, deltas: &dyn DeltaSink) -> Completion {
+        let deadline = Instant::now() + Duration::from_millis(self.timeouts.total_ms);
+        let mut course = Course { gateway: self, prompt, deltas, deadline, attempts: Vec::new() };
+        let result = Box::pin(course.run()).await;
+        Completion { result, attempts: course.attempts }
+    }
+
+    fn find(&self, asked: Option<&str>) -> Result<(&str, &Model), UnknownModel> {
+        let named = |config: &ModelConfig, name: &str| {
+            config.model == name || name.strip_prefix(&config.provider).and_then(|rest| rest.strip_prefix('/')) == Some(&config.model)
+        };
+        let found = match asked.or(self.default.as_deref()) {
+            Some(name) => self.models.get_key_value(name).or_else(|| self.models.iter().find(|(_, model)| named(&model.config, name))),
+            None => self.models.iter().next().filter(|_| self.models.len() == 1),
+        };
+        found.map(|(alias, model)| (alias.as_str(), model)).ok_or_else(|| UnknownModel {
+            asked: asked.map(str::to_owned),
+            known: self.models.keys().cloned().collect(),
+            nearest: asked.and_then(|asked| nearest(asked, self.models.keys().map(String::as_str))),
+        })
+    }
+}
+
+/// One call on its way.
+struct Course<'a> {
+    gateway: &'a Gateway,
+    prompt: &'a Prompt,
+    deltas: &'a dyn DeltaSink,
+    deadline: Instant,
+    attempts: Vec<Attempt>,
+}
+
+impl Course<'_> {
+    async fn run(&mut self) -> Result<Reply, Failure> {
+        let gateway = self.gateway;
+        let (_, model) = gateway.find(self.prompt.model.as_deref())?;
+        let failure = match self.try_model(model).await {
+            Ok(reply) => return Ok(reply),
+            // Another model would be given the same thread; whoever asked can make it shorter.
+            Err(failure @ Failure::TooLong { .. }) => return Err(failure),
+            Err(failure) => failure,
+        };
+        for alias in &model.config.fallbacks {
+            let Some(fallback) = gateway.models.get(alias) else { continue };
+            if Instant::now() >= self.deadline {
+                break;
+            }
+            tracing::info!(llm.model = fallback.config.model, "another model is asked instead");
+            if let Ok(reply) = self.try_model(fallback).await {
+                return Ok(reply);
+            }
+        }
+        Err(failure)
+    }
+
+    /// Asks one model as often as the limits allow.
+    async fn try_model(&mut self, model: &Model) -> Result<Reply, Failure> {
+        let upstream = &*model.upstream;
+        let peer = upstream.provider.peer(&upstream.name, &model.config.model);
+        let (mut mode, mut attempts, mut failed) = (Mode::Stream, 0, None);
+        loop {
+            let pass = match upstream.gate.enter(peer, self.gateway.retry.retry_after_ms_max, self.deadline).await {
+                Ok(pass) => pass,
+                // What went wrong before says more than that it is not tried again.
+                Err(failure) => return Err(failed.unwrap_or(failure)),
+            };
+            let mishap = match self.attempt(model, mode, pass).await {
+                Ok(answer) => {
+                    let Answer { parts, stop, usage: _ } = answer;
+                    return Ok(Reply { parts, stop, provider: upstream.name.clone(), model: model.config.model.clone() });
+                }
+                Err(mishap) => mishap,
+            };
+            attempts += 1;
+            let limits = &self.gateway.retry;
+            if let Some(ms) = mishap.retry_after_ms.filter(|_| matches!(mishap.failure, Failure::RateLimited { .. })) {
+                upstream.gate.hold(&model.config.model, ms);
+            }
+            match next(limits, &mishap, attempts, fastrand::f64()) {
+                Next::Again { mode: again, delay_ms } if Instant::now() + Duration::from_millis(delay_ms) < self.deadline => {
+                    sleep(Duration::from_millis(delay_ms)).await;
+                    mode = again;
+                    failed = Some(mishap.failure);
+                }
+                Next::Again { .. } | Next::GiveUp => return Err(mishap.failure),
+            }
+        }
+    }
+
+    /// Asks once, and puts that on record.
+    async fn attempt(&mut self, model: &Model, mode: Mode, pass: Pass<'_>) -> Result<Answer, Mishap> {
+        let upstream = &*model.upstream;
+        let ask = Ask {
+            prompt: self.prompt,
+            provider: &upstream.name,
+            model: &model.config.model,
+            max_tokens: model.config.max_tokens,
+            parameters: &model.config.parameters,
+        };
+        let number = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX);
+        let feed = Feed::new(self.deltas, number);
+        let started = Instant::now();
+        let result = match timeout_at(self.deadline, upstream.provider.ask(&ask, mode, &feed)).await {
+            Ok(result) => result,
+            Err(_) => {
+                let failure = upstream.provider.peer(ask.provider, ask.model).unavailable(crate::failure::Reason::Deadline, "");
+                Err(Mishap { failure, mode, stage: Stage::Asked, retry_after_ms: None })
+            }
+        };
+        let (usage, error) = match &result {
+            Ok(answer) => (answer.usage, None),
+            Err(mishap) => (mishap.usage(), Some(mishap.failure.report())),
+        };
+        let wall_ms = millis(started.elapsed());
+        match &result {
+            Err(mishap) => {
+                feed.discard();
+                let code = mishap.failure.code();
+                tracing::warn!(
+                    llm.provider = ask.provider,
+                    llm.model = ask.model,
+                    llm.attempt = number,
+                    error.code = code,
+                    "a call of a model failed"
+                );
+                if mishap.counts_against_the_provider() { pass.failed(ask.provider) } else { pass.succeeded() }
+            }
+            Ok(_) => pass.succeeded(),
+        }
+        self.attempts.push(Attempt { provider: upstream.name.clone(), model: model.config.model.clone(), usage, wall_ms, error });
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! From the config to a gateway that can be used: every mistake is found here and named by its key.
+
+use crate::breaker::Breaker;
+use crate::config::{CONCURRENT_DEFAULT, Config, ConfigError, ConfigProblem, ModelConfig, ProviderConfig, ProviderKind};
+use crate::failure::nearest;
+use crate::gate::Gate;
+use crate::gateway::{Gateway, Model, Upstream};
+use crate::key::ApiKey;
+use crate::provider::anthropic::Anthropic;
+use crate::provider::exchange::{Remote, client, tls};
+use crate::provider::openai::OpenAi;
+use crate::provider::scripted::Script;
+use crate::provider::{Dialect, Provider};
+use reqwest::Url;
+use reqwest::dns::Resolve;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Calls of one provider at the same time, at most.
+const CONCURRENT_MAX: u32 = 1_000;
+
+/// What the config does not hold itself.
+pub(crate) struct Surroundings<'a> {
+    /// Where relative paths start.
+    pub(crate) base: &'a Path,
+    /// Environment variables.
+    pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
+    /// Another way to look up names.
+    pub(crate) resolver: Option<Arc<dyn Resolve>>,
+}
+
+/// Sets up a gateway.
+pub(crate) fn gateway(config: Config, surroundings: &Surroundings<'_>) -> Result<Gateway, ConfigError> {
+    config.check_ranges()?;
+    let mut upstreams = BTreeMap::new();
+    for (name, provider) in &config.providers {
+        let upstream = upstream(name, provider, &config, surroundings)?;
+        upstreams.insert(name.as_str(), Arc::new(upstream));
+    }
+    let mut models = BTreeMap::new();
+    for (alias, model) in &config.models {
+        check_model(alias, model, &config)?;
+        let Some(upstream) = upstreams.get(model.provider.as_str()) else {
+            let nearest = nearest(&model.provider, upstreams.keys().copied());
+            let problem = ConfigProblem::Unknown { what: "provider", name: model.provider.clone(), nearest };
+            return Err(problem.at(format!("models.{alias}.provider")));
+        };
+        check_parameters(alias, model, upstream)?;
+        models.insert(alias.clone(), Model { config: model.clone(), upstream: Arc::clone(upstream) });
+    }
+    let gateway = Gateway { default: config.default_model, models, retry: config.retry, timeouts: config.timeouts };
+    if let Some(name) = &gateway.default
+        && let Err(unknown) = gateway.resolve(None)
+    {
+        let nearest = nearest(name, unknown.known.iter().map(String::as_str));
+        return Err(ConfigProblem::Unknown { what: "model", name: name.clone(), nearest }.at("defaultModel"));
+    }
+    Ok(gateway)
+}
+
+fn check_model(alias: &str, model: &ModelConfig, config: &Config) -> Result<(), ConfigError> {
+    if let Some(unknown) = model.fallbacks.iter().find(|fallback| !config.models.contains_key(*fallback)) {
+        let nearest = nearest(unknown, config.models.keys().map(String::as_str));
+        return Err(ConfigProblem::Unknown { what: "model", name: unknown.clone(), nearest }.at(format!("models.{alias}.fallbacks")));
+    }
+    if model.max_tokens == Some(0) {
+        return Err(ConfigProblem::OutOfRange { min: 1, max: u64::from(u32::MAX) }.at(format!("models.{alias}.maxTokens")));
+    }
+    if model.context_window == Some(0) {
+        return Err(ConfigProblem::OutOfRange { min: 1, max: u64::MAX }.at(format!("models.{alias}.contextWindow")));
+    }
+    Ok(())
+}
+
+fn check_parameters(alias: &str, model: &ModelConfig, upstream: &Upstream) -> Result<(), ConfigError> {
+    let key = |name: &str| format!("models.{alias}.parameters.{name}");
+    match (&upstream.provider, model.parameters.keys().next()) {
+        (Provider::Scripted(_), Some(name)) => Err(ConfigProblem::Misplaced.at(key(name))),
+        (Provider::Remote(remote), Some(_)) => {
+            let reserved = remote.dialect.reserved();
+            match model.parameters.keys().find(|name| reserved.contains(&name.as_str())) {
+                Some(name) => Err(ConfigProblem::Reserved.at(key(name))),
+                None => Ok(()),
+            }
+        }
+        (_, None) => Ok(()),
+    }
+}
+
+fn upstream(name: &str, provider: &ProviderConfig, config: &Config, surroundings: &Surroundings<'_>) -> Result<Upstream, ConfigError> {
+    let key = |field: &str| format!("providers.{name}.{field}");
+    if provider.api_key.is_some() {
+        return Err(ConfigProblem::LiteralKey.at(key("apiKey")));
+    }
+    let concurrent_max = provider.concurrent_max.unwrap_or(CONCURRENT_DEFAULT);
+    if !(1..=CONCURRENT_MAX).contains(&concurrent_max) {
+        return Err(ConfigProblem::OutOfRange { min: 1, max: u64::from(CONCURRENT_MAX) }.at(key("concurrentMax")));
+    }
+    let made = match provider.kind {
+        ProviderKind::Scripted => Provider::Scripted(script(provider, surroundings, &key)?),
+        ProviderKind::Openai | ProviderKind::OpenaiCompatible | ProviderKind::Anthropic => {
+            Provider::Remote(remote(provider, config, surroundings, &key)?)
+        }
+    };
+    let gate = Gate::new(concurrent_max, Breaker::new(config.breaker.failures_max, config.breaker.open_ms));
+    Ok(Upstream { name: name.to_owned(), kind: provider.kind, provider: made, gate })
+}
+
+fn script(provider: &ProviderConfig, surroundings: &Surroundings<'_>, key: &dyn Fn(&str) -> String) -> Result<Script, ConfigError> {
+    let misplaced = [
+        ("baseUrl", provider.base_url.is_some()),
+        ("apiKeyEnv", provider.api_key_env.is_some()),
+        ("apiKeyFile", provider.api_key_file.is_some()),
+    ];
+    if let Some((field, _)) = misplaced.iter().find(|(_, there)| *there) {
+        return Err(ConfigProblem::Misplaced.at(key(field)));
+    }
+    let missing = || ConfigProblem::Missing { why: "a scripted provider needs the path of its rule file" }.at(key("script"));
+    let path = surroundings.base.join(provider.script.as_ref().ok_or_else(missing)?);
+    Script::read(&path).map_err(|problem| problem.at(key("script")))
+}
+
+fn remote(
+    provider: &ProviderConfig,
+    config: &Config,
+    surroundings: &Surroundings<'_>,
+    key: &dyn Fn(&str) -> String,
+) -> Result<Remote, ConfigError> {
+    if provider.script.is_some() {
+        return Err(ConfigProblem::Misplaced.at(key("script")));
+    }
+    let (default_url, default_variable, dialect): (_, _, Box<dyn Dialect>) = match provider.kind {
+        ProviderKind::Openai => (Some("https://api.openai.com/v1"), Some("OPENAI_API_KEY"), Box::new(OpenAi::Native)),
+        ProviderKind::Anthropic => (Some("https://api.anthropic.com"), Some("ANTHROPIC_API_KEY"), Box::new(Anthropic)),
+        ProviderKind::OpenaiCompatible | ProviderKind::Scripted => (None, None, Box::new(OpenAi::Compatible)),
+    };
+    let missing = || ConfigProblem::Missing { why: "a provider of this kind needs to be told where its server is" }.at(key("baseUrl"));
+    let base_url = provider.base_url.as_deref().or(default_url).ok_or_else(missing)?;
+    let url = endpoint(base_url, dialect.path()).map_err(|problem| problem.at(key("baseUrl")))?;
+    let api_key = api_key(provider, default_variable, surroundings, key)?;
+    if api_key.is_some() && url.scheme() == "http" && !is_local(&url) {
+        tracing::warn!(config.key = key("baseUrl"), "a key goes to another machine without TLS: whoever is on the way can read it");
+    }
+    let tls = tls(&url).map_err(|source| ConfigProblem::Tls { source }.at(key("baseUrl")))?;
+    let client = client(&config.timeouts, tls, surroundings.resolver.clone());
+    let client = client.map_err(|source| ConfigProblem::Client { source }.at(key("baseUrl")))?;
+    Ok(Remote { client, url, key: api_key, dialect, timeouts: config.timeouts })
+}
+
+/// The URL that requests go to.
+fn endpoint(base: &str, path: &str) -> Result<Url, ConfigProblem> {
+    let no = |why| ConfigProblem::BaseUrl { why };
+    let url = Url::parse(base).map_err(|_| no("it cannot be read as a URL"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(no("it must begin with http:// or https:// and name a host"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(no("a user or password does not belong in it"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(no("it must end with its path"));
+    }
+    let whole = format!("{}/{path}", url.as_str().trim_end_matches('/'));
+    Url::parse(&whole).map_err(|_| no("it cannot be read as a URL"))
+}
+
+fn is_local(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+fn api_key(
+    provider: &ProviderConfig,
+    default_variable: Option<&str>,
+    surroundings: &Surroundings<'_>,
+    key: &dyn Fn(&str) -> String,
+) -> Result<Option<ApiKey>, ConfigError> {
+    let variable = match (&provider.api_key_env, &provider.api_key_file) {
+        (Some(_), Some(_)) => return Err(ConfigProblem::TwoKeys.at(key("apiKeyFile"))),
+        (None, Some(file)) => {
+            let read = ApiKey::from_file(&surroundings.base.join(file));
+            return read.map(Some).map_err(|problem| problem.at(key("apiKeyFile")));
+        }
+        (Some(variable), None) => variable.as_str(),
+        (None, None) => match default_variable {
+            Some(variable) => variable,
+            None => return Ok(None),
+        },
+    };
+    let no = |problem: ConfigProblem| problem.at(key("apiKeyEnv"));
+    if !is_variable(variable) {
+        return Err(no(ConfigProblem::NotAVariable));
+    }
+    let text = (surroundings.env)(variable).ok_or_else(|| no(ConfigProblem::Unset { variable: variable.to_owned() }))?;
+    ApiKey::new(&text).map(Some).map_err(no)
+}
+
+/// Whether a text is a variable's name as people write them, and so no key that was put in the wrong place.
+fn is_variable(text: &str) -> bool {
+    /// Longer names do not occur; keys do.
+    const NAME_CHARS_MAX: usize = 64;
+    text.len() <= NAME_CHARS_MAX
+        && text.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
+        && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+}

@@ -1,0 +1,122 @@
+//! What needs another way to look up names: fault 44.
+
+use super::setup::{Surroundings, gateway};
+use super::*;
+use crate::delta::NoDeltas;
+use crate::failure::Reason;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use serde_json::json;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+type Lookup = dyn Fn(u32) -> Result<Vec<IpAddr>, ()> + Send + Sync;
+
+/// Looks names up as a test says; nothing at all means that no answer ever comes.
+struct Names {
+    lookup: Box<Lookup>,
+    asked: AtomicU32,
+}
+
+impl Resolve for Names {
+    fn resolve(&self, _name: Name) -> Resolving {
+        let answer = (self.lookup)(self.asked.fetch_add(1, Ordering::Relaxed));
+        Box::pin(async move {
+            match answer {
+                Ok(addresses) if addresses.is_empty() => std::future::pending().await,
+                Ok(addresses) => Ok(Box::new(addresses.into_iter().map(|ip| SocketAddr::new(ip, 0))) as Addrs),
+                Err(()) => Err("no such host".into()),
+            }
+        })
+    }
+}
+
+fn gateway_at(port: u16, timeouts: &serde_json::Value, lookup: Box<Lookup>) -> Gateway {
+    let config = json!({
+        "providers": {"p": {"kind": "openai-compatible", "baseUrl": format!("http://model.test:{port}/v1")}},
+        "models": {"m": {"provider": "p", "model": "m"}},
+        "retry": {"baseMs": 1},
+        "timeouts": timeouts,
+    });
+    let resolver: Arc<dyn Resolve> = Arc::new(Names { lookup, asked: AtomicU32::new(0) });
+    let surroundings = Surroundings { base: Path::new("."), env: &|_| None, resolver: Some(resolver) };
+    gateway(serde_json::from_value(config).unwrap(), &surroundings).unwrap()
+}
+
+fn prompt() -> Prompt {
+    Prompt { model: None, system: Vec::new(), messages: Vec::new(), tools: Vec::new(), max_tokens: None, reply_schema: None }
+}
+
+/// A server that says "hi" to everyone.
+#[expect(clippy::disallowed_methods, reason = "the task ends with the test's runtime")]
+fn serve(listener: TcpListener) {
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await;
+            let body = r#"{"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}"#;
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+            let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
+        }
+    });
+}
+
+#[tokio::test]
+async fn fault_44_names_that_cannot_be_looked_up_for_a_moment_are_looked_up_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    serve(listener);
+    let flapping = |asked| if asked < 2 { Err(()) } else { Ok(vec![IpAddr::from([127, 0, 0, 1])]) };
+    let completion = gateway_at(port, &json!({}), Box::new(flapping)).complete(&prompt(), &NoDeltas).await;
+    assert!(completion.result.is_ok());
+    assert_eq!(completion.attempts.len(), 3);
+    assert_eq!(completion.attempts[0].usage, Some(domain::model::Usage::default()), "nothing was asked, so nothing was used");
+}
+
+#[tokio::test]
+async fn fault_44_a_lookup_that_never_ends_is_bounded() {
+    let timeouts = json!({"connectMs": 50, "totalMs": 1_000});
+    let started = Instant::now();
+    let completion = gateway_at(1, &timeouts, Box::new(|_| Ok(Vec::new()))).complete(&prompt(), &NoDeltas).await;
+    assert!(started.elapsed() < Duration::from_millis(900));
+    assert_eq!(completion.attempts.len(), 3);
+    assert!(matches!(completion.result, Err(Failure::Unavailable { reason: Reason::Connect, .. })));
+}
+
+/// An address at which connections are neither accepted nor refused: its queue is full. None where the machine has no IPv6.
+async fn blackhole(port: u16) -> Option<(TcpListener, Vec<TcpStream>)> {
+    let socket = TcpSocket::new_v6().ok()?;
+    socket.bind(SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), port)).ok()?;
+    let listener = socket.listen(0).ok()?;
+    let address = listener.local_addr().ok()?;
+    let mut waiting = Vec::new();
+    for _ in 0..64 {
+        match tokio::time::timeout(Duration::from_millis(100), TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => waiting.push(stream),
+            Ok(Err(_)) => return None,
+            Err(_) => return Some((listener, waiting)),
+        }
+    }
+    None
+}
+
+#[tokio::test]
+async fn fault_44_a_silent_ipv6_address_delays_and_does_not_prevent_the_reply() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    serve(listener);
+    let Some(_silent) = blackhole(port).await else { return };
+    let both = |_| Ok(vec![IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::from([127, 0, 0, 1])]);
+    let started = Instant::now();
+    let completion = gateway_at(port, &json!({"connectMs": 4_000}), Box::new(both)).complete(&prompt(), &NoDeltas).await;
+    assert!(completion.result.is_ok(), "{completion:?}");
+    assert_eq!(completion.attempts.len(), 1);
+    assert!(started.elapsed() < Duration::from_secs(3));
+    let only = |_| Ok(vec![IpAddr::V6(Ipv6Addr::LOCALHOST)]);
+    let started = Instant::now();
+    let timeouts = json!({"connectMs": 4_000, "totalMs": 200});
+    let completion = gateway_at(port, &timeouts, Box::new(only)).complete(&prompt(), &NoDeltas).await;
+    assert!(matches!(completion.result, Err(Failure::Unavailable { reason: Reason::Deadline, .. })), "{completion:?}");
+    assert!(started.elapsed() < Duration::from_secs(1), "the total time bounds it");
+}

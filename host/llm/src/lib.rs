@@ -1,0 +1,26 @@
+//! The model gateway: asks the models that an operator configured and brings back one whole reply, or says why there is none.
+//!
+//! It stands apart because models fail in ways that nothing else in the host does: they are slow, they stop half-way, they limit,
+//! and they answer nonsense. All of that ends here: whoever asks gets a complete [`Reply`](domain::model::Reply) or a typed
+//! [`Failure`], with the cost of every attempt. Keys are read here and never leave.
+//! Never in here: WebAssembly, SQL, what a reply means.
+
+mod breaker;
+mod config;
+mod conversation;
+mod delta;
+mod failure;
+mod gate;
+mod gateway;
+mod key;
+mod peer;
+mod provider;
+mod retry;
+mod sse;
+
+pub use config::{
+    BreakerLimits, Config, ConfigError, ConfigProblem, LiteralKey, ModelConfig, ProviderConfig, ProviderKind, RetryLimits, Timeouts,
+};
+pub use delta::{Delta, DeltaSink, NoDeltas};
+pub use failure::{Cause, Failure, Reason, UnknownModel};
+pub use gateway::{Completion, Gateway, Route};

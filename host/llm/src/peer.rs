@@ -1,0 +1,166 @@
+//! What a provider's errors mean, and how they are put on record without what does not belong there.
+
+use crate::failure::{Cause, Failure, Reason};
+use crate::key::{ApiKey, clean};
+use crate::provider::Broken;
+use serde_json::Value;
+
+/// Characters of a sample of garbage.
+pub(crate) const SAMPLE_CHARS_MAX: usize = 200;
+/// Characters of what a provider or the network library says about a failure.
+const CAUSE_CHARS_MAX: usize = 500;
+
+/// The provider that a failure is about, the model, and the key that must not be in it.
+#[derive(Clone, Copy)]
+pub(crate) struct Peer<'a> {
+    pub(crate) provider: &'a str,
+    pub(crate) model: &'a str,
+    pub(crate) key: Option<&'a ApiKey>,
+}
+
+impl Peer<'_> {
+    pub(crate) fn unavailable(&self, reason: Reason, cause: &str) -> Failure {
+        Failure::Unavailable { provider: self.provider.to_owned(), model: self.model.to_owned(), reason, cause: self.cause(cause) }
+    }
+
+    pub(crate) fn rate_limited(&self, retry_after_ms: Option<u64>, cause: &str) -> Failure {
+        Failure::RateLimited { provider: self.provider.to_owned(), model: self.model.to_owned(), retry_after_ms, cause: self.cause(cause) }
+    }
+
+    pub(crate) fn refused(&self, status: u16, cause: &str) -> Failure {
+        Failure::Refused { provider: self.provider.to_owned(), model: self.model.to_owned(), status, cause: self.cause(cause) }
+    }
+
+    pub(crate) fn too_long(&self, cause: &str) -> Failure {
+        Failure::TooLong { provider: self.provider.to_owned(), model: self.model.to_owned(), cause: self.cause(cause) }
+    }
+
+    pub(crate) fn garbage(&self, problem: &str, sample: &str) -> Failure {
+        Failure::Garbage {
+            provider: self.provider.to_owned(),
+            model: self.model.to_owned(),
+            problem: problem.to_owned(),
+            sample: clean(sample, self.key, SAMPLE_CHARS_MAX),
+        }
+    }
+
+    /// A failure of the network library's, with all that is behind it.
+    pub(crate) fn network(&self, reason: Reason, error: reqwest::Error) -> Failure {
+        let error = error.without_url();
+        let mut text = error.to_string();
+        let mut source = std::error::Error::source(&error);
+        while let Some(inner) = source {
+            text.push_str(": ");
+            text.push_str(&inner.to_string());
+            source = inner.source();
+        }
+        self.unavailable(reason, &text)
+    }
+
+    /// A reply that broke, as a failure.
+    pub(crate) fn broken(&self, broken: &Broken) -> Failure {
+        match broken {
+            Broken::Garbage { problem, sample } => self.garbage(problem, sample),
+            Broken::CutShort => self.unavailable(Reason::CutShort, ""),
+            Broken::Reported(error) => self.reported(error),
+        }
+    }
+
+    /// What an answer with an HTTP status other than success means.
+    pub(crate) fn status(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
+        let parsed: Option<Value> = serde_json::from_str(body).ok();
+        let error = parsed.as_ref().map(error_of);
+        let message = error.and_then(message_of).unwrap_or(body);
+        match status {
+            429 if error.is_some_and(|error| word(error, "code") == "insufficient_quota") => self.refused(status, message),
+            429 => self.rate_limited(retry_after_ms, message),
+            408 | 409 | 425 | 500.. => self.unavailable(Reason::Overloaded(status), message),
+            400 | 413 | 422 if is_too_long(error, message) => self.too_long(message),
+            _ => self.refused(status, message),
+        }
+    }
+
+    /// What an error that came inside a reply means.
+    pub(crate) fn reported(&self, error: &Value) -> Failure {
+        let message = message_of(error).unwrap_or("no message");
+        let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+        if let Some(status @ 400..=599) = status {
+            return self.status(status, &serde_json::json!({ "error": error }).to_string(), None);
+        }
+        let kind = word(error, "type");
+        let code = word(error, "code");
+        match (kind, code) {
+            _ if is_too_long(Some(error), message) => self.too_long(message),
+            ("rate_limit_error", _) | (_, "rate_limit_exceeded") => self.rate_limited(None, message),
+            ("invalid_request_error" | "authentication_error" | "permission_error" | "not_found_error" | "billing_error", _) => {
+                self.refused(0, message)
+            }
+            _ => self.unavailable(Reason::Overloaded(0), message),
+        }
+    }
+
+    fn cause(&self, text: &str) -> Option<Cause> {
+        let cleaned = clean(text, self.key, CAUSE_CHARS_MAX);
+        (!cleaned.is_empty()).then_some(Cause(cleaned))
+    }
+}
+
+/// The error object of a body, which all providers nest differently.
+fn error_of(body: &Value) -> &Value {
+    body.get("error").unwrap_or(body)
+}
+
+fn message_of(error: &Value) -> Option<&str> {
+    error.as_str().or_else(|| error.get("message").and_then(Value::as_str))
+}
+
+fn word<'a>(error: &'a Value, field: &str) -> &'a str {
+    error.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether an error says that the prompt does not fit. There is no standard: these are the words of the servers that are in use.
+fn is_too_long(error: Option<&Value>, message: &str) -> bool {
+    let coded = error.is_some_and(|error| {
+        word(error, "code") == "context_length_exceeded"
+            || matches!(word(error, "type"), "exceed_context_size_error" | "request_too_large" | "context_length_exceeded")
+    });
+    let said = ["prompt is too long", "maximum context length", "context window", "context length", "context size"];
+    let message = message.to_lowercase();
+    coded || said.iter().any(|words| message.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn peer() -> Peer<'static> {
+        Peer { provider: "p", model: "m", key: None }
+    }
+
+    #[test]
+    fn a_status_means_what_the_provider_means_by_it() {
+        let code = |status, body: Value| peer().status(status, &body.to_string(), None).code();
+        let none = || json!({});
+        assert_eq!([408, 409, 425, 500, 503, 529].map(|status| code(status, none())), ["model-unavailable"; 6]);
+        assert_eq!([400, 401, 402, 403, 404, 413, 422, 301].map(|status| code(status, none())), ["model-refused"; 8]);
+        assert_eq!(code(429, none()), "model-rate-limited");
+        assert_eq!(code(429, json!({"error": {"code": "insufficient_quota"}})), "model-refused");
+        assert_eq!(code(400, json!({"error": {"code": "context_length_exceeded"}})), "model-prompt-too-long");
+        assert_eq!(
+            code(400, json!({"error": {"type": "invalid_request_error", "message": "prompt is too long: 2 tokens > 1 maximum"}})),
+            "model-prompt-too-long"
+        );
+    }
+
+    #[test]
+    fn an_error_inside_a_reply_means_what_it_says() {
+        let code = |error: Value| peer().reported(&error).code();
+        assert_eq!(code(json!({"type": "overloaded_error", "message": "Overloaded"})), "model-unavailable");
+        assert_eq!(code(json!({"type": "rate_limit_error"})), "model-rate-limited");
+        assert_eq!(code(json!({"type": "invalid_request_error"})), "model-refused");
+        assert_eq!(code(json!({"code": 502, "message": "upstream"})), "model-unavailable");
+        assert_eq!(code(json!({"code": 429})), "model-rate-limited");
+        assert_eq!(code(json!("it broke")), "model-unavailable");
+    }
+}

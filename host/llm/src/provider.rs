@@ -1,0 +1,155 @@
+//! Providers: one file each. Those on the network share the exchange and differ in their dialect.
+
+pub(crate) mod anthropic;
+pub(crate) mod exchange;
+pub(crate) mod openai;
+pub(crate) mod scripted;
+
+use crate::delta::Feed;
+use crate::key::ApiKey;
+use crate::peer::Peer;
+use crate::retry::{Mishap, Mode};
+use crate::sse::Event;
+use domain::message::Part;
+use domain::model::{Prompt, Stop, Usage};
+use http::HeaderMap;
+use serde_json::{Map, Value};
+
+/// Calls of one reply.
+pub(crate) const CALLS_MAX: usize = 128;
+/// Bytes of one call's arguments.
+pub(crate) const ARGUMENTS_BYTES_MAX: usize = 1 << 20;
+/// Characters of a provider's own word for why a reply ended.
+const STOP_CHARS_MAX: usize = 64;
+
+/// What is asked of a provider.
+#[derive(Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    /// What goes to the model.
+    pub(crate) prompt: &'a Prompt,
+    /// The provider's name in the config.
+    pub(crate) provider: &'a str,
+    /// The provider's name of the model.
+    pub(crate) model: &'a str,
+    /// The operator's limit of the reply, in tokens.
+    pub(crate) max_tokens: Option<u32>,
+    /// More fields of the request.
+    pub(crate) parameters: &'a Map<String, Value>,
+}
+
+impl Ask<'_> {
+    /// The stricter of the two limits of the reply.
+    pub(crate) fn tokens_max(&self) -> Option<u32> {
+        match (self.prompt.max_tokens, self.max_tokens) {
+            (Some(asked), Some(allowed)) => Some(asked.min(allowed).max(1)),
+            (asked, allowed) => asked.map(|asked| asked.max(1)).or(allowed),
+        }
+    }
+}
+
+/// What a provider said, whole.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) stop: Stop,
+    pub(crate) usage: Option<Usage>,
+}
+
+/// A reply that cannot be used.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Broken {
+    /// It makes no sense.
+    Garbage {
+        /// What is wrong.
+        problem: &'static str,
+        /// Some of it, not cleaned yet.
+        sample: String,
+    },
+    /// It is not all there.
+    CutShort,
+    /// The provider reports an error inside it.
+    Reported(Value),
+}
+
+impl Broken {
+    pub(crate) fn garbage(problem: &'static str, sample: impl Into<String>) -> Self {
+        Self::Garbage { problem, sample: sample.into() }
+    }
+}
+
+/// How a provider on the network wants to be spoken to. Pure: the exchange does the sending.
+pub(crate) trait Dialect: Send + Sync {
+    /// Where requests go, below the base URL.
+    fn path(&self) -> &'static str;
+    /// Headers beside the content type.
+    fn headers(&self, key: Option<&ApiKey>) -> HeaderMap;
+    /// Fields of the request that an operator's parameters may not set.
+    fn reserved(&self) -> &'static [&'static str];
+    /// The request.
+    fn request(&self, ask: &Ask<'_>, mode: Mode) -> Value;
+    /// Reads a reply that came in one piece.
+    fn whole(&self, ask: &Ask<'_>, body: &Value) -> Result<Answer, Broken>;
+    /// Starts to put a streamed reply together.
+    fn assembly(&self, ask: &Ask<'_>) -> Box<dyn Assembly>;
+}
+
+/// A streamed reply that is being put together.
+pub(crate) trait Assembly: Send {
+    /// Takes the next event.
+    fn take(&mut self, event: &Event, feed: &Feed<'_>) -> Result<(), Broken>;
+    /// Whether the provider's own end mark was seen and nothing more is to come.
+    fn ended(&self) -> bool;
+    /// The reply, if it is all there.
+    fn finish(self: Box<Self>) -> Result<Answer, Broken>;
+}
+
+/// A provider.
+pub(crate) enum Provider {
+    /// One on the network.
+    Remote(exchange::Remote),
+    /// A rule file.
+    Scripted(scripted::Script),
+}
+
+impl Provider {
+    /// Asks once.
+    pub(crate) async fn ask(&self, ask: &Ask<'_>, mode: Mode, feed: &Feed<'_>) -> Result<Answer, Mishap> {
+        match self {
+            Self::Remote(remote) => remote.ask(ask, mode, feed).await,
+            Self::Scripted(script) => script.ask(ask, mode, feed).await,
+        }
+    }
+
+    /// The provider as failures name it.
+    pub(crate) fn peer<'a>(&'a self, provider: &'a str, model: &'a str) -> Peer<'a> {
+        let key = match self {
+            Self::Remote(remote) => remote.key(),
+            Self::Scripted(_) => None,
+        };
+        Peer { provider, model, key }
+    }
+}
+
+/// A provider's own word for why a reply ended, if this host has none for it.
+fn other_stop(word: &str) -> Stop {
+    Stop::Other(crate::key::clean(word, None, STOP_CHARS_MAX))
+}
+
+/// Says what the calls of a reply say about why it ended: providers disagree on that.
+fn settled_stop(stop: Stop, parts: &[Part]) -> Stop {
+    let calls = parts.iter().any(|part| matches!(part, Part::Call { .. }));
+    match stop {
+        Stop::End if calls => Stop::ToolCalls,
+        Stop::ToolCalls if !calls => Stop::End,
+        stop => stop,
+    }
+}
+
+/// Adds to the arguments of a call, within the limit.
+fn grow_arguments(arguments: &mut String, piece: &str) -> Result<(), Broken> {
+    if arguments.len() + piece.len() > ARGUMENTS_BYTES_MAX {
+        return Err(Broken::garbage("the arguments of a call are larger than 1 MiB", ""));
+    }
+    arguments.push_str(piece);
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! Anthropic's messages API.
+//!
+//! Content blocks that are neither text nor calls (thinking with its signature, redacted thinking, whatever comes next) are opaque
+//! parts, kept verbatim and sent back in their places.
+
+mod reply;
+
+use crate::conversation::{Entry, Said, entries};
+use crate::key::ApiKey;
+use crate::provider::{Answer, Ask, Assembly, Broken, Dialect};
+use crate::retry::Mode;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value, json};
+
+/// The version of the API that this is written against.
+const VERSION: &str = "2023-06-01";
+/// Tokens of a reply where nobody says; the API demands a limit.
+const MAX_TOKENS_DEFAULT: u32 = 8_192;
+
+/// The one dialect.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Anthropic;
+
+impl Dialect for Anthropic {
+    fn path(&self) -> &'static str {
+        "v1/messages"
+    }
+
+    fn headers(&self, key: Option<&ApiKey>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION));
+        if let Some(value) = key.and_then(|key| key.header("")) {
+            headers.insert(HeaderName::from_static("x-api-key"), value);
+        }
+        headers
+    }
+
+    fn reserved(&self) -> &'static [&'static str] {
+        &["model", "messages", "system", "tools", "stream", "max_tokens"]
+    }
+
+    fn request(&self, ask: &Ask<'_>, mode: Mode) -> Value {
+        let mut body = ask.parameters.clone();
+        body.insert("model".to_owned(), json!(ask.model));
+        body.insert("max_tokens".to_owned(), json!(ask.tokens_max().unwrap_or(MAX_TOKENS_DEFAULT)));
+        let system = system(ask);
+        if !system.is_empty() {
+            body.insert("system".to_owned(), Value::Array(system));
+        }
+        body.insert("messages".to_owned(), Value::Array(messages(ask)));
+        let tools = tools(ask);
+        if !tools.is_empty() {
+            body.insert("tools".to_owned(), Value::Array(tools));
+        }
+        if mode == Mode::Stream {
+            body.insert("stream".to_owned(), json!(true));
+        }
+        Value::Object(body)
+    }
+
+    fn whole(&self, ask: &Ask<'_>, body: &Value) -> Result<Answer, Broken> {
+        reply::whole(body, ask.provider, ask.model)
+    }
+
+    fn assembly(&self, ask: &Ask<'_>) -> Box<dyn Assembly> {
+        Box::new(reply::Streamed::new(ask.provider, ask.model))
+    }
+}
+
+/// The system prompt in blocks. What changes most often is last, so the cache ends with the block before it.
+fn system(ask: &Ask<'_>) -> Vec<Value> {
+    let texts = ask.prompt.system.iter().filter(|text| !text.trim().is_empty());
+    let mut blocks: Vec<Value> = texts.map(|text| json!({"type": "text", "text": text})).collect();
+    let stable = blocks.len().saturating_sub(2);
+    if let Some(block) = blocks.get_mut(stable) {
+        cache(block);
+    }
+    if let Some(schema) = &ask.prompt.reply_schema {
+        let text = format!("Answer with one JSON value that fits this JSON Schema, and with nothing else:\n{schema}");
+        blocks.push(json!({"type": "text", "text": text}));
+    }
+    blocks
+}
+
+fn tools(ask: &Ask<'_>) -> Vec<Value> {
+    let tools = ask.prompt.tools.iter();
+    let mut tools: Vec<Value> =
+        tools.map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.arguments})).collect();
+    if let Some(last) = tools.last_mut() {
+        cache(last);
+    }
+    tools
+}
+
+/// Marks the end of a part of the prompt that is worth caching.
+fn cache(block: &mut Value) {
+    if let Some(block) = block.as_object_mut() {
+        block.insert("cache_control".to_owned(), json!({"type": "ephemeral"}));
+    }
+}
+
+/// The conversation, in which user and assistant take turns and the user begins and ends.
+fn messages(ask: &Ask<'_>) -> Vec<Value> {
+    let mut turns: Vec<(&'static str, Vec<Value>)> = Vec::new();
+    for entry in entries(&ask.prompt.messages, ask.provider, ask.model) {
+        let (role, blocks) = match entry {
+            Entry::User(text) if text.trim().is_empty() => continue,
+            Entry::User(text) => ("user", vec![json!({"type": "text", "text": text})]),
+            Entry::Assistant(said) => ("assistant", said.iter().map(block).collect()),
+            Entry::Results(results) => {
+                let result = |result: &crate::conversation::CallResult| json!({"type": "tool_result", "tool_use_id": result.id, "content": result.text, "is_error": result.failed});
+                ("user", results.iter().map(result).collect())
+            }
+        };
+        if role == "assistant" && turns.is_empty() {
+            turns.push(filler());
+        }
+        match turns.last_mut() {
+            Some((last, content)) if *last == role => content.extend(blocks),
+            Some(_) | None => turns.push((role, blocks)),
+        }
+    }
+    if turns.last().is_none_or(|(role, _)| *role == "assistant") {
+        turns.push(filler());
+    }
+    turns.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect()
+}
+
+/// What stands for the user where the API wants one and the thread has none.
+fn filler() -> (&'static str, Vec<Value>) {
+    ("user", vec![json!({"type": "text", "text": "<notice>\nGo on.\n</notice>"})])
+}
+
+fn block(said: &Said<'_>) -> Value {
+    match said {
+        Said::Text(text) => json!({"type": "text", "text": text}),
+        Said::Call { id, name, arguments } => json!({"type": "tool_use", "id": id, "name": name, "input": input(arguments)}),
+        Said::Opaque(value) => (*value).clone(),
+    }
+}
+
+/// The API wants an object. What is none is told inside one.
+fn input(arguments: &str) -> Value {
+    match serde_json::from_str::<Map<String, Value>>(arguments) {
+        Ok(object) => Value::Object(object),
+        Err(_) if arguments.trim().is_empty() => json!({}),
+        Err(_) => json!({"not_an_object": arguments}),
+    }
+}
+
+#[cfg(test)]
+mod tests;

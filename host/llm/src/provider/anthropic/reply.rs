@@ -1,0 +1,274 @@
+//! A message of Anthropic's being put together, from the events of a stream or from the whole.
+
+use crate::delta::Feed;
+use crate::provider::{Answer, Assembly, Broken, CALLS_MAX, grow_arguments, other_stop, settled_stop};
+use crate::sse::Event;
+use domain::message::Part;
+use domain::model::{Stop, Usage};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// A content block in the making.
+struct Block {
+    content: Content,
+    /// JSON that comes in pieces.
+    json: String,
+    closed: bool,
+    /// Pieces of it were not understood, so it cannot be sent back as it was.
+    lossy: bool,
+}
+
+enum Content {
+    Text(String),
+    Call {
+        id: String,
+        name: String,
+        initial: Value,
+    },
+    /// Anything else, as it came.
+    Other(Map<String, Value>),
+}
+
+impl Block {
+    fn begin(start: &Value) -> Result<Self, Broken> {
+        let no = || Broken::garbage("a block in it has no form", start.to_string());
+        let fields = start.as_object().ok_or_else(no)?;
+        let word = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let content = match word("type").as_str() {
+            "" => return Err(no()),
+            "text" => Content::Text(word("text")),
+            "tool_use" if word("name").is_empty() => return Err(Broken::garbage("a call in it names no tool", start.to_string())),
+            "tool_use" => Content::Call { id: word("id"), name: word("name"), initial: fields.get("input").cloned().unwrap_or_default() },
+            _ => Content::Other(fields.clone()),
+        };
+        Ok(Self { content, json: String::new(), closed: false, lossy: false })
+    }
+
+    fn take(&mut self, delta: &Value, feed: &Feed<'_>) -> Result<(), Broken> {
+        let word = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
+        match (&mut self.content, word("type")) {
+            (Content::Text(text), "text_delta") => {
+                text.push_str(word("text"));
+                feed.text(word("text"));
+            }
+            (Content::Other(fields), "thinking_delta") => {
+                append(fields, "thinking", word("thinking"));
+                feed.thinking(word("thinking"));
+            }
+            (Content::Other(fields), "signature_delta") => append(fields, "signature", word("signature")),
+            (Content::Call { .. } | Content::Other(_), "input_json_delta") => grow_arguments(&mut self.json, word("partial_json"))?,
+            (Content::Text(_) | Content::Call { .. }, "thinking_delta" | "signature_delta") | (Content::Text(_), "input_json_delta") => {
+                return Err(Broken::garbage("a piece of it belongs to another kind of block", delta.to_string()));
+            }
+            // Kinds of pieces that this host does not know, such as citations.
+            (Content::Other(_), _) => self.lossy = true,
+            (Content::Text(_) | Content::Call { .. }, _) => {}
+        }
+        Ok(())
+    }
+
+    fn part(self, index: usize, provider: &str, model: &str) -> Result<Option<Part>, Broken> {
+        let part = match self.content {
+            Content::Text(text) if text.is_empty() => return Ok(None),
+            Content::Text(text) => Part::Text { text },
+            Content::Call { id, name, initial } => {
+                let mut arguments = self.json;
+                if arguments.is_empty() {
+                    let text = if initial.is_null() { "{}".to_owned() } else { initial.to_string() };
+                    grow_arguments(&mut arguments, &text)?;
+                }
+                Part::Call { call_id: if id.is_empty() { format!("call_{index}") } else { id }, name, arguments }
+            }
+            Content::Other(_) if self.lossy => return Ok(None),
+            Content::Other(mut fields) => {
+                if !self.json.is_empty() {
+                    let input = serde_json::from_str(&self.json);
+                    fields.insert("input".to_owned(), input.map_err(|_| Broken::garbage("a block in it is not JSON", self.json))?);
+                }
+                Part::Opaque { provider: provider.to_owned(), model: model.to_owned(), value: Value::Object(fields) }
+            }
+        };
+        Ok(Some(part))
+    }
+}
+
+fn append(fields: &mut Map<String, Value>, name: &str, more: &str) {
+    match fields.get_mut(name) {
+        Some(Value::String(text)) => text.push_str(more),
+        Some(_) | None => {
+            fields.insert(name.to_owned(), Value::String(more.to_owned()));
+        }
+    }
+}
+
+/// What was used: the counts that are there replace those that came before.
+fn add_usage(usage: &mut Option<Counts>, said: Option<&Value>) {
+    let Some(said) = said.filter(|said| said.is_object()) else { return };
+    let counts = usage.get_or_insert_default();
+    let take = |to: &mut u64, name: &str| {
+        if let Some(count) = said.get(name).and_then(Value::as_u64) {
+            *to = count;
+        }
+    };
+    take(&mut counts.fresh, "input_tokens");
+    take(&mut counts.written, "cache_creation_input_tokens");
+    take(&mut counts.cached, "cache_read_input_tokens");
+    take(&mut counts.output, "output_tokens");
+}
+
+/// Tokens as Anthropic counts them: the three kinds of input apart.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    fresh: u64,
+    written: u64,
+    cached: u64,
+    output: u64,
+}
+
+impl From<Counts> for Usage {
+    fn from(counts: Counts) -> Self {
+        let input_tokens = counts.fresh.saturating_add(counts.written).saturating_add(counts.cached);
+        Self { input_tokens, output_tokens: counts.output, cached_tokens: counts.cached }
+    }
+}
+
+fn stop_of(reason: &str) -> Stop {
+    match reason {
+        "end_turn" | "stop_sequence" => Stop::End,
+        "tool_use" => Stop::ToolCalls,
+        "max_tokens" | "model_context_window_exceeded" => Stop::Length,
+        "refusal" => Stop::Filtered,
+        other => other_stop(other),
+    }
+}
+
+/// Puts finished blocks together.
+fn answer(blocks: impl Iterator<Item = Block>, stop: &str, counts: Option<Counts>, by: (&str, &str)) -> Result<Answer, Broken> {
+    let mut parts = Vec::new();
+    for (index, block) in blocks.enumerate() {
+        parts.extend(block.part(index, by.0, by.1)?);
+    }
+    if parts.iter().filter(|part| matches!(part, Part::Call { .. })).count() > CALLS_MAX {
+        return Err(Broken::garbage("it has more than 128 calls", ""));
+    }
+    Ok(Answer { stop: settled_stop(stop_of(stop), &parts), parts, usage: counts.map(Usage::from) })
+}
+
+/// Reads a reply that came in one piece.
+pub(super) fn whole(body: &Value, provider: &str, model: &str) -> Result<Answer, Broken> {
+    if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
+        return Err(Broken::Reported(error.clone()));
+    }
+    let no = |problem| Broken::garbage(problem, body.to_string());
+    let content = body.get("content").and_then(Value::as_array).ok_or_else(|| no("it has no content"))?;
+    let stop = body.get("stop_reason").and_then(Value::as_str).ok_or_else(|| no("it has no stop reason"))?;
+    let blocks = content.iter().map(Block::begin).collect::<Result<Vec<_>, _>>()?;
+    let mut counts = None;
+    add_usage(&mut counts, body.get("usage"));
+    answer(blocks.into_iter(), stop, counts, (provider, model))
+}
+
+/// A streamed reply being put together.
+pub(super) struct Streamed {
+    provider: String,
+    model: String,
+    begun: bool,
+    blocks: BTreeMap<u64, Block>,
+    calls: u32,
+    stop: Option<String>,
+    counts: Option<Counts>,
+    done: bool,
+}
+
+impl Streamed {
+    pub(super) fn new(provider: &str, model: &str) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            begun: false,
+            blocks: BTreeMap::new(),
+            calls: 0,
+            stop: None,
+            counts: None,
+            done: false,
+        }
+    }
+
+    fn start(&mut self, index: u64, event: &Value, feed: &Feed<'_>) -> Result<(), Broken> {
+        let block = Block::begin(event.get("content_block").unwrap_or(&Value::Null))?;
+        if let Content::Text(text) = &block.content {
+            feed.text(text);
+        }
+        if let Content::Call { name, .. } = &block.content {
+            feed.call(self.calls, name);
+            self.calls += 1;
+        }
+        let again = self.blocks.insert(index, block).is_some();
+        if again || self.blocks.len() > 2 * CALLS_MAX {
+            return Err(Broken::garbage("a block in it begins twice, or it has too many", event.to_string()));
+        }
+        Ok(())
+    }
+
+    fn open_block(&mut self, index: u64, event: &Value) -> Result<&mut Block, Broken> {
+        let block = self.blocks.get_mut(&index).filter(|block| !block.closed);
+        block.ok_or_else(|| Broken::garbage("a piece of it belongs to no open block", event.to_string()))
+    }
+
+    fn take_event(&mut self, name: &str, event: &Value, feed: &Feed<'_>) -> Result<(), Broken> {
+        let index = || {
+            let index = event.get("index").and_then(Value::as_u64);
+            index.ok_or_else(|| Broken::garbage("a piece of it has no index", event.to_string()))
+        };
+        match name {
+            "message_start" if self.begun => return Err(Broken::garbage("it begins twice", event.to_string())),
+            "message_start" => {
+                self.begun = true;
+                add_usage(&mut self.counts, event.pointer("/message/usage"));
+            }
+            "content_block_start" | "content_block_delta" | "content_block_stop" if self.stop.is_some() => {
+                return Err(Broken::garbage("it goes on after its end", event.to_string()));
+            }
+            "content_block_start" => self.start(index()?, event, feed)?,
+            "content_block_delta" => {
+                let delta = event.get("delta").unwrap_or(&Value::Null);
+                self.open_block(index()?, event)?.take(delta, feed)?;
+            }
+            "content_block_stop" => self.open_block(index()?, event)?.closed = true,
+            "message_delta" => {
+                if let Some(stop) = event.pointer("/delta/stop_reason").and_then(Value::as_str) {
+                    self.stop = Some(stop.to_owned());
+                }
+                add_usage(&mut self.counts, event.get("usage"));
+            }
+            "message_stop" => self.done = true,
+            "error" => return Err(Broken::Reported(event.get("error").unwrap_or(event).clone())),
+            "" => return Err(Broken::garbage("a piece of it has no type", event.to_string())),
+            // Pings, and kinds of events that this host does not know.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Assembly for Streamed {
+    fn take(&mut self, event: &Event, feed: &Feed<'_>) -> Result<(), Broken> {
+        let Ok(value) = serde_json::from_str::<Value>(&event.data) else {
+            return Err(Broken::garbage("a piece of it is not JSON", event.data.as_str()));
+        };
+        let name = value.get("type").and_then(Value::as_str).unwrap_or(&event.name).to_owned();
+        self.take_event(&name, &value, feed)
+    }
+
+    fn ended(&self) -> bool {
+        self.done
+    }
+
+    fn finish(self: Box<Self>) -> Result<Answer, Broken> {
+        let Self { done: true, stop: Some(stop), .. } = *self else { return Err(Broken::CutShort) };
+        if self.blocks.values().any(|block| !block.closed) {
+            return Err(Broken::garbage("a block in it does not end", ""));
+        }
+        answer(self.blocks.into_values(), &stop, self.counts, (&self.provider, &self.model))
+    }
+}

@@ -1,0 +1,278 @@
+//! One exchange with a provider on the network: a request out, a bounded reply in, every wait with a limit.
+
+use crate::config::Timeouts;
+use crate::delta::Feed;
+use crate::failure::{Failure, Reason};
+use crate::key::ApiKey;
+use crate::peer::Peer;
+use crate::provider::{Answer, Ask, Dialect};
+use crate::retry::{Mishap, Mode, Stage, retry_after_ms};
+use crate::sse::{Decoder, Malformed};
+use bytes::Bytes;
+use domain::message::Part;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Response, Url};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// Bytes of a reply.
+const RESPONSE_BYTES_MAX: usize = 32 << 20;
+/// Bytes of the body of an answer that is an error.
+const ERROR_BYTES_MAX: usize = 64 << 10;
+/// Bytes of garbage of which a sample is taken.
+const SAMPLE_BYTES_MAX: usize = 4 << 10;
+
+/// A provider on the network.
+pub(crate) struct Remote {
+    pub(crate) client: reqwest::Client,
+    pub(crate) url: Url,
+    pub(crate) key: Option<ApiKey>,
+    pub(crate) dialect: Box<dyn Dialect>,
+    pub(crate) timeouts: Timeouts,
+}
+
+/// What came of waiting for more of a body.
+enum Portion {
+    More(Bytes),
+    End,
+}
+
+impl Remote {
+    pub(crate) fn key(&self) -> Option<&ApiKey> {
+        self.key.as_ref()
+    }
+
+    /// Asks once: a streamed reply is put together here, and what breaks on the way is a mishap that says how far it came.
+    pub(crate) async fn ask(&self, ask: &Ask<'_>, mode: Mode, feed: &Feed<'_>) -> Result<Answer, Mishap> {
+        let exchange = Exchange { remote: self, ask, mode, peer: Peer { provider: ask.provider, model: ask.model, key: self.key() } };
+        let patience = match mode {
+            Mode::Stream => self.timeouts.first_token_ms,
+            Mode::Whole => self.timeouts.whole_ms,
+        };
+        let first = Instant::now() + Duration::from_millis(patience);
+        let response = exchange.send(first).await?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(exchange.refusal(response).await);
+        }
+        let answer = match (mode, content_type(response.headers())) {
+            (Mode::Stream, ContentType::Events | ContentType::Unsaid) => exchange.stream(response, first, feed).await?,
+            // Some servers do not stream whatever they are asked.
+            (_, ContentType::Json) | (Mode::Whole, ContentType::Unsaid) => exchange.whole(response, first, feed).await?,
+            (_, ContentType::Events | ContentType::Other) => return Err(exchange.wrong_type(response).await),
+        };
+        Ok(answer)
+    }
+}
+
+/// One exchange under way.
+struct Exchange<'a> {
+    remote: &'a Remote,
+    ask: &'a Ask<'a>,
+    mode: Mode,
+    peer: Peer<'a>,
+}
+
+impl Exchange<'_> {
+    fn mishap(&self, stage: Stage, failure: Failure) -> Mishap {
+        Mishap { failure, mode: self.mode, stage, retry_after_ms: None }
+    }
+
+    async fn send(&self, first: Instant) -> Result<Response, Mishap> {
+        let remote = self.remote;
+        let body = remote.dialect.request(self.ask, self.mode).to_string();
+        let mut headers = remote.dialect.headers(remote.key());
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let sending = remote.client.post(remote.url.clone()).headers(headers).body(body).send();
+        match timeout_at(first, sending).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) if error.is_connect() => Err(self.mishap(Stage::Unsent, self.peer.network(Reason::Connect, error))),
+            Ok(Err(error)) if error.is_builder() => Err(self.mishap(Stage::Unsent, self.peer.refused(0, &error.without_url().to_string()))),
+            Ok(Err(error)) => Err(self.mishap(Stage::Asked, self.peer.network(Reason::Broken, error))),
+            Err(_) => Err(self.mishap(Stage::Asked, self.peer.unavailable(Reason::FirstToken, ""))),
+        }
+    }
+
+    /// An answer whose status is not success.
+    async fn refusal(&self, response: Response) -> Mishap {
+        let status = response.status().as_u16();
+        let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let retry_after_ms = header.and_then(|header| retry_after_ms(header, jiff::Timestamp::now()));
+        let body = self.sample(response, ERROR_BYTES_MAX).await;
+        Mishap { retry_after_ms, ..self.mishap(Stage::Answered, self.peer.status(status, &body, retry_after_ms)) }
+    }
+
+    async fn wrong_type(&self, response: Response) -> Mishap {
+        let sample = self.sample(response, SAMPLE_BYTES_MAX).await;
+        self.mishap(Stage::Begun, self.peer.garbage("it has the wrong content type", &sample))
+    }
+
+    /// The beginning of a body, as far as it comes in time.
+    async fn sample(&self, mut response: Response, bytes_max: usize) -> String {
+        let mut bytes = Vec::new();
+        let reading = async {
+            while let Ok(Some(chunk)) = response.chunk().await {
+                bytes.extend(chunk.iter().take(bytes_max - bytes.len()));
+                if bytes.len() >= bytes_max {
+                    break;
+                }
+            }
+        };
+        // What has come by then will do.
+        let _ = timeout(Duration::from_millis(self.remote.timeouts.idle_ms), reading).await;
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    async fn portion(&self, response: &mut Response, until: Instant, begun: bool) -> Result<Portion, Failure> {
+        match timeout_at(until, response.chunk()).await {
+            Ok(Ok(Some(bytes))) => Ok(Portion::More(bytes)),
+            Ok(Ok(None)) => Ok(Portion::End),
+            Ok(Err(error)) => Err(self.peer.network(if begun { Reason::CutShort } else { Reason::Broken }, error)),
+            Err(_) => Err(self.peer.unavailable(if begun { Reason::Idle } else { Reason::FirstToken }, "")),
+        }
+    }
+
+    fn idle(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.remote.timeouts.idle_ms)
+    }
+
+    async fn stream(&self, mut response: Response, first: Instant, feed: &Feed<'_>) -> Result<Answer, Mishap> {
+        let mut assembly = self.remote.dialect.assembly(self.ask);
+        let (mut decoder, mut events, mut total) = (Decoder::default(), Vec::new(), 0_usize);
+        let mut until = first;
+        let result = loop {
+            let bytes = match self.portion(&mut response, until, total > 0).await {
+                Ok(Portion::More(bytes)) => bytes,
+                Ok(Portion::End) => break Ok(()),
+                Err(failure) => break Err(failure),
+            };
+            until = self.idle();
+            total += bytes.len();
+            if total > RESPONSE_BYTES_MAX {
+                break Err(self.peer.garbage("it is larger than 32 MiB", ""));
+            }
+            if let Err(malformed) = decoder.push(&bytes, &mut events) {
+                break Err(self.peer.garbage(said_of(malformed), &lossy(&bytes)));
+            }
+            let taken = events.drain(..).try_for_each(|event| if assembly.ended() { Ok(()) } else { assembly.take(&event, feed) });
+            if let Err(broken) = taken {
+                break Err(self.peer.broken(&broken));
+            }
+            if assembly.ended() {
+                break Ok(());
+            }
+        };
+        let stage = if total > 0 { Stage::Begun } else { Stage::Asked };
+        result
+            .and_then(|()| if total == 0 { Err(self.peer.unavailable(Reason::CutShort, "")) } else { Ok(()) })
+            .and_then(|()| assembly.finish().map_err(|broken| self.peer.broken(&broken)))
+            .map_err(|failure| self.mishap(stage, failure))
+    }
+
+    async fn whole(&self, mut response: Response, first: Instant, feed: &Feed<'_>) -> Result<Answer, Mishap> {
+        let mut body = Vec::new();
+        let mut until = first;
+        loop {
+            match self.portion(&mut response, until, !body.is_empty()).await {
+                Ok(Portion::More(bytes)) if body.len() + bytes.len() > RESPONSE_BYTES_MAX => {
+                    return Err(self.mishap(Stage::Begun, self.peer.garbage("it is larger than 32 MiB", "")));
+                }
+                Ok(Portion::More(bytes)) => body.extend_from_slice(&bytes),
+                Ok(Portion::End) => break,
+                Err(failure) => return Err(self.mishap(Stage::Begun, failure)),
+            }
+            until = self.idle();
+        }
+        let Ok(value) = serde_json::from_slice(&body) else {
+            return Err(self.mishap(Stage::Begun, self.peer.garbage("it is not JSON", &lossy(&body))));
+        };
+        let read = self.remote.dialect.whole(self.ask, &value);
+        let answer = read.map_err(|broken| self.mishap(Stage::Begun, self.peer.broken(&broken)))?;
+        tell(&answer, feed);
+        Ok(answer)
+    }
+}
+
+/// Shows a reply that came in one piece to whoever watches.
+fn tell(answer: &Answer, feed: &Feed<'_>) {
+    let mut index = 0;
+    for part in &answer.parts {
+        match part {
+            Part::Text { text } => feed.text(text),
+            Part::Call { name, .. } => {
+                feed.call(index, name);
+                index += 1;
+            }
+            Part::Blob { .. } | Part::Opaque { .. } => {}
+        }
+    }
+}
+
+/// What a body says that it is.
+#[derive(Clone, Copy)]
+enum ContentType {
+    Events,
+    Json,
+    Unsaid,
+    Other,
+}
+
+fn content_type(headers: &HeaderMap) -> ContentType {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return ContentType::Unsaid };
+    let text = value.to_str().unwrap_or_default().to_ascii_lowercase();
+    match text.split(';').next().unwrap_or_default().trim() {
+        "text/event-stream" => ContentType::Events,
+        "application/json" => ContentType::Json,
+        json if json.ends_with("+json") => ContentType::Json,
+        _ => ContentType::Other,
+    }
+}
+
+fn said_of(malformed: Malformed) -> &'static str {
+    match malformed {
+        Malformed::LineTooLong => "a line of it is longer than 1 MiB",
+        Malformed::NotUtf8 => "it is not UTF-8",
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.get(..SAMPLE_BYTES_MAX).unwrap_or(bytes)).into_owned()
+}
+
+/// Makes the client of one provider: no proxy, no redirects, no certificates but the machine's, TLS by ring.
+pub(crate) fn client(
+    timeouts: &Timeouts,
+    tls: rustls::ClientConfig,
+    resolver: Option<Arc<dyn reqwest::dns::Resolve>>,
+) -> Result<reqwest::Client, reqwest::Error> {
+    /// How long an idle connection is kept, in seconds.
+    const IDLE_CONNECTION_S: u64 = 60;
+    let builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .http1_only()
+        .no_proxy()
+        .referer(false)
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .user_agent(concat!("agent-host/", env!("CARGO_PKG_VERSION")))
+        .pool_idle_timeout(Duration::from_secs(IDLE_CONNECTION_S))
+        .connect_timeout(Duration::from_millis(timeouts.connect_ms));
+    match resolver {
+        Some(resolver) => builder.dns_resolver(resolver),
+        None => builder,
+    }
+    .build()
+}
+
+/// TLS by ring, trusting the machine's authorities; nobody at all for a URL that needs none.
+pub(crate) fn tls(url: &Url) -> Result<rustls::ClientConfig, rustls::Error> {
+    use rustls_platform_verifier::BuilderVerifierExt;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let builder = match url.scheme() {
+        "https" => builder.with_platform_verifier()?,
+        _ => builder.with_root_certificates(rustls::RootCertStore::empty()),
+    };
+    Ok(builder.with_no_client_auth())
+}

@@ -1,0 +1,149 @@
+//! OpenAI's chat completions, as OpenAI and as many other servers speak them.
+//!
+//! What an assistant message has beyond the common fields (reasoning, signatures of other vendors) is kept as one opaque part,
+//! `{"message": {…}, "calls": {"<index>": {…}}}`, and goes back into the same places.
+
+mod reply;
+
+use crate::conversation::{Entry, Said, entries};
+use crate::key::ApiKey;
+use crate::provider::{Answer, Ask, Assembly, Broken, Dialect};
+use crate::retry::Mode;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use reply::Draft;
+use serde_json::{Map, Value, json};
+
+/// What the two kinds of server call the limit of the reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenAi {
+    /// OpenAI itself.
+    Native,
+    /// A server that speaks the same.
+    Compatible,
+}
+
+impl Dialect for OpenAi {
+    fn path(&self) -> &'static str {
+        "chat/completions"
+    }
+
+    fn headers(&self, key: Option<&ApiKey>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Some(value) = key.and_then(|key| key.header("Bearer ")) {
+            headers.insert(AUTHORIZATION, value);
+        }
+        headers
+    }
+
+    fn reserved(&self) -> &'static [&'static str] {
+        &["model", "messages", "tools", "stream", "stream_options", "response_format", "n", "max_tokens", "max_completion_tokens"]
+    }
+
+    fn request(&self, ask: &Ask<'_>, mode: Mode) -> Value {
+        let prompt = ask.prompt;
+        let mut body = ask.parameters.clone();
+        body.insert("model".to_owned(), json!(ask.model));
+        body.insert("messages".to_owned(), Value::Array(messages(ask)));
+        if !prompt.tools.is_empty() {
+            let tools = prompt.tools.iter().map(|tool| {
+                let function = json!({"name": tool.name, "description": tool.description, "parameters": tool.arguments});
+                json!({"type": "function", "function": function})
+            });
+            body.insert("tools".to_owned(), tools.collect());
+        }
+        if let Some(tokens) = ask.tokens_max() {
+            let name = match self {
+                Self::Native => "max_completion_tokens",
+                Self::Compatible => "max_tokens",
+            };
+            body.insert(name.to_owned(), json!(tokens));
+        }
+        if let Some(schema) = &prompt.reply_schema {
+            let format = json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}});
+            body.insert("response_format".to_owned(), format);
+        }
+        if mode == Mode::Stream {
+            body.insert("stream".to_owned(), json!(true));
+            body.insert("stream_options".to_owned(), json!({"include_usage": true}));
+        }
+        Value::Object(body)
+    }
+
+    fn whole(&self, ask: &Ask<'_>, body: &Value) -> Result<Answer, Broken> {
+        Draft::of_whole(body)?.answer(ask.provider, ask.model)
+    }
+
+    fn assembly(&self, ask: &Ask<'_>) -> Box<dyn Assembly> {
+        Box::new(reply::Streamed::new(ask.provider, ask.model))
+    }
+}
+
+fn messages(ask: &Ask<'_>) -> Vec<Value> {
+    let mut messages = Vec::new();
+    if !ask.prompt.system.is_empty() {
+        messages.push(json!({"role": "system", "content": ask.prompt.system.join("\n\n")}));
+    }
+    // Some chat templates demand that user and assistant take turns.
+    let mut words = Vec::new();
+    for entry in entries(&ask.prompt.messages, ask.provider, ask.model) {
+        match entry {
+            Entry::User(text) => words.push(text),
+            Entry::Assistant(said) => {
+                user(&mut words, &mut messages);
+                messages.push(assistant(&said));
+            }
+            Entry::Results(results) => {
+                let results = results.into_iter();
+                messages.extend(results.map(|result| json!({"role": "tool", "tool_call_id": result.id, "content": result.text})));
+            }
+        }
+    }
+    user(&mut words, &mut messages);
+    messages
+}
+
+fn user(words: &mut Vec<String>, messages: &mut Vec<Value>) {
+    if !words.is_empty() {
+        messages.push(json!({"role": "user", "content": std::mem::take(words).join("\n\n")}));
+    }
+}
+
+fn assistant(said: &[Said<'_>]) -> Value {
+    let (mut texts, mut calls, mut kept) = (Vec::new(), Vec::new(), None);
+    for said in said {
+        match said {
+            Said::Text(text) => texts.push(*text),
+            Said::Call { id, name, arguments } => {
+                calls.push(json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}));
+            }
+            Said::Opaque(value) => kept = Some(*value),
+        }
+    }
+    let fields = |pointer: &str| kept.and_then(|kept| kept.pointer(pointer)).and_then(Value::as_object);
+    for (index, call) in calls.iter_mut().enumerate() {
+        if let (Some(call), Some(more)) = (call.as_object_mut(), fields(&format!("/calls/{index}"))) {
+            add(call, more);
+        }
+    }
+    let mut message = Map::new();
+    message.insert("role".to_owned(), json!("assistant"));
+    message.insert("content".to_owned(), if texts.is_empty() { Value::Null } else { json!(texts.join("\n")) });
+    if !calls.is_empty() {
+        message.insert("tool_calls".to_owned(), Value::Array(calls));
+    }
+    if let Some(more) = fields("/message") {
+        add(&mut message, more);
+    }
+    Value::Object(message)
+}
+
+/// Adds fields that are not there yet.
+fn add(to: &mut Map<String, Value>, more: &Map<String, Value>) {
+    for (name, value) in more {
+        to.entry(name.as_str()).or_insert_with(|| value.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! The rule file: what a rule asks for and what it replies.
+
+use crate::provider::scripted::Situation;
+use crate::provider::scripted::template::Fill;
+use domain::message::Role;
+use regex::Regex;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A rule file: TOML, rules in their order under `[[rule]]`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Rules {
+    #[serde(rename = "rule")]
+    pub(super) rules: Vec<Rule>,
+}
+
+/// One rule.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Rule {
+    /// All of it must hold. Empty: always.
+    #[serde(default)]
+    when: When,
+    pub(super) reply: Reply,
+}
+
+/// When a rule applies.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct When {
+    /// Whose message is the last.
+    last: Option<Last>,
+    /// A regular expression somewhere in the last message of the user's.
+    user: Option<Pattern>,
+    /// Text in the last message of the user's, whatever its case.
+    user_contains: Option<String>,
+    /// The tool of the newest result since then.
+    result_of: Option<String>,
+    /// A regular expression somewhere in that result.
+    result: Option<Pattern>,
+    /// Text in that result, whatever its case.
+    result_contains: Option<String>,
+    /// How many results there are since the last message of the user's.
+    results: Option<Count>,
+    /// Text in the system prompt, which tells agents apart.
+    agent: Option<String>,
+    /// Tools that the model may call.
+    tools: Vec<String>,
+}
+
+/// A regular expression, compiled when the file is read. The engine takes linear time.
+#[derive(Debug)]
+struct Pattern(Regex);
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Regex::new(&text).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Whose message is the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Last {
+    User,
+    Assistant,
+    Tool,
+    Notice,
+}
+
+/// A number, or a range of them.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(untagged, expecting = "a number, or a table of `min` and `max`")]
+enum Count {
+    Exactly(usize),
+    Between {
+        #[serde(default)]
+        min: usize,
+        #[serde(default = "no_limit")]
+        max: usize,
+    },
+}
+
+fn no_limit() -> usize {
+    usize::MAX
+}
+
+/// What a rule replies.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Reply {
+    /// What to say: a template.
+    pub(super) text: String,
+    /// What to call.
+    pub(super) calls: Vec<Call>,
+    /// Milliseconds before the first word.
+    pub(super) first_delay_ms: u64,
+    /// Milliseconds before each word.
+    pub(super) delay_ms: u64,
+    /// Not to reply at all.
+    pub(super) fail: Option<Failing>,
+}
+
+/// A call.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Call {
+    /// The tool: a template.
+    pub(super) tool: String,
+    /// The arguments, in which every text is a template.
+    #[serde(default = "no_arguments")]
+    pub(super) arguments: Value,
+}
+
+fn no_arguments() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+/// How not to reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Failing {
+    Unavailable,
+    RateLimited,
+    Refused,
+    Garbage,
+    TooLong,
+}
+
+impl Rules {
+    /// Reads a rule file. The error says what is wrong and where.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+}
+
+impl Rule {
+    /// What to fill the reply's templates with, if the rule applies.
+    pub(super) fn matches<'a>(&'a self, situation: &'a Situation<'_>) -> Option<Fill<'a>> {
+        let When { last, user, user_contains, result_of, result, result_contains, results, agent, tools } = &self.when;
+        let newest = situation.result();
+        let text = newest.as_ref().map(|(text, _)| text.as_str());
+        let holds = last.is_none_or(|last| situation.last.is_some_and(|role| last.is(role)))
+            && user_contains.as_ref().is_none_or(|part| contains(&situation.user, part))
+            && result_of.as_ref().is_none_or(|tool| newest.as_ref().is_some_and(|(_, of)| of == tool))
+            && result_contains.as_ref().is_none_or(|part| text.is_some_and(|text| contains(text, part)))
+            && results.is_none_or(|count| count.holds(situation.results.len()))
+            && agent.as_ref().is_none_or(|marker| situation.system.contains(marker))
+            && tools.iter().all(|tool| situation.tools.contains(&tool.as_str()));
+        if !holds {
+            return None;
+        }
+        let of_result = match (result, text) {
+            (Some(Pattern(pattern)), Some(text)) => Some(captures(pattern, text)?),
+            (Some(_), None) => return None,
+            (None, _) => None,
+        };
+        let of_user = match user {
+            Some(Pattern(pattern)) => Some(captures(pattern, &situation.user)?),
+            None => None,
+        };
+        let all = situation.results.iter().map(|message| message.text()).collect::<Vec<_>>().join("\n");
+        Some(Fill {
+            captures: of_user.or(of_result).unwrap_or_default(),
+            user: &situation.user,
+            result: newest.map(|(text, _)| text).unwrap_or_default(),
+            results: all,
+        })
+    }
+}
+
+impl Last {
+    fn is(self, role: Role) -> bool {
+        match role {
+            Role::User => self == Self::User,
+            Role::Assistant => self == Self::Assistant,
+            Role::Tool => self == Self::Tool,
+            Role::Notice => self == Self::Notice,
+        }
+    }
+}
+
+impl Count {
+    fn holds(self, number: usize) -> bool {
+        match self {
+            Self::Exactly(exactly) => number == exactly,
+            Self::Between { min, max } => (min..=max).contains(&number),
+        }
+    }
+}
+
+fn contains(text: &str, part: &str) -> bool {
+    text.to_lowercase().contains(&part.to_lowercase())
+}
+
+/// What a pattern caught: each group under its number and, if it has one, its name.
+fn captures(pattern: &Regex, text: &str) -> Option<Vec<(String, String)>> {
+    let found = pattern.captures(text)?;
+    let mut caught = Vec::new();
+    for (number, (group, name)) in found.iter().zip(pattern.capture_names()).enumerate() {
+        let value = group.map(|group| group.as_str().to_owned()).unwrap_or_default();
+        caught.extend(name.map(|name| (name.to_owned(), value.clone())));
+        caught.push((number.to_string(), value));
+    }
+    Some(caught)
+}

@@ -1,0 +1,114 @@
+//! When a call that failed is made again, how, and after how long: pure rules.
+
+use crate::config::RetryLimits;
+use crate::failure::{Failure, Reason};
+use domain::model::Usage;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimeParser;
+
+/// How a model is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// For a stream.
+    Stream,
+    /// For the reply in one piece.
+    Whole,
+}
+
+/// How far an attempt came before it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Nothing was asked.
+    Unsent,
+    /// The provider answered that it would not.
+    Answered,
+    /// It was asked, and no reply began.
+    Asked,
+    /// A reply had begun.
+    Begun,
+}
+
+/// What to do about a failed attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// This model is not asked again.
+    GiveUp,
+    /// It is.
+    Again {
+        /// How.
+        mode: Mode,
+        /// After so many milliseconds.
+        delay_ms: u64,
+    },
+}
+
+/// An attempt that failed.
+#[derive(Debug)]
+pub(crate) struct Mishap {
+    /// Why.
+    pub(crate) failure: Failure,
+    /// How the model was asked.
+    pub(crate) mode: Mode,
+    /// How far it came.
+    pub(crate) stage: Stage,
+    /// How long the provider wants to be left alone, where it said so.
+    pub(crate) retry_after_ms: Option<u64>,
+}
+
+impl Mishap {
+    /// Whether the provider or the way to it is at fault, rather than the call.
+    pub(crate) fn counts_against_the_provider(&self) -> bool {
+        matches!(self.failure, Failure::Unavailable { .. } | Failure::Garbage { .. })
+    }
+
+    /// What it used: nothing when the provider never began to work, and otherwise nobody knows. What a stream says before its end is
+    /// not the final count.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        match self.stage {
+            Stage::Unsent | Stage::Answered => Some(Usage::default()),
+            Stage::Asked | Stage::Begun => None,
+        }
+    }
+}
+
+/// What to do after `attempts` attempts, the last of which failed. `dice` is a random number from 0 to 1.
+///
+/// A stream that broke is followed by one call without a stream whatever the limit says, because that often helps where the same
+/// again does not. A provider that asks for more patience than there is ends the attempts: to come back early would only be refused.
+pub(crate) fn next(limits: &RetryLimits, mishap: &Mishap, attempts: u32, dice: f64) -> Next {
+    let broken_stream = mishap.mode == Mode::Stream && mishap.stage == Stage::Begun;
+    let asked_ms = mishap.retry_after_ms.unwrap_or(0);
+    let used_up = attempts >= limits.attempts_max && !broken_stream;
+    if !mishap.failure.retryable() || used_up || asked_ms > limits.retry_after_ms_max {
+        return Next::GiveUp;
+    }
+    let wants_rest = matches!(mishap.failure, Failure::RateLimited { .. } | Failure::Unavailable { reason: Reason::Overloaded(_), .. });
+    let at_once = broken_stream && !wants_rest;
+    Next::Again {
+        mode: if broken_stream { Mode::Whole } else { mishap.mode },
+        delay_ms: if at_once { 0 } else { backoff_ms(limits, attempts, dice).max(asked_ms) },
+    }
+}
+
+/// Full jitter: anything from nothing to twice as much with every failure.
+pub(crate) fn backoff_ms(limits: &RetryLimits, failures: u32, dice: f64) -> u64 {
+    let doublings = failures.saturating_sub(1).min(32);
+    let ceiling = limits.base_ms.saturating_mul(1_u64 << doublings).min(limits.delay_ms_max);
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a delay need not be exact")]
+    let delay = (ceiling as f64 * dice.clamp(0.0, 1.0)) as u64;
+    delay
+}
+
+/// What a `Retry-After` header asks for, in milliseconds: seconds, or an HTTP date.
+pub(crate) fn retry_after_ms(header: &str, now: Timestamp) -> Option<u64> {
+    let text = header.trim();
+    if let Ok(seconds) = text.parse::<f64>() {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from a float saturates")]
+        return seconds.is_finite().then_some((seconds.max(0.0) * 1000.0) as u64);
+    }
+    let then = DateTimeParser::new().parse_timestamp(text).ok()?;
+    Some(u64::try_from(then.as_millisecond().saturating_sub(now.as_millisecond())).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests;

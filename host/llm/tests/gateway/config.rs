@@ -1,0 +1,138 @@
+//! Configs: which model is meant, and every mistake named by its key.
+
+use crate::setting::{CANARY, config, gateway};
+use agent_host_llm::{Config, ConfigError, Gateway};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+fn refused(config: Value) -> ConfigError {
+    refused_in(config, Path::new("."))
+}
+
+fn refused_in(config: Value, base: &Path) -> ConfigError {
+    let env = |name: &str| match name {
+        "MODEL_KEY" => Some(CANARY.to_owned()),
+        "EMPTY" => Some(" \n".to_owned()),
+        "TWO_LINES" => Some(format!("{CANARY}\nx")),
+        _ => None,
+    };
+    let error = Gateway::new(serde_json::from_value(config).unwrap(), base, &env).unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("CANARY"), "{error:?}");
+    error
+}
+
+fn base() -> Value {
+    config("openai-compatible", &["http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"])
+}
+
+fn with(pointer: &str, value: Value) -> Value {
+    let mut config = base();
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    config.pointer_mut(parent).unwrap()[name] = value;
+    config
+}
+
+#[test]
+fn a_model_is_found_by_alias_by_name_and_by_provider_and_name() {
+    let gateway = gateway(with("/models/other/contextWindow", json!(5_000)));
+    let route = gateway.resolve(None).unwrap();
+    assert_eq!((route.alias.as_str(), route.provider.as_str(), route.model.as_str()), ("m", "p", "m-1"));
+    assert_eq!((route.context_window, route.fallbacks), (128_000, vec!["other".to_owned()]));
+    for name in ["other", "other-1", "q/other-1"] {
+        assert_eq!(gateway.resolve(Some(name)).unwrap().context_window, 5_000, "{name}");
+    }
+    let unknown = gateway.resolve(Some("othr")).unwrap_err();
+    assert_eq!(unknown.to_string(), "there is no model `othr`; did you mean `other`?; there are: m, other");
+    assert!(gateway.resolve(Some("p/gpt-expensive")).is_err(), "only what is configured can be asked");
+    assert!(!gateway.scripted_in_use());
+}
+
+#[test]
+fn without_a_default_the_only_model_is_meant() {
+    let mut config = config("openai-compatible", &["http://127.0.0.1:1/v1"]);
+    config.as_object_mut().unwrap().remove("defaultModel");
+    assert_eq!(gateway(config).resolve(None).unwrap().alias, "m");
+    let mut two = base();
+    two.as_object_mut().unwrap().remove("defaultModel");
+    assert!(gateway(two).resolve(None).unwrap_err().to_string().contains("`defaultModel` is not set"));
+    assert!(gateway(json!({})).resolve(None).unwrap_err().to_string().contains("no models are configured"));
+}
+
+#[test]
+fn every_mistake_is_named_by_its_key() {
+    let cases = [
+        (with("/defaultModel", json!("mm")), "defaultModel", "did you mean `m`"),
+        (with("/models/m/provider", json!("x")), "models.m.provider", "there is no provider `x`"),
+        (with("/models/m/fallbacks", json!(["othr"])), "models.m.fallbacks", "did you mean `other`"),
+        (with("/models/m/parameters", json!({"stream": false})), "models.m.parameters.stream", "the host sets this"),
+        (with("/providers/p/apiKey", json!(CANARY)), "providers.p.apiKey", "a key does not belong in the config"),
+        (with("/providers/p/apiKeyEnv", json!(CANARY)), "providers.p.apiKeyEnv", "not the name of an environment variable"),
+        (with("/providers/p/apiKeyEnv", json!("NOT_SET")), "providers.p.apiKeyEnv", "`NOT_SET` is not set"),
+        (with("/providers/p/apiKeyEnv", json!("EMPTY")), "providers.p.apiKeyEnv", "no key in it"),
+        (with("/providers/p/apiKeyEnv", json!("TWO_LINES")), "providers.p.apiKeyEnv", "not a key"),
+        (with("/providers/p/apiKeyFile", json!("key")), "providers.p.apiKeyFile", "not both"),
+        (with("/providers/p/baseUrl", json!("ftp://x")), "providers.p.baseUrl", "http:// or https://"),
+        (with("/providers/p/baseUrl", json!("https://u:p@x/v1")), "providers.p.baseUrl", "does not belong"),
+        (with("/providers/p/baseUrl", json!("https://x/v1?key=1")), "providers.p.baseUrl", "end with its path"),
+        (with("/providers/p/baseUrl", Value::Null), "providers.p.baseUrl", "where its server is"),
+        (with("/providers/p/script", json!("x")), "providers.p.script", "no meaning"),
+        (with("/providers/p/concurrentMax", json!(0)), "providers.p.concurrentMax", "from 1 to 1000"),
+        (with("/retry/attemptsMax", json!(0)), "retry.attemptsMax", "from 1 to 10"),
+        (with("/timeouts/idleMs", json!(0)), "timeouts.idleMs", "from 1 to"),
+        (with("/providers/p", json!({"kind": "openai"})), "providers.p.apiKeyEnv", "`OPENAI_API_KEY` is not set"),
+        (with("/providers/p", json!({"kind": "scripted"})), "providers.p.script", "rule file"),
+        (with("/providers/p", json!({"kind": "scripted", "script": "none.toml"})), "providers.p.script", "cannot read"),
+    ];
+    for (config, key, text) in cases {
+        let error = refused(config);
+        assert_eq!(error.key, key);
+        assert!(error.to_string().starts_with(&format!("`{key}`: ")) && error.to_string().contains(text), "{error}");
+    }
+}
+
+#[test]
+fn unknown_keys_are_refused_and_the_schema_has_no_place_for_a_key() {
+    let unknown = serde_json::from_value::<Config>(json!({"providers": {"p": {"kind": "openai", "bseUrl": "x"}}})).unwrap_err();
+    assert!(unknown.to_string().contains("bseUrl"), "{unknown}");
+    let literal: Config = serde_json::from_value(json!({"providers": {"p": {"kind": "openai", "api_key": CANARY}}})).unwrap();
+    assert!(!format!("{literal:?} {}", serde_json::to_string(&literal).unwrap()).contains("CANARY"));
+    let schema = serde_json::to_value(schemars::schema_for!(Config)).unwrap();
+    let provider = schema["$defs"]["ProviderConfig"]["properties"].as_object().unwrap();
+    assert!(provider.contains_key("apiKeyEnv") && !provider.contains_key("apiKey"));
+}
+
+#[test]
+fn a_key_file_that_others_can_read_is_refused_with_the_command_to_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key");
+    std::fs::write(&path, format!("{CANARY}\n")).unwrap();
+    let config = |file: &str| with("/providers/p", json!({"kind": "anthropic", "apiKeyFile": file}));
+    let env = |name: &str| (name == "MODEL_KEY").then(|| CANARY.to_owned());
+    for mode in [0o644, 0o640, 0o604] {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let error = refused_in(config("key"), folder.path());
+        assert_eq!(error.key, "providers.p.apiKeyFile");
+        assert!(error.to_string().ends_with(&format!("run: chmod 600 {}", path.display())), "{error}");
+    }
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(Gateway::new(serde_json::from_value(config("key")).unwrap(), folder.path(), &env).is_ok());
+    assert!(refused_in(config("none"), folder.path()).to_string().contains("cannot read"));
+}
+
+#[test]
+fn a_config_reads_from_toml_as_from_json() {
+    let text = r#"
+        defaultModel = "fast"
+        [providers.local]
+        kind = "openai-compatible"
+        baseUrl = "http://127.0.0.1:8080/v1"
+        [models.fast]
+        provider = "local"
+        model = "qwen"
+        parameters = { temperature = 0 }
+    "#;
+    let config: Config = toml::from_str(text).unwrap();
+    let gateway = Gateway::new(config, Path::new("."), &|_| None).unwrap();
+    assert_eq!(gateway.resolve(None).unwrap().model, "qwen");
+}

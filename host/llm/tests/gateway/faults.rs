@@ -1,0 +1,327 @@
+//! Faults of providers and of the way to them. The numbers are those of the project's list of faults.
+
+use crate::server::{Act, End, Server};
+use crate::setting::{CANARY, FINISH, Told, Watcher, broken, config, gateway, good, prompt, whole, words};
+use agent_host_llm::{Completion, Failure, NoDeltas, Reason};
+use domain::message::Part;
+use domain::model::Usage;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+
+async fn asked(acts: Vec<Act>) -> (Completion, Server, Watcher) {
+    let server = Server::start(acts).await;
+    let watcher = Watcher::default();
+    let completion = gateway(config("openai-compatible", &[&server.url])).complete(&prompt(), &watcher).await;
+    (completion, server, watcher)
+}
+
+fn answer(status: u16, headers: Vec<(&'static str, String)>) -> Act {
+    Act::Answer(status, headers, b"{\"error\": {\"message\": \"no\"}}".to_vec())
+}
+
+fn code(completion: &Completion) -> &'static str {
+    completion.result.as_ref().unwrap_err().code()
+}
+
+/// A port at which nobody listens.
+async fn nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+#[tokio::test]
+async fn fault_23_a_refused_connection_is_tried_again_and_then_unavailable() {
+    let completion = gateway(config("openai-compatible", &[&nobody().await])).complete(&prompt(), &NoDeltas).await;
+    assert_eq!(completion.attempts.len(), 3);
+    let failure = completion.result.unwrap_err();
+    assert_eq!((failure.code(), failure.retryable()), ("model-unavailable", true));
+    assert!(matches!(failure, Failure::Unavailable { reason: Reason::Connect, .. }));
+    assert!(completion.attempts.iter().all(|attempt| attempt.usage == Some(Usage::default())));
+    assert!(completion.attempts[0].error.as_ref().unwrap().contains("onnection refused"), "{:?}", completion.attempts[0]);
+}
+
+#[tokio::test]
+async fn fault_23_a_name_that_does_not_exist_is_unavailable() {
+    let completion = gateway(config("openai-compatible", &["http://model.invalid"])).complete(&prompt(), &NoDeltas).await;
+    assert!(matches!(completion.result, Err(Failure::Unavailable { reason: Reason::Connect, .. })), "{completion:?}");
+}
+
+#[tokio::test]
+async fn fault_23_a_server_that_does_not_speak_tls_is_unavailable() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let serving = async {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    };
+    let gateway = gateway(config("openai-compatible", &[&url]));
+    let prompt = prompt();
+    let completion = tokio::select! {
+        completion = gateway.complete(&prompt, &NoDeltas) => completion,
+        () = serving => unreachable!("it serves for ever"),
+    };
+    assert!(matches!(completion.result, Err(Failure::Unavailable { reason: Reason::Connect, .. })), "{completion:?}");
+}
+
+#[tokio::test]
+async fn fault_23_a_provider_that_keeps_failing_is_left_alone_and_then_tried_once() {
+    let server = Server::start(vec![answer(500, Vec::new()), answer(500, Vec::new()), answer(500, Vec::new()), good(&["hi"])]).await;
+    let mut config = config("openai-compatible", &[&server.url]);
+    config["breaker"] = json!({"failuresMax": 3, "openMs": 500});
+    let gateway = gateway(config);
+    assert_eq!(code(&gateway.complete(&prompt(), &NoDeltas).await), "model-unavailable");
+    let refused = gateway.complete(&prompt(), &NoDeltas).await;
+    assert!(matches!(refused.result, Err(Failure::Unavailable { reason: Reason::CircuitOpen, .. })));
+    assert_eq!((refused.attempts.len(), server.requests().len()), (0, 3));
+    tokio::time::sleep(Duration::from_millis(510)).await;
+    assert!(gateway.complete(&prompt(), &NoDeltas).await.result.is_ok());
+}
+
+#[tokio::test]
+async fn fault_24_a_provider_that_limits_is_left_alone_as_long_as_it_asks() {
+    let started = Instant::now();
+    let (completion, ..) = asked(vec![answer(429, vec![("retry-after", "1".to_owned())]), good(&["hi"])]).await;
+    assert!(completion.result.is_ok());
+    assert!(started.elapsed() >= Duration::from_millis(990) && started.elapsed() < Duration::from_secs(3));
+    assert_eq!(completion.attempts[0].usage, Some(Usage::default()), "a refusal costs nothing");
+}
+
+#[tokio::test]
+async fn fault_24_other_calls_of_the_model_wait_too() {
+    let server = Server::start(vec![answer(429, vec![("retry-after", "1".to_owned())]), good(&["hi"])]).await;
+    let mut config = config("openai-compatible", &[&server.url]);
+    config["retry"]["attemptsMax"] = json!(1);
+    let gateway = gateway(config);
+    assert_eq!(code(&gateway.complete(&prompt(), &NoDeltas).await), "model-rate-limited");
+    let started = Instant::now();
+    assert!(gateway.complete(&prompt(), &NoDeltas).await.result.is_ok());
+    assert!(started.elapsed() >= Duration::from_millis(900));
+}
+
+#[tokio::test]
+async fn fault_24_a_limit_without_a_time_is_met_with_backoff() {
+    let (completion, server, _) = asked(vec![answer(429, Vec::new())]).await;
+    assert_eq!((code(&completion), server.requests().len()), ("model-rate-limited", 3));
+    let (completion, ..) = asked(vec![answer(429, Vec::new()), answer(429, Vec::new()), good(&["hi"])]).await;
+    assert!(completion.result.is_ok());
+}
+
+#[tokio::test]
+async fn fault_24_a_provider_that_asks_for_too_much_patience_is_not_asked_again() {
+    let started = Instant::now();
+    let (completion, server, _) = asked(vec![answer(429, vec![("retry-after", "3600".to_owned())])]).await;
+    assert!(started.elapsed() < Duration::from_secs(1));
+    assert_eq!(server.requests().len(), 1);
+    assert!(matches!(completion.result, Err(Failure::RateLimited { retry_after_ms: Some(3_600_000), .. })));
+}
+
+#[tokio::test]
+async fn fault_24_while_a_provider_wants_much_patience_the_fallback_is_asked_at_once() {
+    let limiting = Server::start(vec![answer(429, vec![("retry-after", "3600".to_owned())])]).await;
+    let other = Server::start(vec![good(&["hi"])]).await;
+    let gateway = gateway(config("openai-compatible", &[&limiting.url, &other.url]));
+    for attempts in [2, 1] {
+        let completion = gateway.complete(&prompt(), &NoDeltas).await;
+        assert_eq!((completion.result.unwrap().provider.as_str(), completion.attempts.len()), ("q", attempts));
+    }
+    assert_eq!(limiting.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn fault_24_statuses_that_pass_are_tried_again_and_others_are_not() {
+    for status in [408, 409, 425, 500, 502, 503, 529] {
+        let (completion, server, _) = asked(vec![answer(status, Vec::new()), good(&["hi"])]).await;
+        assert!(completion.result.is_ok(), "{status}");
+        assert_eq!(server.requests().len(), 2, "{status}");
+    }
+    for status in [301, 400, 401, 403, 404, 422] {
+        let (completion, server, _) = asked(vec![answer(status, vec![("location", "/elsewhere".to_owned())]), good(&["hi"])]).await;
+        assert_eq!((code(&completion), server.requests().len()), ("model-refused", 1), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn fault_24_at_most_so_many_calls_are_made_at_the_same_time() {
+    let slow = Act::Slow(Duration::from_millis(100), Box::new(good(&["hi"])));
+    let server = Server::start(vec![slow]).await;
+    let mut config = config("openai-compatible", &[&server.url]);
+    config["providers"]["p"]["concurrentMax"] = json!(1);
+    let gateway = gateway(config);
+    let prompt = prompt();
+    let started = Instant::now();
+    let (a, b, c) =
+        tokio::join!(gateway.complete(&prompt, &NoDeltas), gateway.complete(&prompt, &NoDeltas), gateway.complete(&prompt, &NoDeltas));
+    assert!(a.result.is_ok() && b.result.is_ok() && c.result.is_ok());
+    assert!(started.elapsed() >= Duration::from_millis(300));
+}
+
+#[tokio::test]
+async fn fault_25_a_server_that_says_nothing_is_given_up_and_asked_again() {
+    let (completion, server, watcher) = asked(vec![Act::Hang, good(&["hi"])]).await;
+    assert!(completion.result.is_ok());
+    assert_eq!(completion.attempts.len(), 2);
+    assert!(completion.attempts[0].error.as_ref().unwrap().contains("nothing came in time"));
+    assert_eq!(completion.attempts[0].usage, None, "it may have worked: the reservation is charged");
+    assert!(server.requests().iter().all(|request| request.body["stream"] == json!(true)));
+    assert_eq!(watcher.told().len(), 1, "under the number of the second attempt: {:?}", watcher.told());
+    assert!(matches!(watcher.told()[0], Told::Delta(1, 0, _)));
+    let (completion, ..) = asked(vec![Act::events([], End::Stall)]).await;
+    assert!(matches!(completion.result, Err(Failure::Unavailable { reason: Reason::FirstToken, .. })));
+}
+
+#[tokio::test]
+async fn fault_25_a_stream_that_stalls_is_discarded_and_asked_for_in_one_piece() {
+    let (completion, server, watcher) = asked(vec![broken(&["half ", "a"], End::Stall), whole("all of it")]).await;
+    assert_eq!(completion.result.unwrap().parts, [Part::text("all of it")]);
+    assert_eq!(completion.attempts.len(), 2);
+    assert!(completion.attempts[0].error.as_ref().unwrap().contains("stopped half-way"));
+    assert!(watcher.told().contains(&Told::Discarded(0)));
+    assert_eq!(watcher.text(), "all of it");
+    assert_eq!(server.requests()[1].body.get("stream"), None);
+}
+
+#[tokio::test]
+async fn fault_25_the_total_time_bounds_everything() {
+    let server = Server::start(vec![Act::Hang]).await;
+    let mut config = config("openai-compatible", &[&server.url, &server.url]);
+    config["timeouts"] = json!({"firstTokenMs": 60_000, "totalMs": 250});
+    let started = Instant::now();
+    let completion = gateway(config).complete(&prompt(), &NoDeltas).await;
+    assert!(matches!(completion.result, Err(Failure::Unavailable { reason: Reason::Deadline, .. })));
+    assert!(started.elapsed() < Duration::from_secs(1));
+    assert_eq!(completion.attempts.len(), 1);
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_never_becomes_a_reply() {
+    for end in [End::Cut, End::Clean] {
+        let (completion, server, watcher) = asked(vec![broken(&["half"], end), whole("all of it")]).await;
+        assert_eq!(completion.result.unwrap().parts, [Part::text("all of it")], "{end:?}");
+        assert_eq!((server.requests().len(), watcher.text().as_str()), (2, "all of it"));
+        let (completion, ..) = asked(vec![broken(&["half"], end)]).await;
+        assert_eq!(code(&completion), "model-garbage", "a stream in answer to a call for one piece is none");
+    }
+    let (completion, ..) = asked(vec![broken(&["half"], End::Cut), Act::Close]).await;
+    assert_eq!((code(&completion), completion.attempts.len()), ("model-unavailable", 3));
+}
+
+#[tokio::test]
+async fn an_error_inside_a_stream_breaks_it() {
+    let mut events = words(&["half"]);
+    events.push(json!({"error": {"type": "overloaded_error", "message": "Overloaded"}}).to_string());
+    let (completion, _, watcher) = asked(vec![Act::events(events.iter().map(String::as_str), End::Clean), whole("all")]).await;
+    assert!(completion.result.is_ok());
+    assert!(completion.attempts[0].error.as_ref().unwrap().ends_with("Overloaded"));
+    assert!(watcher.told().contains(&Told::Discarded(0)));
+}
+
+/// Every kind of garbage: what comes, and part of what is said about it.
+fn garbage() -> Vec<(Act, &'static str)> {
+    let html = || Act::Answer(200, vec![("content-type", "text/html".to_owned())], b"<html>Sign in</html>".to_vec());
+    let json_as_text = Act::Answer(200, vec![("content-type", "text/plain".to_owned())], b"{\"choices\": []}".to_vec());
+    let stream = |bytes: &[u8]| Act::Stream(vec![bytes.to_vec()], End::Clean);
+    let more = words(&["more"]).remove(0);
+    vec![
+        (Act::events(["{\"choices\": [{"], End::Clean), "not JSON"),
+        (stream(b"data: \xff\xfe\xfd\n\n"), "not UTF-8"),
+        (Act::Flood, "longer than 1 MiB"),
+        (html(), "wrong content type"),
+        (json_as_text, "wrong content type"),
+        (Act::events(["{\"hello\": 1}"], End::Clean), "without choices"),
+        (Act::events([FINISH, more.as_str(), "[DONE]"], End::Clean), "goes on after its end"),
+        (Act::json(200, &json!({"choices": []})), "no choice"),
+        (Act::json(200, &json!([1])), "no choice"),
+        (Act::Answer(200, vec![("content-type", "application/json".to_owned())], b"{\"choices\"".to_vec()), "not JSON"),
+    ]
+}
+
+#[tokio::test]
+async fn fault_27_garbage_is_a_typed_error_with_a_sample_and_a_second_call_can_mend_it() {
+    for (act, problem) in garbage() {
+        let (completion, server, _) = asked(vec![act.clone(), whole("mended")]).await;
+        assert_eq!(completion.result.unwrap().parts, [Part::text("mended")], "{problem}");
+        assert_eq!(server.requests().len(), 2, "{problem}");
+        let error = completion.attempts[0].error.clone().unwrap();
+        assert!(error.contains(problem), "{error}");
+        let (completion, ..) = asked(vec![act]).await;
+        let Err(Failure::Garbage { sample, .. }) = completion.result else { panic!("garbage, not {:?}", completion.result) };
+        assert!(sample.chars().count() <= 200);
+    }
+}
+
+#[tokio::test]
+async fn fault_27_a_duplicated_chunk_and_an_index_out_of_order_do_not_spoil_calls() {
+    let call = |index: u32, id: &str| {
+        let call = json!({"index": index, "id": id, "type": "function", "function": {"name": "look", "arguments": "{\"x\":1}"}});
+        json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}).to_string()
+    };
+    let (first, second) = (call(0, "a"), call(1, "b"));
+    let events = [second.as_str(), &first, &first, r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#, "[DONE]"];
+    let (completion, ..) = asked(vec![Act::events(events, End::Clean)]).await;
+    let call = |id: &str| Part::Call { call_id: id.to_owned(), name: "look".to_owned(), arguments: "{\"x\":1}".to_owned() };
+    assert_eq!(completion.result.unwrap().parts, [call("a"), call("b")]);
+}
+
+#[tokio::test]
+async fn fault_27_a_line_of_100_mb_is_not_read_to_its_end() {
+    let started = Instant::now();
+    let (completion, ..) = asked(vec![Act::Flood, whole("mended")]).await;
+    assert!(completion.result.is_ok());
+    assert!(started.elapsed() < Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn fault_27_a_reply_in_one_piece_may_not_be_endless() {
+    let text = "x".repeat(33 << 20);
+    let (completion, ..) = asked(vec![whole(&text)]).await;
+    let Err(Failure::Garbage { problem, .. }) = completion.result else { panic!("garbage") };
+    assert!(problem.contains("32 MiB"), "{problem}");
+}
+
+#[tokio::test]
+async fn a_fallback_is_asked_when_the_attempts_are_used_up() {
+    let (bad, better) = (Server::start(vec![answer(500, Vec::new())]).await, Server::start(vec![good(&["hi"])]).await);
+    let completion = gateway(config("openai-compatible", &[&bad.url, &better.url])).complete(&prompt(), &NoDeltas).await;
+    let reply = completion.result.unwrap();
+    assert_eq!((reply.provider.as_str(), reply.model.as_str()), ("q", "other-1"));
+    let providers: Vec<&str> = completion.attempts.iter().map(|attempt| attempt.provider.as_str()).collect();
+    assert_eq!(providers, ["p", "p", "p", "q"]);
+    let refusing = Server::start(vec![answer(401, Vec::new())]).await;
+    let completion = gateway(config("openai-compatible", &[&bad.url, &refusing.url])).complete(&prompt(), &NoDeltas).await;
+    assert_eq!((code(&completion), completion.attempts.len()), ("model-unavailable", 4), "what is said is about the model asked for");
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_too_long_is_told_at_once() {
+    let body = json!({"error": {"code": "context_length_exceeded", "message": "too many tokens"}});
+    let server = Server::start(vec![Act::json(400, &body)]).await;
+    let completion = gateway(config("openai-compatible", &[&server.url, &server.url])).complete(&prompt(), &NoDeltas).await;
+    assert_eq!((code(&completion), completion.attempts.len()), ("model-prompt-too-long", 1));
+}
+
+#[tokio::test]
+async fn a_key_never_comes_out_again() {
+    let echo = format!("Incorrect API key provided: {CANARY}. Header: Bearer {CANARY}");
+    let html = |text: String| Act::Answer(200, vec![("content-type", "text/html".to_owned())], text.into_bytes());
+    let acts = [
+        Act::json(401, &json!({"error": {"message": echo}})),
+        Act::Answer(500, Vec::new(), echo.clone().into_bytes()),
+        html(echo.clone()),
+        Act::events([json!({"error": {"message": echo}}).to_string().as_str()], End::Clean),
+        Act::events([echo.as_str()], End::Clean),
+        Act::Answer(200, vec![("content-type", "application/json".to_owned())], echo.clone().into_bytes()),
+    ];
+    for act in acts {
+        let server = Server::start(vec![act]).await;
+        let gateway = gateway(config("openai-compatible", &[&server.url]));
+        let completion = gateway.complete(&prompt(), &NoDeltas).await;
+        let failure = completion.result.as_ref().unwrap_err();
+        let all = format!("{gateway:?} {completion:?} {failure} {} {:?}", failure.report(), gateway.resolve(None));
+        assert!(!all.contains("CANARY"), "{all}");
+        assert!(server.requests()[0].head.contains(CANARY), "it was sent");
+    }
+}

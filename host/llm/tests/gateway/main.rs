@@ -1,0 +1,8 @@
+//! The gateway against real servers on this machine that behave as badly as they can.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on should stop")]
+
+mod config;
+mod faults;
+mod happy;
+mod server;
+mod setting;

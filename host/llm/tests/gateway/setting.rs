@@ -1,0 +1,146 @@
+//! What the tests of the gateway share: configs with short limits, prompts, what models say, and somebody who watches.
+
+use crate::server::{Act, End};
+use agent_host_llm::{Config, Delta, DeltaSink, Gateway};
+use domain::digest::Salt;
+use domain::message::{Message, Part, Role};
+use domain::model::Prompt;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Mutex;
+
+/// The key that must not be seen anywhere.
+pub(crate) const CANARY: &str = "sk-CANARY-0123456789";
+
+/// A config of models `m` (of provider `p`, at the first URL) and, with a second URL, `other` to fall back on.
+pub(crate) fn config(kind: &str, urls: &[&str]) -> Value {
+    let mut config = json!({
+        "defaultModel": "m",
+        "providers": {},
+        "models": {},
+        "retry": {"attemptsMax": 3, "baseMs": 1, "delayMsMax": 5, "retryAfterMsMax": 2_000},
+        "timeouts": {"connectMs": 300, "firstTokenMs": 500, "idleMs": 500, "wholeMs": 2_000, "totalMs": 10_000},
+    });
+    for (url, (provider, alias)) in urls.iter().zip([("p", "m"), ("q", "other")]) {
+        config["providers"][provider] = json!({"kind": kind, "baseUrl": url, "apiKeyEnv": "MODEL_KEY"});
+        config["models"][alias] = json!({"provider": provider, "model": format!("{alias}-1")});
+    }
+    if urls.len() > 1 {
+        config["models"]["m"]["fallbacks"] = json!(["other"]);
+    }
+    config
+}
+
+pub(crate) fn gateway(config: Value) -> Gateway {
+    let config: Config = serde_json::from_value(config).unwrap();
+    Gateway::new(config, Path::new("."), &|name| (name == "MODEL_KEY").then(|| CANARY.to_owned())).unwrap()
+}
+
+pub(crate) fn message(id: u64, role: Role, parts: Vec<Part>) -> Message {
+    Message { id, role, parts, origin: "host".to_owned(), untrusted: false, answers: None, salt: Salt::default() }
+}
+
+pub(crate) fn prompt() -> Prompt {
+    Prompt {
+        model: None,
+        system: vec!["Be brief.".to_owned()],
+        messages: vec![message(1, Role::User, vec![Part::text("hello")])],
+        tools: Vec::new(),
+        max_tokens: None,
+        reply_schema: None,
+    }
+}
+
+/// What a watcher was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Told {
+    Delta(u32, u64, Delta),
+    Discarded(u32),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Watcher(Mutex<Vec<Told>>);
+
+impl Watcher {
+    pub(crate) fn told(&self) -> Vec<Told> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// What is left of the text that was shown, attempts that were discarded left out.
+    pub(crate) fn text(&self) -> String {
+        let told = self.told();
+        let stands = |attempt: &u32| !told.contains(&Told::Discarded(*attempt));
+        told.iter()
+            .filter_map(|told| match told {
+                Told::Delta(attempt, _, Delta::Text(text)) if stands(attempt) => Some(text.as_str()),
+                Told::Delta(..) | Told::Discarded(_) => None,
+            })
+            .collect()
+    }
+}
+
+impl DeltaSink for Watcher {
+    fn delta(&self, attempt: u32, seq: u64, delta: Delta) {
+        self.0.lock().unwrap().push(Told::Delta(attempt, seq, delta));
+    }
+
+    fn discarded(&self, attempt: u32) {
+        self.0.lock().unwrap().push(Told::Discarded(attempt));
+    }
+}
+
+/// Events of an OpenAI-like stream that says some words.
+pub(crate) fn words(words: &[&str]) -> Vec<String> {
+    let delta = |word: &&str| json!({"choices": [{"index": 0, "delta": {"content": word}, "finish_reason": null}]}).to_string();
+    words.iter().map(delta).collect()
+}
+
+pub(crate) const FINISH: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+pub(crate) const USAGE: &str =
+    r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4}}}"#;
+
+/// A good stream.
+pub(crate) fn good(text: &[&str]) -> Act {
+    let words = words(text);
+    let events = words.iter().map(String::as_str).chain([FINISH, USAGE, "[DONE]"]);
+    Act::events(events, End::Clean)
+}
+
+/// A stream of some words that ends too early.
+pub(crate) fn broken(text: &[&str], end: End) -> Act {
+    Act::events(words(text).iter().map(String::as_str), end)
+}
+
+/// A good reply in one piece.
+pub(crate) fn whole(text: &str) -> Act {
+    Act::json(
+        200,
+        &json!({
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 7, "completion_tokens": 2},
+        }),
+    )
+}
+
+/// A good stream of Anthropic's.
+pub(crate) fn good_anthropic() -> Act {
+    let events = [
+        json!({"type": "message_start", "message": {"usage": {"input_tokens": 3, "cache_read_input_tokens": 4, "output_tokens": 1}}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "SIG"}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "hi "}}),
+        json!({"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "there"}}),
+        json!({"type": "content_block_stop", "index": 1}),
+        json!({"type": "content_block_start", "index": 2, "content_block": {"type": "tool_use", "id": "t1", "name": "look", "input": {}}}),
+        json!({"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": "{\"at\":"}}),
+        json!({"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": "1}"}}),
+        json!({"type": "content_block_stop", "index": 2}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}}),
+        json!({"type": "message_stop"}),
+    ];
+    let texts: Vec<String> = events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())).collect();
+    Act::Stream(texts.into_iter().map(String::into_bytes).collect(), End::Clean)
+}

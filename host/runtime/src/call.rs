@@ -1,0 +1,179 @@
+//! The state of one call: everything that host functions may touch, made for the call and gone with it.
+
+use crate::config::{HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX};
+use crate::host::denials::Denials;
+use crate::host::progress::Noting;
+use crate::host::senses::Senses;
+use crate::host::turn::StepView;
+use crate::log::{Log, Pipe};
+use crate::meter::{MemoryMeter, OnThread, ProcessMemory};
+use domain::grant::{Access, DirectoryGrant, GuestLimits};
+use domain::operation::CallUsage;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use wasmtime::component::ResourceTable;
+use wasmtime::{Engine, Store, UpdateDeadline};
+use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
+
+/// What a call is for, which decides what it can reach.
+pub(crate) enum Purpose {
+    /// A component says what it is: it reaches nothing.
+    Describe,
+    /// An agent decides: it reaches its view.
+    Step(Box<StepView>),
+    /// A tool works: it can say how it is getting on.
+    Tool(Noting),
+}
+
+/// The state of one call.
+pub(crate) struct CallState {
+    pub(crate) purpose: Purpose,
+    pub(crate) senses: Senses,
+    pub(crate) memory: MemoryMeter,
+    pub(crate) log: Log,
+    pub(crate) denials: Denials,
+    pub(crate) host_calls: u64,
+    /// What the host could not do, when that is why the call ends.
+    pub(crate) fault: Option<String>,
+    pub(crate) wasi: WasiCtx,
+    pub(crate) table: ResourceTable,
+    http: WasiHttpCtx,
+    time: Arc<CallTime>,
+}
+
+/// The clocks of a call, shared with the future that drives it.
+#[derive(Debug)]
+pub(crate) struct CallTime {
+    pub(crate) began: Instant,
+    pub(crate) on_thread: OnThread,
+    pub(crate) cpu_max: Duration,
+    /// Set when the guest was stopped because it had computed for too long.
+    pub(crate) over: AtomicBool,
+}
+
+/// A granted folder that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("the granted folder `{path}` cannot be opened")]
+pub(crate) struct FolderGone {
+    path: String,
+    #[source]
+    source: wasmtime::Error,
+}
+
+impl CallState {
+    /// The state of a call that reaches no more than `purpose`, `senses` and `directories` say.
+    pub(crate) fn new(
+        purpose: Purpose,
+        senses: Senses,
+        directories: &[DirectoryGrant],
+        memory: MemoryMeter,
+        cpu_max: Duration,
+    ) -> Result<Self, FolderGone> {
+        let log = Log::default();
+        let mut wasi = WasiCtx::builder();
+        wasi.stdout(log.pipe(Pipe::Stdout))
+            .stderr(log.pipe(Pipe::Stderr))
+            .max_random_size(RANDOM_BYTES_MAX)
+            .allow_tcp(false)
+            .allow_udp(false)
+            .allow_ip_name_lookup(false);
+        for DirectoryGrant { path, at, access } in directories {
+            let permissions = match access {
+                Access::ReadOnly => FsPerms::ReadOnly,
+                Access::ReadWrite => FsPerms::ReadWrite,
+            };
+            wasi.preopened_dir(path, at, permissions).map_err(|source| FolderGone { path: path.display().to_string(), source })?;
+        }
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(RESOURCES_MAX);
+        let mut http = WasiHttpCtx::new();
+        http.set_field_size_limit(HTTP_FIELDS_BYTES_MAX);
+        let began = Instant::now();
+        let time = CallTime { began, on_thread: OnThread::new(began), cpu_max, over: AtomicBool::new(false) };
+        Ok(Self {
+            purpose,
+            senses,
+            memory,
+            log,
+            denials: Denials::default(),
+            host_calls: 0,
+            fault: None,
+            wasi: wasi.build(),
+            table,
+            http,
+            time: Arc::new(time),
+        })
+    }
+
+    /// The clocks of the call.
+    pub(crate) fn time(&self) -> Arc<CallTime> {
+        self.time.clone()
+    }
+
+    /// The view, when this is a step.
+    pub(crate) fn step(&mut self) -> wasmtime::Result<&mut StepView> {
+        match &mut self.purpose {
+            Purpose::Step(view) => Ok(view),
+            Purpose::Describe | Purpose::Tool(_) => Err(wasmtime::format_err!("there is no turn to view here")),
+        }
+    }
+
+    /// The host functions' way in, where they are counted.
+    pub(crate) fn entered(&mut self) -> &mut Self {
+        self.host_calls += 1;
+        self
+    }
+
+    /// What the call has used so far.
+    pub(crate) fn usage(&self, tick_ms: u64, log_bytes_dropped: u64) -> CallUsage {
+        let tick_us = u128::from(tick_ms.max(1)) * 1_000;
+        CallUsage {
+            wall_us: u64::try_from(self.time.began.elapsed().as_micros()).unwrap_or(u64::MAX),
+            cpu_ticks: u64::try_from(self.time.on_thread.so_far().as_micros() / tick_us).unwrap_or(u64::MAX),
+            memory_bytes_peak: self.memory.peak(),
+            host_calls: self.host_calls,
+            log_bytes_dropped,
+        }
+    }
+
+    /// A store that stops what runs in it at the call's limits.
+    pub(crate) fn into_store(self, engine: &Engine) -> Store<Self> {
+        let time = self.time();
+        let mut store = Store::new(engine, self);
+        store.limiter(|state| &mut state.memory);
+        store.set_hostcall_fuel(HOSTCALL_BYTES_MAX);
+        store.set_max_component_handles(HANDLES_MAX);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(move |_| {
+            if time.on_thread.so_far() >= time.cpu_max {
+                time.over.store(true, Ordering::Relaxed);
+                return Ok(UpdateDeadline::Interrupt);
+            }
+            Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
+        });
+        store
+    }
+}
+
+/// A meter for one call under these limits.
+pub(crate) fn memory_meter(process: &Arc<ProcessMemory>, limits: &GuestLimits) -> MemoryMeter {
+    MemoryMeter::new(process.clone(), limits.memory_bytes_max)
+}
+
+impl WasiView for CallState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        let Self { wasi, table, host_calls, .. } = self;
+        *host_calls += 1;
+        WasiCtxView { ctx: wasi, table }
+    }
+}
+
+impl WasiHttpView for CallState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        let Self { http, table, denials, host_calls, .. } = self;
+        *host_calls += 1;
+        WasiHttpCtxView { hooks: denials, table, ctx: http }
+    }
+}

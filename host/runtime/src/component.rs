@@ -1,0 +1,89 @@
+//! A component that is loaded: checked, compiled, linked, and asked once what it is.
+
+use crate::bindings::agent::AgentPluginPre;
+use crate::bindings::tool::ToolPluginPre;
+use crate::call::CallState;
+use crate::slots::Gate;
+use domain::digest::Digest;
+use domain::tool::ToolDefinition;
+use serde::{Deserialize, Serialize};
+
+/// What an agent component says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentDescription {
+    /// A short name.
+    pub id: String,
+    /// Its name for people.
+    pub display_name: String,
+    /// What it is for.
+    pub summary: String,
+    /// The structured session types that it can lead.
+    pub session_types: Vec<String>,
+    /// Tools that it is of little use without.
+    pub wants: Vec<String>,
+    /// The memo formats that it can read.
+    pub memo_formats: Vec<u32>,
+}
+
+/// What a component is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "description", rename_all = "snake_case")]
+pub enum Described {
+    /// An agent.
+    Agent(AgentDescription),
+    /// A component with these tools: 1 to 128, their names unique within it.
+    Tools(Vec<ToolDefinition>),
+}
+
+/// What a component exports, ready to be instantiated.
+pub(crate) enum World {
+    Agent(AgentPluginPre<CallState>),
+    Tools(ToolPluginPre<CallState>),
+}
+
+/// A component that is loaded. Only the runtime that loaded it can run it.
+pub struct Component {
+    pub(crate) digest: Digest,
+    pub(crate) described: Described,
+    pub(crate) imports: Vec<String>,
+    pub(crate) size_bytes: u64,
+    pub(crate) world: World,
+    pub(crate) gate: Gate,
+}
+
+impl Component {
+    /// The SHA-256 digest of its bytes: what it is known by.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub fn describes(&self) -> &Described {
+        &self.described
+    }
+
+    /// The interfaces that it imports, granted or not.
+    #[must_use]
+    pub fn imports(&self) -> &[String] {
+        &self.imports
+    }
+
+    /// How many bytes it has, uncompiled.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+}
+
+impl std::fmt::Debug for Component {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { digest, described, size_bytes, .. } = self;
+        f.debug_struct("Component")
+            .field("digest", digest)
+            .field("described", described)
+            .field("size_bytes", size_bytes)
+            .finish_non_exhaustive()
+    }
+}

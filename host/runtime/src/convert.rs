@@ -1,0 +1,120 @@
+//! Between the WIT types and the host's own: one file for each direction and subject, and the reading of what guests write.
+
+pub(crate) mod describe;
+pub(crate) mod step;
+pub(crate) mod tool;
+pub(crate) mod view;
+
+use crate::bindings::agent::agent_host::plugin::types;
+use domain::digest::Digest;
+use domain::limits::STEP_BYTES_MAX;
+use domain::message::Part;
+use domain::tool::ClientAction;
+use serde_json::Value;
+
+/// Something a guest returned that is not acceptable: which field, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unacceptable(pub(crate) String);
+
+/// Reads what a guest returned, field by field, and counts its bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    bytes: usize,
+}
+
+type Read<T> = Result<T, Unacceptable>;
+
+/// A field that is not acceptable.
+pub(crate) fn unacceptable<T>(field: &str, why: impl std::fmt::Display) -> Read<T> {
+    Err(Unacceptable(format!("`{field}` {why}")))
+}
+
+impl Reader {
+    /// Counts bytes towards the limit of everything that one call returns.
+    pub(crate) fn count(&mut self, field: &str, bytes: usize) -> Read<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > STEP_BYTES_MAX {
+            return unacceptable(field, format_args!("brings what was returned over {STEP_BYTES_MAX} bytes"));
+        }
+        Ok(())
+    }
+
+    /// Text of any length that fits the whole.
+    pub(crate) fn text(&mut self, field: &str, text: String) -> Read<String> {
+        self.count(field, text.len())?;
+        Ok(text)
+    }
+
+    /// Bytes up to a limit of their own.
+    pub(crate) fn bytes(&mut self, field: &str, bytes: Vec<u8>, bytes_max: usize) -> Read<Vec<u8>> {
+        self.count(field, bytes.len())?;
+        if bytes.len() > bytes_max {
+            return unacceptable(field, format_args!("is {} bytes long; {bytes_max} at most", bytes.len()));
+        }
+        Ok(bytes)
+    }
+
+    /// A JSON document.
+    pub(crate) fn json(&mut self, field: &str, text: &str) -> Read<Value> {
+        self.count(field, text.len())?;
+        serde_json::from_str(text).or_else(|error| unacceptable(field, format_args!("is not JSON: {error}")))
+    }
+
+    /// A JSON object.
+    pub(crate) fn object(&mut self, field: &str, text: &str) -> Read<Value> {
+        match self.json(field, text)? {
+            object @ Value::Object(_) => Ok(object),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                unacceptable(field, "is not a JSON object")
+            }
+        }
+    }
+
+    /// A JSON Schema: an object or a boolean.
+    pub(crate) fn schema(&mut self, field: &str, text: &str) -> Read<Value> {
+        match self.json(field, text)? {
+            schema @ (Value::Object(_) | Value::Bool(_)) => Ok(schema),
+            Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => unacceptable(field, "is not a JSON Schema"),
+        }
+    }
+
+    /// Content that a guest wrote: text and blobs.
+    pub(crate) fn parts(&mut self, field: &str, parts: Vec<types::Part>) -> Read<Vec<Part>> {
+        let read = |(index, part)| self.part(&format!("{field}[{index}]"), part);
+        parts.into_iter().enumerate().map(read).collect()
+    }
+
+    fn part(&mut self, field: &str, part: types::Part) -> Read<Part> {
+        match part {
+            types::Part::Text(text) => Ok(Part::Text { text: self.text(field, text)? }),
+            types::Part::Blob(types::Blob { handle, media_type, size }) => {
+                self.count(field, media_type.len())?;
+                let Some(digest) = Digest::from_reference(&handle) else {
+                    return unacceptable(field, "names no blob: a handle is `sha256:` and 64 hexadecimal digits");
+                };
+                Ok(Part::Blob { digest, media_type, size })
+            }
+            types::Part::Call(_) => unacceptable(field, "is a model's call, which a guest cannot write"),
+            types::Part::Opaque(_) => unacceptable(field, "is opaque, which a guest cannot write"),
+        }
+    }
+
+    /// A question to the user.
+    pub(crate) fn client_action(&mut self, field: &str, action: types::ClientAction) -> Read<ClientAction> {
+        let types::ClientAction { widget, props, response_schema, lock_input } = action;
+        Ok(ClientAction {
+            widget: self.text(&format!("{field}.widget"), widget)?,
+            props: self.object(&format!("{field}.props"), &props)?,
+            response_schema: match response_schema {
+                Some(schema) => Some(self.schema(&format!("{field}.response-schema"), &schema)?),
+                None => None,
+            },
+            lock_input,
+        })
+    }
+}
+
+/// Whether a name is 1 to 64 characters, lower-case letters, digits and these.
+pub(crate) fn is_name(name: &str, also: &[char]) -> bool {
+    (1..=64).contains(&name.len()) && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || also.contains(&c))
+}

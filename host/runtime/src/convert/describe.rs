@@ -1,0 +1,149 @@
+//! From a component to the host: what it says of itself, checked before anything relies on it.
+
+use crate::bindings::agent::agent_host::plugin::types;
+use crate::bindings::agent::exports::agent_host::plugin::agent;
+use crate::component::AgentDescription;
+use crate::convert::{Reader, Unacceptable, is_name, unacceptable};
+use domain::tool::{EffectClass, ToolDefinition};
+use serde_json::Value;
+use std::collections::HashSet;
+
+/// Tools of one component.
+pub(crate) const TOOLS_MAX: usize = 128;
+/// Names in any of a description's lists.
+const NAMES_MAX: usize = 128;
+/// Bytes of a capability's name.
+const CAPABILITY_BYTES_MAX: usize = 64;
+
+type Read<T> = Result<T, Unacceptable>;
+
+/// Reads what an agent says of itself.
+pub(crate) fn agent_description(description: agent::Description) -> Read<AgentDescription> {
+    let agent::Description { id, display_name, summary, session_types, wants, memo_formats } = description;
+    let mut reader = Reader::default();
+    if !is_name(&id, &['-', '_']) {
+        return unacceptable("id", "is not 1 to 64 of `a-z`, `0-9`, `-` and `_`");
+    }
+    for (field, names) in [("session-types", &session_types), ("wants", &wants)] {
+        if names.len() > NAMES_MAX {
+            return unacceptable(field, format_args!("are {}; {NAMES_MAX} at most", names.len()));
+        }
+    }
+    if let Some(name) = session_types.iter().find(|name| !is_name(name, &['-', '_'])) {
+        return unacceptable("session-types", format_args!("contains `{name}`, which is not 1 to 64 of `a-z`, `0-9`, `-` and `_`"));
+    }
+    if memo_formats.len() > NAMES_MAX {
+        return unacceptable("memo-formats", format_args!("are {}; {NAMES_MAX} at most", memo_formats.len()));
+    }
+    let display_name = reader.text("display-name", display_name)?;
+    let summary = reader.text("summary", summary)?;
+    Ok(AgentDescription { id, display_name, summary, session_types, wants, memo_formats })
+}
+
+/// Reads which tools a component offers.
+pub(crate) fn tool_definitions(tools: Vec<types::ToolDefinition>) -> Read<Vec<ToolDefinition>> {
+    if tools.is_empty() || tools.len() > TOOLS_MAX {
+        return unacceptable("tools", format_args!("are {}; 1 to {TOOLS_MAX}", tools.len()));
+    }
+    let mut reader = Reader::default();
+    let mut names = HashSet::new();
+    let mut definitions = Vec::with_capacity(tools.len());
+    for tool in tools {
+        let definition = reader.tool_definition(tool)?;
+        if !names.insert(definition.name.clone()) {
+            return unacceptable("tools", format_args!("has two of the name `{}`", definition.name));
+        }
+        definitions.push(definition);
+    }
+    Ok(definitions)
+}
+
+impl Reader {
+    fn tool_definition(&mut self, tool: types::ToolDefinition) -> Read<ToolDefinition> {
+        let types::ToolDefinition { name, description, arguments, results, capabilities, effect, destructive, time_limit_ms } = tool;
+        if !is_name(&name, &['_']) {
+            return unacceptable("name", format_args!("`{}` is not 1 to 64 of `a-z`, `0-9` and `_`", crate::log::escaped(&name)));
+        }
+        let arguments = self.arguments_schema(&format!("{name}.arguments"), &arguments)?;
+        if capabilities.len() > NAMES_MAX {
+            return unacceptable(&format!("{name}.capabilities"), format_args!("are {}; {NAMES_MAX} at most", capabilities.len()));
+        }
+        if let Some(capability) = capabilities.iter().find(|c| c.is_empty() || c.len() > CAPABILITY_BYTES_MAX) {
+            let field = format!("{name}.capabilities");
+            return unacceptable(&field, format_args!("has a name of {} bytes; 1 to {CAPABILITY_BYTES_MAX}", capability.len()));
+        }
+        Ok(ToolDefinition {
+            description: self.text(&format!("{name}.description"), description)?,
+            arguments,
+            results: match results {
+                Some(schema) => Some(self.schema(&format!("{name}.results"), &schema)?),
+                None => None,
+            },
+            capabilities,
+            effect: match effect {
+                types::EffectClass::ReadOnly => EffectClass::ReadOnly,
+                types::EffectClass::Idempotent => EffectClass::Idempotent,
+                types::EffectClass::NonIdempotent => EffectClass::NonIdempotent,
+            },
+            destructive,
+            time_limit_ms,
+            name,
+        })
+    }
+
+    fn arguments_schema(&mut self, field: &str, text: &str) -> Read<Value> {
+        let schema = self.object(field, text)?;
+        match schema.get("type") {
+            None => Ok(schema),
+            Some(Value::String(name)) if name == "object" => Ok(schema),
+            Some(_) => unacceptable(field, "does not describe an object: `type` has to be `object`"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str, arguments: &str) -> types::ToolDefinition {
+        types::ToolDefinition {
+            name: name.into(),
+            description: String::new(),
+            arguments: arguments.into(),
+            results: None,
+            capabilities: Vec::new(),
+            effect: types::EffectClass::ReadOnly,
+            destructive: false,
+            time_limit_ms: None,
+        }
+    }
+
+    fn check(tools: Vec<types::ToolDefinition>, expected: &str) {
+        let Unacceptable(detail) = tool_definitions(tools).unwrap_err();
+        assert!(detail.contains(expected), "{detail} does not contain {expected}");
+    }
+
+    #[test]
+    fn tools_need_unique_names_and_schemas_of_objects() {
+        check(Vec::new(), "`tools` are 0; 1 to 128");
+        check(vec![tool("Echo", "{}")], "`Echo` is not 1 to 64");
+        check(vec![tool("echo", "{}"), tool("echo", "{}")], "two of the name `echo`");
+        check(vec![tool("echo", "nonsense")], "`echo.arguments` is not JSON");
+        check(vec![tool("echo", r#"{"type":"string"}"#)], "`echo.arguments` does not describe an object");
+        check((0..129).map(|n| tool(&format!("t{n}"), "{}")).collect(), "`tools` are 129");
+        assert_eq!(tool_definitions(vec![tool("echo", r#"{"type":"object"}"#)]).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn an_agent_needs_a_plain_id() {
+        let description = agent::Description {
+            id: "Not Plain".into(),
+            display_name: String::new(),
+            summary: String::new(),
+            session_types: Vec::new(),
+            wants: Vec::new(),
+            memo_formats: Vec::new(),
+        };
+        assert!(agent_description(description).is_err());
+    }
+}

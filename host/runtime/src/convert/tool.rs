@@ -1,0 +1,92 @@
+//! Between the host and a tool: the call there, its progress or its error back.
+
+use crate::bindings::tool::exports::agent_host::plugin::tools;
+use crate::convert::{Reader, Unacceptable, unacceptable};
+use crate::tool::ToolCall;
+use domain::limits::{MEMO_BYTES_MAX, TIMER_MS_MAX};
+use domain::tool::{Progress, ToolError};
+
+/// Bytes of state that a tool may leave for its next segment.
+const SEGMENT_STATE_BYTES_MAX: usize = MEMO_BYTES_MAX;
+
+type Read<T> = Result<T, Unacceptable>;
+
+/// What a tool is told of its call.
+pub(crate) fn call_context(call: &ToolCall, deadline_ms: u32) -> tools::CallContext {
+    tools::CallContext {
+        agent_id: call.agent_id.clone(),
+        session_id: call.session_id.clone(),
+        user_id: call.user_id.clone(),
+        call_id: call.call_id.clone(),
+        idempotency_key: call.idempotency_key.clone(),
+        deadline_ms,
+        resumed: call.resumed.clone(),
+        answer: call.answer.as_ref().map(ToString::to_string),
+    }
+}
+
+/// Reads what a call returned.
+pub(crate) fn call_result(result: Result<tools::Progress, tools::ToolError>) -> Read<Result<Progress, ToolError>> {
+    let mut reader = Reader::default();
+    match result {
+        Ok(progress) => reader.progress(progress).map(Ok),
+        Err(error) => reader.tool_error(error).map(Err),
+    }
+}
+
+impl Reader {
+    fn progress(&mut self, progress: tools::Progress) -> Read<Progress> {
+        Ok(match progress {
+            tools::Progress::Done(parts) => Progress::Done { parts: self.parts("done", parts)? },
+            tools::Progress::Later(tools::Later { after_ms, state }) => {
+                if after_ms > TIMER_MS_MAX {
+                    return unacceptable("later.after-ms", format_args!("is {after_ms}; {TIMER_MS_MAX} (a year) at most"));
+                }
+                Progress::Later { after_ms, state: self.bytes("later.state", state, SEGMENT_STATE_BYTES_MAX)? }
+            }
+            tools::Progress::Ask(tools::Ask { action, state }) => Progress::Ask {
+                action: self.client_action("ask.action", action)?,
+                state: self.bytes("ask.state", state, SEGMENT_STATE_BYTES_MAX)?,
+            },
+        })
+    }
+
+    fn tool_error(&mut self, error: tools::ToolError) -> Read<ToolError> {
+        Ok(match error {
+            tools::ToolError::InvalidArguments(detail) => ToolError::InvalidArguments(self.text("invalid-arguments", detail)?),
+            tools::ToolError::NotFound(detail) => ToolError::NotFound(self.text("not-found", detail)?),
+            tools::ToolError::Denied => ToolError::Denied,
+            tools::ToolError::Failed(detail) => ToolError::Failed(self.text("failed", detail)?),
+            tools::ToolError::RetryLater(ms) => ToolError::RetryLater(ms),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bindings::agent::agent_host::plugin::types;
+
+    fn check(progress: tools::Progress, expected: &str) {
+        let Unacceptable(detail) = call_result(Ok(progress)).unwrap_err();
+        assert!(detail.contains(expected), "{detail} does not contain {expected}");
+    }
+
+    #[test]
+    fn a_segments_state_and_waiting_time_are_bounded() {
+        let state = vec![0; SEGMENT_STATE_BYTES_MAX + 1];
+        check(tools::Progress::Later(tools::Later { after_ms: 1, state }), "`later.state` is 65537 bytes");
+        check(tools::Progress::Later(tools::Later { after_ms: u64::MAX, state: Vec::new() }), "`later.after-ms`");
+    }
+
+    #[test]
+    fn a_question_has_to_be_json() {
+        let action = types::ClientAction { widget: "form".into(), props: "3".into(), response_schema: None, lock_input: false };
+        check(tools::Progress::Ask(tools::Ask { action, state: Vec::new() }), "`ask.action.props` is not a JSON object");
+    }
+
+    #[test]
+    fn a_tools_own_error_is_a_result() {
+        assert_eq!(call_result(Err(tools::ToolError::Denied)), Ok(Err(ToolError::Denied)));
+    }
+}

@@ -1,0 +1,48 @@
+//! `progress`: how a tool call is getting on, passed on as it comes and kept nowhere.
+
+use crate::bindings::tool::agent_host::plugin::progress;
+use crate::call::{CallState, Purpose};
+use crate::view::Notes;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Bytes of one note; more is cut.
+const NOTE_BYTES_MAX: usize = 1_024;
+/// Notes of one call in a second; more are dropped.
+const NOTES_PER_SECOND_MAX: u32 = 10;
+
+/// Where the notes of a call go, and how many went there within this second.
+pub(crate) struct Noting {
+    notes: Arc<dyn Notes>,
+    began: Instant,
+    second: u64,
+    noted: u32,
+}
+
+impl Noting {
+    pub(crate) fn new(notes: Arc<dyn Notes>) -> Self {
+        Self { notes, began: Instant::now(), second: 0, noted: 0 }
+    }
+
+    fn note(&mut self, message: &str) {
+        let second = self.began.elapsed().as_secs();
+        if second != self.second {
+            (self.second, self.noted) = (second, 0);
+        }
+        if self.noted < NOTES_PER_SECOND_MAX {
+            self.noted += 1;
+            let (message, _) = message.split_at(message.floor_char_boundary(NOTE_BYTES_MAX));
+            self.notes.note(&crate::log::escaped(message));
+        }
+    }
+}
+
+impl progress::Host for CallState {
+    fn note(&mut self, message: String) -> wasmtime::Result<()> {
+        match &mut self.purpose {
+            Purpose::Tool(noting) => noting.note(&message),
+            Purpose::Describe | Purpose::Step(_) => self.denials.note("agent-host:plugin/progress.note"),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,38 @@
+//! Load → grant → instantiate → limit → call: WebAssembly components as pure functions of what the host hands them.
+//!
+//! This crate knows wasmtime so that no other has to. A component is loaded once, its code cached on disk; each call gets a fresh instance
+//! with exactly the means that the caller names, stops at its limits, and ends in an [`Outcome`] that says what happened and what it used.
+//! Guests' effects are collected here and performed elsewhere: the runtime never calls upward, routes nothing and queues nothing but calls.
+
+mod artifacts;
+mod bindings;
+mod cache;
+mod call;
+mod component;
+mod config;
+mod convert;
+mod host;
+mod load;
+mod log;
+mod meter;
+mod outcome;
+mod run;
+mod runtime;
+mod selftest;
+mod slots;
+mod tool;
+mod view;
+
+pub use crate::cache::{CRASH_POINTS, CacheError};
+pub use crate::component::{AgentDescription, Component, Described};
+pub use crate::config::{
+    Config, HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, INSTANCES_PER_COMPONENT_MAX, MEMORIES_PER_COMPONENT_MAX,
+    POOL_MEMORY_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX,
+};
+pub use crate::load::LoadError;
+pub use crate::log::{LOG_BYTES_MAX, Level, LogLine};
+pub use crate::outcome::{Called, Outcome, Stepped};
+pub use crate::runtime::{Runtime, StartError, Stats};
+pub use crate::selftest::SelfTestFailed;
+pub use crate::tool::ToolCall;
+pub use crate::view::{Notes, View, ViewError, ViewStatic};

@@ -1,0 +1,145 @@
+//! From bytes to something that can be linked: what is refused, why, and what would help.
+
+use crate::bindings::agent::AgentPluginPre;
+use crate::bindings::tool::ToolPluginPre;
+use crate::call::CallState;
+use crate::component::World;
+use crate::host::link::is_known;
+use wasmparser::{Chunk, Parser, Payload};
+use wasmtime::Engine;
+use wasmtime::component::{Component as Code, Linker};
+
+/// The export that makes a component an agent.
+const AGENT_EXPORT: &str = "agent-host:plugin/agent@0.1.0";
+/// The export that makes it a component of tools.
+const TOOLS_EXPORT: &str = "agent-host:plugin/tools@0.1.0";
+
+/// Why a component was not loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It has too many bytes.
+    #[error("the component is {size} bytes long; {max} at most: build it with opt-level `s` and strip it")]
+    TooLarge {
+        /// How many it has.
+        size: usize,
+        /// How many are allowed.
+        max: usize,
+    },
+    /// The bytes are something else.
+    #[error("this is not a WebAssembly component but {found}: build it with `cargo build --target wasm32-wasip2`")]
+    NotAComponent {
+        /// What they look like.
+        found: &'static str,
+    },
+    /// The bytes end too early.
+    #[error("the component is cut short after {size} bytes: copy or build it again")]
+    Truncated {
+        /// How many bytes there are.
+        size: usize,
+    },
+    /// It is not valid, or uses a feature of WebAssembly that this host leaves out.
+    #[error("the component cannot be compiled")]
+    Invalid(#[source] wasmtime::Error),
+    /// It imports what this host does not define at all.
+    #[error("the component imports what this host does not have: {}; build it against the WIT files of this host", names.join(", "))]
+    UnknownImports {
+        /// The imports.
+        names: Vec<String>,
+    },
+    /// It imports an interface of this host in another shape.
+    #[error("the component imports an interface in another shape than this host's: build it against the WIT files of this host")]
+    Incompatible(#[source] wasmtime::Error),
+    /// It exports neither world.
+    #[error(
+        "the component exports neither `{AGENT_EXPORT}` nor `{TOOLS_EXPORT}` but {}: build it against the world `agent-plugin` or `tool-plugin`",
+        if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") }
+    )]
+    NoWorld {
+        /// What it exports.
+        exports: Vec<String>,
+    },
+    /// It exports both worlds.
+    #[error("the component exports both `{AGENT_EXPORT}` and `{TOOLS_EXPORT}`: make two components of it")]
+    TwoWorlds,
+    /// `describe` trapped.
+    #[error("the component trapped in `describe`, which gets no capability at all: {message}")]
+    DescribeTrapped {
+        /// What wasmtime and the guest say of it.
+        message: String,
+    },
+    /// `describe` met a limit.
+    #[error("the component's `describe` {limit}")]
+    DescribeStopped {
+        /// Which one.
+        limit: &'static str,
+    },
+    /// What `describe` returned is not acceptable.
+    #[error("the component's `describe` returned what is not acceptable: {detail}")]
+    DescribeRefused {
+        /// Which field, and why.
+        detail: String,
+    },
+    /// Too many calls are under way. The same again may succeed.
+    #[error("the host is too busy to ask the component what it is: try again")]
+    Busy,
+    /// The host could not do its part.
+    #[error("the host could not load the component: {detail}")]
+    Faulted {
+        /// What it could not do.
+        detail: String,
+    },
+}
+
+/// Refuses what is not a whole component, before any of it is compiled. What else is wrong with it, the compiler says.
+pub(crate) fn inspect(wasm: &[u8]) -> Result<(), LoadError> {
+    if !Parser::is_component(wasm) {
+        return Err(LoadError::NotAComponent { found: kind(wasm) });
+    }
+    let truncated = || LoadError::Truncated { size: wasm.len() };
+    let (mut parser, mut rest) = (Parser::new(0), wasm);
+    while !rest.is_empty() {
+        let (skipped, payload) = match parser.parse(rest, false) {
+            Ok(Chunk::Parsed { consumed, payload }) => (consumed, payload),
+            Ok(Chunk::NeedMoreData(_)) => return Err(truncated()),
+            Err(_) => return Ok(()),
+        };
+        // Modules and components inside are skipped whole.
+        let inside = match payload {
+            Payload::ModuleSection { unchecked_range, .. } | Payload::ComponentSection { unchecked_range, .. } => unchecked_range.len(),
+            _ => 0,
+        };
+        rest = rest.get(skipped.saturating_add(inside)..).ok_or_else(truncated)?;
+    }
+    Ok(())
+}
+
+fn kind(bytes: &[u8]) -> &'static str {
+    match bytes {
+        [] => "an empty file",
+        _ if Parser::is_core_wasm(bytes) => "a core module",
+        [0x7f, b'E', b'L', b'F', ..] => "machine code, which is never taken from outside",
+        [b'(', ..] => "text",
+        [0, b'a', b's', b'm', ..] => "an unknown version of WebAssembly",
+        _ => "something that does not begin like WebAssembly",
+    }
+}
+
+/// Compiled code with its imports linked, and their names.
+pub(crate) fn link(engine: &Engine, linker: &Linker<CallState>, code: &Code) -> Result<(World, Vec<String>), LoadError> {
+    let about = code.component_type();
+    let imports: Vec<String> = about.imports(engine).map(|(name, _)| name.to_owned()).collect();
+    let unknown: Vec<String> = imports.iter().filter(|name| !is_known(name)).cloned().collect();
+    if !unknown.is_empty() {
+        return Err(LoadError::UnknownImports { names: unknown });
+    }
+    let exports: Vec<String> = about.exports(engine).map(|(name, _)| name.to_owned()).collect();
+    let has = |export: &str| exports.iter().any(|name| name == export);
+    let pre = linker.instantiate_pre(code).map_err(LoadError::Incompatible)?;
+    let world = match (has(AGENT_EXPORT), has(TOOLS_EXPORT)) {
+        (true, false) => World::Agent(AgentPluginPre::new(pre).map_err(LoadError::Incompatible)?),
+        (false, true) => World::Tools(ToolPluginPre::new(pre).map_err(LoadError::Incompatible)?),
+        (false, false) => return Err(LoadError::NoWorld { exports }),
+        (true, true) => return Err(LoadError::TwoWorlds),
+    };
+    Ok((world, imports))
+}

@@ -1,0 +1,73 @@
+//! Drives one call to its end, and tells what kind of end it was.
+
+use crate::call::{CallState, CallTime};
+use crate::log::LogLine;
+use crate::outcome::Outcome;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::error::Elapsed;
+use wasmtime::{PoolConcurrencyLimitError, WasmBacktrace};
+use wasmtime_wasi::I32Exit;
+
+/// Bytes of a guest's own words that go into the message of a trap.
+const PANIC_BYTES_MAX: usize = 1_024;
+
+/// A guest's future, run to its end or dropped at the deadline. Dropping it frees the instance, its handles and what it waits for.
+pub(crate) async fn drive<T>(
+    time: &CallTime,
+    wall_max: Duration,
+    guest: impl Future<Output = wasmtime::Result<T>>,
+) -> Result<wasmtime::Result<T>, Elapsed> {
+    tokio::time::timeout(wall_max, time.on_thread.during(guest)).await
+}
+
+/// What kind of end it was. `logs` are the call's.
+pub(crate) fn outcome<T>(ended: Result<wasmtime::Result<T>, Elapsed>, state: &CallState, time: &CallTime, logs: &[LogLine]) -> Outcome<T> {
+    let error = match ended {
+        Ok(Ok(value)) => return Outcome::Returned(value),
+        Ok(Err(error)) => error,
+        Err(Elapsed { .. }) => return Outcome::TimedOut,
+    };
+    if let Some(detail) = &state.fault {
+        return Outcome::Faulted { detail: detail.clone() };
+    }
+    if time.over.load(Ordering::Relaxed) {
+        return Outcome::OutOfCpu;
+    }
+    if state.memory.process_refused() {
+        return Outcome::Faulted { detail: "the memory for all guests together is used up".to_owned() };
+    }
+    if error.is::<PoolConcurrencyLimitError>() {
+        // Without a host call, nothing that matters has happened yet.
+        return if state.host_calls == 0 { Outcome::Busy } else { Outcome::Faulted { detail: format!("{error}") } };
+    }
+    if state.memory.refused() {
+        return Outcome::OutOfMemory;
+    }
+    let backtrace = error.downcast_ref::<WasmBacktrace>().map(ToString::to_string).unwrap_or_default();
+    Outcome::Trapped { message: message(&error, logs), backtrace }
+}
+
+fn message(error: &wasmtime::Error, logs: &[LogLine]) -> String {
+    let reason = match error.downcast_ref::<I32Exit>() {
+        Some(I32Exit(code)) => format!("the guest ended itself with exit code {code}"),
+        None => error.root_cause().to_string(),
+    };
+    match last_words(logs) {
+        Some(words) => format!("{words} ({reason})"),
+        None => reason,
+    }
+}
+
+/// What a guest wrote to stderr last, from its last panic on if there was one.
+fn last_words(logs: &[LogLine]) -> Option<String> {
+    let stderr: Vec<&str> = logs
+        .iter()
+        .filter(|line| line.context == "stderr" && !line.message.starts_with("note: "))
+        .map(|line| line.message.as_str())
+        .collect();
+    let panic = stderr.iter().rposition(|line| line.contains("panicked at"));
+    let words = stderr.get(panic.unwrap_or(stderr.len().saturating_sub(1))..)?.join(" ");
+    let (words, _) = words.split_at(words.floor_char_boundary(PANIC_BYTES_MAX));
+    (!words.is_empty()).then(|| words.to_owned())
+}

@@ -1,0 +1,428 @@
+//! The runtime: one engine, one linker, and the way from a component's bytes to the outcome of a call.
+
+use crate::artifacts;
+use crate::cache::{Cache, CacheError, Entry, Found};
+use crate::call::{CallState, Purpose, memory_meter};
+use crate::component::{Component, Described, World};
+use crate::config::Config;
+use crate::convert::describe::{agent_description, tool_definitions};
+use crate::convert::{Unacceptable, step::step_result, tool::call_context, tool::call_result, view::guest_news};
+use crate::host::link;
+use crate::host::progress::Noting;
+use crate::host::senses::Senses;
+use crate::host::turn::{StepView, ViewHandle};
+use crate::load::{self, LoadError};
+use crate::log::LogLine;
+use crate::meter::ProcessMemory;
+use crate::outcome::{Called, Outcome, Stepped};
+use crate::run;
+use crate::selftest::{self, SelfTestFailed};
+use crate::slots::{Gate, Slots};
+use crate::tool::ToolCall;
+use crate::view::{Notes, View};
+use domain::basis::Basis;
+use domain::digest::Digest;
+use domain::grant::{Bound, DirectoryGrant, GuestLimits};
+use domain::operation::CallUsage;
+use domain::step::News;
+use domain::time::Timestamp;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OnceCell, Semaphore};
+use wasmtime::component::{Component as Code, Linker, Resource};
+use wasmtime::{Engine, Store};
+
+/// Components that are compiled at the same time.
+const COMPILING_MAX: usize = 1;
+
+/// Why the runtime did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The engine refuses its configuration.
+    #[error("the WebAssembly engine could not be made")]
+    Engine(#[source] wasmtime::Error),
+    /// The cache folder cannot be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// The thread that looks after running guests could not be started.
+    #[error("the ticker thread could not be started")]
+    Ticker(#[source] std::io::Error),
+    /// A guest that has to be stopped was not.
+    #[error(transparent)]
+    SelfTest(#[from] SelfTestFailed),
+}
+
+/// How a runtime is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Stats {
+    /// Components that were compiled.
+    pub compiled: u64,
+    /// Components whose code came from the cache.
+    pub loaded_from_cache: u64,
+    /// Cache entries that could not be used.
+    pub cache_damaged: u64,
+    /// Components that were asked what they are.
+    pub described: u64,
+    /// Steps and tool calls that have ended, refused ones included.
+    pub calls: u64,
+    /// Guests that run now.
+    pub in_flight: u64,
+    /// Calls that wait for a slot now.
+    pub waiting: u64,
+    /// Slots that are free now.
+    pub slots_free: u64,
+    /// Bytes of all guests' memories and tables now.
+    pub memory_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    compiled: AtomicU64,
+    loaded_from_cache: AtomicU64,
+    cache_damaged: AtomicU64,
+    described: AtomicU64,
+    calls: AtomicU64,
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+type Loaded = Arc<OnceCell<Arc<Component>>>;
+
+struct Inner {
+    config: Config,
+    engine: Engine,
+    linker: Linker<CallState>,
+    cache: Cache,
+    slots: Slots,
+    process: Arc<ProcessMemory>,
+    compiling: Semaphore,
+    loaded: Mutex<HashMap<Digest, Loaded>>,
+    counts: Counts,
+}
+
+/// Loads components and calls them, each call on a fresh instance within its limits. Cheap to clone.
+#[derive(Clone)]
+pub struct Runtime(Arc<Inner>);
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runtime").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+/// What one call is given of the machine.
+struct Means<'a> {
+    purpose: Purpose,
+    senses: Senses,
+    directories: &'a [DirectoryGrant],
+    limits: &'a GuestLimits,
+}
+
+impl Runtime {
+    /// Makes the engine, starts its ticker, and shows that guests are stopped at their limits.
+    ///
+    /// # Errors
+    /// Any of these did not work; nothing is left behind but the ticker, which ends by itself.
+    pub fn new(config: Config) -> Result<Self, StartError> {
+        let engine = Engine::new(&config.engine()).map_err(StartError::Engine)?;
+        let linker = link::linker(&engine).map_err(StartError::Engine)?;
+        let cache = Cache::open(&config.cache_dir, &engine)?;
+        let process = Arc::new(ProcessMemory::new(config.process_memory_bytes_max));
+        start_ticker(&engine, Duration::from_millis(config.tick_ms.max(1))).map_err(StartError::Ticker)?;
+        selftest::check(&engine, &process)?;
+        let slots = Slots::new(config.instances_max, config.wait_max, Duration::from_millis(config.wait_ms_max));
+        Ok(Self(Arc::new(Inner {
+            config,
+            engine,
+            linker,
+            cache,
+            slots,
+            process,
+            compiling: Semaphore::new(COMPILING_MAX),
+            loaded: Mutex::default(),
+            counts: Counts::default(),
+        })))
+    }
+
+    /// An engine configuration equal to this runtime's, to compare with: an engine of one's own shares nothing with the runtime.
+    #[must_use]
+    pub fn engine_config(&self) -> wasmtime::Config {
+        self.0.config.engine()
+    }
+
+    /// How the runtime is doing.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let Inner { counts, slots, config, process, .. } = &*self.0;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let free = slots.free() as u64;
+        Stats {
+            compiled: read(&counts.compiled),
+            loaded_from_cache: read(&counts.loaded_from_cache),
+            cache_damaged: read(&counts.cache_damaged),
+            described: read(&counts.described),
+            calls: read(&counts.calls),
+            in_flight: u64::from(config.instances_max).saturating_sub(free),
+            waiting: slots.waiting() as u64,
+            slots_free: free,
+            memory_bytes: process.bytes(),
+        }
+    }
+
+    /// Loads a component, or returns it when it is loaded already. Its code comes from the cache when it was compiled before.
+    ///
+    /// # Errors
+    /// See [`LoadError`]. A component that was refused is looked at anew the next time.
+    pub async fn load(&self, wasm: Vec<u8>) -> Result<Arc<Component>, LoadError> {
+        let (size, max) = (wasm.len(), self.0.config.component_bytes_max);
+        if size > max {
+            return Err(LoadError::TooLarge { size, max });
+        }
+        let (digest, wasm) = blocking(move || (Digest::of(&wasm), wasm)).await?;
+        let cell = self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner).entry(digest).or_default().clone();
+        let artifact = (!artifacts::is_kept(&self.0.config.cache_dir, digest)).then(|| wasm.clone());
+        let loaded = cell.get_or_try_init(|| Box::pin(self.load_new(digest, wasm))).await.cloned();
+        if let (Ok(_), Some(artifact)) = (&loaded, artifact) {
+            self.keep_artifact(digest, artifact).await?;
+        }
+        if loaded.is_err() {
+            let mut loaded = self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+            loaded.retain(|known, cell| *known != digest || cell.initialized());
+        }
+        loaded
+    }
+
+    /// A component that was loaded once, now or by an earlier process; none when it is gone. For turns that began with a version that the
+    /// operator has replaced since.
+    pub async fn kept(&self, digest: Digest) -> Option<Arc<Component>> {
+        let loaded = self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).and_then(|cell| cell.get().cloned());
+        if loaded.is_some() {
+            return loaded;
+        }
+        let wasm = self.blocking(move |inner| artifacts::read(&inner.config.cache_dir, digest)).await.ok()??;
+        self.load(wasm).await.inspect_err(|error| tracing::warn!(component.digest = %digest, %error, "a kept component does not load")).ok()
+    }
+
+    async fn keep_artifact(&self, digest: Digest, wasm: Vec<u8>) -> Result<(), LoadError> {
+        let kept = self.blocking(move |inner| artifacts::keep(&inner.config.cache_dir, digest, &wasm)).await?;
+        if let Err(error) = kept {
+            tracing::warn!(component.digest = %digest, %error, "a component could not be kept: turns that began with it need its file");
+        }
+        Ok(())
+    }
+
+    async fn load_new(&self, digest: Digest, wasm: Vec<u8>) -> Result<Arc<Component>, LoadError> {
+        let size_bytes = wasm.len() as u64;
+        let found = self.blocking(move |inner| inner.cache.read(&inner.engine, digest)).await?;
+        let (code, described) = match found {
+            Found::Sound(entry) => {
+                let Entry { code, described } = *entry;
+                count(&self.0.counts.loaded_from_cache);
+                (code, Some(described))
+            }
+            Found::Nothing => (self.compile(wasm).await?, None),
+            Found::Damaged => {
+                count(&self.0.counts.cache_damaged);
+                (self.compile(wasm).await?, None)
+            }
+        };
+        let (world, imports) = load::link(&self.0.engine, &self.0.linker, &code)?;
+        let described = match described {
+            Some(described) => described,
+            None => {
+                let described = self.describe(&world).await?;
+                self.keep(digest, code, described.clone()).await?;
+                described
+            }
+        };
+        tracing::info!(component.digest = %digest, component.bytes = size_bytes, "component loaded");
+        Ok(Arc::new(Component { digest, described, imports, size_bytes, world, gate: Gate::default() }))
+    }
+
+    async fn compile(&self, wasm: Vec<u8>) -> Result<Code, LoadError> {
+        // The semaphore is never closed.
+        let _permit = self.0.compiling.acquire().await.ok();
+        let compiled = self.blocking(move |inner| {
+            load::inspect(&wasm)?;
+            Code::new(&inner.engine, &wasm).map_err(LoadError::Invalid)
+        });
+        let code = compiled.await??;
+        count(&self.0.counts.compiled);
+        Ok(code)
+    }
+
+    /// Keeps compiled code for the next start. A full disk costs time at that start and nothing else.
+    async fn keep(&self, digest: Digest, code: Code, described: Described) -> Result<(), LoadError> {
+        let kept = self.blocking(move |inner| inner.cache.write(digest, &code, &described)).await?;
+        if let Err(error) = kept {
+            tracing::warn!(component.digest = %digest, %error, "compiled code could not be kept and will be compiled again at the next start");
+        }
+        Ok(())
+    }
+
+    async fn describe(&self, world: &World) -> Result<Described, LoadError> {
+        count(&self.0.counts.described);
+        let limits = self.0.config.describe;
+        let _slot = self.0.slots.enter_ungated().await.ok_or(LoadError::Busy)?;
+        let senses = Senses::frozen(Timestamp(0), Digest::of(b"describe"));
+        let means = Means { purpose: Purpose::Describe, senses, directories: &[], limits: &limits };
+        let mut store = self.store(means).map_err(|detail| LoadError::Faulted { detail })?;
+        let time = store.data().time();
+        let guest = async {
+            Ok(match world {
+                World::Agent(pre) => {
+                    let plugin = pre.instantiate_async(&mut store).await?;
+                    let description = plugin.agent_host_plugin_agent().call_describe(&mut store).await?;
+                    agent_description(description).map(Described::Agent)
+                }
+                World::Tools(pre) => {
+                    let plugin = pre.instantiate_async(&mut store).await?;
+                    let tools = plugin.agent_host_plugin_tools().call_describe(&mut store).await?;
+                    tool_definitions(tools).map(Described::Tools)
+                }
+            })
+        };
+        let ended = run::drive(&time, Duration::from_millis(limits.wall_ms_max), guest).await;
+        let (logs, _) = store.data().log.take();
+        match run::outcome(ended, store.data(), &time, &logs) {
+            Outcome::Returned(Ok(described)) => Ok(described),
+            Outcome::Returned(Err(Unacceptable(detail))) | Outcome::Refused { detail } => Err(LoadError::DescribeRefused { detail }),
+            Outcome::Trapped { message, .. } => Err(LoadError::DescribeTrapped { message }),
+            Outcome::OutOfMemory => Err(LoadError::DescribeStopped { limit: "needs more memory than it may have" }),
+            Outcome::OutOfCpu => Err(LoadError::DescribeStopped { limit: "computes for too long" }),
+            Outcome::TimedOut => Err(LoadError::DescribeStopped { limit: "takes too long" }),
+            Outcome::Busy => Err(LoadError::Busy),
+            Outcome::Faulted { detail } => Err(LoadError::Faulted { detail }),
+        }
+    }
+
+    /// Asks an agent what happens next. The same component, view, news and basis give the same result.
+    pub async fn step(&self, component: &Component, view: Arc<dyn View>, news: &[News], basis: &Basis, limits: &GuestLimits) -> Stepped {
+        let World::Agent(pre) = &component.world else {
+            return stepped(self.unmet(Outcome::Faulted { detail: format!("component {} is not an agent", component.digest) }));
+        };
+        let Some(_slot) = self.0.slots.enter(&component.gate, limits.concurrency_max).await else {
+            return stepped(self.unmet(Outcome::Busy));
+        };
+        let purpose = Purpose::Step(Box::new(StepView::new(view, basis)));
+        let means = Means { purpose, senses: Senses::frozen(basis.now, basis.seed), directories: &[], limits };
+        let mut store = match self.store(means) {
+            Ok(store) => store,
+            Err(detail) => return stepped(self.unmet(Outcome::Faulted { detail })),
+        };
+        let time = store.data().time();
+        let news = guest_news(news);
+        let guest = async {
+            let plugin = pre.instantiate_async(&mut store).await?;
+            // The host knows which view is meant, so the number behind the handle says nothing.
+            let view = Resource::<ViewHandle>::new_borrow(0);
+            plugin.agent_host_plugin_agent().call_step(&mut store, view, &news).await
+        };
+        let ended = run::drive(&time, Duration::from_millis(limits.wall_ms_max), guest).await;
+        let ended = self.ended(&mut store, |state, logs| run::outcome(ended, state, &time, logs));
+        let Ended { outcome, usage, answers, logs, denied } = ended;
+        Stepped { outcome: outcome.and_then(|result| accepted(step_result(result))), usage, answers, logs, denied }
+    }
+
+    /// Calls a tool with what of its component's grant it is bound to.
+    pub async fn call(&self, component: &Component, bound: &Bound, call: ToolCall, notes: Arc<dyn Notes>) -> Called {
+        let limits = &bound.limits;
+        let World::Tools(pre) = &component.world else {
+            return called(self.unmet(Outcome::Faulted { detail: format!("component {} has no tools", component.digest) }));
+        };
+        let Some(_slot) = self.0.slots.enter(&component.gate, limits.concurrency_max).await else {
+            return called(self.unmet(Outcome::Busy));
+        };
+        let means = Means { purpose: Purpose::Tool(Noting::new(notes)), senses: Senses::live(), directories: &bound.directories, limits };
+        let mut store = match self.store(means) {
+            Ok(store) => store,
+            Err(detail) => return called(self.unmet(Outcome::Faulted { detail })),
+        };
+        let time = store.data().time();
+        let wall_ms = limits.wall_ms_max.min(u64::from(call.deadline_ms));
+        let context = call_context(&call, u32::try_from(wall_ms).unwrap_or(u32::MAX));
+        let guest = async {
+            let plugin = pre.instantiate_async(&mut store).await?;
+            plugin.agent_host_plugin_tools().call_call(&mut store, &context, &call.tool, &call.arguments).await
+        };
+        let ended = run::drive(&time, Duration::from_millis(wall_ms), guest).await;
+        let ended = self.ended(&mut store, |state, logs| run::outcome(ended, state, &time, logs));
+        let Ended { outcome, usage, answers: _, logs, denied } = ended;
+        Called { outcome: outcome.and_then(|result| accepted(call_result(result))), usage, logs, denied }
+    }
+
+    fn store(&self, means: Means<'_>) -> Result<Store<CallState>, String> {
+        let Means { purpose, senses, directories, limits } = means;
+        let memory = memory_meter(&self.0.process, limits);
+        let state = CallState::new(purpose, senses, directories, memory, Duration::from_millis(limits.cpu_ms_max));
+        Ok(state.map_err(|error| error.to_string())?.into_store(&self.0.engine))
+    }
+
+    /// Everything that remains of a call.
+    fn ended<T>(&self, store: &mut Store<CallState>, outcome: impl FnOnce(&CallState, &[LogLine]) -> Outcome<T>) -> Ended<T> {
+        count(&self.0.counts.calls);
+        let state = store.data_mut();
+        let (logs, dropped) = state.log.take();
+        let outcome = outcome(state, &logs);
+        let usage = state.usage(self.0.config.tick_ms, dropped);
+        Ended { outcome, usage, answers: state.answers(), logs, denied: state.denials.take() }
+    }
+
+    /// What remains of a call that never began.
+    fn unmet<T>(&self, outcome: Outcome<T>) -> Ended<T> {
+        count(&self.0.counts.calls);
+        Ended { outcome, usage: CallUsage::default(), answers: Digest::of(&[]), logs: Vec::new(), denied: Vec::new() }
+    }
+
+    async fn blocking<T: Send + 'static>(&self, work: impl FnOnce(&Inner) -> T + Send + 'static) -> Result<T, LoadError> {
+        let inner = self.0.clone();
+        blocking(move || work(&inner)).await
+    }
+}
+
+struct Ended<T> {
+    outcome: Outcome<T>,
+    usage: CallUsage,
+    answers: Digest,
+    logs: Vec<LogLine>,
+    denied: Vec<String>,
+}
+
+fn stepped(ended: Ended<domain::step::StepResult>) -> Stepped {
+    let Ended { outcome, usage, answers, logs, denied } = ended;
+    Stepped { outcome, usage, answers, logs, denied }
+}
+
+fn called(ended: Ended<Result<domain::tool::Progress, domain::tool::ToolError>>) -> Called {
+    let Ended { outcome, usage, answers: _, logs, denied } = ended;
+    Called { outcome, usage, logs, denied }
+}
+
+fn accepted<T>(read: Result<T, Unacceptable>) -> Outcome<T> {
+    match read {
+        Ok(value) => Outcome::Returned(value),
+        Err(Unacceptable(detail)) => Outcome::Refused { detail },
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, LoadError> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.map_err(|error| LoadError::Faulted { detail: error.to_string() })
+}
+
+/// Starts the thread by whose ticks running guests are looked after. It ends with the engine.
+fn start_ticker(engine: &Engine, tick: Duration) -> std::io::Result<()> {
+    let engine = engine.weak();
+    let ticks = move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            std::thread::sleep(tick);
+        }
+    };
+    std::thread::Builder::new().name("guest-ticker".to_owned()).spawn(ticks).map(drop)
+}

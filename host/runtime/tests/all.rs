@@ -1,0 +1,16 @@
+//! The runtime through its public boundary, with real components: every outcome, every limit, loading and the cache.
+//!
+//! The components are the programs of `tests/programs`.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+#[path = "all/agents.rs"]
+mod agents;
+#[path = "all/fixture.rs"]
+mod fixture;
+#[path = "all/limits.rs"]
+mod limits;
+#[path = "all/loading.rs"]
+mod loading;
+#[path = "all/tools.rs"]
+mod tools;

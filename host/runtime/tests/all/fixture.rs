@@ -1,0 +1,213 @@
+//! What the tests share: built programs, a runtime over a folder of its own, and short ways to step and call.
+
+use agent_host_runtime::{Called, Component, Config, Notes, Outcome, Runtime, Stepped, ToolCall, View, ViewError, ViewStatic};
+use domain::basis::{Basis, LimitsLeft, Peer};
+use domain::digest::{Digest, Salt};
+use domain::grant::{Bound, GuestLimits};
+use domain::id::RunId;
+use domain::message::{Message, Part, Role};
+use domain::step::{Decision, Memo, News};
+use domain::time::Timestamp;
+use domain::tool::{EffectClass, Progress, ToolDefinition, ToolError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+
+/// A program of `tests/programs`, built.
+pub(crate) fn program(name: &str) -> Vec<u8> {
+    let file = format!("{}.wasm", name.replace('-', "_"));
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/target/wasm32-wasip2/release").join(file);
+    std::fs::read(&path).unwrap_or_else(|error| {
+        panic!(
+            "{}: {error}; run: RUSTC=$(scripts/guest-toolchain) cargo build --release --target wasm32-wasip2 --manifest-path tests/programs/Cargo.toml",
+            path.display()
+        )
+    })
+}
+
+/// A runtime and the folder that holds its cache.
+pub(crate) struct Fixture {
+    pub(crate) runtime: Runtime,
+    pub(crate) folder: TempDir,
+}
+
+pub(crate) fn config(folder: &Path) -> Config {
+    Config { cache_dir: folder.join("cache"), instances_max: 16, ..Config::default() }
+}
+
+impl Fixture {
+    pub(crate) fn new() -> Self {
+        Self::with(|_| ())
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut Config)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = config(folder.path());
+        change(&mut config);
+        Self { runtime: Runtime::new(config).unwrap(), folder }
+    }
+
+    pub(crate) async fn load(&self, name: &str) -> Arc<Component> {
+        self.runtime.load(program(name)).await.unwrap()
+    }
+
+    pub(crate) async fn step(&self, component: &Component, basis: &Basis) -> Stepped {
+        self.step_under(component, basis, GuestLimits::default()).await
+    }
+
+    pub(crate) async fn step_under(&self, component: &Component, basis: &Basis, limits: GuestLimits) -> Stepped {
+        self.runtime.step(component, Arc::new(Sight::new(false)), &[News::Said { messages: vec![1] }], basis, &limits).await
+    }
+
+    pub(crate) async fn call(&self, component: &Component, tool: &str, arguments: &str) -> Called {
+        self.call_bound(component, &Bound::default(), tool, arguments).await
+    }
+
+    pub(crate) async fn call_under(&self, component: &Component, limits: GuestLimits, arguments: &str) -> Called {
+        self.call_bound(component, &Bound { limits, ..Bound::default() }, "only", arguments).await
+    }
+
+    pub(crate) async fn call_bound(&self, component: &Component, bound: &Bound, tool: &str, arguments: &str) -> Called {
+        self.runtime.call(component, bound, tool_call(tool, arguments), Arc::new(Noted::default())).await
+    }
+}
+
+pub(crate) fn tool_call(tool: &str, arguments: &str) -> ToolCall {
+    ToolCall {
+        agent_id: "agent".into(),
+        session_id: "session".into(),
+        user_id: "user".into(),
+        call_id: "call".into(),
+        idempotency_key: "call-0".into(),
+        segment: 0,
+        resumed: None,
+        answer: None,
+        tool: tool.into(),
+        arguments: arguments.into(),
+        deadline_ms: 60_000,
+    }
+}
+
+/// A basis that names nothing, of a step at this time with this seed.
+pub(crate) fn basis(now: u64, seed: &[u8]) -> Basis {
+    let nothing = Digest::of(b"");
+    Basis {
+        component: nothing,
+        base: None,
+        head: 1,
+        scene: nothing,
+        settings: nothing,
+        tools: nothing,
+        peers: nothing,
+        preferences: nothing,
+        session_state: nothing,
+        now: Timestamp(now),
+        left: LimitsLeft { steps: 1, tool_calls: 2, tokens: 3 },
+        seed: Digest::of(seed),
+    }
+}
+
+pub(crate) fn some_basis() -> Basis {
+    let run: RunId = "018f0000-0000-7000-8000-000000000001".parse().unwrap();
+    Basis { seed: Basis::seed(run, 0), ..basis(1_700_000_000_123, b"") }
+}
+
+/// A view of one message, or of a store that cannot be read.
+pub(crate) struct Sight {
+    fixed: ViewStatic,
+    broken: bool,
+}
+
+impl Sight {
+    pub(crate) fn new(broken: bool) -> Self {
+        let tool = ToolDefinition {
+            name: "echo".into(),
+            description: String::new(),
+            arguments: serde_json::json!({"type": "object"}),
+            results: None,
+            capabilities: Vec::new(),
+            effect: EffectClass::ReadOnly,
+            destructive: false,
+            time_limit_ms: None,
+        };
+        let fixed = ViewStatic {
+            agent_id: "agent".into(),
+            path: "/agent/one".into(),
+            session_type: "chat".into(),
+            settings: r#"{"prompt":"p"}"#.into(),
+            preferences: "{}".into(),
+            session_state: "null".into(),
+            head: Some(1),
+            tools: Arc::new(vec![tool]),
+            peers: vec![Peer { id: "worker".into(), name: "Worker".into(), description: String::new() }],
+            memo: Some(Memo { format: 1, bytes: vec![7] }),
+        };
+        Self { fixed, broken }
+    }
+}
+
+#[async_trait::async_trait]
+impl View for Sight {
+    fn basis_static(&self) -> &ViewStatic {
+        &self.fixed
+    }
+
+    async fn message(&self, id: u64) -> Result<Option<Message>, ViewError> {
+        if self.broken {
+            return Err(ViewError("the disk is gone".into()));
+        }
+        Ok((id == 1).then(|| Message {
+            id,
+            role: Role::User,
+            parts: vec![Part::text("hello")],
+            origin: "api".into(),
+            untrusted: false,
+            answers: None,
+            salt: Salt::default(),
+        }))
+    }
+
+    async fn read_blob(&self, _digest: Digest, offset: u64, length: u32) -> Result<Option<Vec<u8>>, ViewError> {
+        Ok(Some(vec![u8::try_from(offset).unwrap(); length as usize]))
+    }
+}
+
+/// Keeps the notes of a call.
+#[derive(Default)]
+pub(crate) struct Noted(pub(crate) Mutex<Vec<String>>);
+
+impl Notes for Noted {
+    fn note(&self, message: &str) {
+        self.0.lock().unwrap().push(message.to_owned());
+    }
+}
+
+/// The text with which a step ended its turn.
+#[track_caller]
+pub(crate) fn replied(stepped: &Stepped) -> String {
+    match &stepped.outcome {
+        Outcome::Returned(result) => match &result.decision {
+            Decision::Reply { parts } => domain::message::text_of(parts),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The text with which a tool was done.
+#[track_caller]
+pub(crate) fn done(called: &Called) -> String {
+    match &called.outcome {
+        Outcome::Returned(Ok(Progress::Done { parts })) => domain::message::text_of(parts),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The error that a tool ended with.
+#[track_caller]
+pub(crate) fn failed(called: &Called) -> ToolError {
+    match &called.outcome {
+        Outcome::Returned(Err(error)) => error.clone(),
+        other => panic!("{other:?}"),
+    }
+}

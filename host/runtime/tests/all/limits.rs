@@ -1,0 +1,128 @@
+//! Limits: what does not stop by itself is stopped, and what it held is free again.
+
+use crate::fixture::{Fixture, done, replied, some_basis};
+use agent_host_runtime::Outcome;
+use domain::grant::GuestLimits;
+use std::time::{Duration, Instant};
+
+fn limits() -> GuestLimits {
+    GuestLimits::default()
+}
+
+#[tokio::test]
+async fn a_guest_that_only_computes_is_stopped_at_its_budget() {
+    let fixture = Fixture::new();
+    let spin = fixture.load("spin").await;
+    let stepped = fixture.step_under(&spin, &some_basis(), GuestLimits { cpu_ms_max: 100, ..limits() }).await;
+    assert_eq!(stepped.outcome, Outcome::OutOfCpu);
+    // Ticks of 5 ms: 20 make the budget, and two more are allowed for. The machine may be busy with other tests, so wall time is not looked at.
+    assert!((20..=26).contains(&stepped.usage.cpu_ticks), "{:?}", stepped.usage);
+    assert_eq!(fixture.runtime.stats().in_flight, 0);
+}
+
+#[tokio::test]
+async fn others_get_their_turn_while_a_guest_computes() {
+    let fixture = Fixture::new();
+    let (spin, clock) = (fixture.load("spin").await, fixture.load("clock").await);
+    let basis = some_basis();
+    let spinning = fixture.step_under(&spin, &basis, GuestLimits { cpu_ms_max: 500, ..limits() });
+    let honest = async {
+        let mut slowest = Duration::ZERO;
+        for _ in 0..10 {
+            let began = Instant::now();
+            replied(&fixture.step(&clock, &basis).await);
+            slowest = slowest.max(began.elapsed());
+        }
+        slowest
+    };
+    // One thread: without yields, the honest steps would wait for the whole budget.
+    let (spun, slowest) = tokio::join!(spinning, honest);
+    assert_eq!(spun.outcome, Outcome::OutOfCpu);
+    assert!(slowest < Duration::from_millis(250), "{slowest:?}");
+}
+
+#[tokio::test]
+async fn a_deadline_of_wall_time_stops_a_guest_that_computes_within_its_budget() {
+    let fixture = Fixture::new();
+    let spin = fixture.load("spin").await;
+    let stepped = fixture.step_under(&spin, &some_basis(), GuestLimits { cpu_ms_max: 60_000, wall_ms_max: 100, ..limits() }).await;
+    assert_eq!(stepped.outcome, Outcome::TimedOut);
+}
+
+#[tokio::test]
+async fn a_deadline_of_wall_time_stops_a_guest_that_sleeps_in_a_host_call() {
+    let fixture = Fixture::new();
+    let sleepy = fixture.load("sleepy").await;
+    let began = Instant::now();
+    for _ in 0..20 {
+        let called = fixture.call_under(&sleepy, GuestLimits { wall_ms_max: 20, ..limits() }, "{}").await;
+        assert_eq!(called.outcome, Outcome::TimedOut);
+        assert!(called.usage.cpu_ticks <= 2, "{:?}", called.usage);
+    }
+    assert!(began.elapsed() < Duration::from_secs(10));
+    let stats = fixture.runtime.stats();
+    assert_eq!((stats.in_flight, stats.memory_bytes), (0, 0));
+}
+
+#[tokio::test]
+async fn sleeping_is_not_computing() {
+    let fixture = Fixture::new();
+    let sleepy = fixture.load("sleepy").await;
+    let called = fixture.call_under(&sleepy, GuestLimits { cpu_ms_max: 50, ..limits() }, r#"{"ms":200}"#).await;
+    assert!(done(&called).parse::<u64>().unwrap() >= 199, "{called:?}");
+}
+
+#[tokio::test]
+async fn a_guest_that_grows_without_end_runs_out_of_memory() {
+    let fixture = Fixture::new();
+    let grow = fixture.load("grow").await;
+    let called = fixture.call_under(&grow, GuestLimits { memory_bytes_max: 32 << 20, cpu_ms_max: 30_000, ..limits() }, "all").await;
+    assert_eq!(called.outcome, Outcome::OutOfMemory);
+    assert!((16 << 20..=32 << 20).contains(&called.usage.memory_bytes_peak), "{:?}", called.usage);
+    assert_eq!(fixture.runtime.stats().memory_bytes, 0);
+}
+
+#[tokio::test]
+async fn a_guest_that_copes_with_less_memory_goes_on() {
+    let fixture = Fixture::new();
+    let grow = fixture.load("grow").await;
+    assert_eq!(done(&fixture.call_under(&grow, limits(), "cope").await), "refused true");
+}
+
+#[tokio::test]
+async fn a_guest_that_meets_the_limit_of_the_process_is_faulted_whatever_it_would_have_done() {
+    let fixture = Fixture::with(|config| config.process_memory_bytes_max = 24 << 20);
+    let grow = fixture.load("grow").await;
+    for arguments in ["all", "cope"] {
+        let called = fixture.call_under(&grow, GuestLimits { memory_bytes_max: 1 << 30, cpu_ms_max: 30_000, ..limits() }, arguments).await;
+        assert!(matches!(called.outcome, Outcome::Faulted { .. }), "{called:?}");
+    }
+    assert_eq!(fixture.runtime.stats().memory_bytes, 0);
+}
+
+#[tokio::test]
+async fn more_calls_than_slots_wait_and_more_than_may_wait_are_busy() {
+    let fixture = Fixture::with(|config| {
+        config.instances_max = 2;
+        config.wait_max = 1;
+    });
+    let sleepy = fixture.load("sleepy").await;
+    let call = || fixture.call_under(&sleepy, limits(), r#"{"ms":100}"#);
+    let (a, b, c, d) = tokio::join!(call(), call(), call(), call());
+    let busy = [&a, &b, &c, &d].iter().filter(|called| called.outcome == Outcome::Busy).count();
+    assert_eq!(busy, 1, "{a:?} {b:?} {c:?} {d:?}");
+    assert_eq!(fixture.runtime.stats().slots_free, 2);
+}
+
+#[tokio::test]
+async fn a_component_runs_no_more_calls_at_a_time_than_its_limit() {
+    let fixture = Fixture::new();
+    let sleepy = fixture.load("sleepy").await;
+    let call = || fixture.call_under(&sleepy, GuestLimits { concurrency_max: 1, ..limits() }, r#"{"ms":60}"#);
+    let began = Instant::now();
+    let (a, b, c) = tokio::join!(call(), call(), call());
+    for called in [a, b, c] {
+        done(&called);
+    }
+    assert!(began.elapsed() >= Duration::from_millis(180));
+}

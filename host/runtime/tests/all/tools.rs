@@ -1,0 +1,124 @@
+//! Tool calls: what a tool is told, what it reaches, and that nothing of one call is left for the next.
+
+use crate::fixture::{Fixture, Noted, done, failed, tool_call};
+use agent_host_runtime::{Described, LOG_BYTES_MAX, Outcome};
+use domain::grant::{Access, Bound, DirectoryGrant};
+use domain::tool::{Progress, ToolError};
+use std::sync::Arc;
+
+#[tokio::test]
+async fn a_tool_is_told_its_context_and_its_notes_are_passed_on() {
+    let fixture = Fixture::new();
+    let echo = fixture.load("echo").await;
+    let Described::Tools(tools) = echo.describes() else { panic!("no tools") };
+    assert_eq!(tools.len(), 9);
+    let notes = Arc::new(Noted::default());
+    let called = fixture.runtime.call(&echo, &Bound::default(), tool_call("echo", r#"{"a":1}"#), notes.clone()).await;
+    assert_eq!(done(&called), r#"{"a":1}"#);
+    assert_eq!(*notes.0.lock().unwrap(), ["about to echo"]);
+    let context = done(&fixture.call(&echo, "context", "{}").await);
+    assert!(context.contains(r#"idempotency-key: "call-0""#) && context.contains("deadline-ms: 30000"), "{context}");
+}
+
+#[tokio::test]
+async fn more_notes_than_ten_a_second_are_dropped() {
+    let fixture = Fixture::new();
+    let echo = fixture.load("echo").await;
+    let notes = Arc::new(Noted::default());
+    let called = fixture.runtime.call(&echo, &Bound::default(), tool_call("chatter", "{}"), notes.clone()).await;
+    assert_eq!(done(&called), "chattered");
+    // The call may straddle two seconds.
+    assert!((10..=20).contains(&notes.0.lock().unwrap().len()));
+}
+
+#[tokio::test]
+async fn a_guest_that_hands_the_host_too_much_at_once_traps() {
+    let fixture = Fixture::new();
+    let echo = fixture.load("echo").await;
+    let Outcome::Trapped { message, .. } = fixture.call(&echo, "shout", "{}").await.outcome else { panic!("not trapped") };
+    assert!(message.contains("too much data is being copied"), "{message}");
+}
+
+#[tokio::test]
+async fn a_tools_own_errors_and_segments_are_returned() {
+    let fixture = Fixture::new();
+    let echo = fixture.load("echo").await;
+    assert_eq!(failed(&fixture.call(&echo, "denied", "{}").await), ToolError::Denied);
+    let later = fixture.call(&echo, "later", "{}").await.outcome;
+    assert_eq!(later, Outcome::Returned(Ok(Progress::Later { after_ms: 1_000, state: b"state".to_vec() })));
+}
+
+#[tokio::test]
+async fn a_counter_in_a_static_never_gets_above_one() {
+    let fixture = Fixture::new();
+    let counter = fixture.load("counter").await;
+    for _ in 0..50 {
+        assert_eq!(done(&fixture.call(&counter, "counter", "{}").await), "1");
+    }
+}
+
+#[tokio::test]
+async fn a_read_only_folder_can_be_read_and_not_written() {
+    let fixture = Fixture::new();
+    let echo = fixture.load("echo").await;
+    let folder = fixture.folder.path().join("data");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("file.txt"), "before").unwrap();
+    let bound =
+        |access| Bound { directories: vec![DirectoryGrant { path: folder.clone(), at: "/data".into(), access }], ..Bound::default() };
+    let read_only = bound(Access::ReadOnly);
+    assert_eq!(done(&fixture.call_bound(&echo, &read_only, "read", "{}").await), "before");
+    assert!(matches!(failed(&fixture.call_bound(&echo, &read_only, "write", "x").await), ToolError::Failed(_)));
+    assert_eq!(std::fs::read_to_string(folder.join("file.txt")).unwrap(), "before");
+    assert_eq!(done(&fixture.call_bound(&echo, &bound(Access::ReadWrite), "write", "after").await), "written");
+    assert_eq!(std::fs::read_to_string(folder.join("file.txt")).unwrap(), "after");
+    assert!(matches!(failed(&fixture.call(&echo, "read", "{}").await), ToolError::Failed(_)), "without a folder there is no file");
+}
+
+#[tokio::test]
+async fn a_granted_folder_that_is_gone_is_the_hosts_fault() {
+    let fixture = Fixture::new();
+    let echo = fixture.load("echo").await;
+    let gone = DirectoryGrant { path: fixture.folder.path().join("gone"), at: "/data".into(), access: Access::ReadOnly };
+    let bound = Bound { directories: vec![gone], ..Bound::default() };
+    assert!(matches!(fixture.call_bound(&echo, &bound, "read", "{}").await.outcome, Outcome::Faulted { .. }));
+}
+
+#[tokio::test]
+async fn what_was_not_granted_is_denied_by_type_and_noted_for_the_operator() {
+    let fixture = Fixture::new();
+    let reach = fixture.load("reach").await;
+    let called = fixture.call(&reach, "reach", "{}").await;
+    let answers = done(&called);
+    for expected in ["Some(Error::AccessDenied) | ", "\"access-denied\"", " | 0 | true | ErrorCode::HttpRequestDenied"] {
+        assert!(answers.contains(expected), "{answers} does not contain {expected}");
+    }
+    assert_eq!(
+        called.denied,
+        [
+            "wasi:keyvalue/store.open `secrets`",
+            "wasi:sockets/tcp-create-socket.create-tcp-socket",
+            "wasi:http/outgoing-handler.handle `169.254.169.254`",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_flood_of_output_is_cut_and_counted_and_cannot_move_a_cursor() {
+    let fixture = Fixture::new();
+    let echo = fixture.load("echo").await;
+    let called = fixture.call(&echo, "flood", "{}").await;
+    assert_eq!(done(&called), "flooded");
+    let kept: usize = called.logs.iter().map(|line| line.message.len()).sum();
+    assert!(kept <= 2 * LOG_BYTES_MAX && called.usage.log_bytes_dropped > 1 << 20, "{kept}, {:?}", called.usage);
+    assert!(called.logs.iter().all(|line| !line.message.contains('\u{1b}')));
+}
+
+#[tokio::test]
+async fn a_panic_traps_with_the_guests_own_words() {
+    let fixture = Fixture::new();
+    let trap = fixture.load("trap").await;
+    let Outcome::Trapped { message, backtrace } = fixture.call(&trap, "trap", r#"{"x":1}"#).await.outcome else { panic!("not trapped") };
+    assert!(message.contains(r#"nothing works here: {"x":1}"#) && message.contains("unreachable"), "{message}");
+    assert!(backtrace.contains("wasm"), "{backtrace}");
+}

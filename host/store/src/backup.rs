@@ -1,0 +1,208 @@
+//! Backups of an open store, and stores made from them.
+//!
+//! A backup is one file: the database as it was at one point in time, complete with the store's id. It is under its name only when all
+//! of it is on the disk.
+
+use crate::fault;
+use crate::open::{DataDir, OpenError, assert_sqlite, create_private, quick_check, sync_dir};
+use crate::readers::connect;
+use crate::schema;
+use crate::sql::{Source, Sql};
+use crate::store::Store;
+use crate::verify::{self, Fault, Verification};
+use domain::digest::Digest;
+use rusqlite::Connection;
+use rusqlite::backup::{Backup, StepResult};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use tokio::sync::oneshot;
+
+/// Pages that are copied at a time.
+const STEP_PAGES: i32 = 1_024;
+
+/// Why a backup was not made. Nothing is under its name then.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// A file is there already: a backup replaces none.
+    #[error("`{}` exists already", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file could not be written.
+    #[error("the backup `{}` cannot be written", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The database could not be read.
+    #[error("the database cannot be copied")]
+    Database {
+        /// Why not.
+        #[source]
+        source: Source,
+    },
+}
+
+/// Why a backup was not restored. The directory holds no store then.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The directory holds something: a store is restored into an empty one.
+    #[error("`{}` is not empty", dir.display())]
+    NotEmpty {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The directory could not be locked or made.
+    #[error("the directory cannot be used")]
+    Target {
+        /// Why not.
+        #[source]
+        source: OpenError,
+    },
+    /// The file is no backup, or was damaged.
+    #[error("`{}` is not an intact backup: {detail}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// The backup could not be read, or the store not be written.
+    #[error("`{}` cannot be copied", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A store that was restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// The id of the store that was backed up, and of this one.
+    pub store_id: String,
+    /// How many events it has.
+    pub events: u64,
+    /// The hash of the last of them.
+    pub head: Digest,
+}
+
+impl Store {
+    /// Copies the store, as it is at one point in time, to a file that is not there yet. Commits go on meanwhile.
+    pub async fn backup(&self, to: &Path) -> Result<(), BackupError> {
+        let (database, to) = (self.database().to_owned(), to.to_owned());
+        let (reply, answer) = oneshot::channel();
+        let path = to.clone();
+        // It takes as long as the disk takes, so it gets a thread of its own.
+        let thread = std::thread::Builder::new().name("store-backup".to_owned()).spawn(move || {
+            let _ = reply.send(write(&database, &to));
+        });
+        thread.map_err(|source| BackupError::Io { path: path.clone(), source })?;
+        answer.await.unwrap_or_else(|_| Err(BackupError::Io { path, source: io::Error::other("the copying thread panicked") }))
+    }
+}
+
+fn write(database: &Path, to: &Path) -> Result<(), BackupError> {
+    if to.exists() {
+        return Err(BackupError::Exists { path: to.to_owned() });
+    }
+    let unfinished = beside(to, ".unfinished");
+    let failed = |source: io::Error| BackupError::Io { path: to.to_owned(), source };
+    // What an attempt that crashed left must not be taken for a part of this one.
+    for rest in ["-journal", "-wal", "-shm"] {
+        let _ = fs::remove_file(beside(&unfinished, rest));
+    }
+    create_private(&unfinished).map_err(failed)?;
+    let written = copy(database, &unfinished)
+        .map_err(|error| BackupError::Database { source: error.into() })
+        .and_then(|()| publish(&unfinished, to).map_err(failed));
+    if written.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+    written
+}
+
+/// A path with something after its name.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn copy(database: &Path, to: &Path) -> rusqlite::Result<()> {
+    let from = connect(database)?;
+    // One reading transaction over all steps: the copy is of one point in time, and commits do not make it start again.
+    from.execute_batch("BEGIN")?;
+    from.query_row("SELECT position FROM head", [], |_| Ok(()))?;
+    let mut target = Connection::open(to)?;
+    let backup = Backup::new(&from, &mut target)?;
+    while backup.step(STEP_PAGES)? != StepResult::Done {
+        fault::point("store.backup");
+    }
+    drop(backup);
+    // As one file: without a log beside it.
+    target.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))
+}
+
+/// Makes a finished file durable and gives it its name.
+fn publish(unfinished: &Path, to: &Path) -> io::Result<()> {
+    File::open(unfinished)?.sync_all()?;
+    fault::point("store.backup");
+    fs::rename(unfinished, to)?;
+    match to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => sync_dir(parent),
+        None => sync_dir(Path::new(".")),
+    }
+}
+
+/// Makes a store from a backup, in a directory that is empty or not there. The backup is verified before, event by event.
+/// Blocks for as long as that takes: about a second for 100,000 events.
+pub fn restore(backup: &Path, dir: &Path) -> Result<Restored, RestoreError> {
+    let target = DataDir::lock(dir).map_err(|source| RestoreError::Target { source })?;
+    if !target.is_empty().map_err(|source| RestoreError::Target { source })? {
+        return Err(RestoreError::NotEmpty { dir: dir.to_owned() });
+    }
+    let database = target.database();
+    let copied = duplicate(backup, &database).map_err(|source| RestoreError::Io { path: backup.to_owned(), source });
+    let restored = copied.and_then(|()| inspect(backup, &database)).and_then(|(store_id, verification)| {
+        target.mark(&store_id).map_err(|source| RestoreError::Target { source })?;
+        Ok(Restored { store_id, events: verification.events, head: verification.head })
+    });
+    if restored.is_err() {
+        let _ = fs::remove_file(&database);
+    }
+    restored
+}
+
+fn duplicate(backup: &Path, database: &Path) -> io::Result<()> {
+    let mut from = File::open(backup)?;
+    let mut to = create_private(database)?;
+    io::copy(&mut from, &mut to)?;
+    to.sync_all()
+}
+
+/// The id and the verification of a copied backup, if it is intact.
+fn inspect(backup: &Path, database: &Path) -> Result<(String, Verification), RestoreError> {
+    let damaged = |detail: String| RestoreError::Damaged { path: backup.to_owned(), detail };
+    let unreadable = |error: rusqlite::Error| damaged(error.to_string());
+    assert_sqlite().map_err(|source| RestoreError::Target { source })?;
+    let connection = connect(database).map_err(unreadable)?;
+    quick_check(&connection, backup).map_err(|error| damaged(error.to_string()))?;
+    let version = schema::version(&connection).map_err(unreadable)?;
+    if version > schema::newest() {
+        return Err(damaged(format!("it has layout {version}, this program knows {}", schema::newest())));
+    }
+    let store_id = schema::store_id(&connection).map_err(unreadable)?.ok_or_else(|| damaged("it is empty".to_owned()))?;
+    let verification = verify::whole(&Sql::new(&connection)).map_err(unreadable)?;
+    match &verification.fault {
+        Some(Fault { position, problem }) => Err(damaged(format!("event {position}: {problem}"))),
+        None => Ok((store_id, verification)),
+    }
+}

@@ -1,0 +1,251 @@
+//! What can be asked of the store's writer, and what may come of it.
+
+use crate::sql::Source;
+use domain::digest::Digest;
+use domain::event::NewEvent;
+use domain::id::{AgentId, InputId, OperationId, RunId, SessionId, Stream, TurnId};
+use domain::time::Timestamp;
+use std::fmt;
+
+/// Everything that is stored together or not at all.
+///
+/// Its guards look at the store as it was before its own events; then the events are appended in order, and every projection sees
+/// each event after the ones before it.
+#[derive(Debug, Clone, Default)]
+pub struct Commit {
+    /// Events, stream by stream.
+    pub appends: Vec<Append>,
+    /// What must be so.
+    pub guards: Vec<Guard>,
+    /// Content that its events name by digest. The digests are computed before the commit is queued.
+    pub blobs: Vec<Vec<u8>>,
+    /// What makes a repetition of the same request harmless.
+    pub key: Option<Key>,
+    /// Folds worth keeping.
+    pub snapshots: Vec<(Stream, Snapshot)>,
+}
+
+impl Commit {
+    /// An empty commit.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With events for a stream.
+    #[must_use]
+    pub fn append(mut self, stream: Stream, expected: Expected, events: Vec<NewEvent>) -> Self {
+        self.appends.push(Append { stream, expected, events });
+        self
+    }
+
+    /// With a condition.
+    #[must_use]
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.guards.push(guard);
+        self
+    }
+
+    /// With content.
+    #[must_use]
+    pub fn blob(mut self, bytes: Vec<u8>) -> Self {
+        self.blobs.push(bytes);
+        self
+    }
+
+    /// With an idempotency key.
+    #[must_use]
+    pub fn key(mut self, key: Key) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// With a snapshot of a stream.
+    #[must_use]
+    pub fn snapshot(mut self, stream: Stream, snapshot: Snapshot) -> Self {
+        self.snapshots.push((stream, snapshot));
+        self
+    }
+}
+
+/// Events for one stream.
+#[derive(Debug, Clone)]
+pub struct Append {
+    /// The stream.
+    pub stream: Stream,
+    /// At which version it must be.
+    pub expected: Expected,
+    /// The events, in order.
+    pub events: Vec<NewEvent>,
+}
+
+/// At which version a stream must be for an append to land.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// At any.
+    Any,
+    /// It has no events yet.
+    New,
+    /// Its last event has this version.
+    Version(u64),
+}
+
+/// Something that must be so for a commit to land, looked at in the same transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Guard {
+    /// The session exists and no run of it is open.
+    NoOpenRun(SessionId),
+    /// The session's head and revision are still these.
+    Head {
+        /// The session.
+        session: SessionId,
+        /// Its head.
+        head: Option<TurnId>,
+        /// Its revision.
+        revision: u64,
+    },
+    /// No words of the session wait ([`domain::event::Source::is_words`]) but those that the commit itself claims; a reminder waits from
+    /// when it is due.
+    NothingWaiting {
+        /// The session.
+        session: SessionId,
+        /// What time it is.
+        now: Timestamp,
+        /// What the commit itself claims.
+        except: Vec<InputId>,
+    },
+    /// The input was accepted and waits.
+    InputWaiting(InputId),
+    /// The operation of this run was started and has not settled.
+    OperationOpen {
+        /// The run.
+        run: RunId,
+        /// The operation.
+        operation: OperationId,
+    },
+    /// The run was started and has not ended.
+    RunOpen(RunId),
+    /// The agent's slot for structured sessions is free, or held by this session.
+    SlotFor {
+        /// The agent.
+        agent: AgentId,
+        /// The session.
+        session: SessionId,
+    },
+    /// The session exists and was neither completed nor terminated.
+    SessionOpen(SessionId),
+    /// At most so many inputs of the session wait before this commit, reminders included.
+    WaitingAtMost {
+        /// The session.
+        session: SessionId,
+        /// How many.
+        max: u64,
+    },
+    /// No active agent lives at this path.
+    PathFree(String),
+    /// The agent has spawned exactly so many so far.
+    SubCount {
+        /// The agent.
+        agent: AgentId,
+        /// How many.
+        count: u64,
+    },
+}
+
+/// Under what name a request is remembered, for seven days ([`domain::limits::IDEMPOTENCY_MS`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// Who asked.
+    pub source: String,
+    /// The name that they gave the request.
+    pub key: String,
+    /// The digest of the request: another request under the same name is refused.
+    pub request: Digest,
+    /// What to answer when the same request comes again.
+    pub reply: Vec<u8>,
+}
+
+/// The fold of a stream up to a version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The version of the last event in it.
+    pub version: u64,
+    /// The layout of the state.
+    pub format: u32,
+    /// The state.
+    pub state: Vec<u8>,
+}
+
+/// What became of a commit that landed. It is durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// The position of its first event.
+    pub first_position: u64,
+    /// The position of its last event; one less than the first when it had none.
+    pub last_position: u64,
+    /// The version of each of its streams afterwards, each stream once, in the order of its appends.
+    pub versions: Vec<(Stream, u64)>,
+}
+
+/// Why a commit did not land. Nothing of it is stored.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// Something was not as the commit expected: load again and decide again.
+    #[error("conflict: {0}")]
+    Conflict(Conflict),
+    /// The same request landed before.
+    #[error("the same request was committed before")]
+    Replayed {
+        /// What it was answered.
+        reply: Vec<u8>,
+    },
+    /// Another request landed under this idempotency key.
+    #[error("the idempotency key belongs to another request")]
+    KeyReused,
+    /// Too many commits wait. Try again shortly.
+    #[error("too many commits are waiting")]
+    Busy,
+    /// The disk is full. Reads go on; commits are taken again as soon as there is space.
+    #[error("no space is left to store anything")]
+    Full,
+    /// The database did not take it, and may take it later.
+    #[error("the store is not available")]
+    Unavailable {
+        /// Why.
+        #[source]
+        source: Source,
+    },
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// What was not as a commit expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// What of the commit did not hold.
+    pub clash: Clash,
+    /// What was found instead, for people.
+    pub detail: String,
+}
+
+/// What of a commit did not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Clash {
+    /// The stream was not at the expected version.
+    Stream(Stream),
+    /// This guard.
+    Guard(Guard),
+    /// An event of it contradicts what is stored, such as a second agent at a path: a guard is missing.
+    Row,
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.clash {
+            Clash::Stream(stream) => write!(f, "{stream}: {}", self.detail),
+            Clash::Guard(guard) => write!(f, "{guard:?}: {}", self.detail),
+            Clash::Row => f.write_str(&self.detail),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Events as rows: how they are written, read back, and what of a row its hash commits to.
+
+use crate::sql::{Columns, unreadable};
+use domain::chain::Link;
+use domain::digest::{Digest, Salt};
+use domain::event::{Event, Recorded, Subject};
+use domain::id::{EventId, InputId};
+use domain::time::Timestamp;
+use rusqlite::Row;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// The columns of [`read`], in order, for a `SELECT` on `events`.
+macro_rules! event_columns {
+    () => {
+        "position, stream, version, id, kind, agent, session, run, actor, causation, correlation, time, hash, payload"
+    };
+}
+pub(crate) use event_columns;
+
+/// An event as its type and its payload.
+pub(crate) fn encode(event: &Event) -> Result<(String, Vec<u8>), serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Tagged<'a> {
+        #[serde(rename = "type", borrow)]
+        kind: Cow<'a, str>,
+        #[serde(borrow)]
+        data: &'a RawValue,
+    }
+    let text = serde_json::to_string(event)?;
+    let tagged: Tagged<'_> = serde_json::from_str(&text)?;
+    Ok((tagged.kind.into_owned(), tagged.data.get().as_bytes().to_vec()))
+}
+
+/// An event from its type and its payload.
+pub(crate) fn decode(kind: &str, payload: &[u8]) -> Result<Event, serde_json::Error> {
+    // Types come from this crate's own rows; one that needed escaping would simply not be a known type.
+    let mut text = Vec::with_capacity(payload.len() + kind.len() + 24);
+    text.extend_from_slice(b"{\"type\":\"");
+    text.extend_from_slice(kind.as_bytes());
+    text.extend_from_slice(b"\",\"data\":");
+    text.extend_from_slice(payload);
+    text.push(b'}');
+    serde_json::from_slice(&text)
+}
+
+/// Reads a row of [`event_columns`].
+pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Recorded> {
+    let kind: String = row.get(4)?;
+    let payload = row.get_ref(13)?.as_blob_or_null().map_err(|error| unreadable(13, error))?;
+    let event = payload.map(|payload| decode(&kind, payload)).transpose().map_err(|error| unreadable(13, error))?;
+    Ok(Recorded {
+        position: row.uint(0)?,
+        stream: row.get(1)?,
+        version: row.uint(2)?,
+        id: row.id(3)?,
+        kind,
+        event,
+        subject: Subject { agent: row.id_opt(5)?, session: row.id_opt(6)?, run: row.id_opt(7)? },
+        actor: row.get(8)?,
+        causation: row.id_opt::<EventId>(9)?,
+        correlation: row.id_opt::<InputId>(10)?,
+        time: Timestamp(row.uint(11)?),
+        hash: row.digest(12)?,
+    })
+}
+
+/// The columns of [`RawEvent::read`], in order.
+pub(crate) const RAW_EVENTS_AFTER: &str = "SELECT position, stream, version, id, kind, agent, session, run, actor, causation, \
+     correlation, time, hash, payload, salt, payload_digest FROM events WHERE position > ?1 ORDER BY position LIMIT ?2";
+
+/// A row as it stands, for checking it: nothing in it is believed.
+#[derive(Debug)]
+pub(crate) struct RawEvent {
+    pub(crate) position: u64,
+    pub(crate) stream: String,
+    pub(crate) version: u64,
+    pub(crate) kind: String,
+    pub(crate) hash: Option<Digest>,
+    pub(crate) payload: Option<Vec<u8>>,
+    salt: Option<Salt>,
+    payload_digest: Option<Digest>,
+    id: String,
+    subject: [Option<String>; 3],
+    actor: String,
+    causation: Option<String>,
+    correlation: Option<String>,
+    time: u64,
+}
+
+impl RawEvent {
+    /// Reads a row of [`RAW_EVENTS_AFTER`].
+    pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let bytes = |column| row.get_ref(column)?.as_blob_or_null().map_err(|error| unreadable(column, error));
+        Ok(Self {
+            position: row.uint(0)?,
+            stream: row.get(1)?,
+            version: row.uint(2)?,
+            id: row.get(3)?,
+            kind: row.get(4)?,
+            subject: [row.get(5)?, row.get(6)?, row.get(7)?],
+            actor: row.get(8)?,
+            causation: row.get(9)?,
+            correlation: row.get(10)?,
+            time: row.uint(11)?,
+            hash: bytes(12)?.and_then(|hash| hash.try_into().ok()).map(Digest),
+            payload: bytes(13)?.map(<[u8]>::to_vec),
+            salt: bytes(14)?.and_then(|salt| salt.try_into().ok()).map(Salt),
+            payload_digest: bytes(15)?.and_then(|digest| digest.try_into().ok()).map(Digest),
+        })
+    }
+
+    /// When it happened.
+    pub(crate) fn time(&self) -> Timestamp {
+        Timestamp(self.time)
+    }
+
+    /// Whether the payload is the one that the digest was made of; none when it was erased.
+    pub(crate) fn payload_intact(&self) -> Option<bool> {
+        match (&self.payload, self.salt) {
+            (Some(payload), Some(salt)) => Some(self.payload_digest == Some(salt.digest(payload))),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => Some(false),
+        }
+    }
+
+    /// The hash that follows from the row and the hash before it.
+    pub(crate) fn follows(&self, previous: Digest) -> Option<Digest> {
+        let [agent, session, run] = &self.subject;
+        let link = Link {
+            previous,
+            position: self.position,
+            stream: &self.stream,
+            version: self.version,
+            id: &self.id,
+            kind: &self.kind,
+            actor: &self.actor,
+            time: self.time,
+            causation: self.causation.as_deref().unwrap_or_default(),
+            correlation: self.correlation.as_deref().unwrap_or_default(),
+            subject: [agent.as_deref().unwrap_or_default(), session.as_deref().unwrap_or_default(), run.as_deref().unwrap_or_default()],
+            payload: self.payload_digest?,
+        };
+        Some(link.hash())
+    }
+}

@@ -1,0 +1,38 @@
+//! The host's memory: an append-only store of events with everything that is derived from them, on an embedded database.
+//!
+//! It stands apart so that nothing above it knows which database that is. A [`Commit`] goes in as a whole or not at all, and is
+//! acknowledged only when it is durable; whatever else can be asked is a projection of events, written in the same transaction and
+//! rebuildable. Never in here: business rules, clocks that decide anything, HTTP, WebAssembly.
+
+mod backup;
+mod commit;
+mod event_row;
+pub mod fault;
+mod open;
+mod prepared;
+mod projections;
+mod read;
+mod readers;
+mod rebuild;
+mod schema;
+mod sql;
+mod stats;
+mod store;
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests spawn tasks that they wait for, and hand variables to processes of their own")]
+mod tests;
+mod verify;
+mod writer;
+
+pub use backup::{BackupError, RestoreError, Restored, restore};
+pub use commit::{Append, Clash, Commit, CommitError, Committed, Conflict, Expected, Guard, Key, Snapshot};
+pub use fault::{CRASH_POINTS, point};
+pub use open::{OpenError, Options};
+pub use read::{AgentRow, DeadInput, EventFilter, Hit, InputState, ReadError, RunRow, SessionRow, SessionStatus};
+pub use sql::Source;
+pub use stats::Stats;
+pub use store::Store;
+pub use verify::{Fault, Verification};
+
+/// The state of a session that has none yet: the JSON text `null`. Its blob is always there.
+pub const EMPTY_STATE: &[u8] = b"null";

@@ -1,0 +1,246 @@
+//! Opening a store: everything that is checked before the first commit, and why it may be refused.
+//!
+//! A store that cannot be trusted is not opened. In particular a database that is gone or cut off never becomes a new, empty one:
+//! a marker beside it remembers that there was something.
+
+mod data_dir;
+mod settings;
+mod write_ahead_log;
+
+pub(crate) use data_dir::{DataDir, create_private, sync_dir};
+pub(crate) use settings::{assert_sqlite, reader, writer};
+
+use crate::event_row::{RAW_EVENTS_AFTER, RawEvent};
+use crate::schema;
+use crate::sql::{Columns, Source, int, limit};
+use crate::writer::Head;
+use domain::chain::GENESIS;
+use domain::digest::Digest;
+use domain::time::Timestamp;
+use rusqlite::wal::CheckpointMode;
+use rusqlite::{Connection, params};
+use std::path::{Path, PathBuf};
+
+/// Bytes of a database up to which all of its pages are looked at when it is opened. Beyond, `verify` does so in the background.
+const QUICK_CHECK_BYTES_MAX: u64 = 32 << 20;
+/// Events at the end of the chain whose hashes are checked when the store is opened.
+const TAIL_EVENTS_CHECKED: u64 = 1_000;
+
+/// How a store is opened.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Threads that read, each with a connection of its own.
+    pub readers: usize,
+    /// Commits that may wait for the writer; more are refused as busy.
+    pub queue_max: usize,
+    /// Bytes of all commits that may wait for the writer; more are refused as busy.
+    pub queue_bytes_max: usize,
+    /// Reads that may wait for a reader; more are refused as busy.
+    pub reads_max: usize,
+    /// Bytes that are held back to recover in when the disk is full.
+    pub ballast_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { readers: 4, queue_max: 4_096, queue_bytes_max: 256 << 20, reads_max: 4_096, ballast_bytes: 8 << 20 }
+    }
+}
+
+/// Why a store was not opened. [`OpenError::advice`] says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it.
+    #[error("`{}` is in use by another process", dir.display())]
+    Locked {
+        /// The data directory.
+        dir: PathBuf,
+    },
+    /// There was a database, and it is gone or empty.
+    #[error("the database `{}` is missing or empty, but there was one here", path.display())]
+    Missing {
+        /// Where it was.
+        path: PathBuf,
+    },
+    /// The database is not the one that was here.
+    #[error("the database `{}` belongs to store {found}, but this directory is store {expected}'s", path.display())]
+    Foreign {
+        /// The database.
+        path: PathBuf,
+        /// The id in the marker.
+        expected: String,
+        /// The id in the database.
+        found: String,
+    },
+    /// The database was damaged.
+    #[error("the database `{}` is damaged: {detail}", path.display())]
+    Corrupt {
+        /// The database or its log.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// A newer version of this program wrote it.
+    #[error("the database has layout {found}, this program knows {known}")]
+    Newer {
+        /// Its version.
+        found: usize,
+        /// The newest known.
+        known: usize,
+    },
+    /// The SQLite library has a known bug that loses commits.
+    #[error("SQLite {version} can lose commits; 3.51.3 or newer is needed")]
+    Sqlite {
+        /// The version.
+        version: String,
+    },
+    /// The file system did not do something.
+    #[error("`{}` cannot be {action}", path.display())]
+    Io {
+        /// What was to be done.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The database did not do something.
+    #[error("the database cannot be opened")]
+    Database {
+        /// Why not.
+        #[source]
+        source: Source,
+    },
+}
+
+impl OpenError {
+    /// What the operator can do about it.
+    #[must_use]
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Locked { .. } => "stop the other process, or give this one a data directory of its own",
+            Self::Missing { .. } => {
+                "put the database back or restore a backup into an empty directory; to begin anew, name a new directory"
+            }
+            Self::Foreign { .. } => "put the right database back; a copy of a store belongs in a directory restored from a backup",
+            Self::Corrupt { .. } => "keep the files as they are, restore the newest backup into an empty directory and use that",
+            Self::Newer { .. } => "use the version of this program that wrote it, or a newer one",
+            Self::Sqlite { .. } => "build with the bundled SQLite",
+            Self::Io { .. } => "look at the permissions of the data directory and at the space on its disk",
+            Self::Database { .. } => "look at the cause; the database was not changed",
+        }
+    }
+
+    pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
+        Self::Io { action, path: path.to_owned(), source }
+    }
+
+    /// What SQLite says when it opens or reads a database that was damaged is told from everything else.
+    pub(crate) fn database(path: &Path, error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
+                Self::Corrupt { path: path.to_owned(), detail: error.to_string() }
+            }
+            _ => Self::Database { source: error.into() },
+        }
+    }
+}
+
+/// A database that was opened and found in order.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// The connection that writes.
+    pub(crate) connection: Connection,
+    /// The last event.
+    pub(crate) head: Head,
+    /// The latest time of the events at the end.
+    pub(crate) latest: Timestamp,
+}
+
+/// Opens the database of a data directory, or makes a new one in an empty directory.
+pub(crate) fn database(dir: &DataDir) -> Result<Opened, OpenError> {
+    assert_sqlite()?;
+    let path = dir.database();
+    let marker = dir.marker()?;
+    let bytes = dir.prepare_database(marker.is_some())?;
+    write_ahead_log::check(&dir.log())?;
+    let failed = |error| OpenError::database(&path, error);
+    let mut connection = Connection::open(&path).map_err(failed)?;
+    writer(&connection).map_err(failed)?;
+    let found = schema::version(&connection).map_err(failed)?;
+    if found > schema::newest() {
+        return Err(OpenError::Newer { found, known: schema::newest() });
+    }
+    identify(&connection, &path, marker.as_deref())?;
+    if bytes <= QUICK_CHECK_BYTES_MAX {
+        quick_check(&connection, &path)?;
+    }
+    schema::migrate(&mut connection, &uuid::Uuid::new_v4().to_string()).map_err(failed)?;
+    let (head, latest) = check_tail(&connection, &path)?;
+    if marker.is_none() {
+        // The marker says that there is a database: from then on all of it must be in the database's own file.
+        connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE).map_err(failed)?;
+        let id = schema::store_id(&connection).map_err(failed)?.unwrap_or_default();
+        dir.mark(&id)?;
+    }
+    Ok(Opened { connection, head, latest })
+}
+
+/// Refuses a database that is empty or another one than the marker says.
+fn identify(connection: &Connection, path: &Path, marker: Option<&str>) -> Result<(), OpenError> {
+    let found = schema::store_id(connection).map_err(|error| OpenError::database(path, error))?;
+    match (marker, found) {
+        (None, _) => Ok(()),
+        (Some(expected), Some(found)) if expected == found => Ok(()),
+        (Some(expected), Some(found)) => Err(OpenError::Foreign { path: path.to_owned(), expected: expected.to_owned(), found }),
+        (Some(_), None) => Err(OpenError::Missing { path: path.to_owned() }),
+    }
+}
+
+/// Looks at every page.
+pub(crate) fn quick_check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let found: String =
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(|error| OpenError::database(path, error))?;
+    if found == "ok" { Ok(()) } else { Err(OpenError::Corrupt { path: path.to_owned(), detail: found }) }
+}
+
+/// Checks the chain's last events against each other and against the recorded head.
+fn check_tail(connection: &Connection, path: &Path) -> Result<(Head, Timestamp), OpenError> {
+    let failed = |error| OpenError::database(path, error);
+    let corrupt = |detail: String| OpenError::Corrupt { path: path.to_owned(), detail };
+    let recorded = connection
+        .query_row("SELECT position, hash FROM head WHERE id = 1", [], |row| Ok(Head { position: row.uint(0)?, hash: row.digest(1)? }))
+        .map_err(failed)?;
+    let mut position = recorded.position.saturating_sub(TAIL_EVENTS_CHECKED);
+    let mut previous = match position {
+        0 => GENESIS,
+        _ => connection
+            .query_row("SELECT hash FROM events WHERE position = ?1", [int(position)], |row| row.digest(0))
+            .map_err(|_| corrupt(format!("event {position} is missing")))?,
+    };
+    let mut latest = Timestamp(0);
+    let mut statement = connection.prepare(RAW_EVENTS_AFTER).map_err(failed)?;
+    let mut rows = statement.query(params![int(position), limit(usize::MAX)]).map_err(failed)?;
+    while let Some(row) = rows.next().map_err(failed)? {
+        let event = RawEvent::read(row).map_err(failed)?;
+        position += 1;
+        if event.position != position {
+            return Err(corrupt(format!("event {position} is missing")));
+        }
+        let (hash, time) = checked(&event, previous).ok_or_else(|| corrupt(format!("event {position} was changed")))?;
+        previous = hash;
+        latest = latest.max(time);
+    }
+    if (position, previous) != (recorded.position, recorded.hash) {
+        return Err(corrupt(format!("the last event is {position}, but {} were stored", recorded.position)));
+    }
+    Ok((recorded, latest))
+}
+
+/// An event's hash and time, if they are what the event before it and the event itself say.
+fn checked(event: &RawEvent, previous: Digest) -> Option<(Digest, Timestamp)> {
+    let hash = event.follows(previous)?;
+    let payload_intact = event.payload_intact().unwrap_or(true);
+    (event.hash == Some(hash) && payload_intact).then_some((hash, event.time()))
+}

@@ -1,0 +1,154 @@
+//! Everything that can be asked of the store but is not an event: tables that follow from the events, one file each.
+//!
+//! [`project`] runs in the transaction that appends the event, and again when the projections are rebuilt. It reads nothing but the
+//! event and other projections, so both give the same rows.
+
+mod agents;
+mod inputs;
+mod messages;
+mod operations;
+mod recall;
+mod runs;
+mod sessions;
+mod turns;
+mod wakes;
+
+pub(crate) use recall::owner_word;
+
+use crate::sql::Sql;
+use domain::event::{Event, InputAccepted, Recorded, RunEnded, RunStarted, RunStepped, Source};
+use domain::operation::{Continuation, Pause, Performer, Settlement};
+
+/// Brings every table up to date with one more event. An erased event changes nothing.
+pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
+    let Some(event) = &recorded.event else { return Ok(()) };
+    match event {
+        Event::AgentCreated(created) => agents::created(sql, created)?,
+        Event::PreferencesUpdated(updated) => agents::changed(sql, updated.agent, event)?,
+        Event::SlotTaken(taken) => agents::changed(sql, taken.agent, event)?,
+        Event::SlotCompleted(completed) => {
+            agents::changed(sql, completed.agent, event)?;
+            sessions::closed(sql, completed.session_id, "completed", completed.completed_at)?;
+        }
+        Event::SlotTerminated(terminated) => {
+            agents::changed(sql, terminated.agent, event)?;
+            sessions::closed(sql, terminated.session_id, "terminated", terminated.terminated_at)?;
+        }
+        Event::NoteRemembered(note) => recall::remember(sql, note)?,
+        Event::SessionOpened(opened) => sessions::opened(sql, opened)?,
+        Event::InputAccepted(accepted) => input_accepted(sql, accepted, recorded.position)?,
+        Event::InputDead(dead) => {
+            inputs::died(sql, dead.input, recorded.position)?;
+            wakes::remove(sql, &dead.input.to_string())?;
+        }
+        Event::InputRequeued(requeued) => {
+            let due = inputs::requeued(sql, requeued.input)?;
+            wakes::set(sql, &requeued.input.to_string(), "reminder", requeued.session, due)?;
+        }
+        Event::TurnCommitted(committed) => {
+            turns::committed(sql, &committed.turn)?;
+            sessions::moved(sql, committed)?;
+            recall::index(sql, committed)?;
+        }
+        Event::RunStarted(started) => run_started(sql, started)?,
+        Event::RunStepped(stepped) => run_stepped(sql, stepped)?,
+        Event::RunSettled(settled) => settle(sql, &settled.settled)?,
+        Event::OperationContinued(continuation) => continued(sql, continuation)?,
+        Event::OperationStarted(started) => wakes::remove_kind(sql, &started.operation.to_string(), "pause")?,
+        Event::RunEnded(ended) => run_ended(sql, ended)?,
+        // These are looked up as events.
+        Event::ItemRecorded(_)
+        | Event::StepFailed(_)
+        | Event::OperationAnswered(_)
+        | Event::PluginEmitted(_)
+        | Event::ComponentLoaded(_) => {}
+    }
+    agents::seen(sql, recorded)
+}
+
+fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rusqlite::Result<()> {
+    let due = match &accepted.source {
+        Source::Reminder { due } => Some(*due),
+        Source::Api | Source::Opening | Source::Dispatch { .. } | Source::LateReply { .. } => None,
+    };
+    inputs::accepted(sql, accepted, due, position)?;
+    wakes::set(sql, &accepted.input.to_string(), "reminder", accepted.session, due)?;
+    sessions::touched(sql, accepted.session, accepted.time)
+}
+
+fn run_started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
+    runs::started(sql, started)?;
+    sessions::running(sql, started.session, started.run)?;
+    wakes::set(sql, &started.run.to_string(), "run", started.session, started.deadline)?;
+    for input in &started.claimed {
+        inputs::claimed(sql, *input, started.run)?;
+        wakes::remove(sql, &input.to_string())?;
+    }
+    Ok(())
+}
+
+fn run_stepped(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<()> {
+    settle(sql, &stepped.settled)?;
+    for input in &stepped.claimed {
+        inputs::claimed(sql, *input, stepped.run)?;
+        wakes::remove(sql, &input.to_string())?;
+    }
+    for message in stepped.heard.iter().chain(&stepped.said) {
+        messages::entered(sql, stepped.run, message)?;
+    }
+    operations_started(sql, stepped)?;
+    settle(sql, &stepped.stopped)
+}
+
+fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<()> {
+    if stepped.started.is_empty() {
+        return Ok(());
+    }
+    let Some(session) = runs::session(sql, stepped.run)? else { return Ok(()) };
+    for operation in &stepped.started {
+        operations::started(sql, operation.id, stepped.run, session)?;
+        let id = operation.id.to_string();
+        wakes::set(sql, &id, "deadline", session, operation.deadline)?;
+        if let Performer::Timer { due } = &operation.performer {
+            wakes::set(sql, &id, "timer", session, Some(*due))?;
+        }
+    }
+    Ok(())
+}
+
+fn settle(sql: &Sql<'_>, settlements: &[Settlement]) -> rusqlite::Result<()> {
+    for settlement in settlements {
+        operations::settled(sql, settlement.operation)?;
+        wakes::remove(sql, &settlement.operation.to_string())?;
+    }
+    Ok(())
+}
+
+fn continued(sql: &Sql<'_>, continuation: &Continuation) -> rusqlite::Result<()> {
+    let id = continuation.operation.to_string();
+    wakes::remove_kind(sql, &id, "pause")?;
+    let due = match &continuation.pause {
+        Pause::Until { due } => *due,
+        Pause::None | Pause::Asking { .. } => return Ok(()),
+    };
+    match operations::session(sql, continuation.operation)? {
+        Some(session) => wakes::set(sql, &id, "pause", session, Some(due)),
+        // It settled before it went on: nobody waits for it.
+        None => Ok(()),
+    }
+}
+
+fn run_ended(sql: &Sql<'_>, ended: &RunEnded) -> rusqlite::Result<()> {
+    settle(sql, &ended.stopped)?;
+    for message in &ended.said {
+        messages::entered(sql, ended.run, message)?;
+    }
+    for operation in operations::of_run(sql, ended.run)? {
+        operations::settled(sql, operation)?;
+        wakes::remove(sql, &operation.to_string())?;
+    }
+    wakes::remove(sql, &ended.run.to_string())?;
+    inputs::consumed(sql, ended.run)?;
+    runs::ended(sql, ended)?;
+    sessions::idle(sql, ended.session, ended.run)
+}

@@ -1,0 +1,48 @@
+//! The ingress: inputs from acceptance until a run has consumed them.
+
+use crate::sql::{Columns, Sql, int};
+use domain::event::InputAccepted;
+use domain::id::{InputId, RunId};
+use domain::time::Timestamp;
+use rusqlite::params;
+
+/// It was accepted, and waits.
+pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted, due: Option<Timestamp>, position: u64) -> rusqlite::Result<()> {
+    sql.execute(
+        "INSERT INTO inputs (id, session, position, state, words, due) VALUES (?1, ?2, ?3, 'waiting', ?4, ?5)",
+        params![
+            accepted.input.to_string(),
+            accepted.session.to_string(),
+            int(position),
+            accepted.source.is_words(),
+            due.map(|due| int(due.0))
+        ],
+    )?;
+    Ok(())
+}
+
+/// A run deals with it.
+pub(super) fn claimed(sql: &Sql<'_>, input: InputId, run: RunId) -> rusqlite::Result<()> {
+    sql.execute("UPDATE inputs SET state = 'claimed', run = ?2 WHERE id = ?1", params![input.to_string(), run.to_string()])?;
+    Ok(())
+}
+
+/// A run that dealt with some ended.
+pub(super) fn consumed(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<()> {
+    sql.execute("UPDATE inputs SET state = 'consumed' WHERE run = ?1 AND state = 'claimed'", [run.to_string()])?;
+    Ok(())
+}
+
+/// It was put aside; why stands in the event at `position`.
+pub(super) fn died(sql: &Sql<'_>, input: InputId, position: u64) -> rusqlite::Result<()> {
+    sql.execute("UPDATE inputs SET state = 'dead', died = ?2 WHERE id = ?1", params![input.to_string(), int(position)])?;
+    Ok(())
+}
+
+/// It waits again, at the place where it was accepted; when it is due.
+pub(super) fn requeued(sql: &Sql<'_>, input: InputId) -> rusqlite::Result<Option<Timestamp>> {
+    let id = input.to_string();
+    sql.execute("UPDATE inputs SET state = 'waiting', run = NULL, died = NULL WHERE id = ?1", [&id])?;
+    let due = sql.row("SELECT due FROM inputs WHERE id = ?1", [&id], |row| row.uint_opt(0))?;
+    Ok(due.flatten().map(Timestamp))
+}

@@ -1,0 +1,27 @@
+//! The outbox: operations that were started and have not settled.
+
+use crate::sql::{Columns, Sql};
+use domain::id::{OperationId, RunId, SessionId};
+use rusqlite::params;
+
+/// It is open.
+pub(super) fn started(sql: &Sql<'_>, id: OperationId, run: RunId, session: SessionId) -> rusqlite::Result<()> {
+    sql.execute("INSERT INTO operations (id, run, session) VALUES (?1, ?2, ?3)", params![id.0.0, run.to_string(), session.to_string()])?;
+    Ok(())
+}
+
+/// It is not any more.
+pub(super) fn settled(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<()> {
+    sql.execute("DELETE FROM operations WHERE id = ?1", [id.0.0])?;
+    Ok(())
+}
+
+/// Whose it is; none when it is not open.
+pub(super) fn session(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<Option<SessionId>> {
+    sql.row("SELECT session FROM operations WHERE id = ?1", [id.0.0], |row| row.id(0))
+}
+
+/// Those of a run.
+pub(super) fn of_run(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Vec<OperationId>> {
+    sql.rows("SELECT id FROM operations WHERE run = ?1", [run.to_string()], |row| row.digest(0).map(OperationId))
+}

@@ -1,0 +1,96 @@
+//! Sessions: labels on heads, and how they are doing.
+
+use crate::EMPTY_STATE;
+use crate::sql::{Columns, Sql, int};
+use domain::digest::Digest;
+use domain::event::{SessionOpened, TurnCommitted};
+use domain::id::{RunId, SessionId};
+use domain::message::Message;
+use domain::time::Timestamp;
+use rusqlite::params;
+
+/// Characters of the last reply that a list of sessions shows.
+const SNIPPET_CHARS_MAX: usize = 160;
+
+/// A session exists. One that continues a turn begins with that turn's state.
+pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened) -> rusqlite::Result<()> {
+    let from_head = match opened.head {
+        Some(head) => {
+            sql.row("SELECT last_message, session_state FROM turns WHERE id = ?1", [head.0.0], |row| Ok((row.uint(0)?, row.digest(1)?)))?
+        }
+        None => None,
+    };
+    let (head_message, state) = from_head.unwrap_or((0, Digest::of(EMPTY_STATE)));
+    sql.execute(
+        "INSERT INTO sessions (id, agent, session_type, name, head, head_message, revision, state, model, status, started_by, created_at, \
+         updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, 'open', ?9, ?10, ?10)",
+        params![
+            opened.session.to_string(),
+            opened.agent.to_string(),
+            opened.session_type,
+            opened.name,
+            opened.head.map(|head| head.0.0),
+            int(head_message),
+            state.0,
+            opened.model,
+            opened.started_by,
+            int(opened.time.0),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Something happened in a session.
+pub(super) fn touched(sql: &Sql<'_>, session: SessionId, time: Timestamp) -> rusqlite::Result<()> {
+    sql.execute("UPDATE sessions SET updated_at = ?2 WHERE id = ?1", params![session.to_string(), int(time.0)])?;
+    Ok(())
+}
+
+/// A run of it is open.
+pub(super) fn running(sql: &Sql<'_>, session: SessionId, run: RunId) -> rusqlite::Result<()> {
+    sql.execute("UPDATE sessions SET open_run = ?2 WHERE id = ?1", params![session.to_string(), run.to_string()])?;
+    Ok(())
+}
+
+/// That run ended.
+pub(super) fn idle(sql: &Sql<'_>, session: SessionId, run: RunId) -> rusqlite::Result<()> {
+    sql.execute("UPDATE sessions SET open_run = NULL WHERE id = ?1 AND open_run = ?2", params![session.to_string(), run.to_string()])?;
+    Ok(())
+}
+
+/// Its head moved to a new turn.
+pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Result<()> {
+    let turn = &committed.turn;
+    let said: Option<Message> = sql.row(
+        "SELECT message FROM messages WHERE run = ?1 AND role = 'assistant' ORDER BY id DESC LIMIT 1",
+        [turn.run.to_string()],
+        |row| row.json(0),
+    )?;
+    sql.execute(
+        "UPDATE sessions SET head = ?2, head_message = ?3, revision = ?4, state = ?5, updated_at = ?6, \
+         last_snippet = coalesce(?7, last_snippet) WHERE id = ?1",
+        params![
+            committed.session.to_string(),
+            turn.id.0.0,
+            int(turn.last_message),
+            int(committed.revision),
+            turn.session_state.0,
+            int(committed.time.0),
+            said.map(|message| snippet(&message.text())),
+        ],
+    )?;
+    Ok(())
+}
+
+/// A structured session was completed or terminated.
+pub(super) fn closed(sql: &Sql<'_>, session: SessionId, status: &'static str, time: Timestamp) -> rusqlite::Result<()> {
+    sql.execute("UPDATE sessions SET status = ?2, updated_at = ?3 WHERE id = ?1", params![session.to_string(), status, int(time.0)])?;
+    Ok(())
+}
+
+/// The beginning of a text on one line.
+fn snippet(text: &str) -> String {
+    // No more words than characters are looked at, however long the text is.
+    let line = text.split_whitespace().take(SNIPPET_CHARS_MAX).collect::<Vec<_>>().join(" ");
+    line.chars().take(SNIPPET_CHARS_MAX).collect()
+}

@@ -1,0 +1,30 @@
+//! The tree of turns, with what walking it needs beside each node.
+
+use crate::sql::{Columns, Sql, int, to_json};
+use domain::turn::TurnNode;
+use rusqlite::params;
+
+/// A turn joined the tree.
+pub(super) fn committed(sql: &Sql<'_>, turn: &TurnNode) -> rusqlite::Result<()> {
+    let jump_message = match turn.jump {
+        Some(jump) => sql.row("SELECT last_message FROM turns WHERE id = ?1", [jump.0.0], |row| row.uint(0))?,
+        None => None,
+    };
+    sql.execute(
+        "INSERT INTO turns (id, parent, jump, jump_message, depth, run, first_message, last_message, session_state, node) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        params![
+            turn.id.0.0,
+            turn.parent.map(|parent| parent.0.0),
+            turn.jump.map(|jump| jump.0.0),
+            jump_message.map(int),
+            int(turn.depth),
+            turn.run.to_string(),
+            int(turn.first_message),
+            int(turn.last_message),
+            turn.session_state.0,
+            to_json(turn)?,
+        ],
+    )?;
+    Ok(())
+}

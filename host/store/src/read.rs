@@ -1,0 +1,59 @@
+//! Everything that can be asked of the store. Reads never wait for the writer and see what is durable, each of them at one point in time.
+
+mod agents;
+mod events;
+mod inputs;
+mod messages;
+mod recall;
+mod runs;
+mod sessions;
+mod turns;
+
+pub use agents::AgentRow;
+pub use events::EventFilter;
+pub use inputs::{DeadInput, InputState};
+pub use recall::Hit;
+pub use runs::RunRow;
+pub use sessions::{SessionRow, SessionStatus};
+
+use crate::sql::Source;
+
+/// Why something could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// Too many reads wait. Try again shortly.
+    #[error("too many reads are waiting")]
+    Busy,
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+    /// What was named is not there, where only what is there can be asked about.
+    #[error("there is no {what}")]
+    Missing {
+        /// What.
+        what: String,
+    },
+    /// Something is stored that this program does not understand: a newer version wrote it, or it was damaged.
+    #[error("something that is stored does not read as what it should be")]
+    Unreadable {
+        /// What about it.
+        #[source]
+        source: Source,
+    },
+    /// The database did not answer, and may later.
+    #[error("the store is not available")]
+    Unavailable {
+        /// Why.
+        #[source]
+        source: Source,
+    },
+}
+
+impl From<rusqlite::Error> for ReadError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error {
+            rusqlite::Error::FromSqlConversionFailure(_, _, source) => Self::Unreadable { source },
+            error => Self::Unavailable { source: error.into() },
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Events by position or by stream, snapshots, blobs.
+
+use super::ReadError;
+use crate::commit::Snapshot;
+use crate::event_row::{self, event_columns};
+use crate::sql::{Columns, Sql, int, limit as rows};
+use crate::store::Store;
+use domain::digest::Digest;
+use domain::event::Recorded;
+use domain::id::{AgentId, RunId, SessionId, Stream};
+use rusqlite::params;
+
+/// Which events are wanted: those that fit everything that is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EventFilter {
+    /// About this agent.
+    pub agent: Option<AgentId>,
+    /// About this session.
+    pub session: Option<SessionId>,
+    /// About this run.
+    pub run: Option<RunId>,
+    /// Of this stream.
+    pub stream: Option<Stream>,
+}
+
+/// Selects events by one indexed condition; the others only narrow down what it finds.
+macro_rules! select {
+    ($indexed:literal, $order:literal) => {
+        concat!(
+            "SELECT ",
+            event_columns!(),
+            " FROM events WHERE ",
+            $indexed,
+            " AND position > ?1 AND (?2 IS NULL OR stream = ?2) AND (?3 IS NULL OR run = ?3) AND (?4 IS NULL OR session = ?4) \
+             AND (?5 IS NULL OR agent = ?5) ORDER BY ",
+            $order,
+            " LIMIT ?6"
+        )
+    };
+}
+
+const BY_STREAM: &str = select!("stream = ?2", "version");
+const BY_SESSION: &str = select!("session = ?4", "position");
+const BY_AGENT: &str = select!("agent = ?5", "position");
+const BY_POSITION: &str = select!("TRUE", "position");
+
+impl Store {
+    /// Events after a position, in order, at most `limit`.
+    pub async fn events(&self, after: u64, filter: EventFilter, limit: usize) -> Result<Vec<Recorded>, ReadError> {
+        self.read(move |sql| {
+            let EventFilter { agent, mut session, run, stream } = filter;
+            if let (Some(run), None) = (run, session) {
+                // A run's events are its session's; there is no index of their own.
+                session = session_of(sql, run)?;
+                if session.is_none() {
+                    return Ok(Vec::new());
+                }
+            }
+            let text = match (stream, session, agent) {
+                (Some(_), _, _) => BY_STREAM,
+                (None, Some(_), _) => BY_SESSION,
+                (None, None, Some(_)) => BY_AGENT,
+                (None, None, None) => BY_POSITION,
+            };
+            let params = params![
+                int(after),
+                stream.map(|stream| stream.to_string()),
+                run.map(|run| run.to_string()),
+                session.map(|session| session.to_string()),
+                agent.map(|agent| agent.to_string()),
+                rows(limit),
+            ];
+            sql.rows(text, params, event_row::read)
+        })
+        .await
+    }
+
+    /// A stream's events after a version, in order, at most `limit`.
+    pub async fn stream(&self, stream: Stream, after_version: u64, limit: usize) -> Result<Vec<Recorded>, ReadError> {
+        self.read(move |sql| {
+            sql.rows(
+                concat!("SELECT ", event_columns!(), " FROM events WHERE stream = ?1 AND version > ?2 ORDER BY version LIMIT ?3"),
+                params![stream.to_string(), int(after_version), rows(limit)],
+                event_row::read,
+            )
+        })
+        .await
+    }
+
+    /// The newest snapshot of a stream. Whether its format is still understood is for the caller to say.
+    pub async fn snapshot(&self, stream: Stream) -> Result<Option<Snapshot>, ReadError> {
+        self.read(move |sql| {
+            sql.row("SELECT version, format, state FROM snapshots WHERE stream = ?1", [stream.to_string()], |row| {
+                Ok(Snapshot { version: row.uint(0)?, format: row.get(1)?, state: row.get(2)? })
+            })
+        })
+        .await
+    }
+
+    /// The content with this digest.
+    pub async fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, ReadError> {
+        self.read(move |sql| sql.row("SELECT bytes FROM blobs WHERE digest = ?1", [digest.0], |row| row.get(0))).await
+    }
+}
+
+fn session_of(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<SessionId>> {
+    sql.row("SELECT session FROM runs WHERE id = ?1", [run.to_string()], |row| row.id(0))
+}

@@ -1,0 +1,128 @@
+//! The ingress: what waits, what was put aside, what became of each input.
+
+use super::ReadError;
+use crate::event_row::decode;
+use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
+use crate::store::Store;
+use domain::event::{Event, InputAccepted, InputDead};
+use domain::id::{InputId, RunId, SessionId};
+use domain::time::Timestamp;
+use rusqlite::{Row, params};
+
+/// How far an input has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InputState {
+    /// It waits for a run; a reminder, for its time as well.
+    Waiting,
+    /// A run deals with it.
+    Claimed {
+        /// The run.
+        run: RunId,
+    },
+    /// A run dealt with it and ended.
+    Consumed {
+        /// The run.
+        run: RunId,
+    },
+    /// It was put aside.
+    Dead {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// An input that was put aside.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeadInput {
+    /// Why and when.
+    pub dead: InputDead,
+    /// What it was.
+    pub accepted: InputAccepted,
+}
+
+impl Store {
+    /// A session's inputs that wait, in the order in which they were accepted, at most `limit`. Reminders only when they are due.
+    pub async fn waiting_inputs(&self, session: SessionId, now: Timestamp, limit: usize) -> Result<Vec<InputAccepted>, ReadError> {
+        self.read(move |sql| {
+            let inputs = sql.rows(
+                "SELECT e.kind, e.payload FROM inputs i JOIN events e ON e.position = i.position WHERE i.session = ?1 \
+                 AND i.state = 'waiting' AND (i.due IS NULL OR i.due <= ?2) ORDER BY i.position LIMIT ?3",
+                params![session.to_string(), int(now.0), rows(limit)],
+                |row| accepted(row, 0),
+            )?;
+            Ok(inputs.into_iter().flatten().collect())
+        })
+        .await
+    }
+
+    /// An input and how far it has come; none when it was never accepted, or erased.
+    pub async fn input(&self, id: InputId) -> Result<Option<(InputAccepted, InputState)>, ReadError> {
+        self.read(move |sql| {
+            let found = sql.row(
+                "SELECT e.kind, e.payload, i.state, i.run, i.died FROM inputs i JOIN events e ON e.position = i.position WHERE i.id = ?1",
+                [id.to_string()],
+                |row| Ok((accepted(row, 0)?, row.get::<_, String>(2)?, row.id_opt::<RunId>(3)?, row.uint_opt(4)?)),
+            )?;
+            let Some((Some(accepted), state, run, died)) = found else { return Ok(None) };
+            let state = match (state.as_str(), run) {
+                ("waiting", _) => InputState::Waiting,
+                ("claimed", Some(run)) => InputState::Claimed { run },
+                ("consumed", Some(run)) => InputState::Consumed { run },
+                ("dead", _) => InputState::Dead { reason: reason(sql, died)? },
+                (other, _) => return Err(unreadable(2, format!("`{other}` is no state of an input"))),
+            };
+            Ok(Some((accepted, state)))
+        })
+        .await
+    }
+
+    /// The session of an input, and the position of the event that accepted it.
+    pub async fn input_position(&self, id: InputId) -> Result<Option<(SessionId, u64)>, ReadError> {
+        self.read(move |sql| {
+            sql.row("SELECT session, position FROM inputs WHERE id = ?1", [id.to_string()], |row| Ok((row.id(0)?, row.uint(1)?)))
+        })
+        .await
+    }
+
+    /// Inputs that were put aside, the latest first, at most `limit`.
+    pub async fn dead_inputs(&self, limit: usize) -> Result<Vec<DeadInput>, ReadError> {
+        self.read(move |sql| {
+            let inputs = sql.rows(
+                "SELECT e.kind, e.payload, d.kind, d.payload FROM inputs i JOIN events e ON e.position = i.position \
+                 JOIN events d ON d.position = i.died WHERE i.state = 'dead' ORDER BY i.died DESC LIMIT ?1",
+                [rows(limit)],
+                |row| Ok(accepted(row, 0)?.zip(dead(row, 2)?)),
+            )?;
+            Ok(inputs.into_iter().flatten().map(|(accepted, dead)| DeadInput { dead, accepted }).collect())
+        })
+        .await
+    }
+}
+
+fn reason(sql: &Sql<'_>, died: Option<u64>) -> rusqlite::Result<String> {
+    let dead = sql.row("SELECT kind, payload FROM events WHERE position = ?1", [died.map(int)], |row| dead(row, 0))?;
+    Ok(dead.flatten().map(|dead| dead.reason).unwrap_or_default())
+}
+
+/// The event whose type and payload begin at a column; none when it was erased.
+fn event(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Event>> {
+    let kind: String = row.get(column)?;
+    let payload = row.get_ref(column + 1)?.as_blob_or_null().map_err(|error| unreadable(column + 1, error))?;
+    payload.map(|payload| decode(&kind, payload)).transpose().map_err(|error| unreadable(column + 1, error))
+}
+
+fn accepted(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<InputAccepted>> {
+    match event(row, column)? {
+        Some(Event::InputAccepted(accepted)) => Ok(Some(accepted)),
+        None => Ok(None),
+        Some(_) => Err(unreadable(column, "an input points to another event")),
+    }
+}
+
+fn dead(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<InputDead>> {
+    match event(row, column)? {
+        Some(Event::InputDead(dead)) => Ok(Some(dead)),
+        None => Ok(None),
+        Some(_) => Err(unreadable(column, "a dead input points to another event")),
+    }
+}

@@ -1,0 +1,80 @@
+//! Full-text search over what an agent's threads and notes hold.
+
+use super::ReadError;
+use crate::projections::owner_word;
+use crate::sql::Columns;
+use crate::store::Store;
+use domain::id::{AgentId, SessionId, TurnId};
+use domain::limits::RECALL_HITS_MAX;
+use domain::message::{Message, MessageId};
+use domain::time::Timestamp;
+use rusqlite::{Row, params};
+
+/// Words of one query; further ones are not looked for.
+const WORDS_MAX: usize = 64;
+
+/// Something that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    /// The message's text, or the note.
+    pub text: String,
+    /// The turn in which it was said; none for a note.
+    pub turn: Option<TurnId>,
+    /// The message's place in its thread; none for a note.
+    pub message: Option<MessageId>,
+    /// The session in which it was said.
+    pub session: SessionId,
+    /// Whether it rests on content from outside the user's and the operator's control.
+    pub untrusted: bool,
+    /// When.
+    pub time: Timestamp,
+}
+
+impl Store {
+    /// What this agent's committed turns and notes hold of the query's words: the best first, at most `limit` and never more than
+    /// [`RECALL_HITS_MAX`]. Every query is words and nothing but words; one without any finds nothing.
+    pub async fn recall(&self, agent: AgentId, query: &str, limit: u32) -> Result<Vec<Hit>, ReadError> {
+        let Some(expression) = expression(agent, query) else { return Ok(Vec::new()) };
+        self.read(move |sql| {
+            let hits = sql.rows(
+                "SELECT r.session, r.turn, r.message, r.untrusted, r.time, r.note, m.message FROM recall_index \
+                 JOIN recall r ON r.id = recall_index.rowid LEFT JOIN messages m ON m.run = r.run AND m.id = r.message \
+                 WHERE recall_index MATCH ?1 ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?2",
+                params![expression, limit.min(RECALL_HITS_MAX)],
+                read,
+            )?;
+            Ok(hits)
+        })
+        .await
+    }
+}
+
+/// Any of the words, in texts of this agent. Each word is quoted, and nothing in it can end the quotation.
+fn expression(agent: AgentId, query: &str) -> Option<String> {
+    let words: Vec<String> = query
+        .split(|letter: char| letter.is_whitespace() || letter.is_control() || letter == '"')
+        .filter(|word| word.chars().any(char::is_alphanumeric))
+        .take(WORDS_MAX)
+        .map(|word| format!("\"{word}\""))
+        .collect();
+    if words.is_empty() {
+        return None;
+    }
+    Some(format!("agent : \"{}\" AND body : ({})", owner_word(agent), words.join(" OR ")))
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Hit> {
+    let note: Option<String> = row.get(5)?;
+    let text = match note {
+        Some(note) => note,
+        None => row.json::<Message>(6)?.text(),
+    };
+    Ok(Hit {
+        text,
+        turn: row.digest_opt(1)?.map(TurnId),
+        message: row.uint_opt(2)?,
+        session: row.id(0)?,
+        untrusted: row.get(3)?,
+        time: Timestamp(row.uint(4)?),
+    })
+}

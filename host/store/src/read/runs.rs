@@ -1,0 +1,72 @@
+//! Runs, open and ended.
+
+use super::ReadError;
+use crate::sql::{Columns, unreadable};
+use crate::store::Store;
+use domain::id::{AgentId, OperationId, RunId, SessionId, TurnId};
+use domain::message::Message;
+use domain::time::Timestamp;
+use domain::turn::TurnEnd;
+use rusqlite::Row;
+
+/// A run with what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunRow {
+    /// Its id.
+    pub run: RunId,
+    /// Its session.
+    pub session: SessionId,
+    /// Its agent.
+    pub agent: AgentId,
+    /// The turn that it became; none while it is open.
+    pub turn: Option<TurnId>,
+    /// How it ended; none while it is open.
+    pub end: Option<TurnEnd>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+}
+
+impl Store {
+    /// A run.
+    pub async fn run(&self, id: RunId) -> Result<Option<RunRow>, ReadError> {
+        self.read(move |sql| {
+            sql.row("SELECT id, session, agent, turn, outcome, started_at, ended_at FROM runs WHERE id = ?1", [id.to_string()], read)
+        })
+        .await
+    }
+
+    /// Whose an open operation is; none when it is not open.
+    pub async fn operation_owner(&self, id: OperationId) -> Result<Option<(RunId, SessionId)>, ReadError> {
+        self.read(move |sql| sql.row("SELECT run, session FROM operations WHERE id = ?1", [id.0.0], |row| Ok((row.id(0)?, row.id(1)?))))
+            .await
+    }
+
+    /// The messages that a run has brought into its thread so far, in order.
+    pub async fn run_messages(&self, run: RunId) -> Result<Vec<Message>, ReadError> {
+        self.read(move |sql| sql.rows("SELECT message FROM messages WHERE run = ?1 ORDER BY id", [run.to_string()], |row| row.json(0)))
+            .await
+    }
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    let outcome: Option<String> = row.get(4)?;
+    let end = match outcome.as_deref() {
+        None => None,
+        Some("replied") => Some(TurnEnd::Replied),
+        Some("completed") => Some(TurnEnd::Completed),
+        Some("failed") => Some(TurnEnd::Failed),
+        Some("aborted") => Some(TurnEnd::Aborted),
+        Some(other) => return Err(unreadable(4, format!("`{other}` is no end of a run"))),
+    };
+    Ok(RunRow {
+        run: row.id(0)?,
+        session: row.id(1)?,
+        agent: row.id(2)?,
+        turn: row.digest_opt(3)?.map(TurnId),
+        end,
+        started_at: Timestamp(row.uint(5)?),
+        ended_at: row.uint_opt(6)?.map(Timestamp),
+    })
+}

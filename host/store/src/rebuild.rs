@@ -1,0 +1,40 @@
+//! Drops every projection and folds all events again.
+
+use crate::event_row::{self, event_columns};
+use crate::projections::project;
+use crate::schema::PROJECTIONS;
+use crate::sql::{Sql, int, limit};
+use rusqlite::params;
+
+/// Events that are read at a time.
+const CHUNK_EVENTS: usize = 256;
+
+/// Does it in one transaction; how many events there were.
+pub(crate) fn rebuild(sql: &Sql<'_>) -> rusqlite::Result<u64> {
+    sql.execute("BEGIN IMMEDIATE", [])?;
+    let folded = fold(sql).and_then(|events| sql.execute("COMMIT", []).map(|_| events));
+    if folded.is_err() && !sql.connection().is_autocommit() {
+        sql.execute("ROLLBACK", [])?;
+    }
+    folded
+}
+
+fn fold(sql: &Sql<'_>) -> rusqlite::Result<u64> {
+    for table in PROJECTIONS {
+        sql.connection().execute(&format!("DELETE FROM {table}"), [])?;
+    }
+    sql.execute("INSERT INTO recall_index (recall_index) VALUES ('delete-all')", [])?;
+    let mut position = 0;
+    loop {
+        let events = sql.rows(
+            concat!("SELECT ", event_columns!(), " FROM events WHERE position > ?1 ORDER BY position LIMIT ?2"),
+            params![int(position), limit(CHUNK_EVENTS)],
+            event_row::read,
+        )?;
+        let Some(last) = events.last() else { return Ok(position) };
+        position = last.position;
+        for recorded in &events {
+            project(sql, recorded)?;
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The database's layout as a list of migrations that only ever grows.
+
+use crate::{EMPTY_STATE, fault};
+use domain::digest::Digest;
+use rusqlite::{Connection, params};
+
+/// Each brings a database from the version that is its index to the next; `user_version` counts those that are done. A released one never changes.
+pub(crate) const MIGRATIONS: &[&str] = &[include_str!("schema/0001.sql")];
+
+/// The tables that follow from the events alone.
+pub(crate) const PROJECTIONS: &[&str] = &["agents", "sessions", "inputs", "runs", "operations", "turns", "messages", "wakes", "recall"];
+
+/// The version that this program writes.
+pub(crate) fn newest() -> usize {
+    MIGRATIONS.len()
+}
+
+/// The version that a database has; 0 for an empty one.
+pub(crate) fn version(connection: &Connection) -> rusqlite::Result<usize> {
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    Ok(usize::try_from(version).unwrap_or(usize::MAX))
+}
+
+/// Does what is missing, each migration in a transaction of its own. A new database gets `store_id`.
+pub(crate) fn migrate(connection: &mut Connection, store_id: &str) -> rusqlite::Result<()> {
+    let done = version(connection)?;
+    for (index, migration) in MIGRATIONS.iter().enumerate().skip(done) {
+        let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        transaction.execute_batch(migration)?;
+        if index == 0 {
+            transaction.execute("INSERT INTO meta VALUES ('store_id', ?1)", [store_id])?;
+            transaction.execute("INSERT INTO blobs VALUES (?1, ?2)", params![Digest::of(EMPTY_STATE).0, EMPTY_STATE])?;
+        }
+        transaction.pragma_update(None, "user_version", crate::sql::limit(index + 1))?;
+        fault::point("store.migrate");
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+/// The id that the database holds; none in an empty one.
+pub(crate) fn store_id(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    if version(connection)? == 0 {
+        return Ok(None);
+    }
+    connection.query_row("SELECT value FROM meta WHERE name = 'store_id'", [], |row| row.get(0)).map(Some)
+}

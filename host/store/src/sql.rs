@@ -1,0 +1,155 @@
+//! A connection with its prepared statements, and the columns that this schema is made of.
+
+use domain::digest::Digest;
+use rusqlite::types::Type;
+use rusqlite::{Connection, Params, Row, Statement};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::str::FromStr;
+
+/// What stands behind an error of the store, in no database's terms.
+pub type Source = Box<dyn std::error::Error + Send + Sync>;
+
+/// A connection together with every statement that it has prepared so far. The texts are constants, so there is a fixed number of them.
+pub(crate) struct Sql<'c> {
+    connection: &'c Connection,
+    statements: RefCell<HashMap<&'static str, Statement<'c>>>,
+}
+
+impl<'c> Sql<'c> {
+    pub(crate) fn new(connection: &'c Connection) -> Self {
+        Self { connection, statements: RefCell::default() }
+    }
+
+    pub(crate) fn connection(&self) -> &'c Connection {
+        self.connection
+    }
+
+    /// Takes the statement out while it runs, so that reading a row may run other statements.
+    fn with<T>(&self, text: &'static str, run: impl FnOnce(&mut Statement<'c>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        let prepared = self.statements.borrow_mut().remove(text);
+        let mut statement = match prepared {
+            Some(statement) => statement,
+            None => self.connection.prepare(text)?,
+        };
+        let result = run(&mut statement);
+        self.statements.borrow_mut().insert(text, statement);
+        result
+    }
+
+    /// Runs a statement that returns no rows; how many rows it changed.
+    pub(crate) fn execute(&self, text: &'static str, params: impl Params) -> rusqlite::Result<usize> {
+        self.with(text, |statement| statement.execute(params))
+    }
+
+    /// The first row, if there is one.
+    pub(crate) fn row<T>(
+        &self,
+        text: &'static str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Option<T>> {
+        self.with(text, |statement| {
+            let mut rows = statement.query(params)?;
+            rows.next()?.map(read).transpose()
+        })
+    }
+
+    /// All rows.
+    pub(crate) fn rows<T>(
+        &self,
+        text: &'static str,
+        params: impl Params,
+        mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Vec<T>> {
+        self.with(text, |statement| {
+            let mut rows = statement.query(params)?;
+            let mut all = Vec::new();
+            while let Some(row) = rows.next()? {
+                all.push(read(row)?);
+            }
+            Ok(all)
+        })
+    }
+
+    /// Whether there is a row.
+    pub(crate) fn exists(&self, text: &'static str, params: impl Params) -> rusqlite::Result<bool> {
+        Ok(self.row(text, params, |_| Ok(()))?.is_some())
+    }
+}
+
+/// A count, a place or a time as the database holds it. Nothing that is stored comes near the 63 bits.
+pub(crate) fn int(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A limit as the database takes it.
+pub(crate) fn limit(rows: usize) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
+}
+
+/// A value as JSON text.
+pub(crate) fn to_json(value: &impl Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}
+
+/// Something in a column that does not read as what it should be.
+pub(crate) fn unreadable(column: usize, source: impl Into<Source>) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Null, source.into())
+}
+
+/// Columns in the types of the domain.
+pub(crate) trait Columns {
+    /// A count, a place or a time.
+    fn uint(&self, column: usize) -> rusqlite::Result<u64>;
+    /// The same, or nothing.
+    fn uint_opt(&self, column: usize) -> rusqlite::Result<Option<u64>>;
+    /// An id as text.
+    fn id<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(&self, column: usize) -> rusqlite::Result<T>;
+    /// The same, or nothing.
+    fn id_opt<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(&self, column: usize) -> rusqlite::Result<Option<T>>;
+    /// A digest.
+    fn digest(&self, column: usize) -> rusqlite::Result<Digest>;
+    /// The same, or nothing.
+    fn digest_opt(&self, column: usize) -> rusqlite::Result<Option<Digest>>;
+    /// JSON text.
+    fn json<T: DeserializeOwned>(&self, column: usize) -> rusqlite::Result<T>;
+}
+
+impl Columns for Row<'_> {
+    fn uint(&self, column: usize) -> rusqlite::Result<u64> {
+        let number: i64 = self.get(column)?;
+        u64::try_from(number).map_err(|error| unreadable(column, error))
+    }
+
+    fn uint_opt(&self, column: usize) -> rusqlite::Result<Option<u64>> {
+        let number: Option<i64> = self.get(column)?;
+        number.map(|number| u64::try_from(number).map_err(|error| unreadable(column, error))).transpose()
+    }
+
+    fn id<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(&self, column: usize) -> rusqlite::Result<T> {
+        let text = self.get_ref(column)?.as_str().map_err(|error| unreadable(column, error))?;
+        text.parse().map_err(|error: T::Err| unreadable(column, error))
+    }
+
+    fn id_opt<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(&self, column: usize) -> rusqlite::Result<Option<T>> {
+        let text = self.get_ref(column)?.as_str_or_null().map_err(|error| unreadable(column, error))?;
+        text.map(|text| text.parse().map_err(|error: T::Err| unreadable(column, error))).transpose()
+    }
+
+    fn digest(&self, column: usize) -> rusqlite::Result<Digest> {
+        Ok(Digest(self.get(column)?))
+    }
+
+    fn digest_opt(&self, column: usize) -> rusqlite::Result<Option<Digest>> {
+        let bytes: Option<[u8; 32]> = self.get(column)?;
+        Ok(bytes.map(Digest))
+    }
+
+    fn json<T: DeserializeOwned>(&self, column: usize) -> rusqlite::Result<T> {
+        let text = self.get_ref(column)?.as_str().map_err(|error| unreadable(column, error))?;
+        serde_json::from_str(text).map_err(|error| unreadable(column, error))
+    }
+}

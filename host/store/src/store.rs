@@ -1,0 +1,200 @@
+//! The store as its users see it: commits in, reads out.
+
+use crate::commit::{Commit, CommitError, Committed};
+use crate::open::{self, DataDir, OpenError, Options};
+use crate::prepared::Prepared;
+use crate::read::ReadError;
+use crate::readers::{self, Read};
+use crate::sql::Sql;
+use crate::stats::{Counters, Stats, count};
+use crate::writer::{self, Ballast, Request, State, Writer};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use tokio::sync::{oneshot, watch};
+
+/// An open store. Clones are the same store; dropping the last one waits until what is queued is durable.
+#[derive(Debug, Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    database: PathBuf,
+    /// None once the store was closed.
+    senders: Mutex<Option<Senders>>,
+    durable: watch::Receiver<u64>,
+    counters: Arc<Counters>,
+    queued_bytes: Arc<AtomicUsize>,
+    queue_bytes_max: usize,
+    /// Every thread holds a receiver of this as long as it has something of the store open.
+    alive: watch::Sender<()>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Clone)]
+struct Senders {
+    writer: SyncSender<Request>,
+    readers: SyncSender<Read>,
+}
+
+impl Store {
+    /// Opens the store of a data directory, or makes a new one in a directory that is empty or not there. Blocks while the database
+    /// is checked and recovered from a crash: some milliseconds, up to about a second for a large log.
+    pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
+        let Options { readers, queue_max, queue_bytes_max, reads_max, ballast_bytes } = options;
+        let dir = Arc::new(DataDir::lock(dir)?);
+        let opened = open::database(&dir)?;
+        let (alive, held) = watch::channel(());
+        let (read_sender, mut threads) = readers::start(&dir, readers, reads_max, &held)?;
+        let (write_sender, requests) = sync_channel(queue_max);
+        let (durable_sender, durable) = watch::channel(opened.head.position);
+        let counters = Arc::new(Counters::default());
+        let queued_bytes = Arc::new(AtomicUsize::new(0));
+        let ballast = Ballast::new(dir.ballast(), ballast_bytes);
+        let filled = ballast.fill();
+        if let Err(error) = &filled {
+            tracing::warn!(error = error as &dyn std::error::Error, "there is no space for the ballast: commits wait for it");
+        }
+        let full = filled.is_err().then_some(0);
+        let state = State { head: opened.head, latest: opened.latest, checkpointed_pages: 0, full };
+        let database = dir.database();
+        let mut connection = opened.connection;
+        let log_pages = writer::watch_log(&mut connection).map_err(|error| OpenError::database(&database, error))?;
+        let (counted, queued) = (Arc::clone(&counters), Arc::clone(&queued_bytes));
+        let thread = Builder::new().name("store-writer".to_owned()).spawn(move || {
+            writer::run(&connection, |sql| Writer {
+                sql,
+                requests,
+                counters: counted,
+                queued_bytes: queued,
+                durable: durable_sender,
+                ballast,
+                log_pages,
+                state,
+            });
+            drop(connection);
+            drop(dir);
+            drop(held);
+        });
+        threads.push(thread.map_err(|error| OpenError::io("written by a thread", &database, error))?);
+        let senders = Mutex::new(Some(Senders { writer: write_sender, readers: read_sender }));
+        let inner = Inner { database, senders, durable, counters, queued_bytes, queue_bytes_max, alive, threads: Mutex::new(threads) };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Stores a commit. When this returns `Ok` it survives a crash of the process and of the machine; on any error nothing of it is
+    /// stored. A caller that goes away meanwhile does not undo it.
+    pub async fn commit(&self, commit: Commit) -> Result<Committed, CommitError> {
+        count(&self.inner.counters.commits, 1);
+        let prepared = Prepared::new(commit).map_err(|error| CommitError::Unavailable { source: error.into() })?;
+        let bytes = prepared.bytes;
+        if self.inner.queued_bytes.fetch_add(bytes, Ordering::Relaxed) > self.inner.queue_bytes_max {
+            self.inner.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            count(&self.inner.counters.busy, 1);
+            return Err(CommitError::Busy);
+        }
+        let (reply, answer) = oneshot::channel();
+        if let Err(error) = self.ask_writer(Request::Commit(Box::new(prepared), reply)) {
+            self.inner.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(error);
+        }
+        answer.await.unwrap_or(Err(CommitError::Closed))
+    }
+
+    /// The position of the last durable event, as it grows. Whoever sees a position sees every event up to it.
+    #[must_use]
+    pub fn durable(&self) -> watch::Receiver<u64> {
+        self.inner.durable.clone()
+    }
+
+    /// What the writer did so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.inner.counters.read()
+    }
+
+    /// Drops every projection and folds all events again, in one transaction; how many events there were. Commits wait meanwhile.
+    pub async fn rebuild(&self) -> Result<u64, CommitError> {
+        let (reply, answer) = oneshot::channel();
+        self.ask_writer(Request::Rebuild(reply))?;
+        answer.await.unwrap_or(Err(CommitError::Closed))
+    }
+
+    /// Takes nothing more, finishes what is queued, moves the log to the database and lets go of the data directory.
+    pub async fn close(&self) {
+        drop(self.inner.take_senders());
+        self.inner.alive.closed().await;
+    }
+
+    /// Where the database is.
+    pub(crate) fn database(&self) -> &Path {
+        &self.inner.database
+    }
+
+    /// Runs something on a thread that reads, all of it on the same state of the store.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let (reply, answer) = oneshot::channel();
+        let read: Read = Box::new(move |sql| {
+            let _ = reply.send(at_one_time(sql, read));
+        });
+        readers::ask(&self.senders().ok_or(ReadError::Closed)?.readers, read)?;
+        answer.await.map_err(|_| ReadError::Closed)?.map_err(ReadError::from)
+    }
+
+    fn senders(&self) -> Option<Senders> {
+        self.inner.senders.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn ask_writer(&self, request: Request) -> Result<(), CommitError> {
+        let senders = self.senders().ok_or(CommitError::Closed)?;
+        senders.writer.try_send(request).map_err(|error| match error {
+            TrySendError::Full(_) => {
+                count(&self.inner.counters.busy, 1);
+                CommitError::Busy
+            }
+            TrySendError::Disconnected(_) => CommitError::Closed,
+        })
+    }
+
+    /// Runs statements on the writer's connection.
+    #[cfg(test)]
+    pub(crate) async fn execute(&self, text: &'static str) {
+        let (reply, answer) = oneshot::channel();
+        self.ask_writer(Request::Execute(text, reply)).unwrap();
+        answer.await.unwrap();
+    }
+}
+
+/// Reads in one transaction, so that what it reads first and last belongs together.
+fn at_one_time<T>(sql: &Sql<'_>, read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    sql.execute("BEGIN DEFERRED", [])?;
+    let result = read(sql);
+    let ended = sql.execute("ROLLBACK", []);
+    let value = result?;
+    ended?;
+    Ok(value)
+}
+
+impl Inner {
+    fn take_senders(&self) -> Option<Senders> {
+        self.senders.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        drop(self.take_senders());
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // A reader that panicked has said so already; the writer ends the process instead.
+            let _ = thread.join();
+        }
+    }
+}

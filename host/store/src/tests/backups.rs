@@ -1,0 +1,77 @@
+//! Backups under load, and stores made from them.
+
+use super::sample::{Sample, begin, commit, noise, open, run, session, take_turn};
+use crate::{BackupError, OpenError, RestoreError, Store, restore};
+use domain::id::Stream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_backup_under_load_is_a_consistent_beginning() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
+    let enough = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (10..14)
+        .map(|n| {
+            let (store, enough) = (sample.store.clone(), Arc::clone(&enough));
+            tokio::spawn(async move {
+                while !enough.load(Ordering::Relaxed) {
+                    store.commit(commit(Stream::Run(run(n)), vec![noise(1), noise(2)]).blob(vec![7; 10_000])).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    let files = tempfile::tempdir().unwrap();
+    let backup = files.path().join("backup.db");
+    let mut durable = sample.store.durable();
+    durable.wait_for(|position| *position > 100).await.unwrap();
+    let before = *durable.borrow_and_update();
+    sample.store.backup(&backup).await.unwrap();
+    let after = *durable.borrow_and_update();
+    enough.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert_eq!(std::fs::read_dir(files.path()).unwrap().count(), 1, "nothing is left beside it");
+
+    let target = files.path().join("restored");
+    let restored = restore(&backup, &target).unwrap();
+    assert!((before..=after).contains(&restored.events), "{before} {} {after}", restored.events);
+    let copy = open(&target);
+    assert_eq!(copy.verify().await.unwrap().head, restored.head);
+    assert_eq!(copy.session(session(1)).await.unwrap(), sample.store.session(session(1)).await.unwrap());
+    let shared = usize::try_from(restored.events).unwrap();
+    let all = crate::EventFilter::default();
+    assert_eq!(copy.events(0, all, shared).await.unwrap(), sample.store.events(0, all, shared).await.unwrap());
+    copy.commit(commit(Stream::Run(run(99)), vec![noise(1)])).await.unwrap();
+    assert!(matches!(sample.store.backup(&backup).await, Err(BackupError::Exists { .. })));
+}
+
+#[tokio::test]
+async fn a_store_is_restored_only_from_an_intact_backup_into_an_empty_directory() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let files = tempfile::tempdir().unwrap();
+    let backup = files.path().join("backup.db");
+    sample.store.backup(&backup).await.unwrap();
+    let target = || files.path().join("restored");
+
+    assert!(matches!(restore(&backup, sample.dir.path()), Err(RestoreError::Target { source: OpenError::Locked { .. } })));
+    sample.store.close().await;
+    assert!(matches!(restore(&backup, sample.dir.path()), Err(RestoreError::NotEmpty { .. })));
+
+    let intact = std::fs::read(&backup).unwrap();
+    let at = intact.windows(9).position(|bytes| bytes == b"Assistant").unwrap();
+    let mut flipped = intact.clone();
+    flipped[at] ^= 1;
+    let truncated = &intact[..intact.len() / 2];
+    for damaged in [flipped.as_slice(), truncated, b"not a database at all", b""] {
+        std::fs::write(&backup, damaged).unwrap();
+        assert!(matches!(restore(&backup, &target()), Err(RestoreError::Damaged { .. })), "{} bytes", damaged.len());
+        assert_eq!(std::fs::read_dir(target()).unwrap().count(), 0, "nothing is left behind");
+    }
+    std::fs::write(&backup, &intact).unwrap();
+    assert_eq!(restore(&backup, &target()).unwrap().events, 2);
+    Store::open(&target(), super::sample::options()).unwrap();
+}

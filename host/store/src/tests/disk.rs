@@ -1,0 +1,91 @@
+//! A disk that is full, a database that somebody else holds, a queue that is full: refused, never lost, and over when it is over.
+
+use super::sample::{Sample, begin, commit, noise, open, run, session};
+use crate::{CommitError, Options, Store};
+use domain::id::Stream;
+use rusqlite::Connection;
+
+#[tokio::test]
+async fn a_full_disk_refuses_commits_and_loses_nothing() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let before = sample.store.events(0, crate::EventFilter::default(), 100).await.unwrap();
+    // SQLite answers just as it does when the disk is full.
+    sample.store.execute("PRAGMA max_page_count = 1").await;
+    let large = || commit(Stream::Run(run(1)), vec![noise(1)]).blob(vec![7; 1 << 20]);
+    for _ in 0..5 {
+        assert!(matches!(sample.store.commit(large()).await, Err(CommitError::Full)));
+        assert_eq!(sample.store.events(0, crate::EventFilter::default(), 100).await.unwrap(), before, "reads go on");
+    }
+    sample.store.execute("PRAGMA max_page_count = 1000000").await;
+    let mut tries = 0;
+    while let Err(error) = sample.store.commit(large()).await {
+        assert!(matches!(error, CommitError::Full), "{error}");
+        tries += 1;
+        assert!(tries <= 2, "it does not take commits again");
+    }
+    assert!(sample.dir.path().join("ballast").exists());
+    let verified = sample.store.verify().await.unwrap();
+    assert_eq!((verified.events, verified.fault), (3, None));
+}
+
+#[tokio::test]
+async fn a_ballast_that_cannot_be_put_back_keeps_the_store_from_writing() {
+    let sample = Sample::new();
+    sample.store.execute("PRAGMA max_page_count = 1").await;
+    let one = || commit(Stream::Run(run(1)), vec![noise(1)]).blob(vec![7; 1 << 20]);
+    assert!(matches!(sample.store.commit(one()).await, Err(CommitError::Full)));
+    sample.store.execute("PRAGMA max_page_count = 1000000").await;
+    let ballast = sample.dir.path().join("ballast");
+    std::fs::create_dir(&ballast).unwrap();
+    for _ in 0..4 {
+        assert!(matches!(sample.store.commit(one()).await, Err(CommitError::Full)));
+    }
+    std::fs::remove_dir(&ballast).unwrap();
+    let _ = sample.store.commit(one()).await;
+    sample.store.commit(one()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lock_of_somebody_else_is_waited_for_and_then_reported() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let outsider = Connection::open(sample.database()).unwrap();
+    outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = sample.store.commit(commit(Stream::Run(run(1)), vec![noise(1)])).await;
+    assert!(matches!(refused, Err(CommitError::Unavailable { .. })));
+    assert!(sample.store.session(session(1)).await.unwrap().is_some(), "reads go on");
+    outsider.execute_batch("ROLLBACK").unwrap();
+    sample.store.commit(commit(Stream::Run(run(1)), vec![noise(1)])).await.unwrap();
+    assert_eq!(sample.store.verify().await.unwrap().events, 3);
+}
+
+#[tokio::test]
+async fn more_commits_than_may_wait_are_refused_as_busy() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options { queue_max: 4, ..super::sample::options() }).unwrap();
+    let outsider = Connection::open(dir.path().join("store.db")).unwrap();
+    outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let tasks: Vec<_> = (0..40)
+        .map(|n| {
+            let store = store.clone();
+            tokio::spawn(async move { store.commit(commit(Stream::Run(run(n)), vec![noise(1)])).await })
+        })
+        .collect();
+    while store.stats().busy == 0 {
+        tokio::task::yield_now().await;
+    }
+    outsider.execute_batch("ROLLBACK").unwrap();
+    let (mut landed, mut busy) = (0, 0);
+    for task in tasks {
+        match task.await.unwrap() {
+            Ok(_) => landed += 1,
+            Err(CommitError::Busy) => busy += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(store.stats().busy, busy);
+    store.close().await;
+    drop(store);
+    assert_eq!(open(dir.path()).verify().await.unwrap().events, landed);
+}

@@ -1,0 +1,230 @@
+//! Opening: after a crash at any point, and what is refused because it cannot be trusted.
+
+use super::sample::{NOON, Sample, agent, begin, commit, new, noise, open, options, run, take_turn};
+use crate::{CRASH_POINTS, Commit, Expected, OpenError, Snapshot, Store};
+use domain::id::Stream;
+use rusqlite::Connection;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn refused(dir: &Path) -> OpenError {
+    let error = Store::open(dir, options()).expect_err("it opened");
+    assert!(!error.advice().is_empty());
+    error
+}
+
+/// The files of a store as a crash leaves them: copied while it is open, without its shared memory.
+fn crashed(sample: &Sample) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["store.db", "store.db-wal", "store-id"] {
+        fs::copy(sample.dir.path().join(name), copy.path().join(name)).unwrap();
+    }
+    copy
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at] ^= 0x10;
+    fs::write(path, bytes).unwrap();
+}
+
+async fn ten_commits() -> Sample {
+    let sample = Sample::new();
+    begin(&sample).await;
+    for n in 0..8 {
+        sample.append(Stream::Run(run(n)), vec![noise(1)]).await;
+    }
+    sample
+}
+
+#[tokio::test]
+async fn a_data_directory_is_its_owners_and_one_process_has_it() {
+    let above = tempfile::tempdir().unwrap();
+    let dir = above.path().join("new/data");
+    let store = open(&dir);
+    store.commit(commit(Stream::Run(run(1)), vec![noise(1)])).await.unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&dir), 0o700);
+    for file in fs::read_dir(&dir).unwrap() {
+        let path = file.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+    assert!(matches!(refused(&dir), OpenError::Locked { .. }));
+    store.close().await;
+    let log = fs::metadata(dir.join("store.db-wal")).map_or(0, |log| log.len());
+    assert_eq!(log, 0, "a store that was closed is one file");
+    assert_eq!(open(&dir).verify().await.unwrap().events, 1);
+}
+
+#[tokio::test]
+async fn a_store_that_was_not_closed_opens_with_everything_in_it() {
+    let sample = ten_commits().await;
+    let copy = crashed(&sample);
+    let again = open(copy.path());
+    assert_eq!(*again.durable().borrow(), 10);
+    assert_eq!(again.verify().await.unwrap().fault, None);
+    assert!(again.agent(agent(1)).await.unwrap().is_some());
+    assert_eq!(again.commit(commit(Stream::Run(run(1)), vec![noise(2)])).await.unwrap().versions, [(Stream::Run(run(1)), 2)]);
+}
+
+#[tokio::test]
+async fn a_database_that_is_gone_or_cut_off_never_becomes_a_new_one() {
+    let sample = ten_commits().await;
+    sample.store.close().await;
+    let database = sample.database();
+    let whole = fs::read(&database).unwrap();
+    fs::remove_file(&database).unwrap();
+    assert!(matches!(refused(sample.dir.path()), OpenError::Missing { .. }));
+    fs::write(&database, b"").unwrap();
+    assert!(matches!(refused(sample.dir.path()), OpenError::Missing { .. }));
+    for bytes in [100, 4_096, whole.len() / 2, whole.len() - 4_096] {
+        fs::write(&database, &whole[..bytes]).unwrap();
+        let error = refused(sample.dir.path());
+        assert!(matches!(error, OpenError::Corrupt { .. }), "{bytes}: {error:?}");
+    }
+    fs::write(&database, &whole).unwrap();
+    assert_eq!(*open(sample.dir.path()).durable().borrow(), 10);
+}
+
+#[tokio::test]
+async fn a_database_of_another_store_or_of_a_newer_program_is_refused() {
+    let (one, other) = (ten_commits().await, ten_commits().await);
+    one.store.close().await;
+    other.store.close().await;
+    fs::copy(other.database(), one.database()).unwrap();
+    assert!(matches!(refused(one.dir.path()), OpenError::Foreign { .. }));
+    Connection::open(other.database()).unwrap().execute_batch("PRAGMA user_version = 77").unwrap();
+    assert!(matches!(refused(other.dir.path()), OpenError::Newer { found: 77, .. }));
+}
+
+#[tokio::test]
+async fn events_that_were_changed_or_cut_off_are_found_when_the_store_is_opened() {
+    let statements = [
+        "DELETE FROM events WHERE position = 10",
+        "DELETE FROM events WHERE position = 5",
+        "UPDATE events SET payload = x'7b7d' WHERE position = 5",
+        "UPDATE events SET hash = zeroblob(32) WHERE position = 10",
+        "UPDATE head SET position = 9",
+    ];
+    for statement in statements {
+        let sample = ten_commits().await;
+        sample.store.close().await;
+        Connection::open(sample.database()).unwrap().execute_batch(statement).unwrap();
+        let error = refused(sample.dir.path());
+        assert!(matches!(error, OpenError::Corrupt { .. }), "{statement}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_the_middle_of_the_log_does_not_silently_drop_commits() {
+    let sample = ten_commits().await;
+    let log = |copy: &tempfile::TempDir| copy.path().join("store.db-wal");
+    let bytes = fs::metadata(sample.dir.path().join("store.db-wal")).unwrap().len() as usize;
+    for at in [40, 48, 5_000, bytes / 3, bytes / 2] {
+        let copy = crashed(&sample);
+        flip(&log(&copy), at);
+        let error = refused(copy.path());
+        assert!(matches!(error, OpenError::Corrupt { .. }), "byte {at}: {error:?}");
+    }
+    let copy = crashed(&sample);
+    flip(&log(&copy), 13);
+    assert!(matches!(refused(copy.path()), OpenError::Corrupt { .. }), "the header");
+    // The torn end that a power failure leaves is what a log is for.
+    for cut in [1, 100, 4_000] {
+        let copy = crashed(&sample);
+        let file = OpenOptions::new().write(true).open(log(&copy)).unwrap();
+        file.set_len((bytes - cut) as u64).unwrap();
+        let again = open(copy.path());
+        assert_eq!(*again.durable().borrow(), 9);
+        assert_eq!(again.verify().await.unwrap().fault, None);
+    }
+}
+
+#[tokio::test]
+async fn a_flipped_bit_anywhere_in_the_database_is_never_taken_for_truth() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
+    let expected = sample.store.events(0, crate::EventFilter::default(), 100).await.unwrap();
+    sample.store.close().await;
+    let whole = fs::read(sample.database()).unwrap();
+    for at in (0..whole.len()).step_by(1_501) {
+        fs::write(sample.database(), &whole).unwrap();
+        flip(&sample.database(), at);
+        // Refused, or the bit was in no event's way.
+        let Ok(store) = Store::open(sample.dir.path(), options()) else { continue };
+        if store.verify().await.is_ok_and(|found| found.fault.is_none()) {
+            assert_eq!(store.events(0, crate::EventFilter::default(), 100).await.unwrap(), expected, "byte {at}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn panics_in_the_writer() {
+    let Ok(dir) = std::env::var(DIR) else { return };
+    let store = open(&PathBuf::from(dir).join("data"));
+    store.commit(commit(Stream::Run(run(1)), vec![noise(1)])).await.unwrap();
+    store.execute("this is no statement").await;
+}
+
+#[tokio::test]
+async fn a_writer_that_panics_ends_the_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let died = in_another_process("tests::opening::panics_in_the_writer", dir.path(), "");
+    assert_eq!(died.status.signal(), Some(6), "aborted");
+    assert_eq!(*open(&dir.path().join("data")).durable().borrow(), 1);
+}
+
+fn in_another_process(test: &str, dir: &Path, crash_at: &str) -> Output {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test])
+        .env(DIR, dir)
+        .env("AGENT_HOST_CRASH_AT", crash_at)
+        .output()
+        .unwrap()
+}
+
+/// Names the directory to work in, in the process that is to die.
+const DIR: &str = "AGENT_HOST_STORE_TEST_DIR";
+
+/// Works until it dies, and writes down each commit that was acknowledged.
+#[tokio::test]
+async fn works_until_it_dies() {
+    let Ok(dir) = std::env::var(DIR) else { return };
+    let dir = PathBuf::from(dir);
+    let store = open(&dir.join("data"));
+    let mut ledger = OpenOptions::new().create(true).append(true).open(dir.join("ledger")).unwrap();
+    for n in 0..40_u64 {
+        let stream = Stream::Run(run(1));
+        let snapshot = Snapshot { version: n, format: 1, state: Vec::new() };
+        let commit = Commit::new().append(stream, Expected::Any, vec![new(noise(n)), new(noise(n))]).snapshot(stream, snapshot);
+        let committed = store.commit(commit).await.unwrap();
+        writeln!(ledger, "{}", committed.last_position).unwrap();
+    }
+    store.backup(&dir.join(format!("backup-{}.db", NOON.0))).await.unwrap();
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_crash_at_any_point_loses_nothing_that_was_acknowledged() {
+    let points = CRASH_POINTS.iter().map(|point| (*point).to_owned());
+    let later = ["store.commit.begin:7", "store.commit.inserted:23", "store.commit.committed:39"].map(str::to_owned);
+    for point in points.chain(later) {
+        let dir = tempfile::tempdir().unwrap();
+        let died = in_another_process("tests::opening::works_until_it_dies", dir.path(), &point);
+        assert!(!died.status.success(), "{point} was never passed");
+        let ledger = fs::read_to_string(dir.path().join("ledger")).unwrap_or_default();
+        let acknowledged: u64 = ledger.lines().last().map_or(0, |line| line.parse().unwrap());
+        let store = open(&dir.path().join("data"));
+        let verified = store.verify().await.unwrap();
+        assert_eq!(verified.fault, None, "{point}");
+        // What was committed and not yet acknowledged may be there, whole.
+        assert!([acknowledged, acknowledged + 2].contains(&verified.events), "{point}: {acknowledged}, {}", verified.events);
+        store.commit(commit(Stream::Run(run(1)), vec![noise(99)])).await.unwrap();
+        assert!(!dir.path().join(format!("backup-{}.db", NOON.0)).exists() || point == "store.checkpoint", "{point}: half a backup");
+    }
+}

@@ -1,0 +1,207 @@
+//! Projections: what follows from the events of a conversation, and that it follows from nothing else.
+
+use super::sample::{
+    NOON, Sample, accepted, agent, begin, commit, created, expecting, input, message, new, opened, run, run_ended, run_started, session,
+    stepped, take_turn, timer, turn_after, turn_committed,
+};
+use crate::schema::PROJECTIONS;
+use crate::{Clash, Commit, CommitError, Expected, Guard, InputState, SessionStatus};
+use domain::event::{
+    Event, InputDead, InputRequeued, NoteRemembered, OperationStarted, PreferencesUpdated, RunSettled, SlotCompleted, SlotTaken, Source,
+};
+use domain::id::Stream;
+use domain::message::Role;
+use domain::operation::{Continuation, Pause, Settlement};
+use domain::step::Outcome;
+use domain::turn::TurnEnd;
+use rusqlite::Connection;
+
+/// Every row of every projection, as text.
+fn everything(database: &std::path::Path) -> Vec<String> {
+    let connection = Connection::open(database).unwrap();
+    let mut all = Vec::new();
+    for table in PROJECTIONS {
+        let mut statement = connection.prepare(&format!("SELECT * FROM {table} ORDER BY 1, 2")).unwrap();
+        let columns = statement.column_count();
+        let mut rows = statement.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            let values: Vec<String> = (0..columns).map(|column| format!("{:?}", row.get_ref(column).unwrap())).collect();
+            all.push(format!("{table}: {}", values.join(", ")));
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn agents_are_the_folds_of_their_streams() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    sample.append(Stream::Agent(agent(2)), vec![created(2, "/ada/assistant/sub/1", Some(agent(1)))]).await;
+    let preferences = serde_json::json!({ "tone": "dry" });
+    let taken = SlotTaken { agent: agent(1), session_id: session(1), session_type: "tutor".to_owned(), started_at: NOON };
+    let events =
+        vec![Event::PreferencesUpdated(PreferencesUpdated { agent: agent(1), preferences: preferences.clone() }), Event::SlotTaken(taken)];
+    sample.append(Stream::Agent(agent(1)), events).await;
+
+    let row = sample.store.agent(agent(1)).await.unwrap().unwrap();
+    assert_eq!((row.version, row.sub_count, row.active), (3, 1, true));
+    assert_eq!(serde_json::Value::Object(row.agent.preferences.clone()), preferences);
+    assert_eq!(row.agent.slot, Some((session(1), "tutor".to_owned())));
+    let other = Commit::new().guard(Guard::SlotFor { agent: agent(1), session: session(2) });
+    assert!(matches!(sample.store.commit(other).await, Err(CommitError::Conflict(_))));
+    sample.store.commit(Commit::new().guard(Guard::SlotFor { agent: agent(1), session: session(1) })).await.unwrap();
+    let completed = SlotCompleted { agent: agent(1), session_id: session(1), summary: serde_json::Value::Null, completed_at: NOON };
+    sample.append(Stream::Agent(agent(1)), vec![Event::SlotCompleted(completed)]).await;
+    assert_eq!(sample.store.agent(agent(1)).await.unwrap().unwrap().agent.slot, None);
+    assert_eq!(sample.store.session(session(1)).await.unwrap().unwrap().status, SessionStatus::Completed);
+
+    assert_eq!(sample.store.agent_at("/ada/assistant/sub/1").await.unwrap().unwrap().parent, Some(agent(1)));
+    assert_eq!(sample.store.agents(Some(agent(1)), 10).await.unwrap().len(), 1);
+    assert_eq!(sample.store.agents(None, 10).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn an_input_waits_is_claimed_and_is_consumed_with_its_run() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    let dispatch = Source::Dispatch { reply_to: None, from: "/ada".to_owned(), deadline: None, depth: 1 };
+    let later = Source::Reminder { due: NOON.plus_ms(1_000) };
+    sample
+        .append(stream, vec![accepted(1, 1, dispatch, "work"), accepted(2, 1, later, "later"), accepted(3, 1, Source::Api, "hello")])
+        .await;
+    let waiting = sample.store.waiting_inputs(session(1), NOON, 10).await.unwrap();
+    assert_eq!(waiting.iter().map(|input| input.input).collect::<Vec<_>>(), [input(1), input(3)]);
+    assert_eq!(sample.store.waiting_inputs(session(1), NOON.plus_ms(1_000), 10).await.unwrap().len(), 3);
+    assert_eq!(sample.store.session(session(1)).await.unwrap().unwrap().waiting, 3);
+    assert_eq!(sample.store.input_position(input(1)).await.unwrap(), Some((session(1), 3)));
+
+    let start = expecting(Stream::Run(run(1)), Expected::New, vec![run_started(run(1), 1, None, vec![input(3)])])
+        .guard(Guard::InputWaiting(input(3)))
+        .guard(Guard::NoOpenRun(session(1)));
+    sample.store.commit(start.clone()).await.unwrap();
+    assert_eq!(sample.store.input(input(3)).await.unwrap().unwrap().1, InputState::Claimed { run: run(1) });
+    // Work that another agent waits for, and a reminder whose time has not come, do not keep a turn from ending.
+    let at = |now| Commit::new().guard(Guard::NothingWaiting { session: session(1), now, except: Vec::new() });
+    sample.store.commit(at(NOON)).await.unwrap();
+    assert!(matches!(sample.store.commit(at(NOON.plus_ms(1_000))).await, Err(CommitError::Conflict(_))));
+    let Err(CommitError::Conflict(again)) = sample.store.commit(start).await else { panic!("two runs at a time") };
+    assert_eq!(again.clash, Clash::Guard(Guard::InputWaiting(input(3))));
+    assert_eq!(sample.store.sessions_with_work(NOON).await.unwrap(), [session(1)]);
+
+    let turn = turn_after(&sample.store, None, run(1), &[]).await;
+    sample.append(Stream::Run(run(1)), vec![run_ended(run(1), 1, turn.id)]).await;
+    assert_eq!(sample.store.input(input(3)).await.unwrap().unwrap().1, InputState::Consumed { run: run(1) });
+    let row = sample.store.run(run(1)).await.unwrap().unwrap();
+    assert_eq!((row.end, row.turn, row.session), (Some(TurnEnd::Replied), Some(turn.id), session(1)));
+    assert_eq!(sample.store.session(session(1)).await.unwrap().unwrap().open_run, None);
+}
+
+#[tokio::test]
+async fn a_dead_input_can_be_looked_at_and_requeued() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    sample.append(stream, vec![accepted(1, 1, Source::Api, "poison"), accepted(2, 1, Source::Api, "fine")]).await;
+    let dead = InputDead { input: input(1), session: session(1), reason: "it always traps".to_owned(), time: NOON };
+    sample.append(stream, vec![Event::InputDead(dead.clone())]).await;
+    assert_eq!(sample.store.waiting_inputs(session(1), NOON, 10).await.unwrap().len(), 1);
+    assert_eq!(sample.store.input(input(1)).await.unwrap().unwrap().1, InputState::Dead { reason: "it always traps".to_owned() });
+    let letters = sample.store.dead_inputs(10).await.unwrap();
+    assert_eq!(letters.iter().map(|letter| &letter.dead).collect::<Vec<_>>(), [&dead]);
+    sample.append(stream, vec![Event::InputRequeued(InputRequeued { input: input(1), session: session(1), time: NOON })]).await;
+    let waiting = sample.store.waiting_inputs(session(1), NOON, 10).await.unwrap();
+    assert_eq!(waiting.iter().map(|input| input.input).collect::<Vec<_>>(), [input(1), input(2)]);
+    assert!(sample.store.dead_inputs(10).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn operations_are_open_until_they_settle_and_wake_their_session_meanwhile() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let mut slow = timer(run(1), "slow", NOON.plus_ms(500));
+    slow.deadline = Some(NOON.plus_ms(300));
+    let (slow_id, quick) = (slow.id, timer(run(1), "quick", NOON.plus_ms(100)));
+    let quick_id = quick.id;
+    let step = Event::RunStepped(Box::new(stepped(run(1), Vec::new(), Vec::new(), vec![slow, quick])));
+    sample.append(Stream::Run(run(1)), vec![run_started(run(1), 1, None, Vec::new()), step]).await;
+    let open = |operation| Commit::new().guard(Guard::OperationOpen { run: run(1), operation });
+    sample.store.commit(open(quick_id)).await.unwrap();
+    assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(100)));
+    assert!(sample.store.due_wakes(NOON, 10).await.unwrap().is_empty());
+    assert_eq!(sample.store.due_wakes(NOON.plus_ms(400), 10).await.unwrap(), [session(1)]);
+
+    let settlement =
+        Settlement { operation: quick_id, outcome: Outcome::Elapsed, result: None, attempts: Vec::new(), usage: None, time: NOON };
+    sample.append(Stream::Run(run(1)), vec![Event::RunSettled(RunSettled { run: run(1), settled: vec![settlement] })]).await;
+    assert!(matches!(sample.store.commit(open(quick_id)).await, Err(CommitError::Conflict(_))));
+    assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(300)));
+
+    let pause = Pause::Until { due: NOON.plus_ms(50) };
+    let continued = Continuation { operation: slow_id, segment: 1, state: Vec::new(), pause };
+    sample.append(Stream::Run(run(1)), vec![Event::OperationContinued(continued)]).await;
+    assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(50)));
+    let started = OperationStarted { run: run(1), operation: slow_id, segment: 1, time: NOON };
+    sample.append(Stream::Run(run(1)), vec![Event::OperationStarted(started)]).await;
+    assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(300)));
+
+    let turn = turn_after(&sample.store, None, run(1), &[]).await;
+    sample.append(Stream::Run(run(1)), vec![run_ended(run(1), 1, turn.id)]).await;
+    assert_eq!(sample.store.next_wake().await.unwrap(), None);
+    assert!(matches!(sample.store.commit(open(slow_id)).await, Err(CommitError::Conflict(_))));
+}
+
+#[tokio::test]
+async fn a_session_shows_its_last_reply_and_the_latest_comes_first() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    sample.append(Stream::Session(session(2)), vec![opened(2, 1, None)]).await;
+    let turn = take_turn(&sample.store, 1, None, 1, "hello", "  good\n\nmorning  ").await;
+    let row = sample.store.session(session(1)).await.unwrap().unwrap();
+    assert_eq!(row.last_snippet.as_deref(), Some("good morning"));
+    assert_eq!((row.head, row.head_message, row.revision), (Some(turn.id), 2, 1));
+    let listed = sample.store.sessions(agent(1), 10).await.unwrap();
+    assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [session(1), session(2)]);
+    // A fork begins where its head is.
+    sample.append(Stream::Session(session(3)), vec![opened(3, 1, Some(turn.id))]).await;
+    let fork = sample.store.session(session(3)).await.unwrap().unwrap();
+    assert_eq!((fork.head, fork.head_message, fork.state), (Some(turn.id), 2, turn.session_state));
+}
+
+#[tokio::test]
+async fn projections_are_the_same_when_they_are_folded_again() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    sample.append(Stream::Agent(agent(2)), vec![created(2, "/ada/assistant/sub/1", Some(agent(1)))]).await;
+    let mut turn = take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
+    for n in 2..8 {
+        turn = take_turn(&sample.store, 1, Some(&turn), n, "and then", "this happened").await;
+    }
+    let note = NoteRemembered { agent: agent(1), session: session(1), note: "likes tea".to_owned(), untrusted: true, time: NOON };
+    sample.append(Stream::Agent(agent(1)), vec![Event::NoteRemembered(note)]).await;
+    let stream = Stream::Session(session(1));
+    let reminder = Source::Reminder { due: NOON.plus_ms(9) };
+    sample.append(stream, vec![accepted(50, 1, reminder, "soon"), accepted(51, 1, Source::Api, "poison")]).await;
+    let dead = InputDead { input: input(51), session: session(1), reason: "no".to_owned(), time: NOON };
+    sample.append(stream, vec![Event::InputDead(dead)]).await;
+    let open = stepped(run(60), vec![message(15, Role::User, "x")], Vec::new(), vec![timer(run(60), "t", NOON.plus_ms(7))]);
+    let events = vec![run_started(run(60), 1, Some(&turn), Vec::new()), Event::RunStepped(Box::new(open))];
+    sample.store.commit(commit(Stream::Run(run(60)), events)).await.unwrap();
+
+    let before = everything(&sample.database());
+    assert!(PROJECTIONS.iter().all(|table| before.iter().any(|row| row.starts_with(table))), "every table holds something");
+    let found = sample.store.recall(agent(1), "tea morning", 10).await.unwrap();
+    assert_eq!(sample.store.rebuild().await.unwrap(), *sample.store.durable().borrow());
+    assert_eq!(everything(&sample.database()), before);
+    assert_eq!(sample.store.recall(agent(1), "tea morning", 10).await.unwrap(), found);
+    assert_eq!(found.len(), 2);
+    // The store goes on from there.
+    let next = turn_after(&sample.store, Some(&turn), run(60), &[message(15, Role::User, "x")]).await;
+    let end = commit(Stream::Run(run(60)), vec![run_ended(run(60), 1, next.id)]).append(
+        stream,
+        Expected::Any,
+        vec![new(turn_committed(1, &next))],
+    );
+    sample.store.commit(end).await.unwrap();
+    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+}

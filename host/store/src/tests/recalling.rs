@@ -1,0 +1,85 @@
+//! Recall: words in, hits out, whatever the words are and whoever else said them.
+
+use super::sample::{NOON, Sample, agent, begin, created, opened, session, take_turn};
+use domain::event::{Event, NoteRemembered};
+use domain::id::Stream;
+
+fn note(of: u128, text: &str) -> Event {
+    let note = NoteRemembered { agent: agent(of), session: session(of), note: text.to_owned(), untrusted: true, time: NOON };
+    Event::NoteRemembered(note)
+}
+
+async fn sample() -> Sample {
+    let sample = Sample::new();
+    begin(&sample).await;
+    sample.append(Stream::Agent(agent(2)), vec![created(2, "/bob/assistant", None), note(2, "the dragon's secret")]).await;
+    sample.append(Stream::Session(session(2)), vec![opened(2, 2, None)]).await;
+    sample.append(Stream::Agent(agent(1)), vec![note(1, "prefers green tea to coffee")]).await;
+    take_turn(&sample.store, 1, None, 1, "Where do dragons live?", "In the Élysée, near the coffee machine.").await;
+    sample
+}
+
+#[tokio::test]
+async fn what_was_said_and_what_was_remembered_is_found() {
+    let sample = sample().await;
+    let hits = sample.store.recall(agent(1), "coffee", 10).await.unwrap();
+    assert_eq!(hits.len(), 2);
+    let noted = hits.iter().find(|hit| hit.turn.is_none()).unwrap();
+    assert_eq!((noted.text.as_str(), noted.untrusted, noted.session), ("prefers green tea to coffee", true, session(1)));
+    let said = hits.iter().find(|hit| hit.turn.is_some()).unwrap();
+    assert_eq!((said.message, said.text.as_str()), (Some(2), "In the Élysée, near the coffee machine."));
+    assert_eq!(sample.store.recall(agent(1), "elysee", 10).await.unwrap().len(), 1, "accents do not matter");
+    assert_eq!(sample.store.recall(agent(1), "coffee", 1).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_agent_finds_nothing_of_another_one() {
+    let sample = sample().await;
+    assert!(sample.store.recall(agent(1), "secret", 10).await.unwrap().is_empty());
+    assert_eq!(sample.store.recall(agent(2), "secret", 10).await.unwrap().len(), 1);
+    let other = agent(2).0.simple().to_string();
+    for trick in [other.clone(), format!("agent : \"{other}\""), format!("\") OR agent : (\"{other}"), "secret\" OR agent : \"".to_owned()]
+    {
+        assert!(sample.store.recall(agent(1), &trick, 10).await.unwrap().iter().all(|hit| hit.session == session(1)), "{trick}");
+    }
+}
+
+#[tokio::test]
+async fn no_query_is_a_syntax_error() {
+    let sample = sample().await;
+    let queries = [
+        "",
+        " ",
+        "\"",
+        "\"\"",
+        "'",
+        "*",
+        "coffee*",
+        "AND",
+        "coffee AND",
+        "NOT coffee",
+        "NEAR(coffee tea, 5)",
+        "(",
+        ")",
+        "body:",
+        "-",
+        "^coffee",
+        "{agent body} : x",
+        "a\0b",
+        "\0",
+        "+",
+        "coffee + tea",
+        "🐉",
+        "日本語",
+        "%",
+        "\\",
+        ";DROP TABLE events",
+        "\u{200b}",
+        "\u{301}",
+    ];
+    for query in queries {
+        sample.store.recall(agent(1), query, 10).await.unwrap_or_else(|error| panic!("{query:?}: {error:?}"));
+    }
+    let long = "coffee ".repeat(10_000);
+    assert_eq!(sample.store.recall(agent(1), &long, u32::MAX).await.unwrap().len(), 2);
+}

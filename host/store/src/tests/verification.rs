@@ -1,0 +1,79 @@
+//! Verification finds whatever was changed behind the store's back, and where.
+
+use super::sample::{Sample, begin, take_turn};
+use crate::Verification;
+use rusqlite::Connection;
+
+async fn tampered(statement: &str) -> Verification {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let mut turn = take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
+    turn = take_turn(&sample.store, 1, Some(&turn), 2, "again", "good evening").await;
+    take_turn(&sample.store, 1, Some(&turn), 3, "once more", "good night").await;
+    let sound = sample.store.verify().await.unwrap();
+    assert_eq!((sound.events, sound.turns, sound.erased, sound.fault), (17, 3, 0, None));
+    Connection::open(sample.database()).unwrap().execute_batch(statement).unwrap();
+    sample.store.verify().await.unwrap()
+}
+
+async fn check(statement: &str, position: u64, problem: &str) {
+    let found = tampered(statement).await;
+    let fault = found.fault.unwrap_or_else(|| panic!("{statement}: not found"));
+    assert_eq!((fault.position, found.events), (position, position - 1), "{statement}");
+    assert!(fault.problem.contains(problem), "{statement}: {}", fault.problem);
+}
+
+#[tokio::test]
+async fn a_changed_payload_is_found() {
+    check("UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'hello', 'hallo') AS BLOB) WHERE position = 3", 3, "payload")
+        .await;
+}
+
+#[tokio::test]
+async fn a_changed_column_is_found() {
+    check("UPDATE events SET actor = 'user:eve' WHERE position = 5", 5, "hash").await;
+    check("UPDATE events SET time = time + 1 WHERE position = 6", 6, "hash").await;
+    check("UPDATE events SET session = NULL WHERE position = 2", 2, "hash").await;
+}
+
+#[tokio::test]
+async fn a_deleted_row_is_found() {
+    check("DELETE FROM events WHERE position = 4", 4, "missing").await;
+    check("DELETE FROM events WHERE position = 17", 17, "missing").await;
+    check("DELETE FROM events WHERE position > 10", 11, "missing").await;
+}
+
+#[tokio::test]
+async fn swapped_rows_are_found() {
+    let swap = "UPDATE events SET position = -1 WHERE position = 8; UPDATE events SET position = 8 WHERE position = 9; \
+                UPDATE events SET position = 9 WHERE position = -1;";
+    check(swap, 8, "hash").await;
+}
+
+#[tokio::test]
+async fn an_added_row_is_found() {
+    let add = "INSERT INTO events SELECT 18, 'run/x', 1, id, kind, agent, session, run, actor, causation, correlation, time, salt, payload, \
+               payload_digest, hash FROM events WHERE position = 17;";
+    check(add, 18, "hash").await;
+}
+
+#[tokio::test]
+async fn an_erased_payload_leaves_the_chain_intact() {
+    let found = tampered("UPDATE events SET payload = NULL, salt = NULL WHERE position IN (3, 8)").await;
+    assert_eq!((found.events, found.erased, found.fault), (17, 2, None));
+}
+
+#[tokio::test]
+async fn what_was_erased_is_gone_and_everything_else_can_still_be_read() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
+    sample.store.execute("UPDATE events SET payload = NULL, salt = NULL WHERE kind = 'session.input.accepted.v1'").await;
+    let events = sample.store.events(0, crate::EventFilter::default(), 100).await.unwrap();
+    assert_eq!(
+        events.iter().filter(|event| event.event.is_none()).map(|event| event.kind.as_str()).collect::<Vec<_>>(),
+        ["session.input.accepted.v1"]
+    );
+    assert_eq!(sample.store.input(super::sample::input(1)).await.unwrap(), None);
+    sample.store.rebuild().await.unwrap();
+}

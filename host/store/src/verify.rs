@@ -1,0 +1,145 @@
+//! Verification of everything that is stored: the chain from its first event to its last, and what hangs on it.
+
+use crate::event_row::{RAW_EVENTS_AFTER, RawEvent, decode};
+use crate::read::ReadError;
+use crate::sql::{Columns, Sql, int, limit};
+use crate::store::Store;
+use domain::chain::GENESIS;
+use domain::digest::Digest;
+use domain::event::Event;
+use rusqlite::params;
+
+/// Events that are verified at a time; between two chunks other reads get their turn and the log can be moved to the database.
+const CHUNK_EVENTS: usize = 1_000;
+
+/// What a verification found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verification {
+    /// Events that were found in order.
+    pub events: u64,
+    /// Those of them whose payload was erased: their place in the chain holds, what they said is gone.
+    pub erased: u64,
+    /// Turns whose id was computed again.
+    pub turns: u64,
+    /// The hash of the last event that was found in order.
+    pub head: Digest,
+    /// The first thing that is wrong; nothing after it was looked at.
+    pub fault: Option<Fault>,
+}
+
+/// Something that is not as it was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The position of the event.
+    pub position: u64,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// Where a verification stands.
+#[derive(Debug, Clone)]
+struct Progress {
+    through: u64,
+    found: Verification,
+}
+
+impl Store {
+    /// Verifies the whole chain: positions without gaps, hashes, payload digests, stream versions without gaps, ids of turns, and that
+    /// the last event that was stored is there. Commits go on meanwhile; what they add is not looked at.
+    pub async fn verify(&self) -> Result<Verification, ReadError> {
+        let (through, head) = self.read(recorded_head).await?;
+        let found = Verification { events: 0, erased: 0, turns: 0, head: GENESIS, fault: None };
+        let mut progress = Progress { through, found };
+        while progress.found.fault.is_none() && progress.found.events < through {
+            progress = self.read(move |sql| chunk(sql, progress)).await?;
+        }
+        Ok(finish(progress, head))
+    }
+}
+
+/// Verifies through one connection at once; for a database that is not open as a store.
+pub(crate) fn whole(sql: &Sql<'_>) -> rusqlite::Result<Verification> {
+    let (through, head) = recorded_head(sql)?;
+    let found = Verification { events: 0, erased: 0, turns: 0, head: GENESIS, fault: None };
+    let mut progress = Progress { through, found };
+    while progress.found.fault.is_none() && progress.found.events < through {
+        progress = chunk(sql, progress)?;
+    }
+    Ok(finish(progress, head))
+}
+
+/// The position and the hash of the event that was stored last.
+fn recorded_head(sql: &Sql<'_>) -> rusqlite::Result<(u64, Digest)> {
+    let recorded = sql.row("SELECT position, hash FROM head WHERE id = 1", [], |row| Ok((row.uint(0)?, row.digest(1)?)))?;
+    let last = sql.row("SELECT max(position) FROM events", [], |row| row.uint_opt(0))?.flatten().unwrap_or(0);
+    let (position, hash) = recorded.unwrap_or((0, GENESIS));
+    Ok((position.max(last), hash))
+}
+
+fn finish(progress: Progress, head: Digest) -> Verification {
+    let mut found = progress.found;
+    if found.fault.is_none() && found.head != head {
+        found.fault = Some(Fault { position: found.events, problem: "it is not the last event that was stored".to_owned() });
+    }
+    found
+}
+
+fn chunk(sql: &Sql<'_>, mut progress: Progress) -> rusqlite::Result<Progress> {
+    let after = progress.found.events;
+    let events = sql.rows(RAW_EVENTS_AFTER, params![int(after), limit(CHUNK_EVENTS)], RawEvent::read)?;
+    let found = &mut progress.found;
+    if events.is_empty() {
+        found.fault = Some(Fault { position: after + 1, problem: "it is missing".to_owned() });
+    }
+    for event in events {
+        if found.events == progress.through {
+            break;
+        }
+        if let Some(problem) = problem(sql, &event, found)? {
+            found.fault = Some(Fault { position: found.events + 1, problem });
+            break;
+        }
+        found.events += 1;
+        found.head = event.hash.unwrap_or(found.head);
+    }
+    Ok(progress)
+}
+
+/// What is wrong with the next event, if anything is.
+fn problem(sql: &Sql<'_>, event: &RawEvent, found: &mut Verification) -> rusqlite::Result<Option<String>> {
+    if event.position != found.events + 1 {
+        return Ok(Some("it is missing".to_owned()));
+    }
+    if event.hash.is_none() || event.follows(found.head) != event.hash {
+        return Ok(Some("its hash does not follow from the event before it and from what it says".to_owned()));
+    }
+    match event.payload_intact() {
+        Some(true) => {}
+        Some(false) => return Ok(Some("its payload was changed".to_owned())),
+        None => found.erased += 1,
+    }
+    if event.version > 1 {
+        let before = sql.row(
+            "SELECT position FROM events WHERE stream = ?1 AND version = ?2",
+            params![event.stream, int(event.version - 1)],
+            |row| row.uint(0),
+        )?;
+        if before.is_none_or(|before| before >= event.position) {
+            return Ok(Some(format!("version {} of its stream is not before it", event.version - 1)));
+        }
+    }
+    turn_problem(event, found)
+}
+
+fn turn_problem(event: &RawEvent, found: &mut Verification) -> rusqlite::Result<Option<String>> {
+    let Some(payload) = &event.payload else { return Ok(None) };
+    match decode(&event.kind, payload) {
+        Ok(Event::TurnCommitted(committed)) if committed.turn.compute_id() != committed.turn.id => {
+            return Ok(Some("its turn's id does not follow from the turn".to_owned()));
+        }
+        Ok(Event::TurnCommitted(_)) => found.turns += 1,
+        Ok(_) => {}
+        Err(error) => return Ok(Some(format!("its payload cannot be read: {error}"))),
+    }
+    Ok(None)
+}

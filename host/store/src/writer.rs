@@ -1,0 +1,319 @@
+//! The one thread that writes: whatever is queued goes into one transaction, and nothing is acknowledged before it is durable.
+//!
+//! There is no artificial delay: a lone commit is written at once, and while the disk is busy with it the next ones gather. Each
+//! request has a savepoint of its own, so that what one of them meets is its own affair; only what the disk or the database says
+//! of the transaction as a whole fails all of it. A panic here ends the process: a store that half works is worse than none.
+
+mod apply;
+mod guards;
+mod space;
+
+pub(crate) use apply::Head;
+pub(crate) use space::Ballast;
+
+use crate::commit::{Clash, CommitError, Committed, Conflict};
+use crate::fault;
+use crate::prepared::Prepared;
+use crate::rebuild;
+use crate::sql::{Source, Sql, int};
+use crate::stats::{Counters, count};
+use apply::Refused;
+use domain::time::Timestamp;
+use rusqlite::hooks::Wal;
+use rusqlite::wal::CheckpointMode;
+use rusqlite::{Connection, ErrorCode, params};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Receiver;
+use tokio::sync::{oneshot, watch};
+
+/// Events of one transaction.
+const BATCH_EVENTS_MAX: usize = 512;
+/// Bytes of one transaction.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+/// Pages in the write-ahead log after which they are moved to the database. SQLite would do this before the commit returns; here it
+/// is done after those who wait have their answer.
+const CHECKPOINT_PAGES: usize = 1_000;
+
+/// What the writer can be asked to do.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Store something.
+    Commit(Box<Prepared>, oneshot::Sender<Result<Committed, CommitError>>),
+    /// Fold all projections again.
+    Rebuild(oneshot::Sender<Result<u64, CommitError>>),
+    /// Run a statement: how tests make the disk full.
+    #[cfg(test)]
+    Execute(&'static str, oneshot::Sender<()>),
+}
+
+/// What the writer's thread works with.
+pub(crate) struct Writer<'c> {
+    pub(crate) sql: Sql<'c>,
+    pub(crate) requests: Receiver<Request>,
+    pub(crate) counters: Arc<Counters>,
+    /// Bytes of all commits that wait.
+    pub(crate) queued_bytes: Arc<AtomicUsize>,
+    pub(crate) durable: watch::Sender<u64>,
+    pub(crate) ballast: Ballast,
+    /// Pages in the write-ahead log, as the last commit left it.
+    pub(crate) log_pages: Arc<AtomicUsize>,
+    pub(crate) state: State,
+}
+
+/// What the writer remembers from one transaction to the next.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// The last event.
+    pub(crate) head: Head,
+    /// The time that the last event brought: what the idempotency key of a commit without events ages by.
+    pub(crate) latest: Timestamp,
+    /// Pages in the log when it was last moved to the database.
+    pub(crate) checkpointed_pages: usize,
+    /// While there is no space: how many batches came meanwhile.
+    pub(crate) full: Option<u64>,
+}
+
+/// Has the connection say how long its log is after each commit, instead of moving it to the database by itself.
+pub(crate) fn watch_log(connection: &mut Connection) -> rusqlite::Result<Arc<AtomicUsize>> {
+    let pages = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&pages);
+    connection.wal_hook(Some(move |_: &mut Wal, count: std::ffi::c_int| {
+        seen.store(usize::try_from(count).unwrap_or(0), Ordering::Relaxed);
+        Ok(())
+    }))?;
+    Ok(pages)
+}
+
+type Waiting = (Prepared, oneshot::Sender<Result<Committed, CommitError>>);
+
+/// Runs the writer until nobody can ask anything any more; then moves the log to the database.
+pub(crate) fn run(connection: &Connection, build: impl FnOnce(Sql<'_>) -> Writer<'_>) {
+    let work = std::panic::AssertUnwindSafe(|| build(Sql::new(connection)).work());
+    if std::panic::catch_unwind(work).is_err() {
+        tracing::error!("the store's writer panicked: the process ends, so that it can be started again whole");
+        std::process::abort();
+    }
+}
+
+impl Writer<'_> {
+    fn work(mut self) {
+        let mut carried = None;
+        while let Some(request) = carried.take().or_else(|| self.requests.recv().ok()) {
+            match request {
+                Request::Commit(prepared, reply) => {
+                    let (batch, next) = self.gather((*prepared, reply));
+                    carried = next;
+                    self.commit(batch);
+                    self.checkpoint_if_due();
+                }
+                Request::Rebuild(reply) => {
+                    let rebuilt = rebuild::rebuild(&self.sql).map_err(|error| failed(&Arc::new(error)));
+                    let _ = reply.send(rebuilt);
+                }
+                #[cfg(test)]
+                Request::Execute(text, reply) => {
+                    self.sql.connection().execute_batch(text).unwrap();
+                    let _ = reply.send(());
+                }
+            }
+        }
+        self.checkpoint(CheckpointMode::TRUNCATE);
+    }
+
+    /// All that waits and fits into one transaction, and the request that did not fit or is no commit.
+    fn gather(&self, first: Waiting) -> (Vec<Waiting>, Option<Request>) {
+        let (mut events, mut bytes) = (first.0.events, first.0.bytes);
+        let mut batch = vec![first];
+        while let Ok(request) = self.requests.try_recv() {
+            let Request::Commit(prepared, reply) = request else { return (batch, Some(request)) };
+            if events + prepared.events > BATCH_EVENTS_MAX || bytes + prepared.bytes > BATCH_BYTES_MAX {
+                return (batch, Some(Request::Commit(prepared, reply)));
+            }
+            events += prepared.events;
+            bytes += prepared.bytes;
+            batch.push((*prepared, reply));
+        }
+        (batch, None)
+    }
+
+    fn commit(&mut self, batch: Vec<Waiting>) {
+        let waited: usize = batch.iter().map(|(prepared, _)| prepared.bytes).sum();
+        self.queued_bytes.fetch_sub(waited, Ordering::Relaxed);
+        let (commits, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+        if !self.has_space() {
+            for reply in replies {
+                let _ = reply.send(Err(CommitError::Full));
+            }
+            return;
+        }
+        let before = self.state.head;
+        match self.transact(commits) {
+            Ok(outcomes) => {
+                self.count(&outcomes, before);
+                // Published first, so that whoever has an answer also finds its position published.
+                if self.state.head.position > before.position {
+                    self.durable.send_replace(self.state.head.position);
+                }
+                for (reply, outcome) in replies.into_iter().zip(outcomes) {
+                    // Whoever asked may have gone; what they asked for is stored all the same.
+                    let _ = reply.send(outcome.map_err(Refused::into_error));
+                }
+            }
+            Err(error) => {
+                self.state.head = before;
+                self.roll_back();
+                self.fail(error, replies);
+            }
+        }
+    }
+
+    /// One transaction over all commits. An error is about the transaction as a whole.
+    fn transact(&mut self, commits: Vec<Prepared>) -> rusqlite::Result<Vec<Result<Committed, Refused>>> {
+        fault::point("store.commit.begin");
+        let before = self.state.head;
+        self.sql.execute("BEGIN IMMEDIATE", [])?;
+        let mut outcomes = Vec::with_capacity(commits.len());
+        for prepared in commits {
+            let unchanged = self.state.head;
+            self.sql.execute("SAVEPOINT request", [])?;
+            let outcome = apply::apply(&self.sql, &mut self.state, prepared);
+            if let Err(refused) = outcome {
+                let refused = self.own_affair(refused)?;
+                self.state.head = unchanged;
+                self.sql.execute("ROLLBACK TO request", [])?;
+                outcomes.push(Err(refused));
+            } else {
+                outcomes.push(outcome);
+            }
+            self.sql.execute("RELEASE request", [])?;
+        }
+        let head = self.state.head;
+        if head.position > before.position {
+            self.sql.execute("UPDATE head SET position = ?1, hash = ?2 WHERE id = 1", params![int(head.position), head.hash.0])?;
+        }
+        fault::point("store.commit.inserted");
+        self.sql.execute("COMMIT", [])?;
+        fault::point("store.commit.committed");
+        Ok(outcomes)
+    }
+
+    /// Passes on what concerns one request only; an error for what concerns the whole transaction.
+    fn own_affair(&self, refused: Refused) -> rusqlite::Result<Refused> {
+        match refused {
+            Refused::Storage(error) if concerns_all(&error) || self.sql.connection().is_autocommit() => Err(error),
+            Refused::Storage(error) if error.sqlite_error_code().is_some() => {
+                Ok(Refused::Conflict(Conflict { clash: Clash::Row, detail: error.to_string() }))
+            }
+            Refused::Storage(error) => Ok(Refused::Storage(error)),
+            Refused::Conflict(_) | Refused::Replayed(_) | Refused::KeyReused => Ok(refused),
+        }
+    }
+
+    fn roll_back(&self) {
+        // Some failures have ended the transaction already.
+        if !self.sql.connection().is_autocommit()
+            && let Err(error) = self.sql.execute("ROLLBACK", [])
+        {
+            tracing::error!(error = &error as &dyn std::error::Error, "a failed transaction could not be rolled back");
+        }
+    }
+
+    fn fail(&mut self, error: rusqlite::Error, replies: Vec<oneshot::Sender<Result<Committed, CommitError>>>) {
+        count(&self.counters.failures, 1);
+        if is_full(&error) {
+            self.out_of_space();
+        } else {
+            tracing::error!(error = &error as &dyn std::error::Error, "a transaction failed");
+        }
+        let error = Arc::new(error);
+        for reply in replies {
+            let _ = reply.send(Err(failed(&error)));
+        }
+    }
+
+    /// Whether to try at all. While the disk is full every second batch is tried, and only if the ballast could be put back.
+    fn has_space(&mut self) -> bool {
+        let Some(batches) = &mut self.state.full else { return true };
+        *batches += 1;
+        if *batches % 2 == 1 || self.ballast.fill().is_err() {
+            return false;
+        }
+        self.state.full = None;
+        tracing::info!("there is space again: the store takes commits");
+        true
+    }
+
+    fn out_of_space(&mut self) {
+        tracing::error!("the disk is full: nothing is stored until there is space");
+        self.state.full = Some(0);
+        self.ballast.free();
+        // With the ballast's space the log can be moved to the database, which may give back more than that.
+        self.checkpoint(CheckpointMode::TRUNCATE);
+    }
+
+    fn checkpoint_if_due(&mut self) {
+        let pages = self.log_pages.load(Ordering::Relaxed);
+        // The log began anew when everything in it had been moved and nobody read from it.
+        if pages < self.state.checkpointed_pages {
+            self.state.checkpointed_pages = 0;
+        }
+        if pages >= self.state.checkpointed_pages + CHECKPOINT_PAGES {
+            self.checkpoint(CheckpointMode::PASSIVE);
+            self.state.checkpointed_pages = pages;
+        }
+    }
+
+    fn checkpoint(&mut self, mode: CheckpointMode) {
+        fault::point("store.checkpoint");
+        count(&self.counters.checkpoints, 1);
+        match self.sql.connection().wal_checkpoint_v2(None::<&str>, mode) {
+            Ok(_) => fault::point("store.checkpoint"),
+            Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "the log could not be moved to the database"),
+        }
+    }
+
+    fn count(&self, outcomes: &[Result<Committed, Refused>], before: Head) {
+        let landed = outcomes.iter().filter(|outcome| outcome.is_ok()).count() as u64;
+        let conflicts = outcomes.iter().filter(|outcome| matches!(outcome, Err(Refused::Conflict(_)))).count() as u64;
+        let replayed = outcomes.iter().filter(|outcome| matches!(outcome, Err(Refused::Replayed(_)))).count() as u64;
+        count(&self.counters.conflicts, conflicts);
+        count(&self.counters.replayed, replayed);
+        if landed > 0 {
+            count(&self.counters.transactions, 1);
+            count(&self.counters.events, self.state.head.position - before.position);
+            self.counters.largest_batch.fetch_max(landed, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether an error says something of the whole transaction, and not only of the request that met it.
+fn concerns_all(error: &rusqlite::Error) -> bool {
+    match error.sqlite_error_code() {
+        // Contradictions with what is stored, and values that do not fit.
+        Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig | ErrorCode::ParameterOutOfRange) => false,
+        Some(_) => true,
+        // Not the database's: something that could not be read or written as what it should be.
+        None => false,
+    }
+}
+
+fn is_full(error: &rusqlite::Error) -> bool {
+    let shared_memory = error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
+    shared_memory || error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+}
+
+fn failed(error: &Arc<rusqlite::Error>) -> CommitError {
+    if is_full(error) { CommitError::Full } else { CommitError::Unavailable { source: Source::from(Arc::clone(error)) } }
+}
+
+impl Refused {
+    fn into_error(self) -> CommitError {
+        match self {
+            Self::Conflict(conflict) => CommitError::Conflict(conflict),
+            Self::Replayed(reply) => CommitError::Replayed { reply },
+            Self::KeyReused => CommitError::KeyReused,
+            Self::Storage(error) => failed(&Arc::new(error)),
+        }
+    }
+}

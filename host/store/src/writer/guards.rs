@@ -1,0 +1,94 @@
+//! Guards, each a look at one row.
+
+use super::apply::Refused;
+use crate::commit::{Clash, Conflict, Guard};
+use crate::sql::{Columns, Sql, int};
+use domain::id::{RunId, SessionId, TurnId};
+use rusqlite::params;
+
+/// Passes, or says what was found instead.
+pub(super) fn check(sql: &Sql<'_>, guard: Guard) -> Result<(), Refused> {
+    match found_instead(sql, &guard)? {
+        None => Ok(()),
+        Some(detail) => Err(Refused::Conflict(Conflict { clash: Clash::Guard(guard), detail })),
+    }
+}
+
+fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>> {
+    let found = match guard {
+        Guard::NoOpenRun(session) => match open_run(sql, *session)? {
+            Some(None) => None,
+            Some(Some(run)) => Some(format!("run {run} is open")),
+            None => Some("there is no such session".to_owned()),
+        },
+        Guard::Head { session, head, revision } => moved_head(sql, *session, *head, *revision)?,
+        Guard::NothingWaiting { session, now, except } => sql
+            .rows(
+                "SELECT id FROM inputs WHERE session = ?1 AND state = 'waiting' AND words AND (due IS NULL OR due <= ?2) ORDER BY position LIMIT ?3",
+                params![session.to_string(), int(now.0), int(except.len() as u64 + 1)],
+                |row| row.get::<_, String>(0),
+            )?
+            .into_iter()
+            .find(|input| !except.iter().any(|claimed| claimed.to_string() == *input))
+            .map(|input| format!("input {input} waits")),
+        Guard::InputWaiting(input) => {
+            let state = sql.row("SELECT state FROM inputs WHERE id = ?1", [input.to_string()], |row| row.get::<_, String>(0))?;
+            unless(state.as_deref() == Some("waiting"), || format!("it is {}", state.as_deref().unwrap_or("not there")))
+        }
+        Guard::OperationOpen { run, operation } => {
+            let open = sql.exists("SELECT 1 FROM operations WHERE id = ?1 AND run = ?2", params![operation.0.0, run.to_string()])?;
+            unless(open, || "it is not open".to_owned())
+        }
+        Guard::RunOpen(run) => {
+            let open = sql.exists("SELECT 1 FROM runs WHERE id = ?1 AND outcome IS NULL", [run.to_string()])?;
+            unless(open, || "it is not open".to_owned())
+        }
+        Guard::SlotFor { agent, session } => {
+            let slot = sql.row("SELECT slot FROM agents WHERE id = ?1", [agent.to_string()], |row| row.id_opt::<SessionId>(0))?;
+            match slot {
+                Some(None) => None,
+                Some(Some(holder)) if holder == *session => None,
+                Some(Some(holder)) => Some(format!("session {holder} holds it")),
+                None => Some("there is no such agent".to_owned()),
+            }
+        }
+        Guard::SessionOpen(session) => {
+            let status = sql.row("SELECT status FROM sessions WHERE id = ?1", [session.to_string()], |row| row.get::<_, String>(0))?;
+            unless(status.as_deref() == Some("open"), || format!("it is {}", status.as_deref().unwrap_or("not there")))
+        }
+        Guard::WaitingAtMost { session, max } => {
+            let waiting = sql
+                .row("SELECT count(*) FROM inputs WHERE session = ?1 AND state = 'waiting'", [session.to_string()], |row| row.uint(0))?
+                .unwrap_or(0);
+            unless(waiting <= *max, || format!("{waiting} wait"))
+        }
+        Guard::PathFree(path) => sql
+            .row("SELECT id FROM agents WHERE path = ?1 AND active = 1", [path], |row| row.get::<_, String>(0))?
+            .map(|agent| format!("agent {agent} is there")),
+        Guard::SubCount { agent, count } => {
+            let subs = sql.row("SELECT sub_count FROM agents WHERE id = ?1", [agent.to_string()], |row| row.uint(0))?;
+            unless(subs == Some(*count), || subs.map_or("there is no such agent".to_owned(), |subs| format!("it has {subs}")))
+        }
+    };
+    Ok(found)
+}
+
+fn unless(holds: bool, detail: impl FnOnce() -> String) -> Option<String> {
+    if holds { None } else { Some(detail()) }
+}
+
+/// The run of a session that is open, if there is the session.
+fn open_run(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Option<RunId>>> {
+    sql.row("SELECT open_run FROM sessions WHERE id = ?1", [session.to_string()], |row| row.id_opt(0))
+}
+
+fn moved_head(sql: &Sql<'_>, session: SessionId, head: Option<TurnId>, revision: u64) -> rusqlite::Result<Option<String>> {
+    let found = sql.row("SELECT head, revision FROM sessions WHERE id = ?1", [session.to_string()], |row| {
+        Ok((row.digest_opt(0)?.map(TurnId), row.uint(1)?))
+    })?;
+    Ok(match found {
+        Some(found) if found == (head, revision) => None,
+        Some((found, revision)) => Some(format!("its head is {found:?} at revision {revision}")),
+        None => Some("there is no such session".to_owned()),
+    })
+}

@@ -1,0 +1,27 @@
+//! The bindings of the two worlds as wit-bindgen makes them from `wit/`. Only [`wire`](crate::wire) uses them.
+
+/// What an agent component imports and exports.
+pub mod agent_plugin {
+    wit_bindgen::generate!({
+        path: "../wit",
+        world: "agent-host:plugin/agent-plugin",
+        pub_export_macro: true,
+        export_macro_name: "export_agent_plugin",
+        generate_all,
+    });
+}
+
+/// What a tool component imports and exports.
+pub mod tool_plugin {
+    wit_bindgen::generate!({
+        path: "../wit",
+        world: "agent-host:plugin/tool-plugin",
+        pub_export_macro: true,
+        export_macro_name: "export_tool_plugin",
+        with: {
+            "agent-host:plugin/types@0.1.0": crate::bindings::agent_plugin::agent_host::plugin::types,
+            "wasi:logging/logging@0.1.0-draft": crate::bindings::agent_plugin::wasi::logging::logging,
+        },
+        generate_all,
+    });
+}

@@ -1,0 +1,48 @@
+//! Tests of agents and tools with plain `cargo test`: no host, no WebAssembly, no model.
+//!
+//! [`Conversation`] runs an agent against scripted replies of a model and tools given as closures or as real [`Tools`](crate::Tools).
+//! [`Bench`] calls the tools of a tool component. [`Scene`] is a turn for testing a single step. All of them hold plugins to the host's
+//! rules and panic, naming the rule, when one is broken.
+
+mod bench;
+mod conversation;
+mod performer;
+mod rules;
+mod scene;
+mod script;
+
+pub use self::bench::Bench;
+pub use self::conversation::{Conversation, Standing};
+pub use self::scene::Scene;
+pub use self::script::Reply;
+
+use crate::log::Level;
+use std::cell::RefCell;
+
+thread_local! {
+    static LOGGED: RefCell<Vec<(Level, String)>> = const { RefCell::new(Vec::new()) };
+    static NOTES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+pub(crate) fn keep_logged(level: Level, message: &str) {
+    LOGGED.with_borrow_mut(|logged| logged.push((level, message.to_owned())));
+}
+
+pub(crate) fn keep_note(message: &str) {
+    NOTES.with_borrow_mut(|notes| notes.push(message.to_owned()));
+}
+
+/// What was written to the log in this test since it was last asked.
+#[must_use]
+pub fn logged() -> Vec<(Level, String)> {
+    LOGGED.take()
+}
+
+/// What tools noted with [`CallContext::note`](crate::CallContext::note) in this test since it was last asked.
+#[must_use]
+pub fn notes() -> Vec<String> {
+    NOTES.take()
+}
+
+#[cfg(test)]
+mod tests;

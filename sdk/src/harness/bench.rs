@@ -1,0 +1,82 @@
+//! Tools on a bench: their definitions checked, their calls made by hand.
+
+use crate::content::text_of;
+use crate::harness::rules::check_definitions;
+use crate::tool::{CallContext, Progress, ToolDefinition, ToolError, Tools, call_by_name};
+use serde_json::Value;
+
+/// The tools of a component, to be called by a test.
+#[derive(Debug)]
+pub struct Bench<T> {
+    tools: T,
+    context: CallContext,
+}
+
+impl<T: Tools> Bench<T> {
+    /// Puts tools on the bench.
+    ///
+    /// # Panics
+    /// When a definition is not one that the host takes.
+    pub fn new(tools: T) -> Self {
+        let bench = Self { tools, context: context_of_test() };
+        check_definitions(&bench.definitions());
+        bench
+    }
+
+    /// What the host and models see.
+    pub fn definitions(&self) -> Vec<ToolDefinition> {
+        self.tools.tools().iter().map(crate::Tool::definition).collect()
+    }
+
+    /// One tool's definition.
+    ///
+    /// # Panics
+    /// When there is no such tool.
+    pub fn definition(&self, name: &str) -> ToolDefinition {
+        self.definitions().into_iter().find(|definition| definition.name == name).expect("there is such a tool")
+    }
+
+    /// Makes one call. The host validates arguments against the schema before; here only the tool's type does.
+    ///
+    /// # Errors
+    /// What the tool says.
+    pub fn call(&self, name: &str, arguments: Value) -> Result<Progress, ToolError> {
+        call_by_name(&self.tools, &self.context, name, arguments)
+    }
+
+    /// Makes one call and takes the text of its result.
+    ///
+    /// # Errors
+    /// What the tool says.
+    ///
+    /// # Panics
+    /// When the call is not done with one segment.
+    pub fn text(&self, name: &str, arguments: Value) -> Result<String, ToolError> {
+        match self.call(name, arguments)? {
+            Progress::Done(parts) => Ok(text_of(&parts)),
+            progress @ (Progress::Later { .. } | Progress::Ask { .. }) => panic!("the call goes on: {progress:?}"),
+        }
+    }
+
+    /// Makes the next segment of a call, with the state that the last one left and, after a question, the answer.
+    ///
+    /// # Errors
+    /// What the tool says.
+    pub fn resume(&self, name: &str, arguments: Value, state: &[u8], answer: Option<Value>) -> Result<Progress, ToolError> {
+        let context = CallContext { resumed: Some(state.to_owned()), answer, ..self.context.clone() };
+        call_by_name(&self.tools, &context, name, arguments)
+    }
+}
+
+pub(super) fn context_of_test() -> CallContext {
+    CallContext {
+        agent_id: "00000000-0000-4000-8000-000000000001".to_owned(),
+        session_id: "00000000-0000-4000-8000-000000000002".to_owned(),
+        user_id: "test".to_owned(),
+        call_id: "call-of-test".to_owned(),
+        idempotency_key: "call-of-test/0".to_owned(),
+        deadline_ms: 30_000,
+        resumed: None,
+        answer: None,
+    }
+}

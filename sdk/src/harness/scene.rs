@@ -1,0 +1,246 @@
+//! A turn made by hand: what a step reads, natively.
+
+use crate::content::{IntoParts, Message, MessageId, Part, Role};
+use crate::tool::{EffectClass, ToolDefinition};
+use crate::turn::{LimitsLeft, Memo, Peer, Turn, View};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// A turn for a test. Starts out as an empty chat with no prompt, no tools and the host's default limits.
+///
+/// ```
+/// use agent_host_sdk::{Agent, Description, News, Step, harness::Scene};
+/// # struct Poet;
+/// # impl Agent for Poet { fn describe(&self) -> Description { Description::new("poet", "Poet", "") } }
+/// let scene = Scene::new().prompt("Be brief.").said("Good morning");
+/// let step = Poet.step(scene.turn(), &[News::Said(vec![1])]);
+/// assert!(matches!(step.decision, agent_host_sdk::Decision::Wait(_)));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Scene {
+    pub(super) session_type: String,
+    pub(super) now_ms: u64,
+    pub(super) left: LimitsLeft,
+    pub(super) prompt: String,
+    pub(super) settings: Value,
+    pub(super) preferences: Value,
+    pub(super) state: Value,
+    pub(super) thread: Vec<Message>,
+    pub(super) blobs: BTreeMap<String, Vec<u8>>,
+    pub(super) tools: Vec<ToolDefinition>,
+    pub(super) peers: Vec<Peer>,
+    pub(super) memo: Option<Memo>,
+}
+
+impl Default for Scene {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scene {
+    /// An empty chat.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            session_type: "chat".to_owned(),
+            now_ms: 1_700_000_000_000,
+            left: LimitsLeft { steps: 50, tool_calls: 100, tokens: 1_000_000 },
+            prompt: String::new(),
+            settings: json!({}),
+            preferences: json!({}),
+            state: Value::Null,
+            thread: Vec::new(),
+            blobs: BTreeMap::new(),
+            tools: Vec::new(),
+            peers: Vec::new(),
+            memo: None,
+        }
+    }
+
+    /// With this system prompt in the definition.
+    #[must_use]
+    pub fn prompt(mut self, prompt: &str) -> Self {
+        prompt.clone_into(&mut self.prompt);
+        self
+    }
+
+    /// With these settings of the operator's.
+    #[must_use]
+    pub fn settings(mut self, settings: Value) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// With these preferences of the agent's.
+    #[must_use]
+    pub fn preferences(mut self, preferences: Value) -> Self {
+        self.preferences = preferences;
+        self
+    }
+
+    /// With this session state.
+    #[must_use]
+    pub fn state(mut self, state: Value) -> Self {
+        self.state = state;
+        self
+    }
+
+    /// In a session of this type.
+    #[must_use]
+    pub fn session_type(mut self, session_type: &str) -> Self {
+        session_type.clone_into(&mut self.session_type);
+        self
+    }
+
+    /// At this time.
+    #[must_use]
+    pub fn now_ms(mut self, now_ms: u64) -> Self {
+        self.now_ms = now_ms;
+        self
+    }
+
+    /// With so much left of the turn's limits.
+    #[must_use]
+    pub fn left(mut self, left: LimitsLeft) -> Self {
+        self.left = left;
+        self
+    }
+
+    /// With this memo of the last step's.
+    #[must_use]
+    pub fn memo(mut self, memo: Memo) -> Self {
+        self.memo = Some(memo);
+        self
+    }
+
+    /// With these words of the user's at the thread's end.
+    #[must_use]
+    pub fn said(self, words: &str) -> Self {
+        self.message(Role::User, words)
+    }
+
+    /// With a message at the thread's end.
+    #[must_use]
+    pub fn message(mut self, role: Role, content: impl IntoParts) -> Self {
+        self.push(role, content.into_parts(), "test", None);
+        self
+    }
+
+    /// With a blob that the thread mentions.
+    #[must_use]
+    pub fn blob(mut self, handle: &str, bytes: &[u8]) -> Self {
+        self.blobs.insert(handle.to_owned(), bytes.to_owned());
+        self
+    }
+
+    /// With a tool that the agent may use.
+    #[must_use]
+    pub fn tool(mut self, definition: ToolDefinition) -> Self {
+        self.tools.push(definition);
+        self
+    }
+
+    /// With a tool that the agent may use, of which only the name matters.
+    #[must_use]
+    pub fn tool_named(self, name: &str) -> Self {
+        self.tool(plain_tool(name))
+    }
+
+    /// With an agent that this one may dispatch to.
+    #[must_use]
+    pub fn peer(mut self, id: &str, description: &str) -> Self {
+        self.peers.push(Peer { id: id.to_owned(), name: id.to_owned(), description: description.to_owned() });
+        self
+    }
+
+    /// The turn, to hand to [`Agent::step`](crate::Agent::step).
+    #[must_use]
+    pub fn turn(&self) -> Turn<'_> {
+        Turn::new(self)
+    }
+
+    pub(super) fn push(&mut self, role: Role, parts: Vec<Part>, origin: &str, answers: Option<(MessageId, u32)>) -> MessageId {
+        let id = self.thread.len() as MessageId + 1;
+        self.thread.push(Message { id, role, parts, origin: origin.to_owned(), untrusted: false, answers });
+        id
+    }
+}
+
+/// A tool of which only the name matters.
+pub(super) fn plain_tool(name: &str) -> ToolDefinition {
+    ToolDefinition {
+        name: name.to_owned(),
+        description: String::new(),
+        arguments: json!({ "type": "object" }),
+        results: None,
+        capabilities: Vec::new(),
+        effect: EffectClass::ReadOnly,
+        destructive: false,
+        time_limit_ms: None,
+    }
+}
+
+impl View for Scene {
+    fn agent_id(&self) -> String {
+        "00000000-0000-4000-8000-000000000001".to_owned()
+    }
+
+    fn path(&self) -> String {
+        "/agent/test".to_owned()
+    }
+
+    fn session_type(&self) -> String {
+        self.session_type.clone()
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
+
+    fn left(&self) -> LimitsLeft {
+        self.left
+    }
+
+    fn settings(&self) -> Value {
+        json!({ "prompt": self.prompt, "settings": self.settings })
+    }
+
+    fn preferences(&self) -> Value {
+        self.preferences.clone()
+    }
+
+    fn session_state(&self) -> Value {
+        self.state.clone()
+    }
+
+    fn head(&self) -> Option<MessageId> {
+        self.thread.last().map(|message| message.id)
+    }
+
+    fn message(&self, id: MessageId) -> Option<Message> {
+        self.thread.iter().find(|message| message.id == id).cloned()
+    }
+
+    fn read_blob(&self, handle: &str, offset: u64, length: u32) -> Option<Vec<u8>> {
+        let bytes = self.blobs.get(handle)?;
+        let from = usize::try_from(offset).ok()?.min(bytes.len());
+        Some(bytes.iter().skip(from).take(length as usize).copied().collect())
+    }
+
+    fn tool_names(&self) -> Vec<String> {
+        self.tools.iter().map(|tool| tool.name.clone()).collect()
+    }
+
+    fn tool(&self, name: &str) -> Option<ToolDefinition> {
+        self.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    fn peers(&self) -> Vec<Peer> {
+        self.peers.clone()
+    }
+
+    fn memo(&self) -> Option<Memo> {
+        self.memo.clone()
+    }
+}

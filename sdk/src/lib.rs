@@ -1,0 +1,29 @@
+#![doc = include_str!("../README.md")]
+
+mod agent;
+#[doc(hidden)]
+pub mod bindings;
+mod client;
+mod content;
+#[cfg(not(target_family = "wasm"))]
+pub mod harness;
+pub mod log;
+mod news;
+mod operation;
+mod step;
+mod tool;
+pub mod tool_loop;
+mod turn;
+#[doc(hidden)]
+pub mod wire;
+
+pub use crate::agent::{Agent, Description};
+pub use crate::client::ClientAction;
+pub use crate::content::{Blob, IntoParts, Message, MessageId, ModelCall, Part, Role, text_of};
+pub use crate::news::{Failure, News, Outcome, Settlement};
+pub use crate::operation::{Audience, Call, Context, Dispatch, ModelRequest, Operation, Toolset, Work};
+pub use crate::step::{Decision, Effect, Item, Step, Until, Wait};
+pub use crate::tool::{
+    CallContext, EffectClass, IntoProgress, Json, Progress, Tool, ToolDefinition, ToolError, Tools, call_by_name, schema_of,
+};
+pub use crate::turn::{LimitsLeft, Memo, Peer, Turn, Unreadable, View};

@@ -1,0 +1,82 @@
+//! News: what happened since an agent's last step.
+
+use crate::content::{MessageId, Part};
+use serde_json::Value;
+use std::fmt;
+
+/// Something that happened since the last step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum News {
+    /// The session has begun and nobody has said anything yet. Only structured sessions begin so.
+    Opened,
+    /// The user said these messages.
+    Said(Vec<MessageId>),
+    /// An operation ended.
+    Settled(Settlement),
+}
+
+/// An operation that has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settlement {
+    /// Its key.
+    pub key: String,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How an operation ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// Its result stands in the thread as this message.
+    Message(MessageId),
+    /// Its result, which is not in the thread.
+    Parts(Vec<Part>),
+    /// A client's answer, or what was recalled.
+    Value(Value),
+    /// The time has passed.
+    Elapsed,
+    /// It failed. For a model's call the failure also stands in the thread as its result.
+    Failed(Failure),
+    /// The agent may not do that.
+    Denied,
+    /// It took too long and was stopped.
+    TimedOut,
+    /// It was cancelled before it had an outcome.
+    Cancelled,
+    /// The host cannot tell whether it happened, and has not done it again.
+    Unknown,
+}
+
+/// Says in a few words how the operation ended, for a reason that a person reads.
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Message(id) => write!(f, "done, see message {id}"),
+            Self::Parts(_) | Self::Value(_) => f.write_str("done"),
+            Self::Elapsed => f.write_str("the time has passed"),
+            Self::Failed(failure) => write!(f, "{failure}"),
+            Self::Denied => f.write_str("not allowed"),
+            Self::TimedOut => f.write_str("took too long and was stopped"),
+            Self::Cancelled => f.write_str("was cancelled"),
+            Self::Unknown => f.write_str("was cut off, and nobody can tell whether it happened"),
+        }
+    }
+}
+
+/// Why an operation failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// A stable code, such as `model-unavailable`, `invalid-arguments`, `invalid-reply`, `not-found`, `limit-reached`,
+    /// `tool-failed`, `trapped`.
+    pub code: String,
+    /// For people and models.
+    pub message: String,
+    /// Whether the same again may succeed.
+    pub retryable: bool,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}

@@ -1,0 +1,200 @@
+//! Operations: pieces of work that take time or leave the host, as an agent asks for them.
+
+use crate::client::ClientAction;
+use crate::content::{IntoParts, MessageId, Part};
+use serde_json::Value;
+
+/// One piece of work under a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Operation {
+    /// A name of the agent's choosing: 1 to 128 bytes, unused by any operation of this turn before.
+    pub key: String,
+    /// What to do.
+    pub work: Work,
+}
+
+/// Something that takes time or leaves the host.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Work {
+    /// Ask a model. Settles with a message, or with parts when the audience is hidden.
+    Model(ModelRequest),
+    /// Call a tool. Settles with a message for a model's call and with parts for the agent's own.
+    Tool(Call),
+    /// Ask the user. Settles with a value, the answer.
+    Client(ClientAction),
+    /// Hand work to another agent. Settles with parts, its reply.
+    Agent(Dispatch),
+    /// Look something up. Settles with a value: `{"hits":[{"text","turn","session","time"}]}`.
+    Recall {
+        /// Words to look for.
+        query: String,
+        /// At most so many hits, 50 at most.
+        limit: u32,
+    },
+    /// Wait for so many milliseconds. Survives restarts; never early.
+    TimerMs(u64),
+}
+
+/// Which tool to call with what.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Call {
+    /// As the model asked. The result enters the thread, paired with the call.
+    OfModel {
+        /// The assistant message.
+        message: MessageId,
+        /// The call's index in it.
+        index: u32,
+    },
+    /// As the agent asks. The result is in the outcome and not in the thread.
+    Own {
+        /// The tool's name.
+        name: String,
+        /// The arguments: a JSON object.
+        arguments: Value,
+    },
+}
+
+impl Operation {
+    /// Ask a model.
+    pub fn model(key: impl Into<String>, request: ModelRequest) -> Self {
+        Self { key: key.into(), work: Work::Model(request) }
+    }
+
+    /// Carry out a call that the model made.
+    pub fn call_of_model(key: impl Into<String>, message: MessageId, index: u32) -> Self {
+        Self { key: key.into(), work: Work::Tool(Call::OfModel { message, index }) }
+    }
+
+    /// Call a tool with arguments of the agent's own.
+    pub fn tool(key: impl Into<String>, name: impl Into<String>, arguments: Value) -> Self {
+        Self { key: key.into(), work: Work::Tool(Call::Own { name: name.into(), arguments }) }
+    }
+
+    /// Ask the user.
+    pub fn client(key: impl Into<String>, action: ClientAction) -> Self {
+        Self { key: key.into(), work: Work::Client(action) }
+    }
+
+    /// Hand work to another agent.
+    pub fn agent(key: impl Into<String>, dispatch: Dispatch) -> Self {
+        Self { key: key.into(), work: Work::Agent(dispatch) }
+    }
+
+    /// Look something up in what this agent's threads and notes hold.
+    pub fn recall(key: impl Into<String>, query: impl Into<String>, limit: u32) -> Self {
+        Self { key: key.into(), work: Work::Recall { query: query.into(), limit } }
+    }
+
+    /// Wait for so many milliseconds.
+    pub fn timer_ms(key: impl Into<String>, ms: u64) -> Self {
+        Self { key: key.into(), work: Work::TimerMs(ms) }
+    }
+}
+
+/// Which messages a model sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Context {
+    /// The whole thread, from its newest compaction on.
+    Whole,
+    /// The messages from this one on.
+    Since(MessageId),
+}
+
+/// Which tools a model may call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Toolset {
+    /// All that the agent may use.
+    All,
+    /// These of them. A name that the agent may not use fails the operation.
+    Named(Vec<String>),
+    /// None.
+    None,
+}
+
+/// Who sees a model's reply while it is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// The user: tokens stream to the clients, and the reply enters the thread.
+    User,
+    /// Nobody: nothing streams, and the reply does not enter the thread; the outcome carries it.
+    Hidden,
+}
+
+/// A call of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelRequest {
+    /// The system prompt in blocks, those that change most often last, so that a provider can cache what stays.
+    pub system: Vec<String>,
+    /// What it sees of the thread.
+    pub context: Context,
+    /// Messages after those, for this call only, as the user's.
+    pub also: Vec<Part>,
+    /// What it may call.
+    pub tools: Toolset,
+    /// A model or alias of the operator's. Without one: the session's, the definition's, the host's, in this order.
+    pub model: Option<String>,
+    /// At most so many tokens of reply.
+    pub max_tokens: Option<u32>,
+    /// JSON Schema that the reply must fit.
+    pub reply_schema: Option<Value>,
+    /// Who sees it.
+    pub audience: Audience,
+}
+
+impl ModelRequest {
+    /// The whole thread under these blocks of system prompt, all tools, the model of the session's choice, shown to the user.
+    #[must_use]
+    pub fn new(system: Vec<String>) -> Self {
+        Self {
+            system,
+            context: Context::Whole,
+            also: Vec::new(),
+            tools: Toolset::All,
+            model: None,
+            max_tokens: None,
+            reply_schema: None,
+            audience: Audience::User,
+        }
+    }
+
+    /// The same with these tools.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Toolset) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// The same with more to read at the end, for this call only.
+    #[must_use]
+    pub fn with_also(mut self, parts: impl IntoParts) -> Self {
+        self.also.extend(parts.into_parts());
+        self
+    }
+
+    /// The same with a reply that nobody sees and that the outcome carries.
+    #[must_use]
+    pub fn hidden(mut self) -> Self {
+        self.audience = Audience::Hidden;
+        self
+    }
+}
+
+/// Work handed to another agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dispatch {
+    /// A peer's id.
+    pub target: String,
+    /// What it is told.
+    pub content: Vec<Part>,
+    /// Whether not to wait: the operation settles at once, and the reply comes later as a message of its own.
+    pub detached: bool,
+    /// How long the other may take, in milliseconds; then the outcome is `TimedOut` and its turn is cancelled.
+    pub timeout_ms: Option<u64>,
+}
+
+impl Dispatch {
+    /// Tells a peer something and waits for its reply.
+    pub fn to(target: impl Into<String>, content: impl IntoParts) -> Self {
+        Self { target: target.into(), content: content.into_parts(), detached: false, timeout_ms: None }
+    }
+}

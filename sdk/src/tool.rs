@@ -1,0 +1,353 @@
+//! Tools: the trait of the `tool-plugin` world and the macro that exports it.
+
+use crate::client::ClientAction;
+use crate::content::Part;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fmt;
+
+/// What running a tool again does, which decides what the host may do after a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EffectClass {
+    /// Changes nothing. May run any number of times, at the same time as others.
+    ReadOnly,
+    /// Running it again with the same idempotency key is the same as running it once.
+    Idempotent,
+    /// Runs at most once. When the host cannot tell whether it ran, the outcome is unknown and it is not run again.
+    NonIdempotent,
+}
+
+/// One tool as the host and models see it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolDefinition {
+    /// Its name: 1 to 64 of `a-z`, `0-9` and `_`. Unique on a host.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON Schema (2020-12) of the arguments object.
+    pub arguments: Value,
+    /// JSON Schema of the result, where the tool promises one.
+    pub results: Option<Value>,
+    /// What it needs from the host, such as `files.read`.
+    pub capabilities: Vec<String>,
+    /// What running it again does.
+    pub effect: EffectClass,
+    /// Whether it can destroy something that the user may miss.
+    pub destructive: bool,
+    /// How long one call may take, in milliseconds. The operator's limit applies when it is shorter.
+    pub time_limit_ms: Option<u32>,
+}
+
+/// Who calls, and under which name.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CallContext {
+    /// The calling agent, a UUID.
+    pub agent_id: String,
+    /// Its session, a UUID.
+    pub session_id: String,
+    /// The user on whose behalf.
+    pub user_id: String,
+    /// This operation's id. The same for every attempt and every segment of it.
+    pub call_id: String,
+    /// The same for every attempt of this segment. Hand it to whatever can make use of one.
+    pub idempotency_key: String,
+    /// Milliseconds until the host stops this call.
+    pub deadline_ms: u32,
+    /// The state that an earlier segment left with [`Progress::Later`] or [`Progress::Ask`].
+    pub resumed: Option<Vec<u8>>,
+    /// The client's answer, when an earlier segment ended with [`Progress::Ask`].
+    pub answer: Option<Value>,
+}
+
+impl CallContext {
+    /// Shows how the call is getting on to whoever watches, and stores nothing. At most 1 KiB, ten a second; more is dropped.
+    pub fn note(&self, message: &str) {
+        crate::wire::note(message);
+    }
+}
+
+/// How a call goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Progress {
+    /// It is done, and this is its result. Text over 32 KiB is kept as a blob; models see its head and its tail.
+    Done(Vec<Part>),
+    /// End this call, and call again after a time.
+    Later {
+        /// In so many milliseconds. Survives restarts.
+        after_ms: u64,
+        /// What to hand to the next segment; 64 KiB at most.
+        state: Vec<u8>,
+    },
+    /// End this call, and call again with the user's answer.
+    Ask {
+        /// The question.
+        action: ClientAction,
+        /// What to hand to the next segment; 64 KiB at most.
+        state: Vec<u8>,
+    },
+}
+
+/// Why a call failed. These are for the caller, who can act on them; a panic is a bug in the tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolError {
+    /// The arguments fit the schema and still make no sense. Names the field and the fix.
+    #[error("{0}")]
+    InvalidArguments(String),
+    /// What was asked for is not there.
+    #[error("{0}")]
+    NotFound(String),
+    /// The host or the world refused. Deliberately carries no detail.
+    #[error("not allowed")]
+    Denied,
+    /// Something else.
+    #[error("{0}")]
+    Failed(String),
+    /// Busy. The same again may succeed after so many milliseconds.
+    #[error("busy, try again in {0} ms")]
+    RetryLater(u32),
+}
+
+impl ToolError {
+    /// An argument makes no sense: which, and what would.
+    #[must_use]
+    pub fn invalid(field: &str, fix: impl fmt::Display) -> Self {
+        Self::InvalidArguments(format!("`{field}` {fix}"))
+    }
+}
+
+/// A result of a known shape: stands in the result as one text part of JSON, and its schema in the tool's definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+/// What a tool may return.
+pub trait IntoProgress {
+    /// The schema that the tool thereby promises.
+    #[must_use]
+    fn schema() -> Option<Value> {
+        None
+    }
+
+    /// How the call goes on.
+    ///
+    /// # Errors
+    /// The result has no JSON form.
+    fn into_progress(self) -> Result<Progress, ToolError>;
+}
+
+impl IntoProgress for Progress {
+    fn into_progress(self) -> Result<Progress, ToolError> {
+        Ok(self)
+    }
+}
+
+impl IntoProgress for String {
+    fn into_progress(self) -> Result<Progress, ToolError> {
+        Ok(Progress::Done(vec![Part::Text(self)]))
+    }
+}
+
+impl IntoProgress for Vec<Part> {
+    fn into_progress(self) -> Result<Progress, ToolError> {
+        Ok(Progress::Done(self))
+    }
+}
+
+impl<T: Serialize + JsonSchema> IntoProgress for Json<T> {
+    fn schema() -> Option<Value> {
+        Some(schema_of::<T>())
+    }
+
+    fn into_progress(self) -> Result<Progress, ToolError> {
+        let text = serde_json::to_string(&self.0).map_err(|error| ToolError::Failed(format!("the result has no JSON form: {error}")))?;
+        text.into_progress()
+    }
+}
+
+/// The JSON Schema (2020-12) of a type, with everything in place and nothing that a model has no use for: the type's own title and
+/// description are left out, those of its fields stay.
+#[must_use]
+pub fn schema_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.remove("title");
+    schema.remove("description");
+    schema.to_value()
+}
+
+/// What a tool does.
+pub(crate) type Run = dyn Fn(&CallContext, Value) -> Result<Progress, ToolError>;
+
+/// One tool: what it is and what it does. Its arguments are a type of the author's, whose JSON Schema follows from it.
+pub struct Tool {
+    name: String,
+    description: String,
+    arguments: fn() -> Value,
+    results: fn() -> Option<Value>,
+    capabilities: Vec<String>,
+    effect: EffectClass,
+    destructive: bool,
+    time_limit_ms: Option<u32>,
+    run: Box<Run>,
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("name", &self.name).field("effect", &self.effect).finish_non_exhaustive()
+    }
+}
+
+impl Tool {
+    /// A tool that runs at most once ([`EffectClass::NonIdempotent`]), needs nothing and destroys nothing, until told otherwise.
+    ///
+    /// `A` is a struct with `Deserialize` and `JsonSchema`; doc comments on its fields become descriptions for the model.
+    /// The function returns text, parts, [`Json`] of a type of its own, or [`Progress`].
+    pub fn new<A, R, F>(name: impl Into<String>, description: impl Into<String>, run: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: IntoProgress,
+        F: Fn(&CallContext, A) -> Result<R, ToolError> + 'static,
+    {
+        let run = move |context: &CallContext, arguments: Value| {
+            let arguments = serde_json::from_value::<A>(arguments)
+                .map_err(|error| ToolError::InvalidArguments(format!("the arguments do not fit: {error}")))?;
+            run(context, arguments)?.into_progress()
+        };
+        Self {
+            name: name.into(),
+            description: description.into(),
+            arguments: schema_of::<A>,
+            results: R::schema,
+            capabilities: Vec::new(),
+            effect: EffectClass::NonIdempotent,
+            destructive: false,
+            time_limit_ms: None,
+            run: Box::new(run),
+        }
+    }
+
+    /// The same, changing nothing.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.effect = EffectClass::ReadOnly;
+        self
+    }
+
+    /// The same, with twice under one key being the same as once.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        self.effect = EffectClass::Idempotent;
+        self
+    }
+
+    /// The same, able to destroy something that the user may miss.
+    #[must_use]
+    pub fn destructive(mut self) -> Self {
+        self.destructive = true;
+        self
+    }
+
+    /// The same, in need of a capability such as `files.read`.
+    #[must_use]
+    pub fn needs(mut self, capability: impl Into<String>) -> Self {
+        self.capabilities.push(capability.into());
+        self
+    }
+
+    /// The same, stopped after so many milliseconds.
+    #[must_use]
+    pub fn within_ms(mut self, limit: u32) -> Self {
+        self.time_limit_ms = Some(limit);
+        self
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is, for the host.
+    #[must_use]
+    pub fn definition(&self) -> ToolDefinition {
+        ToolDefinition {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            arguments: (self.arguments)(),
+            results: (self.results)(),
+            capabilities: self.capabilities.clone(),
+            effect: self.effect,
+            destructive: self.destructive,
+            time_limit_ms: self.time_limit_ms,
+        }
+    }
+
+    /// Runs one call.
+    ///
+    /// # Errors
+    /// What the tool says, or [`ToolError::InvalidArguments`] when the arguments do not fit its type.
+    pub fn call(&self, context: &CallContext, arguments: Value) -> Result<Progress, ToolError> {
+        (self.run)(context, arguments)
+    }
+}
+
+/// A component that offers tools: short calls, each on a fresh instance with exactly what the operator granted and the
+/// calling agent may use.
+pub trait Tools {
+    /// The tools that there are, 128 at most. Must not depend on anything but the code: it is asked with no capability at all.
+    fn tools(&self) -> Vec<Tool>;
+}
+
+/// Calls one of the tools by name.
+///
+/// # Errors
+/// What the tool says, or [`ToolError::NotFound`] when there is no such tool.
+pub fn call_by_name(tools: &(impl Tools + ?Sized), context: &CallContext, name: &str, arguments: Value) -> Result<Progress, ToolError> {
+    let offered = tools.tools();
+    match offered.iter().find(|tool| tool.name() == name) {
+        Some(tool) => tool.call(context, arguments),
+        None => {
+            let names: Vec<&str> = offered.iter().map(Tool::name).collect();
+            Err(ToolError::NotFound(format!("there is no tool `{name}` here, only {}", names.join(", "))))
+        }
+    }
+}
+
+/// Makes this crate a tool component: `export_tools!(Clock);` with any expression that yields [`Tools`]. Once per crate.
+///
+/// The crate needs `crate-type = ["cdylib", "rlib"]` and is built for `wasm32-wasip2`; for every other target the macro only
+/// checks the type, so that `cargo test` and `cargo clippy` work as in any crate.
+#[macro_export]
+macro_rules! export_tools {
+    ($tools:expr) => {
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            struct ToolPlugin;
+            impl $crate::wire::ToolExports for ToolPlugin {
+                fn describe() -> $crate::wire::WireDefinitions {
+                    $crate::wire::describe_tools(&$tools)
+                }
+                fn call(
+                    context: $crate::wire::WireContext,
+                    name: ::std::string::String,
+                    arguments: ::std::string::String,
+                ) -> $crate::wire::WireProgress {
+                    $crate::wire::call_tool(&$tools, context, &name, &arguments)
+                }
+            }
+    $crate::bindings::tool_plugin::export_tool_plugin!(ToolPlugin with_types_in $crate::bindings::tool_plugin);
+        };
+        #[cfg(not(target_family = "wasm"))]
+        const _: fn() = || {
+            fn offers_tools(_: &impl $crate::Tools) {}
+            offers_tools(&$tools);
+        };
+    };
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! The loop, played through with a scripted model.
+
+use crate::harness::{Conversation, Reply, Scene, Standing};
+use crate::{
+    Agent, Decision, Description, LimitsLeft, ModelRequest, News, Outcome, Role, Settlement, Step, ToolError, Toolset, Turn, Work,
+};
+use serde_json::{Value, json};
+
+struct Plain;
+
+impl Agent for Plain {
+    fn describe(&self) -> Description {
+        Description::new("plain", "Plain", "The loop and nothing else.")
+    }
+}
+
+fn keys(step: &Step) -> Vec<&str> {
+    match &step.decision {
+        Decision::Wait(wait) => wait.start.iter().map(|operation| operation.key.as_str()).collect(),
+        Decision::Reply(_) | Decision::Complete(_) | Decision::Fail(_) => Vec::new(),
+    }
+}
+
+fn request(step: &Step) -> &ModelRequest {
+    match &step.decision {
+        Decision::Wait(wait) => match &wait.start[0].work {
+            Work::Model(request) => request,
+            other => panic!("not a model's call: {other:?}"),
+        },
+        other => panic!("not waiting: {other:?}"),
+    }
+}
+
+#[test]
+fn words_are_answered_by_the_model_in_two_steps() {
+    let mut talk = Conversation::new(Plain).prompt("Be kind.").model_says("Hello!");
+    assert_eq!(talk.say("Hi").words(), "Hello!");
+    assert_eq!(talk.transcript(), ["user: Hi", "assistant: Hello!"]);
+    assert_eq!(talk.requests()[0].system, ["Be kind."]);
+    assert_eq!(keys(&talk.steps()[0]), ["model-1"]);
+    assert_eq!(talk.steps()[1], Step::done());
+}
+
+#[test]
+fn an_agent_without_a_prompt_sends_no_empty_block() {
+    let mut talk = Conversation::new(Plain).model_says("Hello!");
+    talk.say("Hi");
+    assert!(talk.requests()[0].system.is_empty());
+}
+
+#[test]
+fn calls_of_one_reply_start_together_and_the_model_is_asked_again_after_all() {
+    let mut talk = Conversation::new(Plain)
+        .tool("add", |arguments: Value| Ok((arguments["a"].as_i64().unwrap() + 1).to_string()))
+        .tool("fail", |_| Err::<String, _>(ToolError::NotFound("no such thing".to_owned())))
+        .model_replies(Reply::new().text("Let me see.").call("add", &json!({"a": 1})).call("fail", &json!({})))
+        .model_says("Two, and no.");
+    assert_eq!(talk.say("?").words(), "Two, and no.");
+    assert_eq!(keys(&talk.steps()[1]), ["call-2-0", "call-2-1"]);
+    assert_eq!(talk.steps().len(), 4);
+    assert_eq!(talk.transcript(), ["user: ?", "assistant: Let me see.", "tool: 2", "tool: no such thing", "assistant: Two, and no."]);
+}
+
+#[test]
+fn a_tool_that_does_not_exist_is_the_models_to_deal_with() {
+    let mut talk = Conversation::new(Plain).model_calls("ghost", &json!({})).model_says("Sorry.");
+    assert_eq!(talk.say("?").words(), "Sorry.");
+}
+
+#[test]
+fn arguments_that_are_not_json_are_the_models_to_deal_with() {
+    let mut talk = Conversation::new(Plain)
+        .tool("add", |_| Ok(String::new()))
+        .model_replies(Reply::new().raw_call("add", "{oops"))
+        .model_says("Sorry.");
+    assert_eq!(talk.say("?").words(), "Sorry.");
+    assert!(talk.calls().is_empty());
+}
+
+#[test]
+fn a_model_that_cannot_be_asked_fails_the_turn_with_the_reason() {
+    let mut talk = Conversation::new(Plain).model_replies(Reply::failure("model-unavailable", "all providers are down"));
+    let reason = "the model could not be asked: all providers are down (model-unavailable)".to_owned();
+    assert_eq!(talk.say("Hi"), Standing::Failed(reason));
+}
+
+#[test]
+fn more_calls_than_may_run_at_once_run_in_batches() {
+    let mut reply = Reply::new();
+    for _ in 0..70 {
+        reply = reply.call("tick", &json!({}));
+    }
+    let mut talk = Conversation::new(Plain).tool("tick", |_| Ok("tock".to_owned())).model_replies(reply).model_says("Done.");
+    assert_eq!(talk.say("Tick 70 times").words(), "Done.");
+    assert_eq!(talk.calls().len(), 70);
+    assert_eq!(talk.steps().iter().map(|step| keys(step).len()).collect::<Vec<_>>(), [1, 32, 32, 6, 1, 0]);
+}
+
+#[test]
+fn a_turn_that_runs_out_of_calls_ends_with_an_answer_and_not_a_failure() {
+    let left = LimitsLeft { steps: 50, tool_calls: 2, tokens: 1_000 };
+    let mut talk = Conversation::in_scene(Plain, Scene::new().left(left))
+        .tool("tick", |_| Ok("tock".to_owned()))
+        .model_replies(Reply::new().call("tick", &json!({})).call("tick", &json!({})).call("tick", &json!({})))
+        .model_says("Ticked twice.");
+    assert_eq!(talk.say("Tick").words(), "Ticked twice.");
+    assert_eq!(talk.requests()[0].tools, Toolset::All);
+    assert_eq!(talk.requests()[1].tools, Toolset::None);
+    assert!(talk.transcript().contains(&"tool: skipped".to_owned()));
+}
+
+#[test]
+fn a_turn_that_runs_out_of_steps_ends_with_an_answer_and_not_a_failure() {
+    let left = LimitsLeft { steps: 8, tool_calls: 100, tokens: 1_000 };
+    let mut talk = Conversation::in_scene(Plain, Scene::new().left(left)).tool("tick", |_| Ok("tock".to_owned()));
+    for _ in 0..3 {
+        talk = talk.model_calls("tick", &json!({}));
+    }
+    let mut talk = talk.model_says("Enough.");
+    assert_eq!(talk.say("Tick for ever").words(), "Enough.");
+    assert_eq!(talk.steps().len(), 8);
+}
+
+#[test]
+fn words_that_came_meanwhile_are_answered_in_the_same_turn() {
+    let scene = Scene::new().said("one").message(Role::Assistant, "1").said("two");
+    let step = Plain.step(scene.turn(), &[News::Said(vec![3])]);
+    assert_eq!(keys(&step), ["model-3"]);
+}
+
+#[test]
+fn a_last_call_without_a_result_in_the_news_asks_the_model_again() {
+    let scene = Scene::new().said("one").message(Role::Assistant, "1");
+    let settlement = Settlement { key: "call-2-0".to_owned(), outcome: Outcome::Unknown };
+    assert_eq!(keys(&Plain.step(scene.turn(), &[News::Settled(settlement)])), ["model-2"]);
+}
+
+struct Racer;
+
+impl Agent for Racer {
+    fn describe(&self) -> Description {
+        Description::new("racer", "Racer", "Starts an operation of its own.")
+    }
+
+    fn on_said(&self, _: Turn<'_>, _: &[u64]) -> Step {
+        Step::start([crate::Operation::timer_ms("lap", 10)])
+    }
+}
+
+#[test]
+fn an_agent_that_starts_an_operation_and_says_no_more_fails_with_its_key() {
+    let Standing::Failed(reason) = Conversation::new(Racer).say("Go") else { panic!("it ended well") };
+    assert!(reason.contains("`lap`"), "{reason}");
+}
+
+#[test]
+fn the_model_is_told_when_it_has_to_come_to_an_end() {
+    let scene = Scene::new().said("x").tool_named("tick").left(LimitsLeft { steps: 2, tool_calls: 9, tokens: 9 });
+    let step = Plain.step(scene.turn(), &[News::Said(vec![1])]);
+    assert_eq!(request(&step).also.len(), 1);
+    let alone = Scene::new().said("x").left(LimitsLeft { steps: 2, tool_calls: 9, tokens: 9 });
+    assert!(request(&Plain.step(alone.turn(), &[News::Said(vec![1])])).also.is_empty());
+}

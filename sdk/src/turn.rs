@@ -1,0 +1,237 @@
+//! What a step may read: the turn, frozen for the length of the step.
+
+use crate::content::{Message, MessageId};
+use crate::tool::ToolDefinition;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fmt;
+
+/// An agent that this one may dispatch to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// What to put into [`Dispatch::target`](crate::Dispatch::target).
+    pub id: String,
+    /// Its display name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+}
+
+/// What an agent keeps for itself between the steps of one turn. It ends with the turn; session state outlives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memo {
+    /// The version of the bytes' layout. A version of the agent that does not list it in its description is never given it.
+    pub format: u32,
+    /// At most 64 KiB.
+    pub bytes: Vec<u8>,
+}
+
+impl Memo {
+    /// A memo of something as JSON.
+    ///
+    /// # Panics
+    /// When `value` has no JSON form, such as a map whose keys are not text.
+    pub fn json(format: u32, value: &impl Serialize) -> Self {
+        let bytes = serde_json::to_vec(value).expect("a memo has a JSON form");
+        Self { format, bytes }
+    }
+
+    /// Reads a memo that [`Memo::json`] wrote.
+    ///
+    /// # Errors
+    /// The bytes are not that.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Unreadable> {
+        serde_json::from_slice(&self.bytes).map_err(|source| Unreadable { what: "memo", source })
+    }
+}
+
+/// What this turn may still use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitsLeft {
+    /// Further steps, this one not counted.
+    pub steps: u32,
+    /// Further tool calls.
+    pub tool_calls: u32,
+    /// Further tokens, of prompts and replies together.
+    pub tokens: u64,
+}
+
+/// JSON that is not what the agent expects.
+#[derive(Debug, thiserror::Error)]
+#[error("the {what} cannot be read")]
+pub struct Unreadable {
+    /// What it is: `settings`, `session state`, `preferences` or `memo`.
+    pub what: &'static str,
+    /// Where it differs.
+    #[source]
+    pub source: serde_json::Error,
+}
+
+/// Where a [`Turn`] reads from: the host in a component, a [`Scene`](crate::harness::Scene) in a test.
+///
+/// Plugins use [`Turn`]; this trait is for whoever brings a third place to read from.
+pub trait View {
+    /// The agent's id, a UUID.
+    fn agent_id(&self) -> String;
+    /// The agent's path.
+    fn path(&self) -> String;
+    /// The session's type.
+    fn session_type(&self) -> String;
+    /// When the step was first begun, in milliseconds since the Unix epoch.
+    fn now_ms(&self) -> u64;
+    /// What is left of the turn's limits.
+    fn left(&self) -> LimitsLeft;
+    /// An object with `prompt` and `settings`.
+    fn settings(&self) -> Value;
+    /// The agent's preferences, an object.
+    fn preferences(&self) -> Value;
+    /// What the effect `session-state` left; `null` at first.
+    fn session_state(&self) -> Value;
+    /// The last message of the thread.
+    fn head(&self) -> Option<MessageId>;
+    /// One message of the thread.
+    fn message(&self, id: MessageId) -> Option<Message>;
+    /// Some bytes of a blob.
+    fn read_blob(&self, handle: &str, offset: u64, length: u32) -> Option<Vec<u8>>;
+    /// The tools that this agent may use.
+    fn tool_names(&self) -> Vec<String>;
+    /// One of them.
+    fn tool(&self, name: &str) -> Option<ToolDefinition>;
+    /// The agents that this one may dispatch to.
+    fn peers(&self) -> Vec<Peer>;
+    /// What the turn's last step left.
+    fn memo(&self) -> Option<Memo>;
+}
+
+/// The turn as this step sees it. The same step, run again, reads the same answers.
+#[derive(Clone, Copy)]
+pub struct Turn<'a> {
+    view: &'a dyn View,
+}
+
+impl fmt::Debug for Turn<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").field("head", &self.head()).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Turn<'a> {
+    /// A turn that reads from a view.
+    #[must_use]
+    pub fn new(view: &'a dyn View) -> Self {
+        Self { view }
+    }
+
+    /// The agent's id, a UUID.
+    #[must_use]
+    pub fn agent_id(&self) -> String {
+        self.view.agent_id()
+    }
+
+    /// The agent's path.
+    #[must_use]
+    pub fn path(&self) -> String {
+        self.view.path()
+    }
+
+    /// The session's type: `chat`, or one of those that the agent's description lists.
+    #[must_use]
+    pub fn session_type(&self) -> String {
+        self.view.session_type()
+    }
+
+    /// When the step was first begun, in milliseconds since the Unix epoch. The same when the step is run again.
+    #[must_use]
+    pub fn now_ms(&self) -> u64 {
+        self.view.now_ms()
+    }
+
+    /// What is left of the turn's limits.
+    #[must_use]
+    pub fn left(&self) -> LimitsLeft {
+        self.view.left()
+    }
+
+    /// The definition's system prompt, resolved; empty when there is none.
+    #[must_use]
+    pub fn prompt(&self) -> String {
+        self.view.settings().get("prompt").and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+
+    /// The operator's settings for this agent; the default of `T` when there are none.
+    ///
+    /// # Errors
+    /// The operator wrote something that `T` does not take.
+    pub fn settings<T: DeserializeOwned + Default>(&self) -> Result<T, Unreadable> {
+        let mut all = self.view.settings();
+        let settings = all.get_mut("settings").map(Value::take).unwrap_or_default();
+        read(settings, "settings")
+    }
+
+    /// The agent's preferences; the default of `T` when there are none.
+    ///
+    /// # Errors
+    /// They are not what `T` takes.
+    pub fn preferences<T: DeserializeOwned + Default>(&self) -> Result<T, Unreadable> {
+        read(self.view.preferences(), "preferences")
+    }
+
+    /// What this session's last turn, or this turn, left with [`Step::keep`](crate::Step::keep); the default of `T` at first.
+    ///
+    /// # Errors
+    /// It is not what `T` takes: an earlier version of the agent wrote it.
+    pub fn state<T: DeserializeOwned + Default>(&self) -> Result<T, Unreadable> {
+        read(self.view.session_state(), "session state")
+    }
+
+    /// The last message of the thread.
+    #[must_use]
+    pub fn head(&self) -> Option<MessageId> {
+        self.view.head()
+    }
+
+    /// One message of the thread; none when there is no such id.
+    #[must_use]
+    pub fn message(&self, id: MessageId) -> Option<Message> {
+        self.view.message(id)
+    }
+
+    /// Up to `length` bytes (1 MiB at most) of a blob from `offset` on; none when this thread does not mention the blob
+    /// or it was erased.
+    #[must_use]
+    pub fn read_blob(&self, handle: &str, offset: u64, length: u32) -> Option<Vec<u8>> {
+        self.view.read_blob(handle, offset, length)
+    }
+
+    /// The tools that this agent may use, in the order in which models see them.
+    #[must_use]
+    pub fn tool_names(&self) -> Vec<String> {
+        self.view.tool_names()
+    }
+
+    /// One of them.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<ToolDefinition> {
+        self.view.tool(name)
+    }
+
+    /// The agents that this one may dispatch to.
+    #[must_use]
+    pub fn peers(&self) -> Vec<Peer> {
+        self.view.peers()
+    }
+
+    /// What the turn's last step left; none at the first step.
+    #[must_use]
+    pub fn memo(&self) -> Option<Memo> {
+        self.view.memo()
+    }
+}
+
+fn read<T: DeserializeOwned + Default>(value: Value, what: &'static str) -> Result<T, Unreadable> {
+    if value.is_null() {
+        return Ok(T::default());
+    }
+    serde_json::from_value(value).map_err(|source| Unreadable { what, source })
+}

@@ -1,0 +1,53 @@
+//! The exports of the `agent-plugin` world, for any agent.
+
+use crate::agent::{Agent, Description};
+use crate::bindings::agent_plugin::exports::agent_host::plugin::agent as wire;
+use crate::log;
+use crate::news::{Failure, News, Outcome, Settlement};
+use crate::turn::Turn;
+use crate::wire::content::parts_from_host;
+use crate::wire::decision::step_to_host;
+use crate::wire::{WireView, json_of_host};
+
+/// What `describe` returns.
+pub type WireDescription = wire::Description;
+/// The news that `step` takes.
+pub type WireNewsList = Vec<wire::News>;
+/// What `step` returns.
+pub type WireStep = wire::StepResult;
+
+/// The export `describe`.
+pub fn describe_agent(agent: &impl Agent) -> WireDescription {
+    log::send_panics_to_the_host();
+    let Description { id, display_name, summary, session_types, wants, memo_formats } = agent.describe();
+    wire::Description { id, display_name, summary, session_types, wants, memo_formats }
+}
+
+/// The export `step`.
+pub fn step_agent(agent: &impl Agent, view: &WireView, news: WireNewsList) -> WireStep {
+    log::send_panics_to_the_host();
+    let news: Vec<News> = news.into_iter().map(news_from_host).collect();
+    step_to_host(agent.step(Turn::new(view), &news))
+}
+
+fn news_from_host(news: wire::News) -> News {
+    match news {
+        wire::News::Opened => News::Opened,
+        wire::News::Said(messages) => News::Said(messages),
+        wire::News::Settled(wire::Settlement { key, outcome }) => News::Settled(Settlement { key, outcome: outcome_from_host(outcome) }),
+    }
+}
+
+fn outcome_from_host(outcome: wire::Outcome) -> Outcome {
+    match outcome {
+        wire::Outcome::Message(id) => Outcome::Message(id),
+        wire::Outcome::Parts(parts) => Outcome::Parts(parts_from_host(parts)),
+        wire::Outcome::Value(value) => Outcome::Value(json_of_host(&value)),
+        wire::Outcome::Elapsed => Outcome::Elapsed,
+        wire::Outcome::Failed(wire::Failure { code, message, retryable }) => Outcome::Failed(Failure { code, message, retryable }),
+        wire::Outcome::Denied => Outcome::Denied,
+        wire::Outcome::TimedOut => Outcome::TimedOut,
+        wire::Outcome::Cancelled => Outcome::Cancelled,
+        wire::Outcome::Unknown => Outcome::Unknown,
+    }
+}

@@ -1,0 +1,61 @@
+//! Tools that leave a line in `/data/log` for every time they really run, one of each effect class; and tools that take several segments.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::time::Duration;
+
+use plugin::tool::agent_host::plugin::types::ClientAction;
+use plugin::tool::{Ask, CallContext, EffectClass, Guest, Later, Progress, ToolDefinition, ToolError, done, named};
+use serde_json::Value;
+
+struct Program;
+
+fn tool(name: &str, effect: EffectClass) -> ToolDefinition {
+    ToolDefinition { capabilities: vec!["files.read".into(), "files.write".into()], effect, ..named(name) }
+}
+
+impl Guest for Program {
+    fn describe() -> Vec<ToolDefinition> {
+        vec![
+            tool("look", EffectClass::ReadOnly),
+            tool("put", EffectClass::Idempotent),
+            tool("send", EffectClass::NonIdempotent),
+            tool("asks", EffectClass::Idempotent),
+            tool("patient", EffectClass::Idempotent),
+            tool("long", EffectClass::ReadOnly),
+        ]
+    }
+
+    fn call(context: CallContext, name: String, arguments: String) -> Result<Progress, ToolError> {
+        let arguments: Value = serde_json::from_str(&arguments).map_err(|error| ToolError::InvalidArguments(error.to_string()))?;
+        let write = |what: &str| {
+            let mut log =
+                OpenOptions::new().create(true).append(true).open("/data/log").map_err(|error| ToolError::Failed(error.to_string()))?;
+            writeln!(log, "{name} {what} {}", context.idempotency_key).map_err(|error| ToolError::Failed(error.to_string()))
+        };
+        write("begin")?;
+        if let Some(ms) = arguments["sleep"].as_u64() {
+            std::thread::sleep(Duration::from_millis(ms));
+        }
+        match (name.as_str(), &context.resumed, &context.answer) {
+            ("asks", None, _) => {
+                let action = ClientAction {
+                    widget: "confirmation".into(),
+                    props: "{}".into(),
+                    response_schema: Some(r#"{"type":"boolean"}"#.into()),
+                    lock_input: false,
+                };
+                return Ok(Progress::Ask(Ask { action, state: b"asked".to_vec() }));
+            }
+            ("asks", Some(state), Some(answer)) => return done(format!("{} {answer}", String::from_utf8_lossy(state))),
+            ("patient", None, _) => return Ok(Progress::Later(Later { after_ms: 50, state: b"waited".to_vec() })),
+            ("patient", Some(state), _) => return done(String::from_utf8_lossy(state).into_owned()),
+            ("long", ..) => return done("x".repeat(100_000)),
+            _ => {}
+        }
+        write("end")?;
+        done(format!("{name} done"))
+    }
+}
+
+plugin::tool::export!(Program);

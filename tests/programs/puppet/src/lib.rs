@@ -1,0 +1,178 @@
+//! An agent that does what the user's message says, step by step, and in the end replies with everything that it was told.
+//!
+//! The message is JSON: `{"steps": [...]}`, each step with `start`, `cancel`, `until`, `hear`, `effects`, or one of `reply`, `complete`,
+//! `fail`, `trap`. Its memo holds the script, the next step's number and the news so far, one line each.
+
+use plugin::agent::agent_host::plugin::types::ClientAction;
+use plugin::agent::{
+    Audience, Call, Context, Decision, Description, Dispatch, Effect, Guest, Memo, ModelRequest, News, Operation, Outcome, OwnCall,
+    OwnEvent, Part, Recall, Reminder, StepResult, Toolset, Until, View, Wait, Work, named,
+};
+use serde_json::{Value, json};
+
+struct Program;
+
+impl Guest for Program {
+    fn describe() -> Description {
+        Description { memo_formats: vec![1], session_types: vec!["chat".into(), "lesson".into()], ..named("puppet") }
+    }
+
+    fn step(turn: &View, news: Vec<News>) -> StepResult {
+        let mut memo: Value = turn
+            .memo()
+            .and_then(|memo| serde_json::from_slice(&memo.bytes).ok())
+            .unwrap_or_else(|| json!({ "steps": null, "next": 0, "told": [] }));
+        for one in &news {
+            let line = tell(turn, one);
+            if memo["steps"].is_null()
+                && let Some(script) = script(turn, one)
+            {
+                memo["steps"] = script;
+                continue;
+            }
+            memo["told"].as_array_mut().expect("a list").push(json!(line));
+        }
+        let next = memo["next"].as_u64().unwrap_or(0);
+        let step = memo["steps"].get(next as usize).cloned();
+        memo["next"] = json!(next + 1);
+        let Some(step) = step else {
+            let told: Vec<&str> = memo["told"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+            return plugin::agent::reply(told.join("\n"));
+        };
+        let memo = Some(Memo { format: 1, bytes: memo.to_string().into_bytes() });
+        StepResult { decision: decision(turn, &step), effects: effects(&step), memo }
+    }
+}
+
+/// The script: the first message that is one, or for an opened session the one in its settings.
+fn script(turn: &View, news: &News) -> Option<Value> {
+    let text = match news {
+        News::Said(ids) => text(turn, *ids.first()?),
+        News::Opened => serde_json::from_str::<Value>(&turn.settings()).ok()?["settings"]["script"].to_string(),
+        News::Settled(_) => return None,
+    };
+    serde_json::from_str::<Value>(&text).ok()?.get("steps").cloned()
+}
+
+fn text(turn: &View, id: u64) -> String {
+    let parts = turn.message(id).map(|message| message.parts).unwrap_or_default();
+    all_text(&parts)
+}
+
+fn all_text(parts: &[Part]) -> String {
+    let texts: Vec<&str> = parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(text.as_str()) } else { None }).collect();
+    texts.join(" ")
+}
+
+fn tell(turn: &View, news: &News) -> String {
+    match news {
+        News::Opened => "opened".into(),
+        News::Said(ids) => format!("said {}", ids.iter().map(|id| text(turn, *id)).collect::<Vec<_>>().join(" | ")),
+        News::Settled(settlement) => {
+            let outcome = match &settlement.outcome {
+                Outcome::Message(id) => format!("message {}", text(turn, *id)),
+                Outcome::Parts(parts) => format!("parts {}", all_text(parts)),
+                Outcome::Value(value) => format!("value {value}"),
+                Outcome::Elapsed => "elapsed".into(),
+                Outcome::Failed(failure) => format!("failed {}: {}", failure.code, failure.message),
+                Outcome::Denied => "denied".into(),
+                Outcome::TimedOut => "timed-out".into(),
+                Outcome::Cancelled => "cancelled".into(),
+                Outcome::Unknown => "unknown".into(),
+            };
+            format!("{} {outcome}", settlement.key)
+        }
+    }
+}
+
+fn string(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn decision(turn: &View, step: &Value) -> Decision {
+    if let Some(reply) = step.get("reply") {
+        return Decision::Reply(vec![Part::Text(string(reply))]);
+    }
+    if let Some(summary) = step.get("complete") {
+        return Decision::Complete(summary.to_string());
+    }
+    if let Some(reason) = step.get("fail") {
+        return Decision::Fail(string(reason));
+    }
+    if let Some(reason) = step.get("trap") {
+        panic!("{reason}");
+    }
+    let list = |name: &str| step[name].as_array().cloned().unwrap_or_default();
+    Decision::Wait(Wait {
+        start: list("start").iter().map(|operation| Operation { key: string(&operation["key"]), work: work(turn, operation) }).collect(),
+        cancel: list("cancel").iter().map(string).collect(),
+        until: if step["until"] == "all" { Until::All } else { Until::Any },
+        hear: step["hear"] == true,
+    })
+}
+
+fn work(turn: &View, operation: &Value) -> Work {
+    if let Some(ms) = operation["timer"].as_u64() {
+        return Work::TimerMs(ms);
+    }
+    if let Some(name) = operation["tool"].as_str() {
+        let arguments = operation.get("args").cloned().unwrap_or_else(|| json!({}));
+        return Work::Tool(Call::Own(OwnCall { name: name.into(), arguments: arguments.to_string() }));
+    }
+    if let Some(index) = operation["call"].as_u64() {
+        let message = turn.head().unwrap_or(0);
+        let place = plugin::agent::ModelCallPlace { message, index: index as u32 };
+        return Work::Tool(Call::OfModel(place));
+    }
+    if let Some(system) = operation["model"].as_str() {
+        return Work::Model(ModelRequest {
+            system: vec![system.into()],
+            context: Context::Whole,
+            also: Vec::new(),
+            tools: Toolset::All,
+            model: None,
+            max_tokens: None,
+            reply_schema: operation.get("schema").map(Value::to_string),
+            audience: if operation["hidden"] == true { Audience::Hidden } else { Audience::User },
+        });
+    }
+    if let Some(query) = operation["recall"].as_str() {
+        return Work::Recall(Recall { query: query.into(), limit: 5 });
+    }
+    if let Some(target) = operation["agent"].as_str() {
+        return Work::Agent(Dispatch {
+            target: target.into(),
+            content: vec![Part::Text(string(&operation["text"]))],
+            detached: operation["detached"] == true,
+            timeout_ms: operation["timeout"].as_u64(),
+        });
+    }
+    Work::Client(ClientAction {
+        widget: string(&operation["client"]),
+        props: json!({ "prompt": "well?" }).to_string(),
+        response_schema: operation.get("schema").map(Value::to_string),
+        lock_input: false,
+    })
+}
+
+fn effects(step: &Value) -> Vec<Effect> {
+    step["effects"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|effect| {
+            let (kind, value) = effect.as_object()?.iter().next()?;
+            Some(match kind.as_str() {
+                "say" => Effect::Say(vec![Part::Text(string(value))]),
+                "prefer" => Effect::Prefer(value.to_string()),
+                "state" => Effect::SessionState(value.to_string()),
+                "remember" => Effect::Remember(string(value)),
+                "emit" => Effect::Emit(OwnEvent { name: string(value), data: "{}".into() }),
+                "schedule" => Effect::Schedule(Reminder { after_ms: value.as_u64()?, content: "reminder".into() }),
+                _ => return None,
+            })
+        })
+        .collect()
+}
+
+plugin::agent::export!(Program);

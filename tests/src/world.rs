@@ -1,0 +1,274 @@
+//! A whole host without its HTTP side, in one process.
+
+use crate::guests::wasm;
+use broker::{Broker, Catalogue, CreateAgent, Entry, InputReceipt, Limits, NewSession, Parts, PostMessage, Target};
+use domain::definition::{Definition, DefinitionId};
+use domain::grant::{Access, DirectoryGrant, Grant, GuestLimits};
+use domain::id::{RunId, SessionId};
+use domain::message::{Message, Part, Role};
+use llm::Gateway;
+use runtime::Runtime;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{SessionRow, Store};
+use tempfile::TempDir;
+
+/// How long anything in a test may take.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a world is made of.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Components by name.
+    pub components: Vec<&'static str>,
+    /// Definitions, as the config file writes them.
+    pub definitions: Vec<Value>,
+    /// The scripted model's rules, TOML.
+    pub script: String,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            components: vec!["puppet", "effects", "assistant", "worker", "tutor", "files"],
+            definitions: vec![
+                json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }),
+                json!({ "agentId": "other", "displayName": "Other", "component": "puppet" }),
+                json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["delegate"] }),
+                json!({ "agentId": "worker", "displayName": "Worker", "component": "worker",
+                        "toolAllowlist": ["*_file", "*_files"], "agentAllowlist": [] }),
+                json!({ "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] }),
+            ],
+            script: SCRIPT.to_owned(),
+        }
+    }
+}
+
+/// A model that delegates reading and writing, calls tools by name, and otherwise repeats what it is told.
+pub const SCRIPT: &str = r#"
+[[rule]]
+when = { last = "tool" }
+reply = { text = "It says: {result}" }
+
+[[rule]]
+when = { user = "^read (\\S+)$", tools = ["delegate"] }
+reply = { text = "Let me look.", calls = [{ tool = "delegate", arguments = { target = "worker", operation = "read_file", parameters = { path = "$1" } } }] }
+
+[[rule]]
+when = { user = "call:(\\w+),(\\w+)" }
+reply = { calls = [{ tool = "$1", arguments = {} }, { tool = "$2", arguments = {} }] }
+
+[[rule]]
+when = { user = "call:(\\w+)" }
+reply = { calls = [{ tool = "$1", arguments = {} }] }
+
+[[rule]]
+when = { user = "structured" }
+reply = { text = "not json" }
+
+[[rule]]
+reply = { text = "hello from the model" }
+"#;
+
+/// A host in a box.
+#[derive(Debug)]
+pub struct World {
+    /// Its data folder, with `data` (the events) and `files` (what tools are granted).
+    pub dir: Arc<TempDir>,
+    /// Its broker.
+    pub broker: Broker,
+    /// Its runtime.
+    pub runtime: Runtime,
+    setup: Setup,
+}
+
+impl World {
+    /// A new world.
+    pub async fn new(setup: Setup) -> Self {
+        let dir = Arc::new(TempDir::new().expect("a temporary folder"));
+        std::fs::create_dir(dir.path().join("files")).expect("a folder for tools");
+        Self::start(dir, setup).await
+    }
+
+    async fn start(dir: Arc<TempDir>, setup: Setup) -> Self {
+        // Whoever was first has set it up for all.
+        let filter = tracing_subscriber::EnvFilter::from_default_env();
+        let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
+        let path = dir.path().join("data");
+        let store = tokio::task::spawn_blocking(move || Store::open(&path, store::Options::default())).await.expect("no panic").expect("a store");
+        let runtime = runtime();
+        let mut entries = Vec::new();
+        for name in &setup.components {
+            let component = runtime.load(wasm(name)).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            entries.push(Entry { name: (*name).to_owned(), component, grant: grant(&dir.path().join("files")) });
+        }
+        let definitions: Vec<Definition> =
+            setup.definitions.iter().map(|definition| serde_json::from_value(definition.clone()).expect("a definition")).collect();
+        let catalogue = Catalogue::new(definitions, entries).expect("a catalogue that fits");
+        let gateway = Arc::new(gateway(dir.path(), &setup.script));
+        let parts = Parts { store, runtime: runtime.clone(), gateway, catalogue, limits: Limits::default() };
+        let broker = Broker::start(parts).await.expect("a broker");
+        Self { dir, broker, runtime, setup }
+    }
+
+    /// Stops the host and starts it again on the same data, with other definitions or components if the setup was changed.
+    pub async fn restart(self, change: impl FnOnce(&mut Setup)) -> Self {
+        let Self { dir, broker, mut setup, .. } = self;
+        // At once, so that what is being worked on is interrupted.
+        broker.shutdown(Duration::ZERO).await;
+        drop(broker);
+        change(&mut setup);
+        Self::start(dir, setup).await
+    }
+
+    /// The event store.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        self.broker.store()
+    }
+
+    /// Opens a session with the user's agent of a definition.
+    pub async fn open(&self, definition: &str) -> SessionId {
+        self.open_as(definition, None).await
+    }
+
+    /// Opens a session of a type.
+    pub async fn open_as(&self, definition: &str, session_type: Option<&str>) -> SessionId {
+        let new = NewSession {
+            target: target(definition),
+            session_type: session_type.map(str::to_owned),
+            name: None,
+            model: None,
+            user: "local".into(),
+        };
+        self.broker.open_session(new).await.expect("a session").row.id
+    }
+
+    /// Creates an agent of a definition.
+    pub async fn create(&self, definition: &str) {
+        let create = CreateAgent { definition: DefinitionId(definition.into()), id: None, name: None, path: None, user: "local".into() };
+        self.broker.create_agent(create).await.expect("an agent");
+    }
+
+    /// Says something.
+    pub async fn say(&self, definition: &str, session: SessionId, text: &str) -> InputReceipt {
+        self.broker.post_message(self.message(definition, session, text, None)).await.expect("an accepted message")
+    }
+
+    /// A message to be posted.
+    #[must_use]
+    pub fn message(&self, definition: &str, session: SessionId, text: &str, key: Option<&str>) -> PostMessage {
+        PostMessage {
+            target: target(definition),
+            session,
+            content: vec![Part::text(text)],
+            model: None,
+            user: "local".into(),
+            idempotency_key: key.map(str::to_owned),
+        }
+    }
+
+    /// Has the puppet play a script, and returns what it was told, one line each.
+    pub async fn play(&self, steps: Value) -> Vec<String> {
+        let session = self.open("puppet").await;
+        self.say("puppet", session, &json!({ "steps": steps }).to_string()).await;
+        self.idle(session).await;
+        self.last_reply(session).await.lines().map(str::to_owned).collect()
+    }
+
+    /// Waits until a session has nothing to do.
+    pub async fn idle(&self, session: SessionId) -> SessionRow {
+        self.until(session, |row| row.open_run.is_none() && row.waiting == 0).await
+    }
+
+    /// Waits until a session is in some state.
+    pub async fn until(&self, session: SessionId, is: impl Fn(&SessionRow) -> bool) -> SessionRow {
+        let waiting = async {
+            loop {
+                let row = self.store().session(session).await.expect("a readable store").expect("the session");
+                if is(&row) {
+                    return row;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, waiting).await {
+            Ok(row) => row,
+            Err(_) => panic!("the session did not get there in time: {:?}", self.store().session(session).await),
+        }
+    }
+
+    /// Waits until a session asks the user something, and returns the id to answer under.
+    pub async fn question(&self, definition: &str, session: SessionId) -> (domain::id::OperationId, domain::tool::ClientAction) {
+        let waiting = async {
+            loop {
+                let view = self.broker.session("local", &target(definition), session, None).await.expect("the session");
+                if let Some(asking) = view.asking.into_iter().next() {
+                    return asking;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.expect("a question in time")
+    }
+
+    /// Answers a question.
+    pub async fn answer(&self, definition: &str, call: domain::id::OperationId, response: Value) -> Result<u64, broker::Error> {
+        self.broker.respond(broker::Respond { target: target(definition), call, response, user: "local".into() }).await
+    }
+
+    /// A session's committed messages.
+    pub async fn messages(&self, session: SessionId) -> Vec<Message> {
+        let row = self.store().session(session).await.expect("a readable store").expect("the session");
+        self.store().messages(row.head, 1, row.head_message).await.expect("the thread")
+    }
+
+    /// What an agent said last.
+    pub async fn last_reply(&self, session: SessionId) -> String {
+        let messages = self.messages(session).await;
+        messages.iter().rev().find(|message| matches!(message.role, Role::Assistant | Role::Notice)).map(Message::text).unwrap_or_default()
+    }
+
+    /// The runs of all sessions, in the order of their starts.
+    pub async fn runs(&self) -> Vec<RunId> {
+        let events = self.store().events(0, store::EventFilter::default(), 100_000).await.expect("the events");
+        events.iter().filter(|event| event.kind == "run.started.v1").filter_map(|event| event.subject.run).collect()
+    }
+
+    /// What the tools of `effects` have really done, one line for each beginning and end of a call.
+    #[must_use]
+    pub fn effects(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.dir.path().join("files/log")).unwrap_or_default();
+        log.lines().map(str::to_owned).collect()
+    }
+}
+
+/// An agent by its definition.
+#[must_use]
+pub fn target(definition: &str) -> Target {
+    Target::Definition(DefinitionId(definition.into()))
+}
+
+/// A runtime on the cache that all tests share, so that each guest is compiled once.
+#[must_use]
+pub fn runtime() -> Runtime {
+    let cache_dir = crate::guests::root().join("target/test-component-cache");
+    Runtime::new(runtime::Config { cache_dir, instances_max: 32, ..runtime::Config::default() }).expect("a runtime")
+}
+
+fn grant(files: &Path) -> Grant {
+    let folder = DirectoryGrant { path: files.to_owned(), at: "/data".into(), access: Access::ReadWrite };
+    Grant { directories: vec![folder], limits: GuestLimits::default() }
+}
+
+fn gateway(dir: &Path, script: &str) -> Gateway {
+    std::fs::write(dir.join("script.toml"), script).expect("a rule file");
+    let config = json!({
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+        "defaultModel": "m",
+    });
+    Gateway::new(serde_json::from_value(config).expect("a config"), dir, &|_| None).expect("a gateway")
+}

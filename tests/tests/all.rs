@@ -1,0 +1,9 @@
+//! The tests of the host as a whole, in one binary, because each one links the WebAssembly engine.
+
+mod all {
+    mod commits;
+    mod conversation;
+    mod engine;
+    mod recovery;
+    mod replay;
+}

@@ -1,0 +1,95 @@
+//! Conversations with the built-in agents, over real files.
+
+use agent_host_tests::world::target;
+use agent_host_tests::{Setup, World};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_assistant_delegates_to_the_worker_whose_tools_read_real_files() {
+    let world = World::new(Setup::default()).await;
+    std::fs::write(world.dir.path().join("files/notes.txt"), "milk and bread").unwrap();
+    let session = world.open("assistant").await;
+    world.say("assistant", session, "read notes.txt").await;
+    world.idle(session).await;
+    let reply = world.last_reply(session).await;
+    assert!(reply.starts_with("It says: {") && reply.contains("milk and bread"), "{reply}");
+    let row = world.store().session(session).await.unwrap().unwrap();
+    let assistant = world.store().agent(row.agent).await.unwrap().unwrap();
+    let worker = world.store().agent_at(&format!("{}/sub/0", assistant.agent.path)).await.unwrap();
+    assert!(worker.is_some(), "the worker stays readable after its task");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_assistant_has_no_tool_but_delegate() {
+    let world = World::new(Setup::default()).await;
+    world.create("assistant").await;
+    let view = world.broker.agent("local", &target("assistant")).await.unwrap();
+    assert_eq!(view.tools, ["delegate"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tutor_session_asks_suspends_and_goes_on_after_a_restart() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open_as("tutor", Some("tutor")).await;
+    let (call, action) = world.question("tutor", session).await;
+    assert_eq!(action.widget, "multiple_choice");
+    let world = world.restart(|_| ()).await;
+    let (again, _) = world.question("tutor", session).await;
+    assert_eq!(again, call, "the same question under the same id");
+    let mut next = Some(call);
+    while let Some(call) = next {
+        world.answer("tutor", call, json!({ "selection": "x", "index": 0 })).await.unwrap();
+        next = loop {
+            let view = world.broker.session("local", &target("tutor"), session, None).await.unwrap();
+            match view.asking.first() {
+                Some((other, _)) if *other != call => break Some(*other),
+                _ if view.row.status == store::SessionStatus::Completed => break None,
+                _ => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+            }
+        };
+    }
+    let agent = world.broker.agent("local", &target("tutor")).await.unwrap().row.agent;
+    assert_eq!((agent.slot, agent.successful_completions), (None, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_leads_one_structured_session_at_a_time() {
+    let world = World::new(Setup::default()).await;
+    let first = world.open_as("tutor", Some("tutor")).await;
+    world.question("tutor", first).await;
+    let second = broker::NewSession { target: target("tutor"), session_type: Some("tutor".into()), name: None, model: None, user: "local".into() };
+    let Err(broker::Error::Refused(refusal)) = world.broker.open_session(second).await else { panic!("it was opened") };
+    assert_eq!(refusal.code, "SESSION_ALREADY_ACTIVE");
+    world.broker.terminate_current("local", &target("tutor"), None).await.unwrap();
+    world.until(first, |row| row.status == store::SessionStatus::Terminated).await;
+    world.open_as("tutor", Some("tutor")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_message_twice_is_taken_once() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("assistant").await;
+    let post = |text: &str| world.broker.post_message(world.message("assistant", session, text, Some("key-1")));
+    let first = post("hello").await.unwrap();
+    let again = post("hello").await.unwrap();
+    assert_eq!((again.input, again.position, again.replayed), (first.input, first.position, true));
+    let Err(broker::Error::Refused(refusal)) = post("something else").await else { panic!("it was accepted") };
+    assert_eq!(refusal.code, "IDEMPOTENCY_KEY_REUSED");
+    world.idle(session).await;
+    assert_eq!(world.messages(session).await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_turn_builds_on_the_first() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("assistant").await;
+    for _ in 0..3 {
+        world.say("assistant", session, "hello").await;
+        world.idle(session).await;
+    }
+    let row = world.store().session(session).await.unwrap().unwrap();
+    assert_eq!((row.revision, row.head_message), (3, 6));
+    assert_eq!(world.store().turn(row.head.unwrap()).await.unwrap().unwrap().depth, 3);
+    let verification = world.store().verify().await.unwrap();
+    assert!(verification.fault.is_none(), "{verification:?}");
+}

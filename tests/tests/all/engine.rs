@@ -1,0 +1,235 @@
+//! The step engine: every kind of operation, alone and together, with any and all, cancel and hear.
+
+use agent_host_tests::{Setup, World};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_kind_of_operation_settles() {
+    let world = World::new(Setup::default()).await;
+    let told = world
+        .play(json!([{ "until": "all", "start": [
+            { "key": "timer", "timer": 20 },
+            { "key": "tool", "tool": "look" },
+            { "key": "model", "model": "be brief" },
+            { "key": "hidden", "model": "be brief", "hidden": true },
+            { "key": "recall", "recall": "zebra" },
+            { "key": "agent", "agent": "other", "text": r#"{"steps":[{"reply":"from the other"}]}"# },
+        ] }]))
+        .await;
+    let mut told: Vec<&str> = told.iter().map(String::as_str).collect();
+    told.sort_unstable();
+    assert_eq!(
+        told,
+        [
+            "agent parts from the other",
+            "hidden parts hello from the model",
+            "model message hello from the model",
+            r#"recall value {"hits":[]}"#,
+            "timer elapsed",
+            "tool parts look done",
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_waits_for_any_is_told_of_the_first_and_can_cancel_the_rest() {
+    let world = World::new(Setup::default()).await;
+    let told = world
+        .play(json!([
+            { "start": [{ "key": "fast", "timer": 10 }, { "key": "slow", "timer": 3_600_000 }] },
+            { "cancel": ["slow"], "start": [{ "key": "next", "timer": 10 }], "until": "all" },
+        ]))
+        .await;
+    assert_eq!(told, ["fast elapsed", "slow cancelled", "next elapsed"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_hears_is_stepped_when_the_user_speaks() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let steps = json!({ "steps": [{ "start": [{ "key": "long", "timer": 3_600_000 }], "hear": true }, { "cancel": ["long"] }] });
+    world.say("puppet", session, &steps.to_string()).await;
+    world.until(session, |row| row.open_run.is_some()).await;
+    world.say("puppet", session, "are you there?").await;
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "said are you there?\nlong cancelled");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_that_arrive_while_a_reply_is_made_join_the_turn() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let steps = json!({ "steps": [{ "start": [{ "key": "t", "tool": "look", "args": { "sleep": 400 } }] }, { "reply": "first" }] });
+    world.say("puppet", session, &steps.to_string()).await;
+    world.until(session, |row| row.open_run.is_some()).await;
+    world.say("puppet", session, "one more thing").await;
+    world.idle(session).await;
+    let texts: Vec<String> = world.messages(session).await.iter().map(|message| message.text()).skip(1).collect();
+    assert_eq!(texts, ["first", "one more thing", "t parts look done\nsaid one more thing"]);
+    assert_eq!(world.runs().await.len(), 1, "one turn, not two");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_can_ask_the_user_and_goes_on_with_the_answer() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "t", "tool": "asks" }] }] }).to_string()).await;
+    let (call, action) = world.question("puppet", session).await;
+    assert_eq!(action.widget, "confirmation");
+    assert!(world.answer("puppet", call, json!("not a boolean")).await.is_err(), "the question stays open");
+    world.answer("puppet", call, json!(true)).await.unwrap();
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "t parts asked true");
+    assert!(world.answer("puppet", call, json!(true)).await.is_err(), "one answer");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_can_ask_to_be_called_again_later() {
+    let world = World::new(Setup::default()).await;
+    let told = world.play(json!([{ "start": [{ "key": "t", "tool": "patient" }] }])).await;
+    assert_eq!(told, ["t parts waited"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_output_is_kept_as_a_blob() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "x" }] }, { "start": [{ "key": "t", "call": 0 }] }] });
+    world.say("puppet", session, &format!("{steps} ")).await;
+    world.idle(session).await;
+    let told = world.play(json!([{ "start": [{ "key": "t", "tool": "long" }] }])).await.join("\n");
+    assert!(told.len() < 10_000 && told.contains("the whole is sha256:"), "{}", told.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_may_not_or_cannot_do_is_an_outcome_and_not_a_crash() {
+    let world = World::new(Setup::default()).await;
+    let told = world
+        .play(json!([{ "until": "all", "start": [
+            { "key": "a", "tool": "no_such_tool" },
+            { "key": "b", "agent": "nobody", "text": "x" },
+            { "key": "c", "tool": "read_file", "args": { "path": 7 } },
+            { "key": "d", "client": "" },
+        ] }]))
+        .await;
+    assert!(told[0].starts_with("a failed TOOL_NOT_AVAILABLE: there is no tool `no_such_tool`; available are: "), "{}", told[0]);
+    assert_eq!(told[1], "b failed agent_not_found: there is no agent `nobody`");
+    assert!(told[2].starts_with("c failed invalid-arguments: /path: "), "{}", told[2]);
+    assert!(told[3].starts_with("d failed invalid-arguments: "), "{}", told[3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_denied_tool_is_denied_whoever_asks() {
+    let mut setup = Setup::default();
+    setup.definitions[0]["toolDenylist"] = json!(["loo*"]);
+    setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
+    let world = World::new(setup).await;
+    let told = world.play(json!([{ "until": "all", "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "write_file" }] }])).await;
+    assert_eq!(told, ["a denied", "b denied"]);
+    assert!(world.effects().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn non_idempotent_calls_run_one_after_the_other_and_reads_side_by_side() {
+    let world = World::new(Setup::default()).await;
+    let start = |tool: &str| -> Vec<_> { (0..3).map(|n| json!({ "key": format!("{tool}{n}"), "tool": tool, "args": { "sleep": 100 } })).collect() };
+    world.play(json!([{ "until": "all", "start": start("send") }])).await;
+    let order = |lines: Vec<String>| -> Vec<String> { lines.iter().map(|line| line.split(' ').nth(1).unwrap_or_default().to_owned()).collect() };
+    assert_eq!(order(world.effects()), ["begin", "end", "begin", "end", "begin", "end"]);
+    let world = World::new(Setup::default()).await;
+    world.play(json!([{ "until": "all", "start": start("look") }])).await;
+    assert_eq!(order(world.effects())[..2], ["begin", "begin"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_of_one_reply_gets_a_result() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    // The model asks for two calls; the agent makes one of them and asks the model again.
+    world.say("puppet", session, r#"{"steps":[{"start":[{"key":"m","model":"x"}]},{"start":[{"key":"t","call":0}]},{"start":[{"key":"m2","model":"x"}]}],"do":"call:look,put"}"#).await;
+    world.idle(session).await;
+    let messages = world.messages(session).await;
+    let results: Vec<String> = messages.iter().filter(|message| message.answers.is_some()).map(|message| message.text()).collect();
+    assert_eq!(results, ["look done", "Skipped."]);
+    assert!(domain::run::unpaired(&messages).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_detached_dispatch_replies_with_a_message_of_its_own() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let other = r#"{"steps":[{"start":[{"key":"t","timer":50}]},{"reply":"late news"}]}"#;
+    let steps = json!({ "steps": [{ "start": [{ "key": "d", "agent": "other", "text": other, "detached": true }] }, { "reply": "gone on" }] });
+    world.say("puppet", session, &steps.to_string()).await;
+    world.until(session, |row| row.revision == 2).await;
+    let texts: Vec<String> = world.messages(session).await.iter().map(|message| message.text()).collect();
+    assert!(texts.contains(&"gone on".to_owned()) && texts.contains(&"late news".to_owned()), "{texts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dispatch_that_takes_too_long_times_out_and_its_run_is_ended() {
+    let world = World::new(Setup::default()).await;
+    let other = r#"{"steps":[{"start":[{"key":"t","timer":3600000}]}]}"#;
+    let told = world.play(json!([{ "start": [{ "key": "d", "agent": "other", "text": other, "timeout": 150 }] }])).await;
+    assert_eq!(told, ["d timed-out"]);
+    let runs = world.runs().await;
+    let child = world.store().run(runs[1]).await.unwrap().unwrap();
+    world.until(child.session, |row| row.open_run.is_none()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_a_turn_cancels_what_it_handed_over() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let other = r#"{"steps":[{"start":[{"key":"t","timer":3600000}]}]}"#;
+    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "d", "agent": "other", "text": other }] }] }).to_string()).await;
+    let child = loop {
+        if let [_, child] = world.runs().await[..] {
+            break world.store().run(child).await.unwrap().unwrap().session;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
+    assert!(world.broker.cancel("local", &agent_host_tests::world::target("puppet"), session, None).await.unwrap());
+    world.idle(session).await;
+    world.until(child, |row| row.open_run.is_none()).await;
+    assert_eq!(world.last_reply(session).await, "The turn was cancelled: User cancelled");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_call_each_other_one_deep_and_no_deeper() {
+    let world = World::new(Setup::default()).await;
+    let innermost = r#"{"steps":[{"reply":"deep"}]}"#;
+    let inner = json!({ "steps": [{ "start": [{ "key": "e", "agent": "puppet", "text": innermost }] }] }).to_string();
+    let told = world.play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }])).await.join("\n");
+    assert_eq!(told, "d parts e failed limit-reached: agents may call each other 1 deep and no deeper");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_ends_at_each_of_its_limits() {
+    let mut setup = Setup::default();
+    setup.definitions[0]["limits"] = json!({ "stepsMax": 2, "toolCallsMax": 1 });
+    let world = World::new(setup).await;
+    let tick = |n: u32| json!({ "start": [{ "key": format!("t{n}"), "timer": 1 }] });
+    let told = world.play(json!([tick(1), tick(2), tick(3)])).await;
+    assert_eq!(told, ["The turn failed: it took 2 steps, which is its limit"]);
+    let told = world.play(json!([{ "until": "all", "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "look" }] }])).await;
+    assert!(told.contains(&"b failed limit-reached: no tool calls are left of this turn's limit".to_owned()), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn effects_are_stored_with_the_decision() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let effects = json!([{ "say": "working on it" }, { "prefer": { "tone": "dry" } }, { "state": { "n": 1 } },
+                         { "remember": "the zebra is striped" }, { "emit": "noted" }, { "schedule": 30 }]);
+    world.say("puppet", session, &json!({ "steps": [{ "effects": effects, "start": [{ "key": "t", "timer": 1 }] }, { "reply": "done" }] }).to_string()).await;
+    // The reminder comes as a message of its own.
+    let row = world.until(session, |row| row.revision == 2).await;
+    assert_eq!(world.store().blob(row.state).await.unwrap().unwrap(), br#"{"n":1}"#);
+    let agent = world.store().agent(row.agent).await.unwrap().unwrap().agent;
+    assert_eq!(agent.preferences["tone"], "dry");
+    let hits = world.store().recall(row.agent, "zebra", 5).await.unwrap();
+    assert!(hits.iter().any(|hit| hit.text.contains("striped")));
+    let texts: Vec<String> = world.messages(session).await.iter().map(|message| message.text()).collect();
+    assert_eq!(texts[1..4], ["working on it", "done", "reminder"]);
+}

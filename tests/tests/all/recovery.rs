@@ -1,0 +1,98 @@
+//! What a restart does with what was open, by effect class. Crashes of the whole process are in the crash matrix.
+
+use agent_host_tests::{Setup, World};
+use domain::event::{Event, OperationStarted};
+use domain::id::Stream;
+use serde_json::json;
+use std::time::Duration;
+use store::{Commit, Expected};
+
+/// Begins a turn with one long call of a tool, stops the host in the middle of it, and starts it again.
+async fn interrupted(tool: &str) -> (World, domain::id::SessionId) {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let steps = json!({ "steps": [{ "start": [{ "key": "t", "tool": tool, "args": { "sleep": 700 } }] }] });
+    world.say("puppet", session, &steps.to_string()).await;
+    while world.effects().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    (world.restart(|_| ()).await, session)
+}
+
+fn begins(world: &World) -> Vec<String> {
+    world.effects().iter().filter(|line| line.contains(" begin ")).cloned().collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idempotent_call_is_made_again_under_the_same_key() {
+    let (world, session) = interrupted("put").await;
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "t parts put done");
+    let begins = begins(&world);
+    assert_eq!(begins.len(), 2, "{begins:?}");
+    assert_eq!(begins[0], begins[1], "the same key");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_non_idempotent_call_that_was_sent_is_unknown_and_not_made_again() {
+    let (world, session) = interrupted("send").await;
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "t unknown");
+    assert_eq!(begins(&world).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timer_that_came_due_while_the_host_was_down_fires_at_once() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "t", "timer": 300 }] }] }).to_string()).await;
+    world.until(session, |row| row.open_run.is_some()).await;
+    let world = world.restart(|_| std::thread::sleep(Duration::from_millis(400))).await;
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "t elapsed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_writer_of_a_run_is_fenced_off() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] }).to_string()).await;
+    let run = world.until(session, |row| row.open_run.is_some()).await.open_run.unwrap();
+    let events = world.store().stream(Stream::Run(run), 0, 10).await.unwrap();
+    let Some(Event::RunStepped(stepped)) = &events[1].event else { panic!("{:?}", events[1]) };
+    let operation = stepped.started[0].id;
+    let started = Event::OperationStarted(OperationStarted { run, operation, segment: 0, time: stepped.time });
+    let stale = domain::event::NewEvent {
+        id: domain::id::EventId(uuid::Uuid::now_v7()),
+        event: started,
+        subject: events[1].subject,
+        actor: "host".into(),
+        causation: None,
+        correlation: None,
+        time: stepped.time,
+        salt: domain::digest::Salt::default(),
+    };
+    let late = Commit::new().append(Stream::Run(run), Expected::Version(1), vec![stale]);
+    assert!(matches!(world.store().commit(late).await, Err(store::CommitError::Conflict(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_always_traps_makes_a_dead_letter_and_nobody_else_suffers() {
+    let world = World::new(Setup::default()).await;
+    let (bad, good) = (world.open("puppet").await, world.open("puppet").await);
+    let input = world.say("puppet", bad, r#"{"steps":[{"trap":"on purpose"}]}"#).await.input;
+    world.say("puppet", good, r#"{"steps":[{"reply":"fine"}]}"#).await;
+    world.idle(good).await;
+    assert_eq!(world.last_reply(good).await, "fine");
+    world.idle(bad).await;
+    let dead = world.broker.dead_letters(10).await.unwrap();
+    assert_eq!(dead.iter().map(|letter| letter.accepted.input).collect::<Vec<_>>(), [input]);
+    assert!(dead[0].dead.reason.contains("on purpose"), "{}", dead[0].dead.reason);
+    // The session goes on, and the letter can have another chance.
+    world.say("puppet", bad, r#"{"steps":[{"reply":"still here"}]}"#).await;
+    world.idle(bad).await;
+    assert_eq!(world.last_reply(bad).await, "still here");
+    world.broker.requeue(input).await.unwrap();
+    world.idle(bad).await;
+    assert_eq!(world.broker.dead_letters(10).await.unwrap().len(), 1, "it died again");
+}

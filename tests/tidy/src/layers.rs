@@ -1,0 +1,162 @@
+//! The layer table: which crate of the host may know which, and what each must never link.
+
+use std::collections::BTreeSet;
+use toml::Table;
+
+/// One layer.
+#[derive(Debug, Clone, Copy)]
+pub struct Layer {
+    /// Its folder in `host/`.
+    pub folder: &'static str,
+    /// The layers that it may know.
+    pub knows: &'static [&'static str],
+    /// The start of the names of crates that it must not name.
+    pub never: &'static [&'static str],
+}
+
+/// Every layer, from the one that knows nothing to the one that wires all.
+pub const LAYERS: &[Layer] = &[
+    Layer {
+        folder: "domain",
+        knows: &[],
+        never: &["tokio", "async-trait", "futures", "rusqlite", "wasmtime", "axum", "hyper", "reqwest", "fastrand", "rustix"],
+    },
+    Layer { folder: "store", knows: &["domain"], never: &["wasmtime", "axum", "hyper", "reqwest"] },
+    Layer { folder: "llm", knows: &["domain"], never: &["wasmtime", "rusqlite", "axum"] },
+    Layer { folder: "runtime", knows: &["domain", "store", "llm"], never: &["axum", "rusqlite"] },
+    Layer { folder: "broker", knows: &["domain", "store", "llm", "runtime"], never: &["axum", "hyper", "wasmtime", "rusqlite", "reqwest"] },
+    Layer { folder: "edge", knows: &["domain", "store", "llm", "runtime", "broker"], never: &["wasmtime", "rusqlite"] },
+    Layer { folder: "api", knows: &["domain", "store", "llm", "runtime", "broker", "edge"], never: &["rusqlite", "wasmtime"] },
+    Layer {
+        folder: "agent-host",
+        knows: &["domain", "store", "llm", "runtime", "broker", "edge", "api"],
+        never: &["rusqlite", "wasmtime"],
+    },
+];
+
+/// Everything that a layer's manifest gets wrong.
+///
+/// # Errors
+/// The manifest is not TOML.
+pub fn check(layer: &Layer, manifest: &str) -> Result<Vec<String>, toml::de::Error> {
+    let manifest: Table = manifest.parse()?;
+    let mut findings = Vec::new();
+    for name in ["dependencies", "build-dependencies"].into_iter().flat_map(|section| names(&manifest, section)) {
+        let name = name.strip_prefix("agent-host-").unwrap_or(&name);
+        if name == layer.folder {
+            continue;
+        }
+        if LAYERS.iter().any(|other| other.folder == name) && !layer.knows.contains(&name) {
+            findings.push(format!("host/{}: it must not know the layer `{name}`", layer.folder));
+        }
+        if layer.never.iter().any(|never| name == *never || name.starts_with(&format!("{never}-"))) {
+            findings.push(format!("host/{}: it must not depend on `{name}`", layer.folder));
+        }
+    }
+    let inherits = manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(toml::Value::as_bool);
+    if inherits != Some(true) {
+        findings.push(format!("host/{}: it must take the workspace's lints", layer.folder));
+    }
+    Ok(findings)
+}
+
+fn names(manifest: &Table, section: &str) -> Vec<String> {
+    manifest.get(section).and_then(toml::Value::as_table).map(|table| table.keys().cloned().collect()).unwrap_or_default()
+}
+
+/// The features with which wasmtime is built, and no others: what is left out is code that an attacker cannot reach. Cargo unites the
+/// features that any crate asks for, so a new dependency could switch one on without a word.
+pub const WASM_FEATURES: &[(&str, &[&str])] = &[
+    (
+        "wasmtime",
+        &[
+            "async",
+            "backtrace",
+            "component-model",
+            "cranelift",
+            "demangle",
+            "once_cell",
+            "parallel-compilation",
+            "pooling-allocator",
+            "runtime",
+            "std",
+            "wasmtime-jit-icache-coherence",
+        ],
+    ),
+    ("wasmtime-wasi", &["p2"]),
+    ("wasmtime-wasi-http", &["p2"]),
+];
+
+/// What is switched on beyond [`WASM_FEATURES`], or not there at all, in what `cargo tree --prefix none --format '{p} {f}'` prints.
+#[must_use]
+pub fn check_features(tree: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (package, wanted) in WASM_FEATURES {
+        let lines: Vec<&str> = tree.lines().filter(|line| line.split(' ').next() == Some(package)).collect();
+        if lines.is_empty() {
+            findings.push(format!("`{package}` is not in the tree: has the check lost its object?"));
+        }
+        for feature in lines.iter().filter_map(|line| line.split(' ').nth(2)).flat_map(|features| features.split(',')) {
+            if !feature.is_empty() && !wanted.contains(&feature) {
+                findings.push(format!("`{package}` is built with `{feature}`"));
+            }
+        }
+    }
+    findings.sort();
+    findings.dedup();
+    findings
+}
+
+/// What the program alone is built with and the tests are not, given what `cargo tree` prints for each: the first run of the tests would
+/// compile it again, and everything that stands on it.
+#[must_use]
+pub fn check_shared(program: &str, tests: &str) -> Vec<String> {
+    // A star marks what was printed before; a folder marks what is this repository's own.
+    let packages = |tree: &str| -> BTreeSet<String> {
+        tree.lines().filter(|line| !line.contains("(/")).map(|line| line.trim_end_matches(" (*)").trim_end().to_owned()).collect()
+    };
+    let tests = packages(tests);
+    packages(program).difference(&tests).map(|package| format!("the tests do not share `{package}`")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINTS: &str = "[lints]\nworkspace = true\n";
+
+    fn layer(folder: &str) -> &'static Layer {
+        LAYERS.iter().find(|layer| layer.folder == folder).unwrap()
+    }
+
+    #[test]
+    fn an_arrow_the_wrong_way_is_found() {
+        let check =
+            |folder: &str, dependencies: &str| check(layer(folder), &format!("{LINTS}[dependencies]\n{dependencies}")).unwrap().len();
+        assert_eq!(check("store", "domain.workspace = true\nrusqlite.workspace = true"), 0);
+        assert_eq!(check("store", "llm.workspace = true"), 1);
+        assert_eq!(check("store", "agent-host-broker = { path = \"../broker\" }"), 1);
+        assert_eq!(check("domain", "tokio-util = \"0.7\""), 1);
+        assert_eq!(check("api", "wasmtime-wasi.workspace = true"), 1);
+        assert_eq!(check("api", "broker.workspace = true\naxum.workspace = true"), 0);
+    }
+
+    #[test]
+    fn a_crate_without_the_lints_of_the_workspace_is_found() {
+        assert_eq!(check(layer("domain"), "[dependencies]").unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_feature_that_came_in_by_another_way_is_found() {
+        let tree = "wasmtime v48.0.8 async,gc,std\nwasmtime-wasi v48.0.8 p2 (*)\nwasmtime-wasi-http v48.0.8 default-send-request,p2\n";
+        assert_eq!(check_features(tree), ["`wasmtime-wasi-http` is built with `default-send-request`", "`wasmtime` is built with `gc`"]);
+        assert_eq!(check_features("").len(), WASM_FEATURES.len());
+    }
+
+    #[test]
+    fn a_package_that_the_tests_build_in_another_way_is_found() {
+        let tests = "tokio v1 net,time (*)\nbytes v1 \nagent-host v0.1.0 (/here) \n";
+        assert_eq!(check_shared("tokio v1 net,time\nagent-host v0.1.0 (/here) x\n", tests).len(), 0);
+        assert_eq!(check_shared("tokio v1 net\nbytes v1 (*)\n", tests), ["the tests do not share `tokio v1 net`"]);
+    }
+}

@@ -1,0 +1,77 @@
+//! The files of the repository, as text.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// One file.
+#[derive(Debug, Clone)]
+pub struct TextFile {
+    /// Its path from the repository's root, with `/`.
+    pub path: String,
+    /// What it holds.
+    pub text: String,
+}
+
+impl TextFile {
+    /// A file that exists in a test only.
+    #[must_use]
+    pub fn new(path: &str, text: &str) -> Self {
+        Self { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    /// Whether its name ends so.
+    #[must_use]
+    pub fn is(&self, extension: &str) -> bool {
+        Path::new(&self.path).extension().is_some_and(|found| found == extension)
+    }
+
+    /// Its folder, from the repository's root.
+    #[must_use]
+    pub fn folder(&self) -> &str {
+        self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// Folders that hold what was built or kept, not what was written.
+const NOT_WRITTEN: [&str; 5] = ["target", ".git", "data", "node_modules", "__pycache__"];
+
+/// The repository's root.
+#[must_use]
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every text file of the repository, by path.
+///
+/// # Errors
+/// A folder or file that cannot be read.
+pub fn files() -> io::Result<Vec<TextFile>> {
+    let mut files = Vec::new();
+    collect(&root(), "", &mut files)?;
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
+}
+
+fn collect(folder: &Path, path: &str, files: &mut Vec<TextFile>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
+        let kind = entry.file_type()?;
+        if kind.is_dir() && !NOT_WRITTEN.contains(&name.as_str()) {
+            collect(&entry.path(), &path, files)?;
+        } else if kind.is_file()
+            && let Ok(text) = String::from_utf8(fs::read(entry.path())?)
+        {
+            files.push(TextFile { path, text });
+        }
+    }
+    Ok(())
+}

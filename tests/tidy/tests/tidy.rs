@@ -1,0 +1,110 @@
+//! The house rules, run over this repository.
+
+use agent_host_tidy::tree::{TextFile, files, root};
+use agent_host_tidy::{docs, layers, names, requirements, source};
+use std::fs;
+use std::process::Command;
+
+/// The folders whose Rust files keep the house rules.
+const SOURCE: [&str; 5] = ["host/", "sdk/", "guests/", "tests/", "examples/"];
+
+fn rust() -> Vec<TextFile> {
+    let files = files().expect("the repository can be read");
+    let rust: Vec<TextFile> =
+        files.into_iter().filter(|file| file.is("rs") && SOURCE.iter().any(|folder| file.path.starts_with(folder))).collect();
+    assert!(rust.len() > 20, "the check has lost its object: {} files", rust.len());
+    rust
+}
+
+#[track_caller]
+fn none(findings: &[String]) {
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
+
+#[test]
+fn every_file_opens_with_a_sentence_keeps_its_budget_and_is_finished() {
+    none(&rust().iter().flat_map(source::check).collect::<Vec<_>>());
+}
+
+#[test]
+fn no_name_is_empty() {
+    none(&rust().iter().flat_map(names::check).collect::<Vec<_>>());
+}
+
+#[test]
+fn no_file_names_a_path_of_somebodys_machine() {
+    none(&files().expect("the repository can be read").iter().flat_map(source::machine_paths).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_layer_knows_only_what_stands_left_of_it() {
+    let mut folders: Vec<String> = fs::read_dir(root().join("host"))
+        .expect("host/ can be read")
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    folders.sort();
+    let mut layers: Vec<&str> = layers::LAYERS.iter().map(|layer| layer.folder).collect();
+    layers.sort_unstable();
+    assert_eq!(folders, layers, "every folder of host/ is a layer of the table");
+    let check = |layer: &layers::Layer| {
+        let manifest = fs::read_to_string(root().join("host").join(layer.folder).join("Cargo.toml")).expect("a layer has a manifest");
+        layers::check(layer, &manifest).expect("a manifest is TOML")
+    };
+    none(&layers::LAYERS.iter().flat_map(check).collect::<Vec<_>>());
+}
+
+/// What `cargo tree` says is built, one package with its features a line.
+fn built(arguments: &[&str]) -> String {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["tree", "--locked", "--prefix", "none", "--format", "{p} {f}"])
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn wasmtime_is_built_with_no_feature_beyond_those_chosen() {
+    none(&layers::check_features(&built(&["--workspace", "--edges", "normal,dev"])));
+}
+
+#[test]
+fn the_tests_compile_nothing_again_that_the_demo_has_compiled() {
+    let program = built(&["--package", "agent-host", "--edges", "normal,build"]);
+    let tests = built(&["--workspace", "--edges", "normal,build,dev"]);
+    none(&layers::check_shared(&program, &tests));
+}
+
+#[test]
+fn every_link_of_a_document_leads_somewhere() {
+    let files = files().expect("the repository can be read");
+    let broken = |file: &TextFile| {
+        let targets = docs::links(file).into_iter().filter(|target| !root().join(target).exists());
+        targets.map(|target| format!("{}: there is no {target}", file.path)).collect::<Vec<_>>()
+    };
+    none(&files.iter().filter(|file| file.is("md")).flat_map(broken).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_command_that_a_document_names_is_one_of_the_entry_script() {
+    let output = Command::new(root().join("x")).arg("help").output().expect("the entry script runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let help = String::from_utf8_lossy(&output.stdout).into_owned();
+    let known = docs::commands(&help);
+    let files = files().expect("the repository can be read");
+    let unknown = |file: &TextFile| {
+        let commands = docs::commands(&file.text).into_iter().filter(|command| !known.contains(command));
+        commands.map(|command| format!("{}: `./x help` does not know `{command}`", file.path)).collect::<Vec<_>>()
+    };
+    none(&files.iter().filter(|file| file.is("md")).flat_map(unknown).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_requirement_names_the_tests_that_prove_it() {
+    let tests = requirements::tests(&files().expect("the repository can be read"));
+    let document = fs::read_to_string(root().join("docs/requirements.md")).expect("docs/requirements.md can be read");
+    none(&requirements::check(&document, &tests));
+}
