@@ -15,6 +15,7 @@ pub fn root() -> PathBuf {
 #[must_use]
 pub fn wasm(name: &str) -> Vec<u8> {
     let file = format!("target/wasm32-wasip2/release/{}.wasm", name.replace('-', "_"));
-    let found = ["guests", "tests/programs", "examples"].iter().find_map(|workspace| std::fs::read(root().join(workspace).join(&file)).ok());
+    let found =
+        ["guests", "tests/programs", "examples"].iter().find_map(|workspace| std::fs::read(root().join(workspace).join(&file)).ok());
     found.unwrap_or_else(|| panic!("the guest `{name}` is not built; run: ./x guests"))
 }

@@ -97,7 +97,8 @@ impl World {
         let filter = tracing_subscriber::EnvFilter::from_default_env();
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
         let path = dir.path().join("data");
-        let store = tokio::task::spawn_blocking(move || Store::open(&path, store::Options::default())).await.expect("no panic").expect("a store");
+        let store =
+            tokio::task::spawn_blocking(move || Store::open(&path, store::Options::default())).await.expect("no panic").expect("a store");
         let runtime = runtime();
         let mut entries = Vec::new();
         for name in &setup.components {

@@ -34,8 +34,10 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the host
-    #[command(after_help = "Stops on SIGTERM or Ctrl-C: it first lets turns in progress come to a pause, and nothing is lost whatever happens.\n\n\
-        Example:\n  agent-host serve --config examples/demo/agent-host.toml")]
+    #[command(
+        after_help = "Stops on SIGTERM or Ctrl-C: it first lets turns in progress come to a pause, and nothing is lost whatever happens.\n\n\
+        Example:\n  agent-host serve --config examples/demo/agent-host.toml"
+    )]
     Serve(Serve),
     /// Talk with an agent of a running host
     #[command(after_help = "Every line that you type is a message; when an agent asks something, the line is the answer. Ctrl-D ends.\n\n\
@@ -105,7 +107,9 @@ pub(crate) enum Component {
     /// List the components of the configuration
     List,
     /// Look at one component
-    #[command(after_help = "Examples:\n  agent-host component inspect files\n  agent-host component inspect ./my-tool.wasm   # needs no configuration")]
+    #[command(
+        after_help = "Examples:\n  agent-host component inspect files\n  agent-host component inspect ./my-tool.wasm   # needs no configuration"
+    )]
     Inspect {
         /// Its name in the configuration, or a file
         component: String,

@@ -82,7 +82,8 @@ impl Client {
     /// Follows an event stream.
     pub(crate) async fn follow(&self, path: &str) -> Result<Frames, Failure> {
         let response = self.send(self.request(Method::GET, path)).await?;
-        let frames = SseByteStream::<_>::new(Box::pin(response.bytes_stream()) as Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>);
+        let frames =
+            SseByteStream::<_>::new(Box::pin(response.bytes_stream()) as Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>);
         Ok(Box::pin(frames.map(|frame| frame.map_err(|error| Failure::from(anyhow!("the event stream broke: {error}"))))))
     }
 

@@ -36,9 +36,8 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
 }
 
 fn configuration(named: Option<&Path>) -> Result<Loaded, Failure> {
-    let file = locate(named).map_err(|error| {
-        Failure::new(Exit::Usage, error).advise("agent-host serve --config examples/demo/agent-host.toml")
-    })?;
+    let file = locate(named)
+        .map_err(|error| Failure::new(Exit::Usage, error).advise("agent-host serve --config examples/demo/agent-host.toml"))?;
     load(&file, std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))))
         .map_err(|error| Failure::new(Exit::Usage, error))
 }

@@ -21,7 +21,10 @@ pub(crate) async fn load_all(loaded: &Loaded, runtime: &Runtime) -> Result<Vec<E
     let mut entries = Vec::new();
     for (name, config) in wanted(loaded) {
         let file = locate(loaded, &name, &config)?;
-        let component = load_file(runtime, &file).await.map_err(|failure| Failure { error: failure.error.context(format!("components.{name}: cannot load `{}`", file.display())), ..failure })?;
+        let component = load_file(runtime, &file).await.map_err(|failure| Failure {
+            error: failure.error.context(format!("components.{name}: cannot load `{}`", file.display())),
+            ..failure
+        })?;
         entries.push(Entry { grant: config.grant(loaded.folder()), name, component });
     }
     Ok(entries)
@@ -60,7 +63,8 @@ pub(crate) fn locate(loaded: &Loaded, name: &str, config: &ComponentConfig) -> R
     found.ok_or_else(|| {
         let searched: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
         let error = anyhow!("the built-in component `{name}` is not there: no `{file}` in {}", searched.join(", "));
-        Failure::new(Exit::Failed, error).advise(format!("build the built-in components with `./x guests`, or name their folder in ${FOLDER_VARIABLE}"))
+        Failure::new(Exit::Failed, error)
+            .advise(format!("build the built-in components with `./x guests`, or name their folder in ${FOLDER_VARIABLE}"))
     })
 }
 

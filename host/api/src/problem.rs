@@ -70,7 +70,8 @@ impl Problem {
     /// The host is not ready yet, 503.
     #[must_use]
     pub fn starting() -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STARTING", "the host is starting; try again in a moment").retry_after(STARTING_RETRY_AFTER_S)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STARTING", "the host is starting; try again in a moment")
+            .retry_after(STARTING_RETRY_AFTER_S)
     }
 
     /// The host is about to end, 503.

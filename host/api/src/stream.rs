@@ -68,7 +68,8 @@ pub(crate) async fn follow(
     let session = match &params.session {
         None => None,
         Some(text) => {
-            let session: SessionId = text.parse().map_err(|error: NotAnId| Problem::bad_request("INVALID_QUERY", format!("session: {error}")))?;
+            let session: SessionId =
+                text.parse().map_err(|error: NotAnId| Problem::bad_request("INVALID_QUERY", format!("session: {error}")))?;
             broker.session(USER, &target, session, Some((1, 0))).await?;
             Some(session)
         }

@@ -1,1 +1,6 @@
-//! x
+//! The routes of a whole host, over real sockets, with a real store behind them.
+
+mod host;
+mod problems;
+mod routes;
+mod streams;

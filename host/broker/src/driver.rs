@@ -31,6 +31,8 @@ use tokio::task::AbortHandle;
 const WORDS_MAX: usize = 32;
 /// Events that are read at a time while a run is folded.
 const PAGE: usize = 1_000;
+/// The layout of a run's snapshots. A snapshot of another layout is passed over and the events are folded.
+const RUN_FORMAT: u32 = 1;
 /// The first pause after trouble with the store, in milliseconds; it doubles up to [`TROUBLE_MS_MAX`].
 const TROUBLE_MS: u64 = 50;
 /// The longest pause after trouble with the store, in milliseconds.
@@ -346,8 +348,9 @@ impl Driver {
 /// A run as the fold of its stream, with its version.
 pub(crate) async fn load_run(store: &store::Store, id: RunId) -> Result<(Run, u64), Trouble> {
     let stream = Stream::Run(id);
-    let mut run: Option<Run> = None;
-    let mut version = 0;
+    let snapshot = store.snapshot(stream).await?.filter(|snapshot| snapshot.format == RUN_FORMAT);
+    let folded = snapshot.and_then(|snapshot| Some((serde_json::from_slice::<Run>(&snapshot.state).ok()?, snapshot.version)));
+    let (mut run, mut version) = folded.map_or((None, 0), |(run, version)| (Some(run), version));
     loop {
         let events = store.stream(stream, version, PAGE).await?;
         let count = events.len();

@@ -8,6 +8,7 @@ pub mod catalogue;
 pub mod command;
 mod core;
 mod driver;
+mod guest_log;
 mod journal;
 pub mod live;
 mod outfit;

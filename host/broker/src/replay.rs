@@ -9,6 +9,7 @@ use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
 use domain::event::{Event, RunStepped};
 use domain::id::{RunId, Stream};
+use domain::operation::Settlement;
 use domain::run::Run;
 use runtime::{Component, Outcome, Runtime, ViewStatic};
 use serde::de::DeserializeOwned;
@@ -141,7 +142,8 @@ async fn view(store: &Store, run: &Run, stepped: &RunStepped) -> Result<Result<S
     };
     let own = run.messages.iter().chain(&stepped.heard).cloned().collect();
     let (base, base_message) = (run.started.base, run.started.base_message);
-    Ok(Ok(StepView { fixed, store: store.clone(), base, base_message, own, fresh: Vec::new() }))
+    let shown = run.shown.iter().copied().chain(stepped.settled.iter().flat_map(Settlement::blobs)).collect();
+    Ok(Ok(StepView { fixed, store: store.clone(), base, base_message, own, shown, fresh: Vec::new() }))
 }
 
 async fn document<T: DeserializeOwned>(store: &Store, digest: Digest) -> Result<Option<T>, Trouble> {

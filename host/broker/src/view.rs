@@ -5,6 +5,7 @@ use domain::digest::Digest;
 use domain::id::TurnId;
 use domain::message::{Message, MessageId, Part};
 use runtime::{View, ViewError, ViewStatic};
+use std::collections::BTreeSet;
 use store::Store;
 
 /// A frozen view of a run.
@@ -15,6 +16,8 @@ pub(crate) struct StepView {
     pub(crate) base_message: MessageId,
     /// The run's messages, with those that this step hears.
     pub(crate) own: Vec<Message>,
+    /// Blobs that results outside the thread have shown the agent.
+    pub(crate) shown: BTreeSet<Digest>,
     /// Blobs that are not stored yet.
     pub(crate) fresh: Vec<(Digest, Vec<u8>)>,
 }
@@ -58,8 +61,9 @@ fn unreadable(error: store::ReadError) -> ViewError {
 impl StepView {
     /// Whether the thread mentions a blob: a guest cannot read what its conversation never showed it, whatever digests it guesses.
     async fn mentions(&self, digest: Digest) -> Result<bool, ViewError> {
-        let names = |message: &Message| message.parts.iter().any(|part| matches!(part, Part::Blob { digest: there, .. } if *there == digest));
-        if self.own.iter().any(names) {
+        let names =
+            |message: &Message| message.parts.iter().any(|part| matches!(part, Part::Blob { digest: there, .. } if *there == digest));
+        if self.shown.contains(&digest) || self.own.iter().any(names) {
             return Ok(true);
         }
         let older = self.store.messages(self.base, 1, self.base_message).await.map_err(unreadable)?;

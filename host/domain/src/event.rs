@@ -83,9 +83,6 @@ pub enum Event {
     /// An event of an agent's own.
     #[serde(rename = "plugin.emitted.v1")]
     PluginEmitted(PluginEmitted),
-    /// Something the operator should be able to look up: a component loaded, refused or replaced.
-    #[serde(rename = "host.component.loaded.v1")]
-    ComponentLoaded(ComponentLoaded),
 }
 
 /// See [`Event::AgentCreated`].
@@ -446,19 +443,6 @@ pub struct PluginEmitted {
     pub name: String,
     /// The payload.
     pub data: Value,
-}
-
-/// See [`Event::ComponentLoaded`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ComponentLoaded {
-    /// The operator's name for it.
-    pub component: String,
-    /// Its digest.
-    pub digest: Digest,
-    /// `agent` or `tool`.
-    pub world: String,
-    /// When.
-    pub time: Timestamp,
 }
 
 /// Whom an event is about, for filters and for who may see it.

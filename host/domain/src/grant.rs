@@ -125,10 +125,7 @@ impl Grant {
             .directories
             .iter()
             .filter(|_| read || write)
-            .map(|directory| DirectoryGrant {
-                access: if write { directory.access } else { Access::ReadOnly },
-                ..directory.clone()
-            })
+            .map(|directory| DirectoryGrant { access: if write { directory.access } else { Access::ReadOnly }, ..directory.clone() })
             .collect();
         Bound { directories, limits: self.limits }
     }

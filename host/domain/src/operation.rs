@@ -4,7 +4,7 @@
 
 use crate::digest::Digest;
 use crate::id::{AgentId, InputId, OperationId, RunId, SessionId};
-use crate::message::{Answers, Draft};
+use crate::message::{Answers, Draft, Part};
 use crate::model::Attempt;
 use crate::step::{ModelRequest, Outcome};
 use crate::time::Timestamp;
@@ -173,6 +173,20 @@ pub struct Settlement {
     pub usage: Option<CallUsage>,
     /// When it ended.
     pub time: Timestamp,
+}
+
+impl Settlement {
+    /// The blobs that a result outside the thread names.
+    pub fn blobs(&self) -> impl Iterator<Item = Digest> {
+        let parts = match &self.outcome {
+            Outcome::Parts { parts } => parts.as_slice(),
+            _ => &[],
+        };
+        parts.iter().filter_map(|part| match part {
+            Part::Blob { digest, .. } => Some(*digest),
+            Part::Text { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
+        })
+    }
 }
 
 /// What one call of a guest used, as the host's meters saw it.

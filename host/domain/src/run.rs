@@ -95,6 +95,8 @@ pub struct Run {
     pub memo: Option<Memo>,
     /// The session's state, a blob.
     pub session_state: Digest,
+    /// Blobs that results outside the thread have shown it.
+    pub shown: BTreeSet<Digest>,
     /// What it has used.
     pub used: Used,
     /// Models that took part.
@@ -127,6 +129,7 @@ impl Run {
             claimed: started.claimed.clone(),
             memo: None,
             session_state: started.session_state,
+            shown: BTreeSet::new(),
             used: Used::default(),
             models: Vec::new(),
             last_time: started.time,
@@ -265,6 +268,7 @@ impl Run {
             .open
             .remove(&settlement.operation)
             .ok_or_else(|| Corrupt(format!("operation {} settles and is not open", settlement.operation)))?;
+        self.shown.extend(settlement.blobs());
         for attempt in &settlement.attempts {
             let reserved = match open.operation.performer {
                 Performer::Model { reserved_tokens, .. } => reserved_tokens,

@@ -59,11 +59,11 @@ fn message(error: &wasmtime::Error, logs: &[LogLine]) -> String {
     }
 }
 
-/// What a guest wrote to stderr last, from its last panic on if there was one.
+/// What a guest wrote to stderr last, or logged of a panic, from its last panic on if there was one.
 fn last_words(logs: &[LogLine]) -> Option<String> {
     let stderr: Vec<&str> = logs
         .iter()
-        .filter(|line| line.context == "stderr" && !line.message.starts_with("note: "))
+        .filter(|line| (line.context == "stderr" || line.context == "panic") && !line.message.starts_with("note: "))
         .map(|line| line.message.as_str())
         .collect();
     let panic = stderr.iter().rposition(|line| line.contains("panicked at"));

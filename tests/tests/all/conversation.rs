@@ -57,7 +57,8 @@ async fn an_agent_leads_one_structured_session_at_a_time() {
     let world = World::new(Setup::default()).await;
     let first = world.open_as("tutor", Some("tutor")).await;
     world.question("tutor", first).await;
-    let second = broker::NewSession { target: target("tutor"), session_type: Some("tutor".into()), name: None, model: None, user: "local".into() };
+    let second =
+        broker::NewSession { target: target("tutor"), session_type: Some("tutor".into()), name: None, model: None, user: "local".into() };
     let Err(broker::Error::Refused(refusal)) = world.broker.open_session(second).await else { panic!("it was opened") };
     assert_eq!(refusal.code, "SESSION_ALREADY_ACTIVE");
     world.broker.terminate_current("local", &target("tutor"), None).await.unwrap();

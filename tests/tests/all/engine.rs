@@ -124,7 +124,8 @@ async fn a_denied_tool_is_denied_whoever_asks() {
     setup.definitions[0]["toolDenylist"] = json!(["loo*"]);
     setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
     let world = World::new(setup).await;
-    let told = world.play(json!([{ "until": "all", "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "write_file" }] }])).await;
+    let told =
+        world.play(json!([{ "until": "all", "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "write_file" }] }])).await;
     assert_eq!(told, ["a denied", "b denied"]);
     assert!(world.effects().is_empty());
 }
@@ -132,9 +133,11 @@ async fn a_denied_tool_is_denied_whoever_asks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn non_idempotent_calls_run_one_after_the_other_and_reads_side_by_side() {
     let world = World::new(Setup::default()).await;
-    let start = |tool: &str| -> Vec<_> { (0..3).map(|n| json!({ "key": format!("{tool}{n}"), "tool": tool, "args": { "sleep": 100 } })).collect() };
+    let start =
+        |tool: &str| -> Vec<_> { (0..3).map(|n| json!({ "key": format!("{tool}{n}"), "tool": tool, "args": { "sleep": 100 } })).collect() };
     world.play(json!([{ "until": "all", "start": start("send") }])).await;
-    let order = |lines: Vec<String>| -> Vec<String> { lines.iter().map(|line| line.split(' ').nth(1).unwrap_or_default().to_owned()).collect() };
+    let order =
+        |lines: Vec<String>| -> Vec<String> { lines.iter().map(|line| line.split(' ').nth(1).unwrap_or_default().to_owned()).collect() };
     assert_eq!(order(world.effects()), ["begin", "end", "begin", "end", "begin", "end"]);
     let world = World::new(Setup::default()).await;
     world.play(json!([{ "until": "all", "start": start("look") }])).await;
@@ -159,7 +162,8 @@ async fn a_detached_dispatch_replies_with_a_message_of_its_own() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let other = r#"{"steps":[{"start":[{"key":"t","timer":50}]},{"reply":"late news"}]}"#;
-    let steps = json!({ "steps": [{ "start": [{ "key": "d", "agent": "other", "text": other, "detached": true }] }, { "reply": "gone on" }] });
+    let steps =
+        json!({ "steps": [{ "start": [{ "key": "d", "agent": "other", "text": other, "detached": true }] }, { "reply": "gone on" }] });
     world.say("puppet", session, &steps.to_string()).await;
     world.until(session, |row| row.revision == 2).await;
     let texts: Vec<String> = world.messages(session).await.iter().map(|message| message.text()).collect();
@@ -222,7 +226,13 @@ async fn effects_are_stored_with_the_decision() {
     let session = world.open("puppet").await;
     let effects = json!([{ "say": "working on it" }, { "prefer": { "tone": "dry" } }, { "state": { "n": 1 } },
                          { "remember": "the zebra is striped" }, { "emit": "noted" }, { "schedule": 30 }]);
-    world.say("puppet", session, &json!({ "steps": [{ "effects": effects, "start": [{ "key": "t", "timer": 1 }] }, { "reply": "done" }] }).to_string()).await;
+    world
+        .say(
+            "puppet",
+            session,
+            &json!({ "steps": [{ "effects": effects, "start": [{ "key": "t", "timer": 1 }] }, { "reply": "done" }] }).to_string(),
+        )
+        .await;
     // The reminder comes as a message of its own.
     let row = world.until(session, |row| row.revision == 2).await;
     assert_eq!(world.store().blob(row.state).await.unwrap().unwrap(), br#"{"n":1}"#);

@@ -95,17 +95,8 @@ impl<'a> Conversation<'a> {
         let frames = client.follow(&stream(&agent, &id, position)).await?;
         let view = client.get(&format!("/api/agents/{agent}")).await?;
         terminal.notice(&format!("{} ({}), session {id}", clean(text(&view, "name")), text(&view, "path")));
-        let mut conversation = Self {
-            client,
-            terminal,
-            line: Line::new(terminal),
-            scene: Scene::default(),
-            agent,
-            session: id,
-            position,
-            frames,
-            waiting,
-        };
+        let mut conversation =
+            Self { client, terminal, line: Line::new(terminal), scene: Scene::default(), agent, session: id, position, frames, waiting };
         if let Waiting::Answer(question) = &conversation.waiting {
             conversation.line.lines(question.lines());
         }

@@ -42,9 +42,7 @@ async fn one(named: &str, load: impl FnOnce() -> Result<Loaded, Failure>) -> Res
         let loaded = async { guests::load_file(&start_runtime(&scratch).await?, path).await }.await;
         // The folder of temporary files is emptied in time anyway.
         let _ = std::fs::remove_dir_all(&scratch);
-        let component = loaded.map_err(|failure| {
-            Failure { error: failure.error.context(format!("cannot load `{named}`")), ..failure }
-        })?;
+        let component = loaded.map_err(|failure| Failure { error: failure.error.context(format!("cannot load `{named}`")), ..failure })?;
         return Ok((Entry { name: named.to_owned(), component, grant: Grant::default() }, path.to_owned()));
     }
     let loaded = load()?;
@@ -96,7 +94,12 @@ fn inspect(entry: &Entry, file: &Path) -> Vec<String> {
         }
     }
     for directory in &entry.grant.directories {
-        lines.push(format!("  granted  {} at {} ({})", directory.path.display(), directory.at, json!(directory.access).as_str().unwrap_or_default()));
+        lines.push(format!(
+            "  granted  {} at {} ({})",
+            directory.path.display(),
+            directory.at,
+            json!(directory.access).as_str().unwrap_or_default()
+        ));
     }
     lines.extend(component.imports().iter().map(|import| format!("  imports  {import}")));
     lines

@@ -37,7 +37,12 @@ pub(super) async fn verify(loaded: &Loaded, terminal: Terminal) -> Result<(), Fa
     }
     terminal.result(&document, || {
         let head = document.get("head").and_then(Value::as_str).unwrap_or_default();
-        vec![format!("{} events and {} turns are intact, {} payloads were erased; the chain ends in {head}", number("events"), number("turns"), number("erased"))]
+        vec![format!(
+            "{} events and {} turns are intact, {} payloads were erased; the chain ends in {head}",
+            number("events"),
+            number("turns"),
+            number("erased")
+        )]
     });
     Ok(())
 }
@@ -56,7 +61,8 @@ pub(super) async fn back_up(loaded: &Loaded, file: &Path, terminal: Terminal) ->
         None => {
             let made = Client::new(loaded)?.post("/api/backups", &json!({})).await?;
             let made = PathBuf::from(made.get("file").and_then(Value::as_str).unwrap_or_default());
-            move_file(&made, &file).with_context(|| format!("the backup is at `{}`, and cannot be moved to `{}`", made.display(), file.display()))?;
+            move_file(&made, &file)
+                .with_context(|| format!("the backup is at `{}`, and cannot be moved to `{}`", made.display(), file.display()))?;
         }
     }
     terminal.result(&json!({ "file": file }), || vec![format!("the backup is at {}", file.display())]);

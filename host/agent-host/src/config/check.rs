@@ -46,7 +46,8 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     check_models(loaded, &mut findings);
     let listen = loaded.config.server.listen;
     if !listen.ip().is_loopback() {
-        let message = format!("{listen} can be reached from other machines, and the API speaks plain HTTP; put something in front that speaks TLS");
+        let message =
+            format!("{listen} can be reached from other machines, and the API speaks plain HTTP; put something in front that speaks TLS");
         findings.push(warning("server.listen", message));
     }
     findings

@@ -24,7 +24,8 @@ pub(crate) struct ComponentConfig {
 impl ComponentConfig {
     /// The grant, with folders as seen from `folder`.
     pub(crate) fn grant(&self, folder: &Path) -> Grant {
-        let directories = self.directories.iter().map(|directory| DirectoryGrant { path: folder.join(&directory.path), ..directory.clone() });
+        let directories =
+            self.directories.iter().map(|directory| DirectoryGrant { path: folder.join(&directory.path), ..directory.clone() });
         Grant { directories: directories.collect(), limits: self.limits }
     }
 }

@@ -114,8 +114,7 @@ fn parse(text: &str, format: Format) -> Result<Config, Wrong> {
             let at = |error: &toml::de::Error| error.span().map(|span| line_column(text, span.start));
             let whole = |error: &toml::de::Error| Fault { key: String::new(), message: error.message().to_owned() };
             let toml = toml::Deserializer::parse(text).map_err(|error| (at(&error), whole(&error)))?;
-            serde_path_to_error::deserialize(toml)
-                .map_err(|error| (at(error.inner()), Fault::new(error.path(), error.inner().message())))
+            serde_path_to_error::deserialize(toml).map_err(|error| (at(error.inner()), Fault::new(error.path(), error.inner().message())))
         }
     }
 }

@@ -81,12 +81,18 @@ fn the_environment_overlays_single_keys_and_is_as_strict() {
     assert_eq!(loaded.overlaid.len(), 3);
 
     let wrong = load_with("c.toml", "", &[("AGENT_HOST__SERVER__LISTN", "x")]).unwrap_err();
-    assert_eq!(wrong, "environment variable AGENT_HOST__SERVER__LISTN: server.listn: unknown key `listn` in `server`; did you mean `listen`?");
+    assert_eq!(
+        wrong,
+        "environment variable AGENT_HOST__SERVER__LISTN: server.listn: unknown key `listn` in `server`; did you mean `listen`?"
+    );
 }
 
 #[test]
 fn paths_start_from_the_files_folder() {
-    let (folder, path) = file("c.toml", "[server]\ndataDir = \"data\"\n[components.files]\ndirectories = [{ path = \"w\", at = \"/w\", access = \"read-only\" }]\n");
+    let (folder, path) = file(
+        "c.toml",
+        "[server]\ndataDir = \"data\"\n[components.files]\ndirectories = [{ path = \"w\", at = \"/w\", access = \"read-only\" }]\n",
+    );
     let loaded = load(&path, []).unwrap();
     assert_eq!(loaded.data_dir(), folder.path().join("data"));
     assert_eq!(loaded.token_file(), folder.path().join("data/token"));

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
+use tokio_util::task::TaskTracker;
 
 const SHORT: Limits = Limits {
     header_ms_max: 200,
@@ -29,17 +30,23 @@ async fn start(limits: Limits) -> (SocketAddr, Stopper) {
     let router = Router::new()
         .route("/", get(|| async { "hello" }))
         .route("/large", get(|| async { vec![b'x'; 32 << 20] }))
-        .route("/slow", get(|| async {
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            "slow"
-        }))
-        .route("/echo", post(|body: axum::body::Body| async {
-            match axum::body::to_bytes(body, 1 << 20).await {
-                Ok(bytes) => format!("{}", bytes.len()),
-                Err(error) => format!("{:?}", super::Fault::of(&error)),
-            }
-        }));
-    tokio::spawn(server.serve(router));
+        .route(
+            "/slow",
+            get(|| async {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                "slow"
+            }),
+        )
+        .route(
+            "/echo",
+            post(|body: axum::body::Body| async {
+                match axum::body::to_bytes(body, 1 << 20).await {
+                    Ok(bytes) => format!("{}", bytes.len()),
+                    Err(error) => format!("{:?}", super::Fault::of(&error)),
+                }
+            }),
+        );
+    TaskTracker::new().spawn(server.serve(router));
     (address, stopper)
 }
 
@@ -101,7 +108,7 @@ async fn a_body_that_trickles_in_is_given_up() {
     stream.write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\n").await.unwrap();
     let start = Instant::now();
     let (mut read, mut write) = stream.into_split();
-    let trickle = tokio::spawn(async move {
+    let trickle = TaskTracker::new().spawn(async move {
         while write.write_all(b"x").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -152,7 +159,7 @@ async fn connections_over_the_limit_are_turned_away_and_places_come_free_again()
 async fn stopping_finishes_what_is_in_progress_and_closes_what_is_idle() {
     let (address, stopper) = start(Limits { header_ms_max: 5_000, idle_ms_max: 5_000, ..SHORT }).await;
     let idle = TcpStream::connect(address).await.unwrap();
-    let slow = tokio::spawn(async move { kept_after(address, b"GET /slow HTTP/1.1\r\nhost: a\r\n\r\n").await.1 });
+    let slow = TaskTracker::new().spawn(async move { kept_after(address, b"GET /slow HTTP/1.1\r\nhost: a\r\n\r\n").await.1 });
     tokio::time::sleep(Duration::from_millis(50)).await;
     let start = Instant::now();
     stopper.stop(Duration::from_millis(2_000)).await;

@@ -95,7 +95,6 @@ fn data(event: &event::Event) -> Value {
         E::OperationStarted(it) => json!({ "operation_id": it.operation, "segment": it.segment }),
         E::RunEnded(it) => ended(it),
         E::PluginEmitted(it) => json!({ "name": it.name, "data": it.data }),
-        E::ComponentLoaded(it) => json!({ "component": it.component, "digest": it.digest.reference(), "world": it.world }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Events in their public form, word for word.
 
-use super::{event, frame};
+use super::frame;
 use broker::{Frame, Show};
 use domain::basis::{Basis, LimitsLeft};
 use domain::digest::{Digest, Salt};
@@ -74,6 +74,7 @@ fn operation(performer: Performer) -> Operation {
         time_limit_ms: None,
         deadline: None,
         answers: None,
+        place: 0,
         in_thread: true,
     }
 }
@@ -132,7 +133,7 @@ fn an_event_says_where_and_when_it_happened() {
 #[test]
 fn an_erased_event_has_no_data() {
     let erased = Recorded { event: None, ..recorded(stepped(Vec::new(), Vec::new(), Vec::new())) };
-    let public = event(&erased);
+    let public = super::event(&erased);
     assert_eq!((public.kind.as_str(), public.data), ("run.stepped.v1", Value::Null));
 }
 
@@ -216,7 +217,8 @@ fn a_model_call_shows_neither_prompt_nor_schema() {
         audience: Audience::Hidden,
     };
     let view = data(stepped(vec![operation(performer(request))], Vec::new(), Vec::new()));
-    let expected = json!({ "operation_id": "01".repeat(32), "key": "k", "kind": "model", "step": 0, "model": "fast", "audience": "hidden" });
+    let expected =
+        json!({ "operation_id": "01".repeat(32), "key": "k", "kind": "model", "step": 0, "model": "fast", "audience": "hidden" });
     assert_eq!(view["started"], json!([expected]));
 }
 
@@ -228,12 +230,13 @@ fn a_run_that_ended_says_how_and_why() {
         end: TurnEnd::Failed,
         code: Some("LIMIT".to_owned()),
         reason: Some("too many steps".to_owned()),
-        turn: TurnId(Digest([2; 32])),
+        turn: Some(TurnId(Digest([2; 32]))),
         stopped: Vec::new(),
         said: Vec::new(),
         time: Timestamp(1),
     };
-    let expected = json!({ "end": "failed", "code": "LIMIT", "reason": "too many steps", "turn_id": "02".repeat(32), "settled": [], "messages": [] });
+    let expected =
+        json!({ "end": "failed", "code": "LIMIT", "reason": "too many steps", "turn_id": "02".repeat(32), "settled": [], "messages": [] });
     assert_eq!(data(event::Event::RunEnded(ended)), expected);
 }
 
@@ -244,7 +247,10 @@ fn a_frame_says_that_it_is_ephemeral() {
         frame(&Frame { agent, session, run: run(), operation: operation_id(), attempt: 1, seq: 2, show })
     };
     let (name, data) = show(Show::Text("Hi".to_owned()));
-    assert_eq!((name, &data["ephemeral"], &data["kind"], &data["text"], &data["seq"]), ("delta", &json!(true), &json!("text"), &json!("Hi"), &json!(2)));
+    assert_eq!(
+        (name, &data["ephemeral"], &data["kind"], &data["text"], &data["seq"]),
+        ("delta", &json!(true), &json!("text"), &json!("Hi"), &json!(2))
+    );
     let (name, data) = show(Show::Discarded);
     assert_eq!((name, &data["attempt"]), ("attempt-discarded", &json!(1)));
 }

@@ -40,9 +40,11 @@ impl Broker {
             created_at: now,
         };
         let context = Context::new(format!("user:{}", command.user), now).about(id, None, None);
-        let commit = Commit::new()
-            .guard(Guard::PathFree(path.clone()))
-            .append(Stream::Agent(id), Expected::New, vec![context.event(Event::AgentCreated(created))]);
+        let commit = Commit::new().guard(Guard::PathFree(path.clone())).append(
+            Stream::Agent(id),
+            Expected::New,
+            vec![context.event(Event::AgentCreated(created))],
+        );
         match self.core.store.commit(commit).await {
             Ok(_) => {}
             Err(CommitError::Conflict(conflict)) => return Err(taken(&conflict.clash, &path, id)),
@@ -124,7 +126,10 @@ fn check_path(path: &str, user: &str) -> Result<(), Error> {
     let well_formed = path.len() <= PATH_BYTES_MAX
         && segments.len() >= 3
         && segments.first() == Some(&"")
-        && segments.iter().skip(1).all(|segment| !segment.is_empty() && segment.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)));
+        && segments
+            .iter()
+            .skip(1)
+            .all(|segment| !segment.is_empty() && segment.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)));
     if !well_formed || segments.get(1) != Some(&user) {
         let message = format!("a path looks like `/{user}/agent/<name>`: at least two segments of letters, digits, `-`, `_` and `.`");
         return Err(invalid(message, "/path"));

@@ -51,7 +51,14 @@ impl Broker {
         let context = Context::new(format!("user:{}", command.user), now).about(id, Some(session), None);
         if structured {
             let input = fresh::input();
-            events.push(Event::InputAccepted(InputAccepted { input, session, source: Source::Opening, message: None, model: None, time: now }));
+            events.push(Event::InputAccepted(InputAccepted {
+                input,
+                session,
+                source: Source::Opening,
+                message: None,
+                model: None,
+                time: now,
+            }));
             let taken = SlotTaken { agent: id, session_id: session, session_type, started_at: now };
             commit = commit.guard(Guard::SlotFor { agent: id, session }).append(
                 Stream::Agent(id),

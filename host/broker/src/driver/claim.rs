@@ -48,7 +48,14 @@ impl Driver {
             model: input.model.clone().or(session.model).or_else(|| definition.model.clone()),
             time: now,
         };
-        self.driving = Some(Driving { run: Run::begin(started), version: 0, arrived: Vec::new(), busy: HashMap::new(), opening: vec![input], wanted: false });
+        self.driving = Some(Driving {
+            run: Run::begin(started),
+            version: 0,
+            arrived: Vec::new(),
+            busy: HashMap::new(),
+            opening: vec![input],
+            wanted: false,
+        });
         self.stale = false;
         Ok(())
     }

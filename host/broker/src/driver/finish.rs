@@ -1,7 +1,7 @@
 //! Committing a step, and ending a run: the turn joins the tree and whoever waits for it gets its reply, in one transaction.
 
 use super::step::state_blobs;
-use super::{Driver, Driving, Trouble, load_run};
+use super::{Driver, Driving, RUN_FORMAT, Trouble, load_run};
 use crate::core::fresh;
 use crate::driver::resolve::Spawned;
 use crate::journal::Context;
@@ -15,7 +15,10 @@ use domain::run::decide::consequences;
 use domain::run::end::{Cause, Joint, cut_off, events, is_untrusted, reply, settlement_for_parent, slot_left, turn};
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
-use store::{Clash, Commit, CommitError, Expected, Guard};
+use store::{Clash, Commit, CommitError, Expected, Guard, Snapshot};
+
+/// Events of a run between two snapshots of it.
+const SNAPSHOT_EVENTS: u64 = 64;
 
 /// A step that was decided and is to be committed.
 pub(super) struct Plan {
@@ -42,11 +45,12 @@ impl Driver {
             let (mut commit, mut wake) = self.step_commit(driving, &plan, &stepped);
             if let (true, Some(cause)) = (ends, &plan.cause) {
                 wake.extend(self.add_end(&mut commit, &run, cause, Vec::new(), Vec::new(), plan.time).await?);
-                if matches!(cause, Cause::Replied) {
+                if matches!(cause, Cause::Replied | Cause::Completed { .. }) {
                     let except = plan.words.iter().map(|input| input.input).collect();
                     commit.guards.push(Guard::NothingWaiting { session: self.session, now: plan.time, except });
                 }
             }
+            self.add_snapshot(&mut commit, driving, &run, ends);
             store::point("broker.commit.before");
             match self.core.store.commit(commit).await {
                 Ok(committed) => {
@@ -86,7 +90,11 @@ impl Driver {
         for spawned in &plan.spawned {
             commit.guards.extend(spawned.guards.iter().cloned());
             for (stream, event) in &spawned.events {
-                commit.appends.push(store::Append { stream: *stream, expected: Expected::Any, events: vec![spawned.context.event(event.clone())] });
+                commit.appends.push(store::Append {
+                    stream: *stream,
+                    expected: Expected::Any,
+                    events: vec![spawned.context.event(event.clone())],
+                });
             }
         }
         let basis = plan.blobs.iter().map(|sealed| (sealed.digest, sealed.bytes.clone())).collect();
@@ -94,6 +102,19 @@ impl Driver {
         commit.blobs.extend(state_blobs(&plan.stepped.effects));
         commit.blobs.extend(driving.arrived.iter().flat_map(|(_, blobs)| blobs.iter().cloned()));
         (commit, plan.spawned.iter().map(|spawned| spawned.session).collect())
+    }
+
+    /// Keeps the fold of a long run, so that going on with it after a restart does not begin at its beginning.
+    fn add_snapshot(&self, commit: &mut Commit, driving: &Driving, run: &Run, ends: bool) {
+        let stream = driving.stream();
+        let own: usize = commit.appends.iter().filter(|append| append.stream == stream).map(|append| append.events.len()).sum();
+        let version = driving.version + own as u64;
+        if ends || version / SNAPSHOT_EVENTS == driving.version / SNAPSHOT_EVENTS {
+            return;
+        }
+        if let Ok(state) = serde_json::to_vec(run) {
+            commit.snapshots.push((stream, Snapshot { version, format: RUN_FORMAT, state }));
+        }
     }
 
     /// Adds what ends a run: its last event, the turn, the slot's event, and the reply to whoever waits.
@@ -148,7 +169,8 @@ impl Driver {
             let origin = format!("agent:{}", run.started.definition);
             let message = Draft { role: Role::User, parts: reply(run, said), origin, untrusted: is_untrusted(run), answers: None };
             let source = Source::LateReply { from: run.started.definition.to_string() };
-            let input = InputAccepted { input: fresh::input(), session: started.session, source, message: Some(message), model: None, time };
+            let input =
+                InputAccepted { input: fresh::input(), session: started.session, source, message: Some(message), model: None, time };
             add(commit, Stream::Session(started.session), &context, Event::InputAccepted(input));
         }
         Ok(vec![started.session])

@@ -90,9 +90,11 @@ impl Driver {
         tracing::warn!(session.id = %self.session, input.id = %input.input, reason, "an input was put aside as a dead letter");
         let event = Event::InputDead(InputDead { input: input.input, session: self.session, reason, time: now });
         let context = Context::new("host", now).about(session.agent, Some(self.session), None).following(Some(input.input));
-        let commit = Commit::new()
-            .guard(Guard::InputWaiting(input.input))
-            .append(Stream::Session(self.session), Expected::Any, vec![context.event(event)]);
+        let commit = Commit::new().guard(Guard::InputWaiting(input.input)).append(
+            Stream::Session(self.session),
+            Expected::Any,
+            vec![context.event(event)],
+        );
         self.core.store.commit(commit).await?;
         Ok(())
     }

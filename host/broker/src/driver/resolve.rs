@@ -113,7 +113,10 @@ impl Driver {
         }
         let reserved_tokens = request.max_tokens.map_or(self.core.limits.reserved_tokens, u64::from);
         if scope.tokens_left < reserved_tokens {
-            return failed("limit-reached", format!("{} tokens are left of this turn's limit and {reserved_tokens} are needed", scope.tokens_left));
+            return failed(
+                "limit-reached",
+                format!("{} tokens are left of this turn's limit and {reserved_tokens} are needed", scope.tokens_left),
+            );
         }
         scope.tokens_left -= reserved_tokens;
         let request = ModelRequest { model: asked, ..request.clone() };
@@ -260,7 +263,12 @@ impl Driver {
             let note = format!("Started as task {}; its reply will follow.", operation.0.short());
             return refused(Outcome::Parts { parts: vec![Part::text(note)] });
         }
-        Resolved { performer: Performer::Agent { agent, session, input, delegation, since: now }, effect: EffectClass::NonIdempotent, time_limit_ms: None, deadline }
+        Resolved {
+            performer: Performer::Agent { agent, session, input, delegation, since: now },
+            effect: EffectClass::NonIdempotent,
+            time_limit_ms: None,
+            deadline,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
 use domain::event::{Event, InputAccepted, StepFailed};
 use domain::limits::STEP_ATTEMPTS_MAX;
-use domain::operation::CallUsage;
+use domain::operation::{CallUsage, Settlement};
 use domain::run::decide::{Taken, check, decide};
 use domain::run::end::Cause;
 use domain::run::intake::{Intake, intake};
@@ -38,6 +38,10 @@ impl Driver {
         store::point("broker.step.before");
         let stepped = self.core.runtime.step(&component, Arc::new(view), &intake.news, &basis, &limits).await;
         store::point("broker.step.after");
+        crate::guest_log::record(&driving.run.started.definition.0, &stepped.logs);
+        for denied in &stepped.denied {
+            tracing::info!(session.id = %self.session, host.function = denied, "a host call was denied");
+        }
         let result = match stepped.outcome {
             Outcome::Returned(result) => result,
             Outcome::Busy => return Err(Trouble::Busy),
@@ -54,16 +58,8 @@ impl Driver {
         let now = self.core.now();
         let resolved = self.resolve(driving, &agent, &outfit, &intake, &result, now).await?;
         let cause = Cause::of(&result.decision);
-        let taken = Taken {
-            basis,
-            intake,
-            resolved: resolved.operations,
-            answers: stepped.answers,
-            usage: stepped.usage,
-            time: now,
-            salt,
-            result,
-        };
+        let taken =
+            Taken { basis, intake, resolved: resolved.operations, answers: stepped.answers, usage: stepped.usage, time: now, salt, result };
         let stepped = decide(&driving.run, taken);
         self.commit_step(Plan { stepped, cause, spawned: resolved.spawned, blobs, words, time: now }).await
     }
@@ -156,6 +152,7 @@ impl Driver {
             base: run.started.base,
             base_message: run.started.base_message,
             own: run.messages.iter().chain(&intake.heard).cloned().collect(),
+            shown: run.shown.iter().copied().chain(intake.settled.iter().flat_map(Settlement::blobs)).collect(),
             fresh: driving.arrived.iter().flat_map(|(_, blobs)| blobs).map(|blob| (Digest::of(blob), blob.clone())).collect(),
         };
         let blobs = vec![sealed_scene, outfit.settings.clone(), outfit.tools.clone(), outfit.peers.clone(), preferences];
@@ -171,7 +168,15 @@ impl Driver {
             "an agent's step failed"
         );
         let run = driving.run.started.run;
-        let failed = StepFailed { run, step: driving.run.step, attempt, outcome: outcome.to_owned(), detail: detail.clone(), usage, time: self.core.now() };
+        let failed = StepFailed {
+            run,
+            step: driving.run.step,
+            attempt,
+            outcome: outcome.to_owned(),
+            detail: detail.clone(),
+            usage,
+            time: self.core.now(),
+        };
         self.commit_start(words).await?;
         self.commit_run_event(Event::StepFailed(failed), Vec::new()).await?;
         if attempt < STEP_ATTEMPTS_MAX {

@@ -78,7 +78,8 @@ impl Model<'_> {
         messages.extend(self.run.messages.iter().filter(|message| message.id >= first && message.id <= self.through).cloned());
         let mut messages = arrange(messages);
         if !self.request.also.is_empty() {
-            let draft = Draft { role: Role::User, parts: self.request.also.clone(), origin: "agent".into(), untrusted: false, answers: None };
+            let draft =
+                Draft { role: Role::User, parts: self.request.also.clone(), origin: "agent".into(), untrusted: false, answers: None };
             messages.push(draft.at(self.through + 1, domain::digest::Salt::default()));
         }
         Ok(Prompt {

@@ -15,7 +15,11 @@ pub(crate) fn spill(parts: Vec<Part>) -> (Vec<Part>, Vec<Vec<u8>>) {
                 let tail = text.get(ceil(&text, text.len() - SPILL_EDGE_BYTES)..).unwrap_or_default();
                 let digest = Digest::of(text.as_bytes());
                 let omitted = text.len() - head.len() - tail.len();
-                kept.push(Part::text(format!("{head}\n[… {omitted} of {} bytes are left out here; the whole is {} …]\n{tail}", text.len(), digest.reference())));
+                kept.push(Part::text(format!(
+                    "{head}\n[… {omitted} of {} bytes are left out here; the whole is {} …]\n{tail}",
+                    text.len(),
+                    digest.reference()
+                )));
                 kept.push(Part::Blob { digest, media_type: "text/plain".to_owned(), size: text.len() as u64 });
                 blobs.push(text.into_bytes());
             }

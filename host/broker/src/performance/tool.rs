@@ -62,6 +62,7 @@ impl Tool<'_> {
             for denied in &called.denied {
                 tracing::info!(tool = self.ran.tool, component = entry.name, host.function = denied, "a host call was denied");
             }
+            crate::guest_log::record(&entry.name, &called.logs);
             if !matches!(called.outcome, Outcome::Busy) {
                 let mut performed = self.outcome(called.outcome);
                 performed.usage = Some(called.usage);
@@ -128,6 +129,9 @@ impl Tool<'_> {
             if let Some(complaint) = complaint {
                 return failed("tool-failed", format!("the result does not fit the schema that the tool promises: {complaint}"));
             }
+        }
+        if parts.iter().any(|part| !matches!(part, Part::Text { .. })) {
+            return failed("tool-failed", "the tool returned parts other than text; long text is kept as a blob by the host");
         }
         let (parts, blobs) = spill(parts);
         let mut performed = Performed::ended(Ended::Gave { parts, untrusted: true });

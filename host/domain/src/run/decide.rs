@@ -62,6 +62,7 @@ pub fn check(run: &Run, intake: &Intake, result: &StepResult) -> Result<(), Unac
     if result.effects.len() > limits::EFFECTS_MAX {
         return no(format!("effects: {} of them; at most {} are allowed", result.effects.len(), limits::EFFECTS_MAX));
     }
+    check_parts(run, intake, result)?;
     let Decision::Wait(wait) = &result.decision else { return Ok(()) };
     let mut keys = run.keys.clone();
     for request in &wait.start {
@@ -87,6 +88,43 @@ pub fn check(run: &Run, intake: &Intake, result: &StepResult) -> Result<(), Unac
     let open_max = usize::try_from(run.started.limits.open_operations_max).unwrap_or(usize::MAX);
     if open_after + wait.start.len() > open_max {
         return no(format!("start: more than {open_max} operations would be open"));
+    }
+    Ok(())
+}
+
+/// What an agent says is text, or a blob that its conversation has shown it: writing down a digest gives no access to what it names.
+fn check_parts(run: &Run, intake: &Intake, result: &StepResult) -> Result<(), Unacceptable> {
+    let starts = match &result.decision {
+        Decision::Wait(wait) => wait.start.as_slice(),
+        Decision::Reply { .. } | Decision::Complete { .. } | Decision::Fail { .. } => &[],
+    };
+    let started = starts.iter().flat_map(|request| match &request.work {
+        Work::Agent(dispatch) => dispatch.content.as_slice(),
+        Work::Model(model) => model.also.as_slice(),
+        _ => &[],
+    });
+    let effects = result.effects.iter().flat_map(|effect| match effect {
+        Effect::Say { parts } => parts.as_slice(),
+        _ => &[],
+    });
+    let reply = match &result.decision {
+        Decision::Reply { parts } => parts.as_slice(),
+        Decision::Wait(_) | Decision::Complete { .. } | Decision::Fail { .. } => &[],
+    };
+    let now_shown: Vec<Digest> = intake.settled.iter().flat_map(Settlement::blobs).collect();
+    let heard = || run.messages.iter().chain(&intake.heard).flat_map(|message| &message.parts);
+    for part in started.chain(effects).chain(reply) {
+        match part {
+            Part::Text { .. } => {}
+            Part::Blob { digest, .. } if run.shown.contains(digest) || now_shown.contains(digest) || heard().any(|there| there == part) => {
+            }
+            Part::Blob { digest, .. } => {
+                return Err(Unacceptable(format!("parts: the blob {} is not one that this turn was shown", digest.reference())));
+            }
+            Part::Call { .. } | Part::Opaque { .. } => {
+                return Err(Unacceptable("parts: calls and opaque parts are written by models only".to_owned()));
+            }
+        }
     }
     Ok(())
 }
@@ -203,9 +241,8 @@ impl Saying {
         let known: Vec<Message> = history.iter().chain(&self.messages).cloned().collect();
         for (message, index, call_id, name) in unpaired(&known) {
             let mut operations = run.open.values().map(|open| &open.operation).chain(started);
-            let running = operations.find(|operation| {
-                operation.answers.as_ref().is_some_and(|answers| (answers.message, answers.index) == (message, index))
-            });
+            let running = operations
+                .find(|operation| operation.answers.as_ref().is_some_and(|answers| (answers.message, answers.index) == (message, index)));
             let text = match running {
                 Some(operation) => format!("Still running, task {}. Its result will follow.", operation.id.0.short()),
                 None => "Skipped.".to_owned(),
@@ -283,8 +320,7 @@ pub fn consequences(
             Effect::Schedule { after_ms, content } => {
                 let due = time.plus_ms((*after_ms).min(limits::TIMER_MS_MAX));
                 let message = Some(Draft::text(Role::User, "reminder", content.clone()));
-                let input =
-                    InputAccepted { input: new_input(), session, source: Source::Reminder { due }, message, model: None, time };
+                let input = InputAccepted { input: new_input(), session, source: Source::Reminder { due }, message, model: None, time };
                 events.push((Stream::Session(session), Event::InputAccepted(input)));
             }
             // Both are part of the step itself.

@@ -1,12 +1,12 @@
 //! How a run ends: the turn that it becomes, and what whoever waits for it gets.
 
+use super::Run;
 use super::decide::Saying;
 use super::settle::{Ended, settlement, stopped};
-use super::Run;
+use crate::delegate::{self, DelegateResult, Task};
 use crate::digest::Salt;
 use crate::event::{Event, RunEnded, SlotCompleted, SlotTerminated, TurnCommitted};
 use crate::id::TurnId;
-use crate::delegate::{self, DelegateResult, Task};
 use crate::message::{Draft, Message, Part, Role, text_of};
 use crate::operation::{Operation, Performer, Settlement};
 use crate::step::{Decision, Failure};

@@ -83,12 +83,7 @@ fn by(performer: Performer, effect: EffectClass) -> Resolved {
 }
 
 fn tool(effect: EffectClass) -> Resolved {
-    let performer = Performer::Tool {
-        component: Digest::of(b"tool"),
-        tool: "write".into(),
-        arguments: "{}".into(),
-        capabilities: vec![],
-    };
+    let performer = Performer::Tool { component: Digest::of(b"tool"), tool: "write".into(), arguments: "{}".into(), capabilities: vec![] };
     by(performer, effect)
 }
 
@@ -97,7 +92,9 @@ fn resolved(result: &StepResult, effect: EffectClass) -> Vec<Resolved> {
     wait.start
         .iter()
         .map(|request| match &request.work {
-            Work::Model(request) => by(Performer::Model { request: request.clone(), through: 0, reserved_tokens: 100 }, EffectClass::Idempotent),
+            Work::Model(request) => {
+                by(Performer::Model { request: request.clone(), through: 0, reserved_tokens: 100 }, EffectClass::Idempotent)
+            }
             Work::Client(action) => by(Performer::Client { action: action.clone() }, EffectClass::ReadOnly),
             Work::Timer { ms } => by(Performer::Timer { due: NOW.plus_ms(*ms) }, EffectClass::Idempotent),
             _ => tool(effect),

@@ -11,6 +11,7 @@ use crate::provider::{Answer, Ask, Assembly, Broken, Dialect};
 use crate::retry::Mode;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// The version of the API that this is written against.
 const VERSION: &str = "2023-06-01";
@@ -49,6 +50,12 @@ impl Dialect for Anthropic {
         }
         body.insert("messages".to_owned(), Value::Array(messages(ask)));
         let tools = tools(ask);
+        let called = called(ask);
+        if tools.is_empty() && !called.is_empty() {
+            // The API refuses a conversation with calls in it that defines no tools: they are named, and none may be chosen.
+            body.insert("tools".to_owned(), Value::Array(called));
+            body.insert("tool_choice".to_owned(), json!({"type": "none"}));
+        }
         if !tools.is_empty() {
             body.insert("tools".to_owned(), Value::Array(tools));
         }
@@ -80,6 +87,13 @@ fn system(ask: &Ask<'_>) -> Vec<Value> {
         blocks.push(json!({"type": "text", "text": text}));
     }
     blocks
+}
+
+/// The tools that the conversation has called, as bare names.
+fn called(ask: &Ask<'_>) -> Vec<Value> {
+    let calls = ask.prompt.messages.iter().flat_map(|message| message.calls().map(|(_, _, name, _)| name));
+    let names: BTreeSet<&str> = calls.collect();
+    names.into_iter().map(|name| json!({"name": name, "description": "Not available now.", "input_schema": {"type": "object"}})).collect()
 }
 
 fn tools(ask: &Ask<'_>) -> Vec<Value> {

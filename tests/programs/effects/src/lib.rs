@@ -31,7 +31,9 @@ impl Guest for Program {
         let write = |what: &str| {
             let mut log =
                 OpenOptions::new().create(true).append(true).open("/data/log").map_err(|error| ToolError::Failed(error.to_string()))?;
-            writeln!(log, "{name} {what} {}", context.idempotency_key).map_err(|error| ToolError::Failed(error.to_string()))
+            // One write: calls that run side by side do not tear each other's lines.
+            let line = format!("{name} {what} {}\n", context.idempotency_key);
+            log.write_all(line.as_bytes()).map_err(|error| ToolError::Failed(error.to_string()))
         };
         write("begin")?;
         if let Some(ms) = arguments["sleep"].as_u64() {

@@ -63,7 +63,8 @@ impl Question {
         let number = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1)).filter(|index| *index < self.options.len());
         let words = || self.options.iter().position(|option| option.eq_ignore_ascii_case(line));
         let found = number.or_else(words).and_then(|index| Some((index, self.options.get(index)?)));
-        let (index, selection) = found.ok_or_else(|| format!("type a number from 1 to {}, or the words of an option", self.options.len()))?;
+        let (index, selection) =
+            found.ok_or_else(|| format!("type a number from 1 to {}, or the words of an option", self.options.len()))?;
         match self.schema.get("type").and_then(Value::as_str) {
             Some("string") => Ok(json!(selection)),
             Some("integer" | "number") => Ok(json!(index)),

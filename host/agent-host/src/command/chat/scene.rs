@@ -161,7 +161,8 @@ impl Scene {
 
     fn ended(&mut self, data: &Value) -> Vec<Shown> {
         let mut shown = self.messages(data);
-        let told = [text(data, "code"), text(data, "reason")].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(": ");
+        let told =
+            [text(data, "code"), text(data, "reason")].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(": ");
         match text(data, "end") {
             "failed" => shown.push(Shown::Line(Shade::Bold, format!("the turn failed: {told}"))),
             "aborted" => shown.push(Shown::Line(Shade::Bold, format!("the turn was cancelled: {told}"))),
@@ -213,7 +214,8 @@ mod tests {
     #[test]
     fn tools_are_shown_when_they_begin_and_when_they_end() {
         let mut scene = Scene::default();
-        let started = json!({ "data": { "started": [{ "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": { "path": "a" } }] } });
+        let started =
+            json!({ "data": { "started": [{ "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": { "path": "a" } }] } });
         assert_eq!(scene.take("run.stepped.v1", &started), [faint("  → read_file {\"path\":\"a\"}")]);
         let done = json!({ "data": { "messages": [{ "id": 4, "role": "tool", "text": "one\ntwo", "answers": { "name": "read_file", "failed": false } }] } });
         assert_eq!(scene.take("run.stepped.v1", &done), [faint("  ✓ read_file one two")]);

@@ -226,3 +226,20 @@ fn a_reply_in_one_piece_is_read_too() {
     assert!(matches!(reply::whole(&json!({"type": "error", "error": {"type": "overloaded_error"}}), "p", "m"), Err(Broken::Reported(_))));
     assert!(matches!(reply::whole(&json!([]), "p", "m"), Err(Broken::Garbage { .. })));
 }
+
+#[test]
+fn a_conversation_with_calls_names_their_tools_even_when_none_may_be_called() {
+    let part = Part::Call { call_id: "c".to_owned(), name: "look".to_owned(), arguments: "{}".to_owned() };
+    let said = Message {
+        id: 1,
+        role: Role::Assistant,
+        parts: vec![part],
+        origin: "model:m".to_owned(),
+        untrusted: false,
+        answers: None,
+        salt: Salt::default(),
+    };
+    let body = request(&prompt(vec![said]), "m");
+    assert_eq!((&body["tools"][0]["name"], &body["tool_choice"]["type"]), (&json!("look"), &json!("none")));
+    assert_eq!(request(&prompt(Vec::new()), "m").get("tools"), None);
+}

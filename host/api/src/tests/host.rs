@@ -1,0 +1,233 @@
+//! A host without components, and a client that sees every byte.
+
+use crate::{Access, Api, Limits, Server, Stopper, router};
+use broker::{Broker, Catalogue, Parts};
+use domain::definition::DefinitionId;
+use domain::digest::Salt;
+use domain::event::{AgentCreated, Event, NewEvent, PreferencesUpdated, SessionOpened, Subject};
+use domain::id::{AgentId, EventId, SessionId, Stream};
+use domain::time::Timestamp;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{Commit, Expected, Store};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+pub(super) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+pub(super) struct Host {
+    pub(super) api: Api,
+    pub(super) address: SocketAddr,
+    pub(super) stopper: Stopper,
+    pub(super) store: Store,
+    pub(super) broker: Broker,
+    _tasks: TaskTracker,
+    _data: tempfile::TempDir,
+}
+
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: String,
+}
+
+impl Answer {
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    pub(super) fn has(&self, header: &str) -> bool {
+        self.head.to_ascii_lowercase().contains(&header.to_ascii_lowercase())
+    }
+}
+
+impl Host {
+    pub(super) async fn start() -> Self {
+        Self::start_with(Limits::default()).await
+    }
+
+    pub(super) async fn start_with(limits: Limits) -> Self {
+        let host = Self::starting(limits).await;
+        host.api.open(host.broker.clone());
+        host
+    }
+
+    /// A host that serves and has no broker yet.
+    pub(super) async fn starting(limits: Limits) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let store = Store::open(&data.path().join("data"), store::Options::default()).unwrap();
+        let config = runtime::Config { cache_dir: data.path().join("cache"), instances_max: 4, ..runtime::Config::default() };
+        let runtime = tokio::task::spawn_blocking(|| runtime::Runtime::new(config)).await.unwrap().unwrap();
+        let gateway = Arc::new(llm::Gateway::new(llm::Config::default(), data.path(), &|_| None).unwrap());
+        let parts = Parts { store: store.clone(), runtime, gateway, catalogue: Catalogue::default(), limits: broker::Limits::default() };
+        let broker = Broker::start(parts).await.unwrap();
+        let server = Server::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap();
+        let (address, stopper) = (server.address().unwrap(), server.stopper());
+        let api = Api::new(Access::new(TOKEN, address, &[]), limits, data.path().join("backups"), stopper.stopping());
+        let tasks = TaskTracker::new();
+        tasks.spawn(server.serve(router(&api)));
+        Self { api, address, stopper, store, broker, _tasks: tasks, _data: data }
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[], "").await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: &str) -> Answer {
+        self.send("POST", path, &["content-type: application/json"], body).await
+    }
+
+    /// Sends a request with the token.
+    pub(super) async fn send(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
+        let token = format!("authorization: Bearer {TOKEN}");
+        let headers: Vec<&str> = headers.iter().copied().chain([token.as_str(), "host: localhost"]).collect();
+        self.send_as_it_is(method, path, &headers, body).await
+    }
+
+    pub(super) async fn send_as_it_is(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let length = format!("content-length: {}", body.len());
+        // A length that was given is meant.
+        let length = if headers.iter().any(|header| header.starts_with("content-length") || header.starts_with("transfer-")) {
+            "x: y"
+        } else {
+            &length
+        };
+        let head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n{length}\r\n{}\r\n\r\n", headers.join("\r\n"));
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // The host may have answered, and closed, before it was sent everything.
+        let _ = stream.write_all(body.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _ = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut answer)).await.expect("no answer");
+        let text = String::from_utf8(answer).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response: {text:?}"));
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    /// Opens an event stream.
+    pub(super) async fn follow(&self, path: &str, headers: &[&str]) -> Frames {
+        let (read, mut write) = TcpStream::connect(self.address).await.unwrap().into_split();
+        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n{}\r\n\r\n", headers.join("\r\n"));
+        write.write_all(head.replace("\r\n\r\n\r\n", "\r\n\r\n").as_bytes()).await.unwrap();
+        let mut frames = Frames { read: BufReader::new(read), _write: write, pending: String::new() };
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(frames.read.read_line(&mut head).await.unwrap() > 0, "{head}");
+        }
+        assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("text/event-stream"), "{head}");
+        frames
+    }
+
+    /// An agent with a session, as if they had been made when their definition was configured.
+    pub(super) async fn agent_with_session(&self) -> (AgentId, SessionId) {
+        let (agent, session) = (AgentId(Uuid::new_v4()), SessionId(Uuid::new_v4()));
+        let created = Event::AgentCreated(AgentCreated {
+            agent,
+            definition: DefinitionId("gone".to_owned()),
+            path: format!("/local/agent/{}", agent.0.simple()),
+            parent: None,
+            owner_user_id: "local".to_owned(),
+            name: "Gone".to_owned(),
+            created_at: Timestamp(1),
+        });
+        let opened = Event::SessionOpened(SessionOpened {
+            session,
+            agent,
+            session_type: "chat".to_owned(),
+            name: None,
+            head: None,
+            model: None,
+            started_by: "user:local".to_owned(),
+            time: Timestamp(1),
+        });
+        let commit = Commit::new().append(Stream::Agent(agent), Expected::New, vec![new(created, agent, None)]).append(
+            Stream::Session(session),
+            Expected::New,
+            vec![new(opened, agent, Some(session))],
+        );
+        self.store.commit(commit).await.unwrap();
+        (agent, session)
+    }
+
+    /// Stores an event about an agent, with some payload; its position.
+    pub(super) async fn happen(&self, agent: AgentId, session: Option<SessionId>, payload: &str) -> u64 {
+        let event = Event::PreferencesUpdated(PreferencesUpdated { agent, preferences: json!({ "payload": payload }) });
+        let commit = Commit::new().append(Stream::Agent(agent), Expected::Any, vec![new(event, agent, session)]);
+        self.store.commit(commit).await.unwrap().last_position
+    }
+}
+
+fn new(event: Event, agent: AgentId, session: Option<SessionId>) -> NewEvent {
+    NewEvent {
+        id: EventId(Uuid::now_v7()),
+        event,
+        subject: Subject { agent: Some(agent), session, run: None },
+        actor: "user:local".to_owned(),
+        causation: None,
+        correlation: None,
+        time: Timestamp(1),
+        salt: Salt([1; 16]),
+    }
+}
+
+/// The frames of an event stream, as they come out of the socket.
+pub(super) struct Frames {
+    read: BufReader<OwnedReadHalf>,
+    _write: OwnedWriteHalf,
+    pending: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) text: String,
+}
+
+impl Frame {
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        self.text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+
+    pub(super) fn id(&self) -> Option<u64> {
+        self.field("id")?.parse().ok()
+    }
+
+    pub(super) fn data(&self) -> Value {
+        serde_json::from_str(self.field("data").unwrap()).unwrap()
+    }
+}
+
+impl Frames {
+    /// The next frame, comments included; none when the host has ended the stream.
+    pub(super) async fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some((frame, rest)) = self.pending.split_once("\n\n") {
+                let frame = Frame { text: frame.to_owned() };
+                self.pending = rest.to_owned();
+                return Some(frame);
+            }
+            let mut size = String::new();
+            tokio::time::timeout(Duration::from_secs(10), self.read.read_line(&mut size)).await.expect("no frame").ok()?;
+            let size = usize::from_str_radix(size.trim(), 16).ok()?;
+            let mut chunk = vec![0; size + 2];
+            self.read.read_exact(&mut chunk).await.ok()?;
+            chunk.truncate(size);
+            self.pending += &String::from_utf8(chunk).unwrap();
+        }
+    }
+
+    /// The next frame that is no comment.
+    pub(super) async fn told(&mut self) -> Option<Frame> {
+        loop {
+            let frame = self.next().await?;
+            if !frame.text.starts_with(':') {
+                return Some(frame);
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The list of routes: as documented, as served, as guarded.
+
+use super::host::Host;
+use crate::routes::document;
+use serde_json::Value;
+
+/// Every documented operation: method and path.
+fn documented() -> Vec<(String, String)> {
+    let document: Value = serde_json::from_str(&document().to_json().unwrap()).unwrap();
+    let paths = document["paths"].as_object().unwrap();
+    let mut all: Vec<(String, String)> = paths
+        .iter()
+        .flat_map(|(path, item)| item.as_object().unwrap().keys().map(move |method| (method.to_uppercase(), path.clone())))
+        .collect();
+    all.sort_by(|a, b| (&a.1, &a.0).cmp(&(&b.1, &b.0)));
+    all
+}
+
+#[test]
+fn the_document_lists_exactly_these_routes() {
+    let listed: Vec<String> = documented().iter().map(|(method, path)| format!("{method} {path}")).collect();
+    assert_eq!(
+        listed,
+        [
+            "GET /api/agents",
+            "POST /api/agents",
+            "GET /api/agents/{id}",
+            "POST /api/agents/{id}/respond",
+            "GET /api/agents/{id}/sessions",
+            "POST /api/agents/{id}/sessions",
+            "DELETE /api/agents/{id}/sessions/current",
+            "GET /api/agents/{id}/sessions/{sid}",
+            "POST /api/agents/{id}/sessions/{sid}/cancel",
+            "POST /api/agents/{id}/sessions/{sid}/messages",
+            "GET /api/agents/{id}/stream",
+            "POST /api/backups",
+            "GET /api/components",
+            "GET /api/dead-letters",
+            "POST /api/dead-letters/{id}/requeue",
+            "GET /api/events",
+            "GET /api/sessions/{sid}",
+            "POST /api/verifications",
+            "GET /healthz",
+            "GET /openapi.json",
+            "GET /readyz",
+        ]
+    );
+}
+
+#[test]
+fn every_operation_says_what_it_answers_when_something_is_wrong() {
+    let document: Value = serde_json::from_str(&document().to_json().unwrap()).unwrap();
+    for (method, path) in documented() {
+        let operation = &document["paths"][&path][method.to_lowercase()];
+        let schema = &operation["responses"]["default"]["content"]["application/problem+json"]["schema"]["$ref"];
+        assert_eq!(schema, "#/components/schemas/Problem", "{method} {path}");
+        assert!(operation["responses"].as_object().unwrap().keys().any(|status| status.starts_with('2')), "{method} {path}");
+        assert!(operation["summary"].is_string() || operation["description"].is_string(), "{method} {path}");
+    }
+    let required = document["components"]["schemas"]["Problem"]["required"].as_array().unwrap();
+    for field in ["type", "title", "status", "detail", "code"] {
+        assert!(required.contains(&field.into()), "{field}");
+    }
+    // Every schema that is referred to is there.
+    let text = document.to_string();
+    for reference in text.split("\"#/components/schemas/").skip(1) {
+        let name = reference.split('"').next().unwrap();
+        assert!(document["components"]["schemas"].get(name).is_some(), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_documented_route_is_served_and_needs_the_token_unless_it_says_otherwise() {
+    let host = Host::start().await;
+    let document = host.get("/openapi.json").await;
+    assert_eq!(document.status, 200);
+    assert!(document.json()["openapi"].as_str().unwrap().starts_with("3."));
+    for (method, path) in documented() {
+        let open = document.json()["paths"][&path][method.to_lowercase()]["security"] == serde_json::json!([{}]);
+        let path = path.replace("{id}", "x").replace("{sid}", "x");
+        let without = host.send_as_it_is(&method, &path, &["host: localhost"], "").await;
+        assert_eq!(without.status == 401, !open, "{method} {path}: {}", without.status);
+        let with = host.send(&method, &path, &[], "").await;
+        assert!(![404, 405].contains(&with.status) || with.json()["code"] != "ROUTE_NOT_FOUND", "{method} {path}");
+        assert_ne!(with.status, 405, "{method} {path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_accepted_once_however_often_it_is_sent_under_one_key() {
+    let host = Host::start().await;
+    let (agent, session) = host.agent_with_session().await;
+    let path = format!("/api/agents/{agent}/sessions/{session}/messages");
+    let post = async |body: &str| host.send("POST", &path, &["content-type: application/json", "idempotency-key: k1"], body).await;
+    let first = post("{\"content\":\"hello\"}").await;
+    assert_eq!(first.status, 202, "{}", first.body);
+    let receipt = first.json();
+    assert_eq!((receipt["replayed"].as_bool(), receipt["session_id"].as_str()), (Some(false), Some(session.to_string().as_str())));
+    let position = receipt["position"].as_u64().unwrap();
+    assert_eq!(receipt["stream_url"], format!("/api/agents/{agent}/stream?session={session}&after={position}"));
+    let again = post("{\"content\":\"hello\"}").await.json();
+    assert_eq!((again["input_id"].as_str(), again["replayed"].as_bool()), (receipt["input_id"].as_str(), Some(true)));
+    let other = post("{\"content\":\"something else\"}").await;
+    assert_eq!(other.status, 409, "{}", other.body);
+    let events = host.get(&format!("/api/events?session={session}&after={}", position - 1)).await.json();
+    assert_eq!(events["events"][0]["type"], "session.input.accepted.v1");
+    assert_eq!(events["events"][0]["data"]["message"]["text"], "hello");
+    let text_parts = host.post(&path, "{\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}").await;
+    assert_eq!(text_parts.status, 202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_sessions_and_events_can_be_looked_at() {
+    let host = Host::start().await;
+    let (agent, session) = host.agent_with_session().await;
+    let list = host.get("/api/agents").await.json();
+    assert_eq!((list["agents"][0]["id"].as_str(), &list["next_after"]), (Some(agent.to_string().as_str()), &Value::Null));
+    let path = list["agents"][0]["path"].as_str().unwrap().replace('/', "%2F");
+    assert_eq!(host.get(&format!("/api/agents/{path}")).await.json()["id"], agent.to_string());
+    let sessions = host.get(&format!("/api/agents/{agent}/sessions")).await.json();
+    assert_eq!(sessions["sessions"][0]["id"], session.to_string());
+    for path in [format!("/api/agents/{agent}/sessions/{session}"), format!("/api/sessions/{session}?from=1&to=0")] {
+        let view = host.get(&path).await.json();
+        assert_eq!((view["id"].as_str(), view["status"].as_str()), (Some(session.to_string().as_str()), Some("open")));
+        assert_eq!((&view["messages"], &view["client_actions"]), (&serde_json::json!([]), &serde_json::json!([])));
+    }
+    let page = host.get("/api/events?limit=1").await.json();
+    assert_eq!(
+        (page["events"].as_array().unwrap().len(), page["next_after"].as_u64(), page["last_position"].as_u64()),
+        (1, Some(1), Some(2))
+    );
+    let rest = host.get("/api/events?after=1").await.json();
+    assert_eq!((rest["events"][0]["position"].as_u64(), rest["next_after"].as_u64()), (Some(2), Some(2)));
+    assert_eq!(host.get("/api/components").await.json(), serde_json::json!({ "components": [] }));
+    assert_eq!(host.get("/api/dead-letters").await.json(), serde_json::json!({ "dead_letters": [] }));
+    let cancelled = host.post(&format!("/api/agents/{agent}/sessions/{session}/cancel"), "{}").await;
+    assert_eq!((cancelled.status, cancelled.json()), (200, serde_json::json!({ "cancelled": false })));
+    assert_eq!(host.post("/api/verifications", "").await.json()["intact"], true);
+    let backup = host.post("/api/backups", "").await;
+    assert_eq!(backup.status, 201, "{}", backup.body);
+    assert!(std::path::Path::new(backup.json()["file"].as_str().unwrap()).is_file());
+}

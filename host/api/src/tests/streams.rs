@@ -1,0 +1,138 @@
+//! Event streams: resumed exactly, marked where they are ephemeral, and parted from those who do not read.
+
+use super::host::{Frames, Host};
+use crate::Limits;
+use broker::{Frame, Show};
+use domain::digest::Digest;
+use domain::id::{AgentId, OperationId, RunId, SessionId};
+use std::time::Duration;
+use uuid::Uuid;
+
+async fn ids(frames: &mut Frames, count: usize) -> Vec<u64> {
+    let mut ids = Vec::new();
+    for _ in 0..count {
+        ids.push(frames.told().await.unwrap().id().unwrap());
+    }
+    ids
+}
+
+fn shown(agent: AgentId, session: SessionId, show: Show) -> Frame {
+    Frame { agent, session, run: RunId(Uuid::nil()), operation: OperationId(Digest([1; 32])), attempt: 1, seq: 0, show }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_comes_back_gets_exactly_what_it_missed() {
+    let host = Host::start().await;
+    let (agent, session) = host.agent_with_session().await;
+    let (other, _) = host.agent_with_session().await;
+    let mut expected = Vec::new();
+    for number in 0..300 {
+        expected.push(host.happen(agent, (number % 2 == 0).then_some(session), "x").await);
+        host.happen(other, None, "not yours").await;
+    }
+    let path = format!("/api/agents/{agent}/stream");
+    let all = ids(&mut host.follow(&format!("{path}?after=0"), &[]).await, 302).await;
+    assert_eq!(all[2..], expected);
+    // From the header, which goes before the query, at every place that a connection may have broken at.
+    for cut in [0, 1, 127, 128, 129, 200, 298] {
+        let header = format!("last-event-id: {}", expected[cut]);
+        let mut frames = host.follow(&format!("{path}?after=0"), &[&header]).await;
+        let live = host.happen(agent, None, "now").await;
+        let rest = ids(&mut frames, expected.len() - cut).await;
+        assert_eq!(rest, [&expected[cut + 1..], &[live]].concat());
+        expected.push(live);
+    }
+    let of_session = ids(&mut host.follow(&format!("{path}?session={session}&after={}", expected[0]), &[]).await, 149).await;
+    assert!(of_session.iter().all(|id| expected.iter().position(|expected| expected == id).unwrap() % 2 == 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_client_gets_what_happens_from_now_on_with_what_is_shown_before_it_is_stored() {
+    let host = Host::start_with(Limits { heartbeat_ms: 100, ..Limits::default() }).await;
+    let (agent, session) = host.agent_with_session().await;
+    host.happen(agent, Some(session), "before").await;
+    let mut frames = host.follow(&format!("/api/agents/{agent}/stream?session={session}"), &[]).await;
+    assert!(frames.next().await.unwrap().text.starts_with(':'));
+    host.broker.live().show(shown(agent, session, Show::Text("Hel".to_owned())));
+    host.broker.live().show(shown(agent, SessionId(Uuid::new_v4()), Show::Text("elsewhere".to_owned())));
+    host.broker.live().show(shown(agent, session, Show::Discarded));
+    let position = host.happen(agent, Some(session), "after").await;
+
+    let delta = frames.told().await.unwrap();
+    assert_eq!((delta.field("event"), delta.id()), (Some("delta"), None));
+    assert_eq!((delta.data()["ephemeral"].as_bool(), delta.data()["text"].as_str()), (Some(true), Some("Hel")));
+    let discarded = frames.told().await.unwrap();
+    assert_eq!((discarded.field("event"), discarded.id()), (Some("attempt-discarded"), None));
+    let event = frames.told().await.unwrap();
+    assert_eq!((event.field("event"), event.id()), (Some("agent.preferences.updated.v1"), Some(position)));
+    assert_eq!(event.data()["data"]["preferences"]["payload"], "after");
+    assert_eq!(frames.next().await.unwrap().text, ": heartbeat");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_with_a_time_to_come_back_after() {
+    let host = Host::start().await;
+    let (agent, _) = host.agent_with_session().await;
+    let mut frames = host.follow(&format!("/api/agents/{agent}/stream"), &[]).await;
+    assert!(frames.next().await.is_some());
+    host.stopper.stop(Duration::from_secs(5)).await;
+    let last = frames.next().await.unwrap();
+    assert_eq!(last.field("retry"), Some("2000"));
+    assert_eq!(frames.next().await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_read_is_disconnected_and_the_others_are_not() {
+    let host = Host::start_with(Limits { send_buffer_bytes: 16 << 10, ..Limits::default() }).await;
+    let (agent, session) = host.agent_with_session().await;
+    let path = format!("/api/agents/{agent}/stream?session={session}");
+    let mut slow = host.follow(&path, &[]).await;
+    let mut quick = host.follow(&path, &[]).await;
+    let reading = async {
+        let mut last = 0;
+        for _ in 0..200 {
+            last = quick.told().await.expect("the quick client was disconnected").id().unwrap();
+        }
+        last
+    };
+    let writing = async {
+        let mut last = 0;
+        for _ in 0..200 {
+            last = host.happen(agent, Some(session), &"x".repeat(64 << 10)).await;
+        }
+        last
+    };
+    let (read, written) = tokio::join!(reading, writing);
+    assert_eq!(read, written);
+    let mut seen = 0;
+    while slow.told().await.is_some() {
+        seen += 1;
+    }
+    assert!(seen < 200, "everything was kept for a client that did not read");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_missed_much_may_take_its_time_to_read_it() {
+    let host = Host::start_with(Limits { send_buffer_bytes: 16 << 10, stream_waiting_bytes_max: 64 << 10, ..Limits::default() }).await;
+    let (agent, _) = host.agent_with_session().await;
+    for _ in 0..100 {
+        host.happen(agent, None, &"x".repeat(32 << 10)).await;
+    }
+    let mut frames = host.follow(&format!("/api/agents/{agent}/stream?after=0"), &[]).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(ids(&mut frames, 102).await, (1..=102).collect::<Vec<u64>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_over_the_limit_are_refused_and_places_come_free_again() {
+    let host = Host::start_with(Limits { streams_max: 1, ..Limits::default() }).await;
+    let (agent, _) = host.agent_with_session().await;
+    let path = format!("/api/agents/{agent}/stream");
+    let held = host.follow(&path, &[]).await;
+    let refused = host.get(&path).await;
+    assert_eq!((refused.status, refused.json()["code"].as_str()), (429, Some("TOO_MANY_STREAMS")));
+    assert!(refused.has("retry-after: "));
+    drop(held);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(host.follow(&path, &[]).await.next().await.is_some());
+}
