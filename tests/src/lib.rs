@@ -1,6 +1,7 @@
 //! A host in a box: real SQLite in a temporary folder, real components, a scripted model. For the tests in `tests/` and the bench.
 
 pub mod guests;
+pub mod process;
 pub mod world;
 
 pub use world::{Setup, World};

@@ -3,7 +3,9 @@
 mod all {
     mod commits;
     mod conversation;
+    mod crash;
     mod engine;
+    mod http;
     mod recovery;
     mod replay;
 }

@@ -20,6 +20,7 @@ use feed::Feed;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Deserialize;
+use std::time::Duration;
 use store::EventFilter;
 
 /// The header with which a client comes back.
@@ -41,8 +42,8 @@ pub(crate) struct StreamParams {
 ///
 /// Server-sent events. The `event` of a committed event is its type, its `id` its position, its `data` an `Event`. Frames without an id
 /// are ephemeral: `delta` (`kind` is `text`, `thinking`, `call_started`, `note` or `performing`) and `attempt-discarded`, after which all
-/// deltas of that attempt are void. A comment comes every 15 seconds. A client that reads too slowly is disconnected and comes back
-/// with `Last-Event-ID`.
+/// deltas of that attempt are void. A comment comes every 15 seconds. A client that does not read is disconnected and may come
+/// back with `Last-Event-ID`.
 #[utoipa::path(
     get, path = "/api/agents/{id}/stream", tag = "sessions",
     params(
@@ -81,16 +82,17 @@ pub(crate) async fn follow(
     let asked = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?")).filter(|text| !text.is_empty());
     let after = asked.or(params.after.as_deref()).map(|text| position(text, last)).transpose()?;
 
-    let (out, body) = outbox::channel(api.limits().stream_waiting_bytes_max, connected.hang_up);
+    let limits = api.limits();
+    let patience = Duration::from_millis(limits.stream_stall_ms_max);
+    let (out, body) = outbox::channel(limits.stream_waiting_bytes_max, patience, connected.hang_up);
     let feed = Feed {
         store: broker.store().clone(),
         filter: EventFilter { agent: Some(agent), session, ..EventFilter::default() },
         position: after.unwrap_or(last),
-        caught_up: after.is_none(),
         durable,
         live,
         out,
-        limits: *api.limits(),
+        heartbeat: Duration::from_millis(limits.heartbeat_ms),
         stopping: api.stopping().clone(),
     };
     api.tasks().spawn(async move {

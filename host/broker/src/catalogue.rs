@@ -103,10 +103,10 @@ impl Catalogue {
         let id = definition.agent_id.clone();
         let known = || self.entries.keys().cloned().collect::<Vec<_>>().join(", ");
         let Some(entry) = self.entries.get(&definition.component) else {
-            return Err(Misfit::NoSuchComponent { definition: id, component: definition.component.clone(), known: known() });
+            return Err(Misfit::NoSuchComponent { definition: id, component: definition.component, known: known() });
         };
         if !matches!(entry.component.describes(), Described::Agent(_)) {
-            return Err(Misfit::NotAnAgent { definition: id, component: definition.component.clone() });
+            return Err(Misfit::NotAnAgent { definition: id, component: definition.component });
         }
         match self.definitions.insert(id.clone(), Arc::new(definition)) {
             Some(_) => Err(Misfit::DefinitionTwice(id)),

@@ -22,3 +22,18 @@ pub use catalogue::{Catalogue, Entry, Misfit};
 pub use command::{AgentView, Broker, CreateAgent, Error, InputReceipt, NewSession, PostMessage, Respond, SessionView, Target};
 pub use core::{Limits, Parts};
 pub use live::{Frame, Live, Show};
+
+/// The crash points of this crate, for a test that goes through all of them; see `store::point`.
+pub const CRASH_POINTS: &[&str] = &[
+    "broker.accept.before",
+    "broker.accept.after",
+    "broker.step.before",
+    "broker.step.after",
+    "broker.commit.before",
+    "broker.commit.after",
+    "broker.started.after",
+    "broker.perform.before",
+    "broker.perform.after",
+    "broker.settle.before",
+    "broker.settle.after",
+];

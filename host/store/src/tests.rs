@@ -4,6 +4,7 @@ mod backups;
 mod commits;
 mod disk;
 mod opening;
+mod power;
 mod projections;
 mod recalling;
 mod sample;

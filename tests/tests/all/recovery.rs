@@ -96,3 +96,35 @@ async fn an_agent_that_always_traps_makes_a_dead_letter_and_nobody_else_suffers(
     world.idle(bad).await;
     assert_eq!(world.broker.dead_letters(10).await.unwrap().len(), 1, "it died again");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trap_after_three_calls_repeats_none_of_them() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let start: Vec<_> = (0..3).map(|n| json!({ "key": format!("t{n}"), "tool": "send" })).collect();
+    world.say("puppet", session, &json!({ "steps": [{ "until": "all", "start": start }, { "trap": "too late" }] }).to_string()).await;
+    world.idle(session).await;
+    assert!(world.last_reply(session).await.starts_with("The turn failed: trapped: "), "{}", world.last_reply(session).await);
+    assert_eq!(begins(&world).len(), 3, "the step was tried again, its operations were not");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_ends_on_the_version_that_wrote_its_memo_and_the_next_one_takes_the_new() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "t", "timer": 300 }] }] }).to_string()).await;
+    world.until(session, |row| row.open_run.is_some()).await;
+    // The operator replaces the component by one that cannot read the memo, and removes the old one altogether.
+    let world = world
+        .restart(|setup| {
+            setup.components.retain(|name| *name != "puppet");
+            setup.definitions.truncate(1);
+            setup.definitions[0]["component"] = json!("assistant");
+        })
+        .await;
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "t elapsed", "the old version ended its turn");
+    world.say("puppet", session, "hello").await;
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "hello from the model", "the new one took over");
+}

@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Command;
 
 /// The folders whose Rust files keep the house rules.
-const SOURCE: [&str; 5] = ["host/", "sdk/", "guests/", "tests/", "examples/"];
+const SOURCE: [&str; 6] = ["host/", "sdk/", "guests/", "tests/", "examples/", "bench/"];
 
 fn rust() -> Vec<TextFile> {
     let files = files().expect("the repository can be read");

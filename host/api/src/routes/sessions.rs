@@ -46,7 +46,13 @@ pub(super) async fn open(
 ) -> Result<(StatusCode, [(HeaderName, String); 1], axum::Json<wire::SessionView>), Problem> {
     let NewSessionBody { session_type, name, model } = new;
     let command = NewSession { target: target(&id), session_type, name, model, user: USER.to_owned() };
-    let view = api.command()?.open_session(command).await?;
+    // Here the definition stands in the path, and no field of the body is to blame for it.
+    let blameless = |error| {
+        let mut problem = Problem::from(error);
+        problem.field = problem.field.filter(|_| problem.code != "DEFINITION_NOT_FOUND");
+        problem
+    };
+    let view = api.command()?.open_session(command).await.map_err(blameless)?;
     let location = format!("/api/agents/{}/sessions/{}", view.row.agent, view.row.id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(wire::session(&view))))
 }

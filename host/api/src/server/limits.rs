@@ -42,8 +42,10 @@ pub struct Limits {
     pub streams_max: usize,
     /// Milliseconds between the heartbeats of an event stream.
     pub heartbeat_ms: u64,
-    /// Bytes that may wait for a client that reads an event stream slowly; it is disconnected above.
+    /// Bytes that may wait for a client that reads an event stream slowly; above, nothing more is sent to it until it has read.
     pub stream_waiting_bytes_max: usize,
+    /// Milliseconds after which such a client is disconnected when it reads nothing.
+    pub stream_stall_ms_max: u64,
     /// Milliseconds that turns in progress get when the host shuts down.
     pub drain_ms: u64,
 }
@@ -61,6 +63,7 @@ impl Default for Limits {
             streams_max: 1_024,
             heartbeat_ms: 15_000,
             stream_waiting_bytes_max: 256 << 10,
+            stream_stall_ms_max: 5_000,
             drain_ms: 10_000,
         }
     }

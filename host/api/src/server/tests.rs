@@ -21,6 +21,7 @@ const SHORT: Limits = Limits {
     streams_max: 4,
     heartbeat_ms: 100,
     stream_waiting_bytes_max: 64 << 10,
+    stream_stall_ms_max: 200,
     drain_ms: 500,
 };
 

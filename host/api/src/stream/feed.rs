@@ -1,7 +1,6 @@
-//! Feeds one client: first what it missed, at its own pace, then everything as it happens.
+//! Feeds one client: first what it missed, then everything as it happens, both at its own pace.
 
 use super::outbox::{Outbox, Parted};
-use crate::server::Limits;
 use crate::wire;
 use broker::Frame;
 use domain::event::Recorded;
@@ -25,12 +24,10 @@ pub(super) struct Feed {
     pub(super) filter: EventFilter,
     /// The last position that the client has, or needs not have.
     pub(super) position: u64,
-    /// Whether the client has all there is. From then on it has to keep up.
-    pub(super) caught_up: bool,
     pub(super) durable: watch::Receiver<u64>,
     pub(super) live: broadcast::Receiver<Frame>,
     pub(super) out: Outbox,
-    pub(super) limits: Limits,
+    pub(super) heartbeat: Duration,
     pub(super) stopping: CancellationToken,
 }
 
@@ -49,19 +46,18 @@ impl From<Parted> for End {
 }
 
 impl Feed {
-    /// Feeds until the client goes, reads too slowly, or the host stops.
+    /// Feeds until the client goes, does not read, or the host stops.
     pub(super) async fn run(mut self) {
         if let Err(End::Retry) = self.feed().await {
             // The client may be gone as well.
-            let _ = self.out.push(format!("retry: {RETRY_MS}\n\n"));
+            let _ = self.out.push(format!("retry: {RETRY_MS}\n\n")).await;
         }
     }
 
     async fn feed(&mut self) -> Result<(), End> {
-        self.out.push(": agent-host\n\n".to_owned())?;
+        self.out.push(": agent-host\n\n".to_owned()).await?;
         self.send_committed().await?;
-        let period = Duration::from_millis(self.limits.heartbeat_ms);
-        let mut heartbeat = interval_at(Instant::now() + period, period);
+        let mut heartbeat = interval_at(Instant::now() + self.heartbeat, self.heartbeat);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -71,16 +67,16 @@ impl Feed {
                 changed = self.durable.changed() => {
                     changed.map_err(|_| End::Retry)?;
                     // What was shown before the commit goes out before it.
-                    self.send_shown()?;
+                    self.send_shown().await?;
                     self.send_committed().await?;
                 }
                 shown = self.live.recv() => match shown {
-                    Ok(frame) => self.show(&frame)?,
+                    Ok(frame) => self.show(&frame).await?,
                     // Nothing that was missed matters.
                     Err(broadcast::error::RecvError::Lagged(_)) => {}
                     Err(broadcast::error::RecvError::Closed) => return Err(End::Retry),
                 },
-                _ = heartbeat.tick() => self.out.push(": heartbeat\n\n".to_owned())?,
+                _ = heartbeat.tick() => self.out.push(": heartbeat\n\n".to_owned()).await?,
             }
         }
     }
@@ -100,38 +96,34 @@ impl Feed {
                 }
             };
             for recorded in &page {
-                if !self.caught_up {
-                    self.out.make_room(Duration::from_millis(self.limits.write_ms_max)).await?;
-                }
-                self.out.push(committed(recorded))?;
+                self.out.push(committed(recorded)).await?;
                 self.position = recorded.position;
             }
             if page.len() < PAGE {
                 self.position = self.position.max(until);
             }
         }
-        self.caught_up = true;
         Ok(())
     }
 
-    fn send_shown(&mut self) -> Result<(), End> {
+    async fn send_shown(&mut self) -> Result<(), End> {
         loop {
             match self.live.try_recv() {
-                Ok(frame) => self.show(&frame)?,
+                Ok(frame) => self.show(&frame).await?,
                 Err(broadcast::error::TryRecvError::Lagged(_)) => {}
                 Err(broadcast::error::TryRecvError::Empty | broadcast::error::TryRecvError::Closed) => return Ok(()),
             }
         }
     }
 
-    fn show(&self, frame: &Frame) -> Result<(), Parted> {
+    async fn show(&self, frame: &Frame) -> Result<(), Parted> {
         let wanted = self.filter.agent.is_none_or(|agent| agent == frame.agent)
             && self.filter.session.is_none_or(|session| session == frame.session);
         if !wanted {
             return Ok(());
         }
         let (name, data) = wire::frame(frame);
-        self.out.push(format!("event: {name}\ndata: {data}\n\n"))
+        self.out.push(format!("event: {name}\ndata: {data}\n\n")).await
     }
 }
 

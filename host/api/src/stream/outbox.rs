@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-/// The client reads too slowly, or is gone.
+/// The client does not read, or is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Parted;
 
@@ -21,6 +21,7 @@ pub(super) struct Outbox {
     chunks: mpsc::UnboundedSender<Bytes>,
     waiting: Arc<Waiting>,
     waiting_bytes_max: usize,
+    patience: Duration,
     hang_up: CancellationToken,
 }
 
@@ -37,26 +38,26 @@ struct Waiting {
     taken: Notify,
 }
 
-/// Both ends. `hang_up` closes the connection of a client that reads too slowly.
-pub(super) fn channel(waiting_bytes_max: usize, hang_up: CancellationToken) -> (Outbox, Chunks) {
+/// Both ends. `hang_up` closes the connection of a client that has more than `waiting_bytes_max` waiting and takes nothing for `patience`.
+pub(super) fn channel(waiting_bytes_max: usize, patience: Duration, hang_up: CancellationToken) -> (Outbox, Chunks) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let waiting = Arc::new(Waiting::default());
-    (Outbox { chunks: sender, waiting: waiting.clone(), waiting_bytes_max, hang_up }, Chunks { chunks: receiver, waiting })
+    (Outbox { chunks: sender, waiting: waiting.clone(), waiting_bytes_max, patience, hang_up }, Chunks { chunks: receiver, waiting })
 }
 
 impl Outbox {
-    /// Puts something out. A client with more waiting than allowed is hung up on; one chunk may be larger than that.
-    pub(super) fn push(&self, chunk: String) -> Result<(), Parted> {
+    /// Puts something out. While more than allowed waits, this waits for the client; what it is waited for with stays in the store.
+    pub(super) async fn push(&self, chunk: String) -> Result<(), Parted> {
         if self.waiting.bytes.load(Ordering::Relaxed) > self.waiting_bytes_max {
-            return Err(self.part());
+            self.make_room().await?;
         }
         let chunk = Bytes::from(chunk);
         self.waiting.bytes.fetch_add(chunk.len(), Ordering::Relaxed);
         self.chunks.send(chunk).map_err(|_| Parted)
     }
 
-    /// Waits until at most half of what may wait does; hangs up when the client takes nothing for a time.
-    pub(super) async fn make_room(&self, patience: Duration) -> Result<(), Parted> {
+    /// Waits until at most half of what may wait does.
+    async fn make_room(&self) -> Result<(), Parted> {
         loop {
             let taken = self.waiting.taken.notified();
             if self.waiting.bytes.load(Ordering::Relaxed) <= self.waiting_bytes_max / 2 {
@@ -65,7 +66,11 @@ impl Outbox {
             tokio::select! {
                 () = taken => {}
                 () = self.chunks.closed() => return Err(Parted),
-                () = tokio::time::sleep(patience) => return Err(self.part()),
+                () = tokio::time::sleep(self.patience) => {
+                    tracing::debug!("a client does not read its event stream and is disconnected");
+                    self.hang_up.cancel();
+                    return Err(Parted);
+                }
             }
         }
     }
@@ -73,12 +78,6 @@ impl Outbox {
     /// Waits until the client is gone.
     pub(super) async fn closed(&self) {
         self.chunks.closed().await;
-    }
-
-    fn part(&self) -> Parted {
-        tracing::debug!("a client reads its event stream too slowly and is disconnected");
-        self.hang_up.cancel();
-        Parted
     }
 }
 

@@ -4,86 +4,99 @@ use super::host::{Host, TOKEN};
 use crate::Limits;
 use crate::server::BODY_BYTES_MAX;
 
+/// Method, path, headers, body; status, code, field.
+type Case = (&'static str, String, Vec<&'static str>, String, u16, &'static str, Option<&'static str>);
+
+const JSON: &str = "content-type: application/json";
+/// The id of nothing.
+const OTHER: &str = "7b3c2a54-8a75-4c7b-9d7e-0d7f3c1d2e3f";
+
+fn of_routes_and_ids(agent: &str) -> Vec<Case> {
+    vec![
+        ("GET", "/nowhere".into(), vec![], "".into(), 404, "ROUTE_NOT_FOUND", None),
+        ("GET", "/api/agents/a/b/c/d".into(), vec![], "".into(), 404, "ROUTE_NOT_FOUND", None),
+        ("PUT", "/api/agents".into(), vec![], "".into(), 405, "METHOD_NOT_ALLOWED", None),
+        ("POST", "/healthz".into(), vec![], "".into(), 405, "METHOD_NOT_ALLOWED", None),
+        ("GET", format!("/api/agents/{OTHER}"), vec![], "".into(), 404, "AGENT_NOT_FOUND", None),
+        ("GET", "/api/agents/assistant".into(), vec![], "".into(), 404, "AGENT_NOT_FOUND", None),
+        ("GET", "/api/agents/%2Flocal%2Fagent%2Fx".into(), vec![], "".into(), 404, "AGENT_NOT_FOUND", None),
+        ("GET", "/api/agents/%ff".into(), vec![], "".into(), 400, "INVALID_ID", None),
+        ("POST", "/api/agents/nobody/sessions".into(), vec![], "".into(), 404, "DEFINITION_NOT_FOUND", None),
+        ("GET", format!("{agent}/sessions/x"), vec![], "".into(), 400, "INVALID_ID", None),
+        ("GET", format!("{agent}/sessions/{OTHER}"), vec![], "".into(), 404, "SESSION_NOT_FOUND", None),
+        ("GET", format!("/api/sessions/{OTHER}"), vec![], "".into(), 404, "SESSION_NOT_FOUND", None),
+        ("DELETE", format!("{agent}/sessions/current"), vec![], "".into(), 409, "NO_ACTIVE_SESSION", None),
+        ("POST", format!("/api/dead-letters/{OTHER}/requeue"), vec![], "".into(), 404, "DEAD_LETTER_NOT_FOUND", None),
+        ("POST", "/api/dead-letters/x/requeue".into(), vec![], "".into(), 400, "INVALID_ID", None),
+    ]
+}
+
+/// A body posted as JSON.
+fn posted(path: &str, body: &str, status: u16, code: &'static str, field: Option<&'static str>) -> Case {
+    ("POST", path.to_owned(), vec![JSON], body.to_owned(), status, code, field)
+}
+
+fn of_agents() -> Vec<Case> {
+    let agents = "/api/agents";
+    vec![
+        posted(agents, r#"{"definition":"#, 400, "MALFORMED_JSON", None),
+        posted(agents, "\u{7f}", 400, "MALFORMED_JSON", None),
+        posted(agents, r#"{"definitoin":"a"}"#, 422, "UNKNOWN_FIELD", Some("/definitoin")),
+        posted(agents, "{}", 422, "MISSING_FIELD", Some("/definition")),
+        posted(agents, r#"{"definition":7}"#, 422, "INVALID_FIELD", Some("/definition")),
+        posted(agents, r#"{"definition":"a","id":"x"}"#, 422, "INVALID_FIELD", Some("/id")),
+        posted(agents, r#"{"definition":"nobody"}"#, 404, "DEFINITION_NOT_FOUND", Some("/definition")),
+        ("POST", agents.into(), vec![], r#"{"definition":"a"}"#.into(), 415, "UNSUPPORTED_MEDIA_TYPE", None),
+        ("POST", agents.into(), vec!["content-type: text/plain"], "{}".into(), 415, "UNSUPPORTED_MEDIA_TYPE", None),
+    ]
+}
+
+fn of_messages(agent: &str, session: &str) -> Vec<Case> {
+    let messages = &format!("{agent}/sessions/{session}/messages");
+    let elsewhere = &format!("{agent}/sessions/{OTHER}/messages");
+    let respond = &format!("{agent}/respond");
+    let answer = &format!(r#"{{"call_id":"{}","response":1}}"#, "ab".repeat(32));
+    let key = vec![JSON, "idempotency-key: \u{e9}"];
+    vec![
+        posted(messages, r#"{"content":""}"#, 422, "INVALID", Some("/content")),
+        posted(messages, r#"{"content":[]}"#, 422, "INVALID", Some("/content")),
+        posted(messages, r#"{"content":7}"#, 422, "INVALID_FIELD", Some("/content")),
+        posted(messages, r#"{"content":[{"type":"image","text":"x"}]}"#, 422, "INVALID_FIELD", Some("/content/0/type")),
+        posted(messages, r#"{"content":[{"type":"text","txt":"x"}]}"#, 422, "UNKNOWN_FIELD", Some("/content/0/txt")),
+        posted(messages, r#"{"content":"x","model":"nope"}"#, 422, "INVALID", Some("/model")),
+        ("POST", messages.clone(), key, r#"{"content":"x"}"#.into(), 400, "INVALID_IDEMPOTENCY_KEY", None),
+        posted(elsewhere, r#"{"content":"x"}"#, 404, "SESSION_NOT_FOUND", None),
+        posted(respond, r#"{"call_id":"x","response":1}"#, 422, "INVALID_FIELD", Some("/call_id")),
+        posted(respond, r#"{"call_id":"x"}"#, 422, "MISSING_FIELD", Some("/response")),
+        posted(respond, answer, 409, "NOT_SUSPENDED", None),
+    ]
+}
+
+fn of_queries_and_streams(agent: &str) -> Vec<Case> {
+    vec![
+        ("GET", "/api/agents?limti=1".into(), vec![], "".into(), 400, "INVALID_QUERY", None),
+        ("GET", "/api/agents?limit=x".into(), vec![], "".into(), 400, "INVALID_QUERY", None),
+        ("GET", "/api/agents?after=x".into(), vec![], "".into(), 400, "INVALID_QUERY", None),
+        ("GET", "/api/events?after=-1".into(), vec![], "".into(), 400, "INVALID_QUERY", None),
+        ("GET", "/api/events?session=x".into(), vec![], "".into(), 400, "INVALID_QUERY", None),
+        ("GET", format!("{agent}/stream"), vec!["last-event-id: -1"], "".into(), 400, "INVALID_LAST_EVENT_ID", None),
+        ("GET", format!("{agent}/stream"), vec!["last-event-id: 99999999999999999999"], "".into(), 400, "INVALID_LAST_EVENT_ID", None),
+        ("GET", format!("{agent}/stream"), vec!["last-event-id: 1000000"], "".into(), 400, "INVALID_LAST_EVENT_ID", None),
+        ("GET", format!("{agent}/stream"), vec!["last-event-id: garbage"], "".into(), 400, "INVALID_LAST_EVENT_ID", None),
+        ("GET", format!("{agent}/stream?after=x"), vec![], "".into(), 400, "INVALID_LAST_EVENT_ID", None),
+        ("GET", format!("{agent}/stream?session={OTHER}"), vec![], "".into(), 404, "SESSION_NOT_FOUND", None),
+        ("GET", format!("/api/agents/{OTHER}/stream"), vec![], "".into(), 404, "AGENT_NOT_FOUND", None),
+    ]
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_is_wrong_with_a_request_is_told_with_its_code_and_field() {
     let host = Host::start().await;
     let (agent, session) = host.agent_with_session().await;
-    let other = uuid::Uuid::new_v4();
-    let json = "content-type: application/json";
-    let agent_path = format!("/api/agents/{agent}");
-    let messages = format!("{agent_path}/sessions/{session}/messages");
-    let respond = format!("{agent_path}/respond");
-    let stream = format!("{agent_path}/stream");
-    let call = "ab".repeat(32);
-    let with = |path: &str, rest: &str| format!("{path}{rest}");
-    let responded = format!("{{\"call_id\":\"{call}\",\"response\":1}}");
-    let cases: Vec<(&str, String, Vec<&str>, &str, u16, &str, Option<&str>)> = vec![
-        ("GET", "/nowhere".into(), vec![], "", 404, "ROUTE_NOT_FOUND", None),
-        ("GET", "/api/agents/a/b/c/d".into(), vec![], "", 404, "ROUTE_NOT_FOUND", None),
-        ("PUT", "/api/agents".into(), vec![], "", 405, "METHOD_NOT_ALLOWED", None),
-        ("POST", "/healthz".into(), vec![], "", 405, "METHOD_NOT_ALLOWED", None),
-        ("POST", "/api/agents".into(), vec![json], "{\"definition\":", 400, "MALFORMED_JSON", None),
-        ("POST", "/api/agents".into(), vec![json], "\u{7f}", 400, "MALFORMED_JSON", None),
-        ("POST", "/api/agents".into(), vec![json], "{\"definitoin\":\"a\"}", 422, "UNKNOWN_FIELD", Some("/definitoin")),
-        ("POST", "/api/agents".into(), vec![json], "{}", 422, "MISSING_FIELD", Some("/definition")),
-        ("POST", "/api/agents".into(), vec![json], "{\"definition\":7}", 422, "INVALID_FIELD", Some("/definition")),
-        ("POST", "/api/agents".into(), vec![json], "{\"definition\":\"a\",\"id\":\"x\"}", 422, "INVALID_FIELD", Some("/id")),
-        ("POST", "/api/agents".into(), vec![json], "{\"definition\":\"nobody\"}", 404, "DEFINITION_NOT_FOUND", Some("/definition")),
-        ("POST", "/api/agents".into(), vec![], "{\"definition\":\"a\"}", 415, "UNSUPPORTED_MEDIA_TYPE", None),
-        ("POST", "/api/agents".into(), vec!["content-type: text/plain"], "{}", 415, "UNSUPPORTED_MEDIA_TYPE", None),
-        ("GET", "/api/agents?limti=1".into(), vec![], "", 400, "INVALID_QUERY", None),
-        ("GET", "/api/agents?limit=x".into(), vec![], "", 400, "INVALID_QUERY", None),
-        ("GET", "/api/agents?after=x".into(), vec![], "", 400, "INVALID_QUERY", None),
-        ("GET", format!("/api/agents/{other}"), vec![], "", 404, "AGENT_NOT_FOUND", None),
-        ("GET", "/api/agents/assistant".into(), vec![], "", 404, "AGENT_NOT_FOUND", None),
-        ("GET", "/api/agents/%2Flocal%2Fagent%2Fx".into(), vec![], "", 404, "AGENT_NOT_FOUND", None),
-        ("GET", "/api/agents/%ff".into(), vec![], "", 400, "INVALID_ID", None),
-        ("POST", "/api/agents/nobody/sessions".into(), vec![], "", 404, "DEFINITION_NOT_FOUND", None),
-        ("GET", with(&agent_path, "/sessions/x"), vec![], "", 400, "INVALID_ID", None),
-        ("GET", format!("{agent_path}/sessions/{other}"), vec![], "", 404, "SESSION_NOT_FOUND", None),
-        ("GET", format!("/api/sessions/{other}"), vec![], "", 404, "SESSION_NOT_FOUND", None),
-        ("POST", messages.clone(), vec![json], "{\"content\":\"\"}", 422, "INVALID", Some("/content")),
-        ("POST", messages.clone(), vec![json], "{\"content\":[]}", 422, "INVALID", Some("/content")),
-        ("POST", messages.clone(), vec![json], "{\"content\":7}", 422, "INVALID_FIELD", Some("/content")),
-        (
-            "POST",
-            messages.clone(),
-            vec![json],
-            "{\"content\":[{\"type\":\"image\",\"text\":\"x\"}]}",
-            422,
-            "INVALID_FIELD",
-            Some("/content/0/type"),
-        ),
-        (
-            "POST",
-            messages.clone(),
-            vec![json],
-            "{\"content\":[{\"type\":\"text\",\"txt\":\"x\"}]}",
-            422,
-            "UNKNOWN_FIELD",
-            Some("/content/0/txt"),
-        ),
-        ("POST", messages.clone(), vec![json], "{\"content\":\"x\",\"model\":\"nope\"}", 422, "INVALID", Some("/model")),
-        ("POST", messages.clone(), vec![json, "idempotency-key: \u{e9}"], "{\"content\":\"x\"}", 400, "INVALID_IDEMPOTENCY_KEY", None),
-        ("POST", format!("{agent_path}/sessions/{other}/messages"), vec![json], "{\"content\":\"x\"}", 404, "SESSION_NOT_FOUND", None),
-        ("POST", respond.clone(), vec![json], "{\"call_id\":\"x\",\"response\":1}", 422, "INVALID_FIELD", Some("/call_id")),
-        ("POST", respond.clone(), vec![json], "{\"call_id\":\"x\"}", 422, "MISSING_FIELD", Some("/response")),
-        ("POST", respond, vec![json], &responded, 409, "NOT_SUSPENDED", None),
-        ("DELETE", with(&agent_path, "/sessions/current"), vec![], "", 409, "NO_ACTIVE_SESSION", None),
-        ("POST", format!("/api/dead-letters/{other}/requeue"), vec![], "", 404, "DEAD_LETTER_NOT_FOUND", None),
-        ("POST", "/api/dead-letters/x/requeue".into(), vec![], "", 400, "INVALID_ID", None),
-        ("GET", "/api/events?after=-1".into(), vec![], "", 400, "INVALID_QUERY", None),
-        ("GET", "/api/events?session=x".into(), vec![], "", 400, "INVALID_QUERY", None),
-        ("GET", stream.clone(), vec!["last-event-id: -1"], "", 400, "INVALID_LAST_EVENT_ID", None),
-        ("GET", stream.clone(), vec!["last-event-id: 99999999999999999999"], "", 400, "INVALID_LAST_EVENT_ID", None),
-        ("GET", stream.clone(), vec!["last-event-id: 1000000"], "", 400, "INVALID_LAST_EVENT_ID", None),
-        ("GET", stream.clone(), vec!["last-event-id: garbage"], "", 400, "INVALID_LAST_EVENT_ID", None),
-        ("GET", with(&stream, "?after=x"), vec![], "", 400, "INVALID_LAST_EVENT_ID", None),
-        ("GET", format!("{stream}?session={other}"), vec![], "", 404, "SESSION_NOT_FOUND", None),
-        ("GET", format!("/api/agents/{other}/stream"), vec![], "", 404, "AGENT_NOT_FOUND", None),
-    ];
+    let (agent, session) = (format!("/api/agents/{agent}"), session.to_string());
+    let cases = [of_routes_and_ids(&agent), of_agents(), of_messages(&agent, &session), of_queries_and_streams(&agent)].concat();
     for (method, path, headers, body, status, code, field) in cases {
-        let answer = host.send(method, &path, &headers, body).await;
+        let answer = host.send(method, &path, &headers, &body).await;
         let problem = answer.json();
         let shown = format!("{method} {path} {body}: {problem}");
         assert_eq!((answer.status, problem["code"].as_str(), problem["field"].as_str()), (status, Some(code), field), "{shown}");

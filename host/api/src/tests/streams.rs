@@ -83,7 +83,7 @@ async fn a_stream_ends_with_a_time_to_come_back_after() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_is_disconnected_and_the_others_are_not() {
-    let host = Host::start_with(Limits { send_buffer_bytes: 16 << 10, ..Limits::default() }).await;
+    let host = Host::start_with(Limits { send_buffer_bytes: 16 << 10, stream_stall_ms_max: 300, ..Limits::default() }).await;
     let (agent, session) = host.agent_with_session().await;
     let path = format!("/api/agents/{agent}/stream?session={session}");
     let mut slow = host.follow(&path, &[]).await;
@@ -104,6 +104,7 @@ async fn a_client_that_does_not_read_is_disconnected_and_the_others_are_not() {
     };
     let (read, written) = tokio::join!(reading, writing);
     assert_eq!(read, written);
+    tokio::time::sleep(Duration::from_millis(600)).await;
     let mut seen = 0;
     while slow.told().await.is_some() {
         seen += 1;

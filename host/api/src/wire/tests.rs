@@ -54,7 +54,7 @@ fn recorded(event: event::Event) -> Recorded {
 fn data(event: event::Event) -> Value {
     let public = serde_json::to_value(super::event(&recorded(event))).unwrap();
     let text = public.to_string();
-    for hidden in [SECRET, "abababab", "eeeeeeee", "salt", "memo", "basis"] {
+    for hidden in [SECRET, "abababab", "eeeeeeee", "\"salt\"", "\"memo\"", "\"basis\""] {
         assert!(!text.contains(hidden), "`{hidden}` shows in {text}");
     }
     public["data"].clone()
@@ -144,7 +144,7 @@ fn a_step_shows_what_was_said_started_and_settled() {
         Part::text("Let me see."),
         Part::Call { call_id: "c1".to_owned(), name: "read_file".to_owned(), arguments: "{\"path\":\"a\"}".to_owned() },
     ];
-    let draft = Draft { role: Role::Assistant, parts: reply.clone(), origin: "model:m".to_owned(), untrusted: false, answers: None };
+    let draft = Draft { role: Role::Assistant, parts: reply, origin: "model:m".to_owned(), untrusted: false, answers: None };
     let attempt = Attempt {
         provider: "p".to_owned(),
         model: "m".to_owned(),

@@ -1,3 +1,5 @@
+//! Conversations as every provider wants them: paired, in order, with ids that are unique.
+
 use super::*;
 use domain::digest::{Digest, Salt};
 use domain::message::Answers;

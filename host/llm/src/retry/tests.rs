@@ -1,3 +1,5 @@
+//! When a call is made again, and after how long.
+
 use super::*;
 
 fn limits() -> RetryLimits {

@@ -109,14 +109,14 @@ fn scalar(schema: &Value, line: &str) -> Result<Value, String> {
 mod tests {
     use super::*;
 
-    fn question(props: Value, schema: Value) -> Question {
+    fn question(props: &Value, schema: &Value) -> Question {
         Question::read(&json!({ "call_id": "c", "widget": "w", "props": props, "response_schema": schema })).unwrap()
     }
 
     #[test]
     fn an_option_is_chosen_by_number_or_by_words() {
         let schema = json!({ "type": "object", "properties": { "index": { "type": "integer" } }, "required": ["index"] });
-        let question = question(json!({ "prompt": "Which?", "options": ["Venus", { "label": "Mars" }] }), schema);
+        let question = question(&json!({ "prompt": "Which?", "options": ["Venus", { "label": "Mars" }] }), &schema);
         assert_eq!(question.lines(), ["Which?", "  1) Venus", "  2) Mars", "  (1 to 2, or the words)"]);
         assert_eq!(question.answer(" 2 "), Ok(json!({ "index": 1, "selection": "Mars" })));
         assert_eq!(question.answer("venus"), Ok(json!({ "index": 0, "selection": "Venus" })));
@@ -138,7 +138,7 @@ mod tests {
             (json!({ "type": "object" }), "a", Err(())),
             (json!(null), "free", Ok(json!("free"))),
         ] {
-            let answer = question(json!({ "prompt": "?" }), schema.clone()).answer(line).map_err(|_| ());
+            let answer = question(&json!({ "prompt": "?" }), &schema).answer(line).map_err(|_| ());
             assert_eq!(answer, expected, "{schema} {line}");
         }
     }

@@ -1,3 +1,5 @@
+//! The messages API of Anthropic, request and stream.
+
 use super::*;
 use crate::delta::{Feed, NoDeltas};
 use crate::sse::Event;

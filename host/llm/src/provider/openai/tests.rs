@@ -1,3 +1,5 @@
+//! Chat completions of OpenAI and of those that speak the same, request and stream.
+
 use super::*;
 use crate::delta::{Feed, NoDeltas};
 use crate::sse::Event;

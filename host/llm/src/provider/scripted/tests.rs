@@ -1,3 +1,5 @@
+//! Rule files: what matches, and what it replies.
+
 use super::*;
 use crate::delta::{Delta, DeltaSink};
 use domain::digest::Salt;

@@ -1,0 +1,169 @@
+//! What was measured, against its bar, as a table or as lines of JSON.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the report is what this program is for")]
+
+use crate::measure::Pair;
+use serde::Serialize;
+use std::fmt;
+
+/// What a measurement has to keep to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Bar {
+    /// Ours is at most so many times the peer.
+    Within(f64),
+    /// The same, and so much more in the row's unit.
+    WithinPlus(f64, f64),
+    /// Ours is at least this share of the peer.
+    AtLeast(f64),
+    /// The peer takes at least so many times as long as ours.
+    Faster(f64),
+    /// Ours is at most this, whatever the peer is.
+    AtMost(f64),
+}
+
+impl Bar {
+    fn ratio(self, Pair { ours, peer }: Pair) -> f64 {
+        match self {
+            Self::Faster(_) => peer / ours,
+            Self::Within(_) | Self::WithinPlus(..) | Self::AtLeast(_) | Self::AtMost(_) => ours / peer,
+        }
+    }
+
+    fn is_met(self, pair: Pair) -> bool {
+        let Pair { ours, peer } = pair;
+        match self {
+            Self::Within(most) => self.ratio(pair) <= most,
+            Self::WithinPlus(most, plus) => ours <= most * peer + plus,
+            Self::AtLeast(least) | Self::Faster(least) => self.ratio(pair) >= least,
+            Self::AtMost(most) => ours <= most,
+        }
+    }
+}
+
+impl fmt::Display for Bar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Within(most) => write!(f, "≤ {most}×"),
+            Self::WithinPlus(most, plus) => write!(f, "≤ {most}× + {plus}"),
+            Self::AtLeast(least) => write!(f, "≥ {least}×"),
+            Self::Faster(least) => write!(f, "{least}× faster"),
+            Self::AtMost(most) => write!(f, "≤ {most}"),
+        }
+    }
+}
+
+/// One measurement.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    name: String,
+    ours: f64,
+    peer: f64,
+    unit: &'static str,
+    ratio: f64,
+    bar: String,
+    verdict: &'static str,
+}
+
+impl Row {
+    /// What was measured in some unit, against its bar.
+    pub(crate) fn new(name: impl Into<String>, unit: &'static str, pair: Pair, bar: Bar) -> Self {
+        let verdict = if bar.is_met(pair) { "met" } else { "MISSED" };
+        Self { name: name.into(), ours: pair.ours, peer: pair.peer, unit, ratio: bar.ratio(pair), bar: bar.to_string(), verdict }
+    }
+}
+
+/// Under what circumstances it was measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct Circumstances {
+    /// Raw `fdatasync` calls per second, now.
+    pub(crate) fdatasync_per_s: f64,
+    /// `burst` or `throttled`: what the disk does now.
+    pub(crate) disk: &'static str,
+    /// The system's load averages.
+    pub(crate) load: String,
+    /// How the program was compiled.
+    pub(crate) profile: &'static str,
+}
+
+/// Where the report goes, line by line, as it is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Report {
+    /// A table for people.
+    Table,
+    /// A JSON object a line.
+    Json,
+}
+
+impl Report {
+    /// What stands above the rows.
+    pub(crate) fn open(self, circumstances: &Circumstances) {
+        let Circumstances { fdatasync_per_s, disk, load, profile } = circumstances;
+        match self {
+            Self::Table => {
+                println!("disk {disk}: {fdatasync_per_s:.0} fdatasync/s; load {load}; profile {profile}\n");
+                println!("{:<44} {:>10} {:>10} {:<9} {:>8}  {:<12} verdict", "what", "ours", "peer", "unit", "ratio", "bar");
+            }
+            Self::Json => print_json(circumstances),
+        }
+    }
+
+    /// One row.
+    pub(crate) fn row(self, row: &Row) {
+        let Row { name, ours, peer, unit, ratio, bar, verdict } = row;
+        match self {
+            Self::Table => {
+                let (ours, peer, ratio) = (number(*ours), number(*peer), number(*ratio));
+                println!("{name:<44} {ours:>10} {peer:>10} {unit:<9} {ratio:>8}  {bar:<12} {verdict}");
+            }
+            Self::Json => print_json(row),
+        }
+    }
+
+    /// A benchmark that came to no result.
+    pub(crate) fn failed(self, name: &str, error: &anyhow::Error) {
+        eprintln!("bench: {name} came to no result: {error:#}");
+    }
+}
+
+/// Numbers for the process that has started this one.
+pub(crate) fn answer(numbers: &[f64]) {
+    print_json(&numbers);
+}
+
+fn print_json(value: &impl Serialize) {
+    println!("{}", serde_json::to_string(value).unwrap_or_default());
+}
+
+/// Three digits that matter, or all before the point.
+fn number(value: f64) -> String {
+    let decimals = match value {
+        100.0.. => 0,
+        10.0.. => 1,
+        1.0.. => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bar, Pair};
+
+    #[test]
+    fn a_bar_is_met_from_its_own_side() {
+        let pair = Pair { ours: 2.0, peer: 1.0 };
+        for (bar, met) in [
+            (Bar::Within(2.0), true),
+            (Bar::Within(1.9), false),
+            (Bar::WithinPlus(1.1, 1.0), true),
+            (Bar::WithinPlus(1.1, 0.5), false),
+            (Bar::AtLeast(0.85), true),
+            (Bar::AtLeast(2.5), false),
+            (Bar::Faster(0.5), true),
+            (Bar::Faster(2.0), false),
+            (Bar::AtMost(2.0), true),
+            (Bar::AtMost(1.0), false),
+        ] {
+            assert_eq!(bar.is_met(pair), met, "{bar}");
+        }
+    }
+}

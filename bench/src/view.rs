@@ -1,0 +1,103 @@
+//! What steps are given to look at: a basis, and the view of a thread in a store or of nothing.
+
+use async_trait::async_trait;
+use domain::basis::{Basis, LimitsLeft};
+use domain::digest::Digest;
+use domain::id::TurnId;
+use domain::message::{Message, MessageId};
+use domain::time::Timestamp;
+use runtime::{View, ViewError, ViewStatic};
+use std::sync::Arc;
+use store::{EMPTY_STATE, Store};
+
+/// When everything happened.
+pub(crate) const NOON: Timestamp = Timestamp(1_700_000_000_000);
+
+/// A basis that names nothing.
+pub(crate) fn basis() -> Basis {
+    let nothing = Digest::of(EMPTY_STATE);
+    Basis {
+        component: nothing,
+        base: None,
+        head: 1,
+        scene: nothing,
+        settings: nothing,
+        tools: nothing,
+        peers: nothing,
+        preferences: nothing,
+        session_state: nothing,
+        now: NOON,
+        left: LimitsLeft { steps: 1, tool_calls: 1, tokens: 1 },
+        seed: nothing,
+    }
+}
+
+fn fixed(head: Option<MessageId>) -> ViewStatic {
+    ViewStatic {
+        agent_id: "agent".to_owned(),
+        path: "/local/agent".to_owned(),
+        session_type: "chat".to_owned(),
+        settings: r#"{"prompt":"Be brief.","settings":{}}"#.to_owned(),
+        preferences: "{}".to_owned(),
+        session_state: "null".to_owned(),
+        head,
+        tools: Arc::default(),
+        peers: Vec::new(),
+        memo: None,
+    }
+}
+
+/// The view of a thread in a store.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    fixed: ViewStatic,
+    store: Store,
+    head: Option<TurnId>,
+}
+
+impl Thread {
+    /// The thread that ends in `head`, with `messages` messages.
+    pub(crate) fn new(store: Store, head: Option<TurnId>, messages: MessageId) -> Self {
+        Self { fixed: fixed(Some(messages)), store, head }
+    }
+}
+
+#[async_trait]
+impl View for Thread {
+    fn basis_static(&self) -> &ViewStatic {
+        &self.fixed
+    }
+
+    async fn message(&self, id: MessageId) -> Result<Option<Message>, ViewError> {
+        self.store.message(self.head, id).await.map_err(|error| ViewError(error.into()))
+    }
+
+    async fn read_blob(&self, _digest: Digest, _offset: u64, _length: u32) -> Result<Option<Vec<u8>>, ViewError> {
+        Ok(None)
+    }
+}
+
+/// The view of an empty thread.
+#[derive(Debug)]
+pub(crate) struct Nothing(ViewStatic);
+
+impl Nothing {
+    pub(crate) fn new() -> Self {
+        Self(fixed(None))
+    }
+}
+
+#[async_trait]
+impl View for Nothing {
+    fn basis_static(&self) -> &ViewStatic {
+        &self.0
+    }
+
+    async fn message(&self, _id: MessageId) -> Result<Option<Message>, ViewError> {
+        Ok(None)
+    }
+
+    async fn read_blob(&self, _digest: Digest, _offset: u64, _length: u32) -> Result<Option<Vec<u8>>, ViewError> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,346 @@
+//! The real program in a folder of its own: started, talked to over a socket, killed, and started again.
+//!
+//! The program is the one beside the tests in the target folder: `cargo build --workspace` makes it.
+
+use crate::guests::{root, wasm};
+use reqwest::{Method, Response};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Output, Stdio};
+use std::sync::Once;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// How long a start, a stop or an answer may take.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// The crash point at which a program dies; see `store::point`.
+pub const CRASH_AT: &str = "AGENT_HOST_CRASH_AT";
+/// The config file in a folder.
+const CONFIG: &str = "agent-host.json";
+/// The compiled components in a data folder.
+const CACHE: &str = "component-cache";
+
+/// A program that ended before it was ready.
+#[derive(Debug)]
+pub struct Ended {
+    /// With what.
+    pub status: ExitStatus,
+    /// What it said on stderr, earlier programs in the same folder included.
+    pub said: String,
+}
+
+/// A folder with a configuration and data, for one host after another.
+#[derive(Debug)]
+pub struct Folder {
+    dir: TempDir,
+}
+
+impl Folder {
+    /// A folder with a configuration. `server` is added to it: any free port, and data in `data`. Tools get `files`.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    #[must_use]
+    pub fn new(mut config: Value) -> Self {
+        let dir = TempDir::new().expect("a temporary folder");
+        std::fs::create_dir(dir.path().join("files")).expect("a folder for tools");
+        std::fs::write(dir.path().join("script.toml"), crate::world::SCRIPT).expect("a rule file");
+        if let Some(config) = config.as_object_mut() {
+            let server = json!({ "listen": "127.0.0.1:0", "dataDir": "data" });
+            config.entry("server").or_insert(server);
+        }
+        std::fs::write(dir.path().join(CONFIG), config.to_string()).expect("a config file");
+        Self { dir }
+    }
+
+    /// Puts compiled code of components into the data folder, so that a start compiles nothing. The code comes from the cache that all tests
+    /// share.
+    ///
+    /// # Panics
+    /// When a component does not load or a file cannot be copied.
+    pub async fn warm(&self, components: &[&str]) {
+        let runtime = crate::world::runtime();
+        for name in components {
+            runtime.load(wasm(name)).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        }
+        let (from, to) = (root().join("target/test-component-cache"), self.data().join(CACHE));
+        std::fs::create_dir_all(&to).expect("a folder for compiled code");
+        let private = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
+        for folder in [self.data(), to.clone()] {
+            std::fs::set_permissions(folder, private.clone()).expect("a folder of one's own");
+        }
+        let wanted: Vec<String> = components.iter().map(|name| domain::digest::Digest::of(&wasm(name)).hex()).collect();
+        for entry in std::fs::read_dir(from).expect("the shared cache").flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_code = wanted.iter().any(|wanted| name.starts_with(wanted.as_str())) && !name.contains(".tmp");
+            if name == "key" || is_code {
+                std::fs::copy(entry.path(), to.join(name)).expect("a copy");
+            }
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The data folder.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.path().join("data")
+    }
+
+    /// What has been said on stderr by all programs so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.path().join("log")).unwrap_or_default()
+    }
+
+    /// What the tools of `effects` have really done, one line for each beginning and end of a call.
+    #[must_use]
+    pub fn effects(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.path().join("files/log")).unwrap_or_default();
+        log.lines().map(str::to_owned).collect()
+    }
+
+    fn program(&self, arguments: &[&str]) -> Command {
+        let tests = std::env::current_exe().expect("this program's path");
+        let program = tests.parent().and_then(Path::parent).expect("the target folder").join("agent-host");
+        assert!(program.is_file(), "`{}` is not built; run: cargo build --workspace", program.display());
+        let mut command = Command::new(program);
+        command.args(arguments).arg("--config").arg(self.path().join(CONFIG)).current_dir(self.path()).kill_on_drop(true);
+        command.env_remove("RUST_LOG").env("AGENT_HOST_COMPONENTS", root().join("guests/target/wasm32-wasip2/release"));
+        command
+    }
+
+    /// Runs a command to its end.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub async fn run(&self, arguments: &[&str]) -> Output {
+        let output = tokio::time::timeout(PATIENCE, self.program(arguments).output()).await;
+        output.expect("a command that ends in time").expect("a program that runs")
+    }
+
+    /// Starts a host and waits until it is ready. With a crash point, it dies when it passes that.
+    ///
+    /// # Errors
+    /// It ended before it was ready.
+    ///
+    /// # Panics
+    /// When it gets neither ready nor ends in time.
+    pub async fn start(&self, crash_at: Option<&str>) -> Result<Host, Box<Ended>> {
+        let log = File::options().create(true).append(true).open(self.path().join("log")).expect("a log");
+        let mut command = self.program(&["serve", "--json"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        command.envs(crash_at.map(|point| (CRASH_AT, point)));
+        let mut child = command.spawn().expect("a program that starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("its stdout")).lines();
+        let first = tokio::time::timeout(PATIENCE, lines.next_line()).await;
+        let first = first.unwrap_or_else(|_| panic!("the host did not get ready in time: {}", self.log())).ok().flatten();
+        let Some(first) = first else {
+            let status = tokio::time::timeout(PATIENCE, child.wait()).await.expect("an end in time").expect("an exit status");
+            return Err(Box::new(Ended { status, said: self.log() }));
+        };
+        let said: Value = serde_json::from_str(&first).expect("a document that says where it listens");
+        let base = said.get("address").and_then(Value::as_str).expect("an address").to_owned();
+        let token = std::fs::read_to_string(self.data().join("token")).expect("a token").trim().to_owned();
+        Ok(Host { child, base, token, http: http() })
+    }
+}
+
+/// A client that trusts nobody: the API speaks plain HTTP.
+fn http() -> reqwest::Client {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| {
+        // Another one that is installed already does as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+    let tls = rustls::ClientConfig::builder().with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
+    reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().timeout(PATIENCE).build().expect("a client")
+}
+
+/// An answer of the API.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The media type.
+    pub content_type: String,
+    /// The body; null when it is not JSON.
+    pub body: Value,
+}
+
+impl Answer {
+    /// A text of the body; empty when it is not there.
+    #[must_use]
+    pub fn text(&self, name: &str) -> String {
+        self.body.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+}
+
+/// A running host.
+#[derive(Debug)]
+pub struct Host {
+    child: Child,
+    /// `http://` and where it listens.
+    pub base: String,
+    /// Its bearer token.
+    pub token: String,
+    http: reqwest::Client,
+}
+
+impl Host {
+    /// A request with the token.
+    #[must_use]
+    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        self.bare(method, path).bearer_auth(&self.token)
+    }
+
+    /// A request without one.
+    #[must_use]
+    pub fn bare(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.base))
+    }
+
+    /// Sends a request and reads the answer.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    pub async fn send(&self, request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
+        let response = request.send().await?;
+        let status = response.status().as_u16();
+        let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        let body = response.bytes().await?;
+        Ok(Answer { status, content_type, body: serde_json::from_slice(&body).unwrap_or_default() })
+    }
+
+    /// Reads something.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    pub async fn get(&self, path: &str) -> reqwest::Result<Answer> {
+        self.send(self.request(Method::GET, path)).await
+    }
+
+    /// Sends something.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    pub async fn post(&self, path: &str, body: &Value) -> reqwest::Result<Answer> {
+        self.send(self.request(Method::POST, path).json(body)).await
+    }
+
+    /// Follows an event stream, after an event or from now on.
+    ///
+    /// # Panics
+    /// When there is no stream.
+    pub async fn follow(&self, path: &str, last_event_id: Option<u64>) -> Frames {
+        let mut request = self.request(Method::GET, path);
+        if let Some(id) = last_event_id {
+            request = request.header("last-event-id", id);
+        }
+        let response = request.send().await.expect("a connection");
+        assert_eq!(response.status().as_u16(), 200, "a stream");
+        Frames { response, read: String::new() }
+    }
+
+    /// What the process ended with, if it does so in this time.
+    pub async fn died(&mut self, within: Duration) -> Option<ExitStatus> {
+        tokio::time::timeout(within, self.child.wait()).await.ok().and_then(Result::ok)
+    }
+
+    /// Kills it at once, as `kill -9` does.
+    ///
+    /// # Panics
+    /// When it does not die.
+    pub async fn kill(mut self) {
+        self.child.kill().await.expect("a killed process");
+    }
+
+    /// Tells it to stop.
+    ///
+    /// # Panics
+    /// When the signal cannot be sent.
+    pub fn tell_to_stop(&self) {
+        let id = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("a running process");
+        kill_process(id, Signal::TERM).expect("a signal that arrives");
+    }
+
+    /// Tells it to stop, and waits until it has.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub async fn stop(mut self) -> ExitStatus {
+        self.tell_to_stop();
+        self.died(PATIENCE).await.expect("an end in time")
+    }
+}
+
+/// One frame of an event stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    /// The position of a committed event; none for what is ephemeral.
+    pub id: Option<u64>,
+    /// What it is.
+    pub event: String,
+    /// Its data.
+    pub data: Value,
+}
+
+/// An event stream.
+#[derive(Debug)]
+pub struct Frames {
+    response: Response,
+    read: String,
+}
+
+impl Frames {
+    /// The next frame that is no comment; none at the end of the stream.
+    pub async fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some((frame, rest)) = self.read.split_once("\n\n") {
+                let frame = parse(frame);
+                self.read = rest.to_owned();
+                match frame {
+                    Some(frame) => return Some(frame),
+                    None => continue,
+                }
+            }
+            let chunk = self.response.chunk().await.ok().flatten()?;
+            self.read += &String::from_utf8_lossy(&chunk);
+        }
+    }
+
+    /// All frames up to the first of a type, itself included.
+    ///
+    /// # Panics
+    /// When it does not come.
+    pub async fn until(&mut self, event: &str) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        let reading = async {
+            while let Some(frame) = self.next().await {
+                let last = frame.event == event;
+                frames.push(frame);
+                if last {
+                    return true;
+                }
+            }
+            false
+        };
+        let found = tokio::time::timeout(PATIENCE, reading).await.unwrap_or(false);
+        assert!(found, "no {event} came: {frames:?}");
+        frames
+    }
+}
+
+fn parse(text: &str) -> Option<Frame> {
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let data = serde_json::from_str(field("data:")?).ok()?;
+    Some(Frame { id: field("id:").and_then(|id| id.parse().ok()), event: field("event:")?.to_owned(), data })
+}
