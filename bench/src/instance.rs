@@ -51,7 +51,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let runtime = world::runtime();
     let component = runtime.load(wasm(PROGRAM)).await?;
     let (view, basis, limits) = (Arc::new(Nothing::new()), basis(), GuestLimits::default());
-    let (engine, pre) = bare(&runtime.engine_config()).map_err(told)?;
+    let (engine, pre) = bare(&runtime.engine_config()).map_err(|error| told(&error))?;
     let pair = in_turns(
         async || {
             mean_us(CALLS, async || {
@@ -63,7 +63,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
         },
         async || {
             mean_us(CALLS, async || {
-                let effects = bare_step(&engine, &pre).await.map_err(told)?;
+                let effects = bare_step(&engine, &pre).await.map_err(|error| told(&error))?;
                 ensure!(effects == 1, "the step decided something else");
                 Ok(())
             })
@@ -97,6 +97,6 @@ async fn bare_step(engine: &Engine, pre: &bindings::AgentPluginPre<Bare>) -> was
 }
 
 /// Wasmtime's errors are no `std::error::Error`.
-pub(crate) fn told(error: wasmtime::Error) -> anyhow::Error {
+pub(crate) fn told(error: &wasmtime::Error) -> anyhow::Error {
     anyhow::anyhow!("{error:?}")
 }

@@ -18,7 +18,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let config = Config { cache_dir: folder.path().join("cache"), instances_max: 4, ..Config::default() };
     let bytes = wasm(COMPONENT);
     Runtime::new(config.clone())?.load(bytes.clone()).await?;
-    let engine = Engine::new(&config.engine()).map_err(told)?;
+    let engine = Engine::new(&config.engine()).map_err(|error| told(&error))?;
     let pair = in_turns(
         async || {
             // A runtime that has not seen it yet, as after a restart.
@@ -32,7 +32,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
         },
         async || {
             let began = Instant::now();
-            Component::new(&engine, &bytes).map_err(told)?;
+            Component::new(&engine, &bytes).map_err(|error| told(&error))?;
             Ok(ms(began.elapsed()))
         },
     )

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::task::TaskTracker;
 
 /// Seconds that connections get after the last turn has come to a pause.
@@ -53,10 +53,19 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
 
     let broker = open(&loaded, &data).await?;
     let address_file = AddressFile::write(&data, address)?;
+    // From before anybody is told that it is ready: until then a signal ends the process at once, and nothing is lost by that.
+    let mut signals = Signals::listen()?;
     api.open(broker.clone());
     announce(&loaded, &broker, address, &token_file, terminal);
-    told_to_stop().await?;
-    shut_down(&api, &broker, &stopper, limits.drain()).await;
+    signals.told_to_stop().await;
+    // A second signal ends it at once: nothing is lost by that either.
+    tokio::select! {
+        () = shut_down(&api, &broker, &stopper, limits.drain()) => tracing::info!("stopped"),
+        () = signals.told_to_stop() => {
+            tracing::warn!("stopped without waiting for turns in progress; they go on at the next start");
+            stopper.stop(Duration::ZERO).await;
+        }
+    }
     drop(address_file);
     serving.close();
     serving.wait().await;
@@ -165,26 +174,30 @@ fn announce(loaded: &Loaded, broker: &Broker, address: SocketAddr, token_file: &
     }
 }
 
-/// Waits for SIGTERM or SIGINT.
-async fn told_to_stop() -> Result<(), Failure> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
+/// The signals that stop a host.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
 }
 
-/// No further commands, then no further work, then no further requests. A second signal ends it at once: nothing is lost by that either.
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for the next SIGTERM or SIGINT.
+    async fn told_to_stop(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// No further commands, then no further work, then no further requests.
 async fn shut_down(api: &Api, broker: &Broker, stopper: &Stopper, drain: Duration) {
     tracing::info!("stopping: turns in progress come to a pause");
-    let orderly = async {
-        api.drain();
-        broker.shutdown(drain).await;
-        stopper.stop(Duration::from_secs(CONNECTIONS_DRAIN_S)).await;
-    };
-    tokio::select! {
-        () = orderly => tracing::info!("stopped"),
-        _ = told_to_stop() => tracing::warn!("stopped without waiting for turns in progress; they go on at the next start"),
-    }
+    api.drain();
+    broker.shutdown(drain).await;
+    stopper.stop(Duration::from_secs(CONNECTIONS_DRAIN_S)).await;
 }

@@ -148,6 +148,10 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // Otherwise a list would be taken for an object without the names of its fields.
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", "the body must be a JSON object"));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| rejected(&error))?;
     match json.end() {
@@ -226,6 +230,7 @@ mod tests {
             (r#"{"inner":[{"count":"x"}]}"#, 422, "INVALID_FIELD", Some("/inner/0/count")),
             (r#"{"inner":[],"in/ner":1}"#, 422, "UNKNOWN_FIELD", Some("/in~1ner")),
             ("[]", 422, "INVALID_FIELD", None),
+            (r#"[[{"count":1}]]"#, 422, "INVALID_FIELD", None),
             (r#"{"inner":[}"#, 400, "MALFORMED_JSON", None),
             (r#"{"inner":[]} x"#, 400, "MALFORMED_JSON", None),
             ("", 400, "MALFORMED_JSON", None),
@@ -234,7 +239,7 @@ mod tests {
             let problem = parse::<Outer>(body.as_bytes()).unwrap_err();
             assert_eq!((problem.status.as_u16(), problem.code, problem.field.as_deref()), (status, code, field), "{body}: {problem:?}");
         }
-        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let deep = format!("{}0{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
         assert_eq!(parse::<serde_json::Value>(deep.as_bytes()).unwrap_err().code, "MALFORMED_JSON");
     }
 

@@ -17,7 +17,9 @@ use domain::operation::Operation;
 use domain::refusal::Refusal;
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 use store::{AgentRow, CommitError, ReadError, SessionRow, Store};
+use tokio::sync::oneshot;
 
 /// Whom an agent path parameter names: a UUID, a path, or (where a command may create) a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,6 +187,17 @@ impl From<Trouble> for Error {
 #[derive(Clone)]
 pub struct Broker {
     pub(crate) core: Arc<Core>,
+}
+
+/// How long a command waits for its session's driver, which may be in the middle of a step.
+const DRIVER_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits for what a driver says to a command.
+async fn answered<T>(answer: oneshot::Receiver<Result<T, Trouble>>) -> Result<T, Error> {
+    match tokio::time::timeout(DRIVER_PATIENCE, answer).await {
+        Ok(answer) => Ok(answer.map_err(|_| Error::ShuttingDown)??),
+        Err(_) => Err(crate::refusals::busy("the session is busy; look again whether it was done before you repeat it").into()),
+    }
 }
 
 impl std::fmt::Debug for Broker {

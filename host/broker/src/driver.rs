@@ -14,7 +14,7 @@ use crate::core::Core;
 pub(crate) use crate::driver::perform::{CameTo, Performed};
 use domain::event::InputAccepted;
 use domain::id::{InputId, OperationId, RunId, SessionId, Stream};
-use domain::operation::Settlement;
+use domain::operation::{Continuation, Settlement};
 use domain::refusal::Refusal;
 use domain::run::Run;
 use domain::run::intake::wakes;
@@ -33,6 +33,8 @@ const WORDS_MAX: usize = 32;
 const PAGE: usize = 1_000;
 /// The layout of a run's snapshots. A snapshot of another layout is passed over and the events are folded.
 const RUN_FORMAT: u32 = 1;
+/// How long a driver waits at most before it looks again, in milliseconds.
+const PATIENCE_MS: u64 = 600_000;
 /// The first pause after trouble with the store, in milliseconds; it doubles up to [`TROUBLE_MS_MAX`].
 const TROUBLE_MS: u64 = 50;
 /// The longest pause after trouble with the store, in milliseconds.
@@ -61,7 +63,7 @@ pub(crate) enum Trouble {
     Corrupt(#[from] domain::run::Corrupt),
     #[error("refused")]
     Refused(#[from] Refusal),
-    #[error("{0} is missing from the store")]
+    #[error("{0} is missing")]
     Missing(String),
     #[error("the runtime has no free place")]
     Busy,
@@ -75,6 +77,8 @@ pub(crate) struct Driving {
     pub(crate) arrived: Vec<(Settlement, Vec<Vec<u8>>)>,
     /// What is being worked on.
     pub(crate) busy: HashMap<OperationId, AbortHandle>,
+    /// Segments that ended with another to come, and are not recorded yet.
+    pub(crate) continued: Vec<Continuation>,
     /// The inputs that it began with, while its start is not stored yet.
     pub(crate) opening: Vec<InputAccepted>,
     /// Whether somebody is known to wait for its reply still, or nobody ever did.
@@ -88,6 +92,13 @@ impl Driving {
 
     fn has_arrived(&self, operation: OperationId) -> bool {
         self.arrived.iter().any(|(settlement, _)| settlement.operation == operation)
+    }
+
+    /// Whether somebody is working on an operation, or what came of the work is about to be recorded.
+    fn is_seen_to(&self, operation: OperationId) -> bool {
+        self.busy.contains_key(&operation)
+            || self.has_arrived(operation)
+            || self.continued.iter().any(|continuation| continuation.operation == operation)
     }
 }
 
@@ -120,6 +131,7 @@ impl Driver {
             if self.core.stopping.is_cancelled() {
                 return self.wind_up().await;
             }
+            let mut pause = None;
             match self.look().await {
                 Ok(Look::Working) => trouble_ms = TROUBLE_MS,
                 Ok(Look::Waiting) => {
@@ -129,24 +141,31 @@ impl Driver {
                     }
                 }
                 Err(trouble) => {
+                    // Whoever speaks to this driver is heard in the meantime.
                     self.stumble(&trouble);
-                    tokio::time::sleep(Duration::from_millis(trouble_ms)).await;
+                    pause = Some(Duration::from_millis(trouble_ms));
                     trouble_ms = (trouble_ms * 2).min(TROUBLE_MS_MAX);
-                    continue;
                 }
             }
-            let core = self.core.clone();
+            let (core, patience) = (self.core.clone(), pause.unwrap_or_else(|| self.patience()));
             tokio::select! {
                 signal = self.inbox.recv() => match signal {
                     Some(signal) => self.take(signal).await,
                     None => return,
                 },
                 () = core.stopping.cancelled() => {}
+                () = tokio::time::sleep(patience) => {}
             }
             while let Ok(signal) = self.inbox.try_recv() {
                 self.take(signal).await;
             }
         }
+    }
+
+    /// How long to wait for a signal before looking again: until the run's active time is used up. All other times are timers of the store.
+    fn patience(&self) -> Duration {
+        let active = self.driving.as_ref().filter(|driving| driving.run.is_active());
+        Duration::from_millis(active.map_or(PATIENCE_MS, |driving| driving.run.active_ms_left(self.core.now()).clamp(1, PATIENCE_MS)))
     }
 
     /// The host is stopping: begin nothing, but record the outcome of what is being worked on, as long as there is time.
@@ -161,9 +180,7 @@ impl Driver {
                 () = core.killed.cancelled() => break,
             }
         }
-        if self.driving.as_ref().is_some_and(|driving| !driving.arrived.is_empty() && driving.version > 0)
-            && let Err(trouble) = self.settle().await
-        {
+        if let Err(trouble) = self.record_what_is_done().await {
             self.stumble(&trouble);
         }
         self.leave().await;
@@ -202,9 +219,7 @@ impl Driver {
         match signal {
             Signal::Look => self.stale = true,
             Signal::Performed(operation, performed) => {
-                if let Err(trouble) = self.performed(operation, *performed).await {
-                    self.stumble(&trouble);
-                }
+                self.performed(operation, *performed);
             }
             Signal::Answer { operation, value, done } => {
                 let result = self.answer(operation, value).await;
@@ -233,6 +248,7 @@ impl Driver {
             if self.check_limits().await? {
                 continue;
             }
+            self.record_continued().await?;
             self.attend().await?;
             let words = self.words().await?;
             let Some(driving) = &self.driving else { continue };
@@ -249,6 +265,10 @@ impl Driver {
 
     /// Brings the fold up to date. False when no run is open.
     async fn refresh(&mut self) -> Result<bool, Trouble> {
+        // A run that is not stored yet rests on what its session was; if that may have changed, it is begun anew.
+        if self.stale && self.driving.as_ref().is_some_and(|driving| driving.version == 0) {
+            self.driving = None;
+        }
         if let Some(driving) = &mut self.driving {
             driving.wanted &= !self.stale;
             if !self.stale && driving.run.ended.is_none() {
@@ -269,6 +289,7 @@ impl Driver {
             }
             let open = &driving.run.open;
             driving.arrived.retain(|(settlement, _)| open.contains_key(&settlement.operation));
+            driving.continued.retain(|continuation| open.contains_key(&continuation.operation));
             driving.busy.retain(|operation, handle| {
                 let keep = open.contains_key(operation);
                 if !keep {
@@ -291,7 +312,7 @@ impl Driver {
 
     async fn load(&self, run: RunId) -> Result<Driving, Trouble> {
         let (run, version) = load_run(&self.core.store, run).await?;
-        Ok(Driving { run, version, arrived: Vec::new(), busy: HashMap::new(), opening: Vec::new(), wanted: false })
+        Ok(Driving { run, version, arrived: Vec::new(), busy: HashMap::new(), continued: Vec::new(), opening: Vec::new(), wanted: false })
     }
 
     /// Words that wait and can be taken into the open run now: those of users, not work that another agent waits for. A run's first step
@@ -324,7 +345,7 @@ impl Driver {
     async fn attend(&mut self) -> Result<(), Trouble> {
         let Some(driving) = &self.driving else { return Ok(()) };
         let now = self.core.now();
-        let busy = |id: OperationId| driving.busy.contains_key(&id) || driving.has_arrived(id);
+        let busy = |id: OperationId| driving.is_seen_to(id);
         for (operation, next) in ready(&driving.run, &busy, now) {
             match next {
                 Next::Settle(settlement) => {

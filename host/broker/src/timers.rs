@@ -8,8 +8,8 @@ use domain::time::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Sessions that are woken at a time.
-const BATCH_MAX: usize = 256;
+/// Sessions that are woken at a time. Large, so that sessions that stay due for a while do not keep others from being woken.
+const BATCH_MAX: usize = 10_000;
 /// The longest sleep, in milliseconds, so that a clock that was set is noticed.
 const SLEEP_MS_MAX: u64 = 10_000;
 /// The pause after a round, in milliseconds, in which drivers settle what was due. It doubles while the same sessions stay due, as they do

@@ -49,7 +49,7 @@ pub enum ToolExposure {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ChatSettings {
-    /// `openai`, `openai-compatible`, `claude-cli`, `codex-cli` or `pi-cli` in the design; a model alias of this host otherwise.
+    /// `openai`, `openai-compatible`, `claude-cli`, `codex-cli` or `pi-cli` in the design. Has no effect here: `model` says which model is asked.
     pub provider: Option<String>,
 }
 

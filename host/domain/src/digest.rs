@@ -3,6 +3,7 @@
 //! What may have to be erased one day (what people said) is committed to through a *salted* digest: once payload and salt are gone,
 //! the digest that stays in the chain says nothing about what was there, and the chain still verifies.
 
+use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -82,8 +83,24 @@ impl Serialize for Digest {
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::from_hex(&text).ok_or_else(|| serde::de::Error::custom("expected 64 hexadecimal digits"))
+        deserializer.deserialize_str(Digits).map(Self)
+    }
+}
+
+/// Reads so many bytes as hexadecimal digits, without a copy of the text: events are full of digests.
+struct Digits<const N: usize>;
+
+impl<const N: usize> Visitor<'_> for Digits<N> {
+    type Value = [u8; N];
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} hexadecimal digits", N * 2)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<[u8; N], E> {
+        let mut bytes = [0; N];
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| E::invalid_value(Unexpected::Str(text), &self))?;
+        Ok(bytes)
     }
 }
 
@@ -122,9 +139,6 @@ impl Serialize for Salt {
 
 impl<'de> Deserialize<'de> for Salt {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let mut bytes = [0; 16];
-        hex::decode_to_slice(&text, &mut bytes).map_err(|_| serde::de::Error::custom("expected 32 hexadecimal digits"))?;
-        Ok(Self(bytes))
+        deserializer.deserialize_str(Digits).map(Self)
     }
 }

@@ -17,7 +17,7 @@ use crate::id::{InputId, OperationId};
 use crate::message::{Message, MessageId};
 use crate::model::Usage;
 use crate::operation::{Operation, Pause, Performer, Settlement};
-use crate::step::{Decision, Effect, Memo, News, Until, Wait};
+use crate::step::{Decision, Effect, Memo, News, Outcome, Until, Wait};
 use crate::time::Timestamp;
 use crate::turn::TurnEnd;
 use serde::{Deserialize, Serialize};
@@ -269,14 +269,16 @@ impl Run {
             .remove(&settlement.operation)
             .ok_or_else(|| Corrupt(format!("operation {} settles and is not open", settlement.operation)))?;
         self.shown.extend(settlement.blobs());
+        let reserved = match open.operation.performer {
+            Performer::Model { reserved_tokens, .. } => Usage { input_tokens: reserved_tokens, output_tokens: 0, cached_tokens: 0 },
+            _ => Usage::default(),
+        };
+        // A lost outcome is charged its reservation: that of an attempt, or of a call that was stopped while it was made.
+        if settlement.attempts.is_empty() && matches!(settlement.outcome, Outcome::Cancelled | Outcome::TimedOut | Outcome::Unknown) {
+            self.used.usage = self.used.usage.plus(reserved);
+        }
         for attempt in &settlement.attempts {
-            let reserved = match open.operation.performer {
-                Performer::Model { reserved_tokens, .. } => reserved_tokens,
-                _ => 0,
-            };
-            // A lost outcome is charged its reservation.
-            let usage = attempt.usage.unwrap_or(Usage { input_tokens: reserved, output_tokens: 0, cached_tokens: 0 });
-            self.used.usage = self.used.usage.plus(usage);
+            self.used.usage = self.used.usage.plus(attempt.usage.unwrap_or(reserved));
             if attempt.error.is_none() && !self.models.contains(&attempt.model) {
                 self.models.push(attempt.model.clone());
             }
@@ -290,7 +292,7 @@ impl Run {
 
     /// Counts the time since the last event if something was at work during it. Times come from events: folding asks no clock.
     fn pass_time(&mut self, time: Timestamp) {
-        if self.open.values().any(Open::is_active) {
+        if self.is_active() {
             self.used.active_ms += time.since_ms(self.last_time);
         }
         self.last_time = self.last_time.max(time);
@@ -344,10 +346,17 @@ impl Run {
         unpaired(&self.messages)
     }
 
-    /// Milliseconds until the limit of active time is reached.
+    /// Milliseconds of active time that are left at a moment. They pass only while [`Self::is_active`].
     #[must_use]
-    pub fn active_ms_left(&self) -> u64 {
-        self.started.limits.active_ms_max.saturating_sub(self.used.active_ms)
+    pub fn active_ms_left(&self, now: Timestamp) -> u64 {
+        let running = if self.is_active() { now.since_ms(self.last_time) } else { 0 };
+        self.started.limits.active_ms_max.saturating_sub(self.used.active_ms).saturating_sub(running)
+    }
+
+    /// Whether a model or a tool is, or should be, at work.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.open.values().any(Open::is_active)
     }
 }
 

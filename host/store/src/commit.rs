@@ -116,6 +116,8 @@ pub enum Guard {
     },
     /// The input was accepted and waits.
     InputWaiting(InputId),
+    /// The input was put aside as a dead letter.
+    InputDead(InputId),
     /// The operation of this run was started and has not settled.
     OperationOpen {
         /// The run.

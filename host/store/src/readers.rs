@@ -4,47 +4,102 @@ use crate::open::{DataDir, OpenError, reader};
 use crate::read::ReadError;
 use crate::sql::Sql;
 use rusqlite::{Connection, OpenFlags};
+use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::watch;
 
 /// Something to read.
 pub(crate) type Read = Box<dyn FnOnce(&Sql<'_>) + Send>;
 
-/// Starts the threads. They end when the sender that is returned is dropped.
-pub(crate) fn start(
-    dir: &Arc<DataDir>,
-    threads: usize,
+/// Reads that wait for a thread. The threads end when it is dropped.
+pub(crate) struct Readers(Arc<Queue>);
+
+struct Queue {
+    waiting: Mutex<Waiting>,
+    /// Wakes one thread for each read.
+    more: Condvar,
     waiting_max: usize,
-    alive: &watch::Receiver<()>,
-) -> Result<(SyncSender<Read>, Vec<JoinHandle<()>>), OpenError> {
-    let path = dir.database();
-    let (sender, receiver) = sync_channel(waiting_max);
-    let receiver = Arc::new(Mutex::new(receiver));
-    let mut handles = Vec::with_capacity(threads);
-    for number in 0..threads.max(1) {
-        let connection = connect(&path).map_err(|error| OpenError::database(&path, error))?;
-        let (receiver, dir, alive) = (Arc::clone(&receiver), Arc::clone(dir), alive.clone());
-        let thread = Builder::new().name(format!("store-reader-{number}")).spawn(move || {
-            read_all(&connection, &receiver);
-            // Whoever waits for the store to be closed may open it again as soon as nothing of it is open.
-            drop(connection);
-            drop(dir);
-            drop(alive);
-        });
-        handles.push(thread.map_err(|error| OpenError::io("read by a thread", &path, error))?);
-    }
-    Ok((sender, handles))
 }
 
-/// Hands something to read to a thread that is free.
-pub(crate) fn ask(sender: &SyncSender<Read>, read: Read) -> Result<(), ReadError> {
-    sender.try_send(read).map_err(|error| match error {
-        TrySendError::Full(_) => ReadError::Busy,
-        TrySendError::Disconnected(_) => ReadError::Closed,
-    })
+#[derive(Default)]
+struct Waiting {
+    reads: VecDeque<Read>,
+    closed: bool,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next read; none when there is none and there will be none.
+    fn next(&self) -> Option<Read> {
+        let mut waiting = self.lock();
+        loop {
+            if let Some(read) = waiting.reads.pop_front() {
+                return Some(read);
+            }
+            if waiting.closed {
+                return None;
+            }
+            waiting = self.more.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl std::fmt::Debug for Readers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Readers").field("waiting_max", &self.0.waiting_max).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        self.0.lock().closed = true;
+        self.0.more.notify_all();
+    }
+}
+
+impl Readers {
+    /// Starts the threads.
+    pub(crate) fn start(
+        dir: &Arc<DataDir>,
+        threads: usize,
+        waiting_max: usize,
+        alive: &watch::Receiver<()>,
+    ) -> Result<(Self, Vec<JoinHandle<()>>), OpenError> {
+        let path = dir.database();
+        let queue = Arc::new(Queue { waiting: Mutex::default(), more: Condvar::new(), waiting_max });
+        let readers = Self(Arc::clone(&queue));
+        let mut handles = Vec::with_capacity(threads);
+        for number in 0..threads.max(1) {
+            let connection = connect(&path).map_err(|error| OpenError::database(&path, error))?;
+            let (queue, dir, alive) = (Arc::clone(&queue), Arc::clone(dir), alive.clone());
+            let thread = Builder::new().name(format!("store-reader-{number}")).spawn(move || {
+                read_all(&connection, &queue);
+                // Whoever waits for the store to be closed may open it again as soon as nothing of it is open.
+                drop(connection);
+                drop(dir);
+                drop(alive);
+            });
+            handles.push(thread.map_err(|error| OpenError::io("read by a thread", &path, error))?);
+        }
+        Ok((readers, handles))
+    }
+
+    /// Hands something to read to a thread that is free.
+    pub(crate) fn ask(&self, read: Read) -> Result<(), ReadError> {
+        let mut waiting = self.0.lock();
+        if waiting.reads.len() >= self.0.waiting_max {
+            return Err(ReadError::Busy);
+        }
+        waiting.reads.push_back(read);
+        drop(waiting);
+        self.0.more.notify_one();
+        Ok(())
+    }
 }
 
 /// A connection that cannot write.
@@ -54,12 +109,9 @@ pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn read_all(connection: &Connection, receiver: &Mutex<Receiver<Read>>) {
+fn read_all(connection: &Connection, queue: &Queue) {
     let sql = Sql::new(connection);
-    loop {
-        // One thread waits for the next read, the others wait for their turn to wait.
-        let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(read) = next else { return };
+    while let Some(read) = queue.next() {
         // What panicked drops the channel on which its answer is awaited; the thread goes on.
         if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| read(&sql))).is_err() {
             tracing::error!("a read of the store panicked");

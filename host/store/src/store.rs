@@ -4,7 +4,7 @@ use crate::commit::{Commit, CommitError, Committed};
 use crate::open::{self, DataDir, OpenError, Options};
 use crate::prepared::Prepared;
 use crate::read::ReadError;
-use crate::readers::{self, Read};
+use crate::readers::{Read, Readers};
 use crate::sql::Sql;
 use crate::stats::{Counters, Stats, count};
 use crate::writer::{self, Ballast, Request, State, Writer};
@@ -38,7 +38,7 @@ struct Inner {
 #[derive(Debug, Clone)]
 struct Senders {
     writer: SyncSender<Request>,
-    readers: SyncSender<Read>,
+    readers: Arc<Readers>,
 }
 
 impl Store {
@@ -49,7 +49,7 @@ impl Store {
         let dir = Arc::new(DataDir::lock(dir)?);
         let opened = open::database(&dir)?;
         let (alive, held) = watch::channel(());
-        let (read_sender, mut threads) = readers::start(&dir, readers, reads_max, &held)?;
+        let (started, mut threads) = Readers::start(&dir, readers, reads_max, &held)?;
         let (write_sender, requests) = sync_channel(queue_max);
         let (durable_sender, durable) = watch::channel(opened.head.position);
         let counters = Arc::new(Counters::default());
@@ -81,7 +81,7 @@ impl Store {
             drop(held);
         });
         threads.push(thread.map_err(|error| OpenError::io("written by a thread", &database, error))?);
-        let senders = Mutex::new(Some(Senders { writer: write_sender, readers: read_sender }));
+        let senders = Mutex::new(Some(Senders { writer: write_sender, readers: Arc::new(started) }));
         let inner = Inner { database, senders, durable, counters, queued_bytes, queue_bytes_max, alive, threads: Mutex::new(threads) };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -144,7 +144,7 @@ impl Store {
         let read: Read = Box::new(move |sql| {
             let _ = reply.send(at_one_time(sql, read));
         });
-        readers::ask(&self.senders().ok_or(ReadError::Closed)?.readers, read)?;
+        self.senders().ok_or(ReadError::Closed)?.readers.ask(read)?;
         answer.await.map_err(|_| ReadError::Closed)?.map_err(ReadError::from)
     }
 

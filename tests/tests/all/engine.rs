@@ -221,6 +221,15 @@ async fn a_turn_ends_at_each_of_its_limits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_turn_whose_tools_work_for_too_long_is_ended_while_they_work() {
+    let mut setup = Setup::default();
+    setup.definitions[0]["limits"] = json!({ "activeMsMax": 200 });
+    let world = World::new(setup).await;
+    let told = world.play(json!([{ "start": [{ "key": "t", "tool": "look", "args": { "sleep": 15_000 } }] }])).await;
+    assert_eq!(told, ["The turn failed: models and tools worked for 200 ms, which is its limit"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn effects_are_stored_with_the_decision() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;

@@ -249,6 +249,26 @@ async fn a_host_that_is_told_to_stop_finishes_its_calls_and_ends_with_success() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_ends_the_host_without_waiting_for_a_call() {
+    let (folder, host) = started().await;
+    let (_, session) = open(&host, "puppet", "chat").await;
+    say(&host, &session, &json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 8_000 } }] }] })).await;
+    while folder.effects().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    host.tell_to_stop();
+    while !folder.log().contains("stopping") {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let status = tokio::time::timeout(Duration::from_secs(4), host.stop()).await.expect("it does not wait for the call");
+    assert!(status.success(), "{status}: {}", folder.log());
+    assert_eq!(folder.effects().len(), 1, "the call did not come to its end: {:?}", folder.effects());
+    let host = folder.start(None).await.unwrap();
+    let seen = until(&host, &session, is_idle).await;
+    assert!(seen["messages"].to_string().contains("t unknown"), "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tutors_question_waits_through_kill_nine_and_takes_its_answer() {
     let (folder, host) = started().await;
     let (agent, session) = open(&host, "tutor", "tutor").await;

@@ -98,6 +98,30 @@ async fn an_agent_that_always_traps_makes_a_dead_letter_and_nobody_else_suffers(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_is_requeued_once_however_often_it_is_asked_for() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let input = world.say("puppet", session, r#"{"steps":[{"trap":"on purpose"}]}"#).await.input;
+    world.idle(session).await;
+    let asked = [world.broker.requeue(input), world.broker.requeue(input), world.broker.requeue(input)];
+    let done = futures::future::join_all(asked).await;
+    assert_eq!(done.iter().filter(|done| done.is_ok()).count(), 1);
+    assert!(done.iter().flat_map(|done| done.as_ref().err()).all(|error| matches!(error, broker::Error::Refused(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_whose_definition_was_removed_ends_and_its_slot_is_free() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open_as("tutor", Some("tutor")).await;
+    world.question("tutor", session).await;
+    let world = world.restart(|setup| setup.definitions.retain(|definition| definition["agentId"] != "tutor")).await;
+    let row = world.until(session, |row| row.open_run.is_none()).await;
+    assert_eq!(row.status, store::SessionStatus::Terminated);
+    assert_eq!(world.last_reply(session).await, "The turn failed: the definition `tutor` is no longer configured");
+    assert_eq!(world.store().agent(row.agent).await.unwrap().unwrap().agent.slot, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_trap_after_three_calls_repeats_none_of_them() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;

@@ -76,7 +76,10 @@ impl<'a> Conversation<'a> {
             None => {
                 let agent = options.agent.unwrap_or_else(|| default_agent(loaded));
                 let body = json!({ "session_type": options.session_type, "model": options.model });
-                client.post(&format!("/api/agents/{}/sessions", segment(&agent)), &body).await?
+                match client.post(&format!("/api/agents/{}/sessions", segment(&agent)), &body).await {
+                    Err(failure) => return Err(point_to_current(client, &agent, failure).await),
+                    Ok(session) => session,
+                }
             }
         };
         let (agent, id) = (text(&session, "agent_id").to_owned(), text(&session, "id").to_owned());
@@ -241,6 +244,21 @@ impl<'a> Conversation<'a> {
 
 fn stream(agent: &str, session: &str, position: u64) -> String {
     format!("/api/agents/{agent}/stream?session={session}&after={position}")
+}
+
+/// An agent that leads one session leads no other: says which one it is.
+async fn point_to_current(client: &Client, agent: &str, failure: Failure) -> Failure {
+    let active = failure.error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == "SESSION_ALREADY_ACTIVE");
+    if !active {
+        return failure;
+    }
+    let agents = client.get("/api/agents").await.unwrap_or_default();
+    let named = |known: &&Value| ["id", "path", "definition"].iter().any(|name| text(known, name) == agent);
+    let mut found = agents.get("agents").and_then(Value::as_array).into_iter().flatten().filter(named);
+    match found.find_map(|known| known.get("current_session_id")?.as_str()) {
+        Some(current) => failure.advise(format!("agent-host chat --session {current}")),
+        None => failure,
+    }
 }
 
 fn question(session: &Value) -> Option<Question> {

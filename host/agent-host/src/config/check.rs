@@ -1,7 +1,7 @@
 //! What can be wrong with a configuration that is well-formed.
 
 use super::{BUILT_INS, Config, Loaded};
-use domain::definition::{AgentType, Definition};
+use domain::definition::{AgentType, Definition, ToolExposure};
 use domain::grant::DirectoryGrant;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -73,6 +73,9 @@ fn check_agents(loaded: &Loaded, findings: &mut Vec<Finding>) {
         if *agent_type == AgentType::External {
             findings.push(error(format!("agents[{index}].type"), "this version drives no agents outside of the host; leave `type` out"));
         }
+        for key in without_effect(definition) {
+            findings.push(warning(format!("agents[{index}].{key}"), "it is read and has no effect in this version"));
+        }
         let built_in = BUILT_INS.iter().any(|(name, _)| name == component);
         if !built_in && !config.components.contains_key(component) {
             let message = format!("there is no component `{component}`; add it to `components`, or name one of {}", built_in_names());
@@ -82,6 +85,17 @@ fn check_agents(loaded: &Loaded, findings: &mut Vec<Finding>) {
             findings.push(error(format!("agents[{index}].model"), format!("there is no model `{model}` in `models`")));
         }
     }
+}
+
+/// Keys of the design that say something this version does not act upon.
+fn without_effect(definition: &Definition) -> Vec<&'static str> {
+    let said = [
+        ("chat.provider", definition.chat.provider.is_some()),
+        ("toolExposure", definition.tool_exposure != ToolExposure::Tools),
+        ("skillAllowlist", definition.skill_allowlist.is_some()),
+        ("skillDenylist", definition.skill_denylist.is_some()),
+    ];
+    said.into_iter().filter(|(_, said)| *said).map(|(key, _)| key).collect()
 }
 
 /// Whether it is an alias, the provider's name of a model, or both with a slash between.

@@ -7,11 +7,17 @@ use crate::wire;
 use axum::extract::State;
 use domain::id::NotAnId;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::str::FromStr;
 use store::EventFilter;
 
 /// Events on one page unless asked for others, and at most.
 const PAGE: (usize, usize) = (100, 1_000);
+
+/// Bytes of events after which a page is full.
+const PAGE_BYTES: usize = 4 << 20;
+/// Events that are read at a time: one of them may be megabytes.
+const CHUNK: usize = 32;
 
 /// Which page of events.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -32,8 +38,9 @@ pub(super) struct Page {
 /// One page of events.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct EventList {
-    /// In the order of their positions.
-    events: Vec<wire::Event>,
+    /// In the order of their positions. Fewer than were asked for when they are large.
+    #[schema(value_type = Vec<wire::Event>)]
+    events: Vec<Box<RawValue>>,
     /// Where the next page begins, whether it has events yet or not.
     next_after: u64,
     /// The position of the last event of all.
@@ -54,12 +61,25 @@ pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> 
     };
     // Read before the events are: none up to it can then be missing from the page.
     let last_position = *store.durable().borrow();
-    let events = store.events(after, filter, limit).await.map_err(broker::Error::from)?;
-    let next_after = match events.last() {
-        Some(last) if events.len() == limit => last.position,
-        last => last.map_or(0, |last| last.position).max(last_position).max(after),
-    };
-    Ok(axum::Json(EventList { events: events.iter().map(wire::event).collect(), next_after, last_position }))
+    let (mut events, mut bytes, mut next_after) = (Vec::new(), 0, after);
+    loop {
+        let wanted = CHUNK.min(limit - events.len());
+        let chunk = store.events(next_after, filter, wanted).await.map_err(broker::Error::from)?;
+        for recorded in &chunk {
+            let event = serde_json::value::to_raw_value(&wire::event(recorded)).unwrap_or_default();
+            bytes += event.get().len();
+            next_after = recorded.position;
+            events.push(event);
+        }
+        if chunk.len() < wanted {
+            next_after = next_after.max(last_position);
+            break;
+        }
+        if events.len() == limit || bytes >= PAGE_BYTES {
+            break;
+        }
+    }
+    Ok(axum::Json(EventList { events, next_after, last_position }))
 }
 
 fn id<T: FromStr<Err = NotAnId>>(name: &str, text: Option<&str>) -> Result<Option<T>, Problem> {

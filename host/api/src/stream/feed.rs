@@ -10,8 +10,8 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
-/// Events that are read at a time.
-const PAGE: usize = 128;
+/// Events that are read at a time: one of them may be megabytes.
+const PAGE: usize = 32;
 /// Milliseconds after which a client is asked to come back when the host ends the stream.
 const RETRY_MS: u64 = 2_000;
 /// Milliseconds until events are read again after too many reads waited.

@@ -213,7 +213,14 @@ impl Frames {
             }
             let mut size = String::new();
             tokio::time::timeout(Duration::from_secs(10), self.read.read_line(&mut size)).await.expect("no frame").ok()?;
-            let size = usize::from_str_radix(size.trim(), 16).ok()?;
+            // The end of the connection, not of a stream: the host hung up.
+            if size.is_empty() {
+                return None;
+            }
+            let size = usize::from_str_radix(size.trim(), 16).unwrap_or_else(|_| panic!("`{size}` is no size; after {}", self.pending));
+            if size == 0 {
+                return None;
+            }
             let mut chunk = vec![0; size + 2];
             self.read.read_exact(&mut chunk).await.ok()?;
             chunk.truncate(size);

@@ -34,7 +34,7 @@ async fn a_client_that_comes_back_gets_exactly_what_it_missed() {
     let all = ids(&mut host.follow(&format!("{path}?after=0"), &[]).await, 302).await;
     assert_eq!(all[2..], expected);
     // From the header, which goes before the query, at every place that a connection may have broken at.
-    for cut in [0, 1, 127, 128, 129, 200, 298] {
+    for cut in [0, 1, 31, 32, 33, 200, 298] {
         let header = format!("last-event-id: {}", expected[cut]);
         let mut frames = host.follow(&format!("{path}?after=0"), &[&header]).await;
         let live = host.happen(agent, None, "now").await;

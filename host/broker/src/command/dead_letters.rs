@@ -5,7 +5,7 @@ use crate::journal::Context;
 use domain::event::{Event, InputRequeued};
 use domain::id::{InputId, Stream};
 use domain::refusal::{Kind, Refusal};
-use store::{Commit, DeadInput, Expected, InputState};
+use store::{Commit, CommitError, DeadInput, Expected, Guard, InputState};
 
 impl Broker {
     /// Dead letters, the newest first.
@@ -23,16 +23,23 @@ impl Broker {
     pub async fn requeue(&self, input: InputId) -> Result<(), Error> {
         let found = self.core.store.input(input).await?;
         let Some((accepted, InputState::Dead { .. })) = found else {
-            let message = format!("there is no dead letter `{input}`");
-            return Err(Refusal::new(Kind::NotFound, "DEAD_LETTER_NOT_FOUND", message).into());
+            return Err(not_there(input));
         };
         let now = self.core.now();
         let session = accepted.session;
         let row = self.core.store.session(session).await?.ok_or_else(|| crate::refusals::session_not_found(session))?;
         let event = Event::InputRequeued(InputRequeued { input, session, time: now });
         let context = Context::new("user:operator", now).about(row.agent, Some(session), None).following(Some(input));
-        self.core.store.commit(Commit::new().append(Stream::Session(session), Expected::Any, vec![context.event(event)])).await?;
+        let commit = Commit::new().guard(Guard::InputDead(input));
+        match self.core.store.commit(commit.append(Stream::Session(session), Expected::Any, vec![context.event(event)])).await {
+            Err(CommitError::Conflict(_)) => return Err(not_there(input)),
+            committed => committed?,
+        };
         self.core.wake(session).await;
         Ok(())
     }
+}
+
+fn not_there(input: InputId) -> Error {
+    Refusal::new(Kind::NotFound, "DEAD_LETTER_NOT_FOUND", format!("there is no dead letter `{input}`")).into()
 }

@@ -37,7 +37,7 @@ impl Broker {
         }
         let (done, answered) = oneshot::channel();
         self.core.signal(session, Signal::Answer { operation: command.call, value: command.response, done }).await;
-        Ok(answered.await.map_err(|_| Error::ShuttingDown)??)
+        crate::command::answered(answered).await
     }
 
     /// Names the question that does wait, if one does.

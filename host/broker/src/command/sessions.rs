@@ -201,6 +201,6 @@ impl Broker {
     async fn abort(&self, session: SessionId, reason: String) -> Result<bool, Error> {
         let (done, aborted) = oneshot::channel();
         self.core.signal(session, Signal::Abort { reason, done }).await;
-        Ok(aborted.await.map_err(|_| Error::ShuttingDown)??)
+        crate::command::answered(aborted).await
     }
 }

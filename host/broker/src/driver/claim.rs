@@ -53,6 +53,7 @@ impl Driver {
             version: 0,
             arrived: Vec::new(),
             busy: HashMap::new(),
+            continued: Vec::new(),
             opening: vec![input],
             wanted: false,
         });

@@ -8,7 +8,7 @@ use crate::journal::Context;
 use crate::outfit::Sealed;
 use domain::event::{Event, InputAccepted, InputDead, RunEnded, RunStepped, Source};
 use domain::id::{SessionId, Stream};
-use domain::message::{Draft, Message, Role};
+use domain::message::{Draft, Message, Part, Role};
 use domain::operation::Settlement;
 use domain::run::Run;
 use domain::run::decide::consequences;
@@ -165,9 +165,10 @@ impl Driver {
             let event = Event::RunSettled(domain::event::RunSettled { run: reply_to.run, settled });
             commit.guards.push(Guard::OperationOpen { run: reply_to.run, operation: reply_to.operation });
             add(commit, Stream::Run(reply_to.run), &context, event);
-        } else if *cause == Cause::Replied {
+        } else if !reply_to.attached || *cause == Cause::Replied {
             let origin = format!("agent:{}", run.started.definition);
-            let message = Draft { role: Role::User, parts: reply(run, said), origin, untrusted: is_untrusted(run), answers: None };
+            let message =
+                Draft { role: Role::User, parts: late_reply(run, said, cause), origin, untrusted: is_untrusted(run), answers: None };
             let source = Source::LateReply { from: run.started.definition.to_string() };
             let input =
                 InputAccepted { input: fresh::input(), session: started.session, source, message: Some(message), model: None, time };
@@ -214,6 +215,8 @@ impl Driver {
 
     /// Ends the open run without asking its agent.
     pub(super) async fn end_from_outside(&mut self, cause: Cause) -> Result<(), Trouble> {
+        // What has come of work already counts as what it is, not as cut off.
+        self.record_what_is_done().await?;
         let Some(driving) = &self.driving else { return Ok(()) };
         let time = self.core.now();
         let run = driving.run.clone();
@@ -291,22 +294,27 @@ impl Driver {
             Some(Cause::Aborted { reason: "the caller waits for it no more".to_owned() })
         } else if run.started.deadline.is_some_and(|deadline| deadline <= now) {
             failed("timed-out", "it was not done by its deadline".to_owned())
+        } else if self.core.catalogue.definition(&run.started.definition).is_none() {
+            failed("not-configured", format!("the definition `{}` is no longer configured", run.started.definition))
         } else if run.step >= limits.steps_max {
             failed("limit-reached", format!("it took {} steps, which is its limit", limits.steps_max))
         } else if run.used.usage.total() > limits.tokens_max {
             failed("limit-reached", format!("it used more than {} tokens, which is its limit", limits.tokens_max))
-        } else if run.active_ms_left() == 0 {
+        } else if run.active_ms_left(now) == 0 {
             failed("limit-reached", format!("models and tools worked for {} ms, which is its limit", limits.active_ms_max))
         } else {
             None
         };
         let Some(cause) = cause else { return Ok(false) };
-        if driving.version == 0 {
-            let words = driving.opening.clone();
-            self.commit_start(&words).await?;
-        }
-        self.end_from_outside(cause).await?;
+        self.fail(cause).await?;
         Ok(true)
+    }
+
+    /// Ends the run for a reason of the host's, also when its start is not stored yet.
+    pub(super) async fn fail(&mut self, cause: Cause) -> Result<(), Trouble> {
+        let opening = self.driving.as_ref().map(|driving| driving.opening.clone()).unwrap_or_default();
+        self.commit_start(&opening).await?;
+        self.end_from_outside(cause).await
     }
 
     /// Cancels the open run. False when none is open.
@@ -317,6 +325,15 @@ impl Driver {
         }
         self.end_from_outside(Cause::Aborted { reason }).await?;
         Ok(true)
+    }
+}
+
+/// What a session is told of work that nobody waits for any more.
+fn late_reply(run: &Run, said: &[Message], cause: &Cause) -> Vec<Part> {
+    match cause {
+        Cause::Replied => reply(run, said),
+        Cause::Completed { summary } => vec![Part::text(summary.to_string())],
+        Cause::Failed { .. } | Cause::Aborted { .. } => vec![Part::text(notice(cause))],
     }
 }
 

@@ -1,6 +1,6 @@
 //! Performing operations, after the commit that decided them: models, tools, recall. What comes of it goes back to the driver's mailbox.
 
-use super::{Driver, Signal, Trouble};
+use super::{Driver, Signal};
 use crate::core::Core;
 use crate::performance::{Model, Ran, Tool};
 use domain::id::OperationId;
@@ -57,31 +57,31 @@ impl Driver {
     }
 
     /// Takes what a piece of work came to.
-    pub(super) async fn performed(&mut self, operation: OperationId, performed: Performed) -> Result<(), Trouble> {
+    pub(super) fn performed(&mut self, operation: OperationId, performed: Performed) {
         let now = self.core.now();
-        let Some(driving) = &mut self.driving else { return Ok(()) };
+        let Some(driving) = &mut self.driving else { return };
         // What was cancelled meanwhile has its outcome already.
         if driving.busy.remove(&operation).is_none() {
-            return Ok(());
+            return;
         }
-        let Some(open) = driving.run.open.get(&operation) else { return Ok(()) };
+        let Some(open) = driving.run.open.get(&operation) else { return };
         let segment = open.segment + 1;
         let (pause, state) = match performed.came_to {
             CameTo::End(ended) => {
                 let mut settlement = settlement(&open.operation, ended, now).costing(performed.attempts);
                 settlement.usage = performed.usage;
                 driving.arrived.push((settlement, performed.blobs));
-                return Ok(());
+                return;
             }
             _ if segment >= SEGMENTS_MAX => {
                 let failure = Failure::lasting("limit-reached", format!("the call was continued {SEGMENTS_MAX} times"));
                 driving.arrived.push((settlement(&open.operation, Ended::Failed(failure), now), Vec::new()));
-                return Ok(());
+                return;
             }
             CameTo::Later { after_ms, state } => (Pause::Until { due: now.plus_ms(after_ms) }, state),
             CameTo::Ask { action, state } => (Pause::Asking { action }, state),
         };
-        self.record_continued(Continuation { operation, segment, state, pause }).await
+        driving.continued.push(Continuation { operation, segment, state, pause });
     }
 }
 

@@ -4,7 +4,6 @@ use super::{Driver, Driving, Trouble};
 use crate::journal::Context;
 use domain::event::{Event, InputAccepted, InputDead, OperationStarted, RunSettled};
 use domain::id::{OperationId, Stream};
-use domain::operation::Continuation;
 use domain::run::settle::answer;
 use domain::time::Timestamp;
 use serde_json::Value;
@@ -65,11 +64,25 @@ impl Driver {
         Ok(())
     }
 
-    /// Records that a tool's call goes on in another segment.
-    pub(super) async fn record_continued(&mut self, continuation: Continuation) -> Result<(), Trouble> {
-        self.commit_run_event(Event::OperationContinued(continuation), Vec::new()).await?;
-        self.core.timers.notify_one();
+    /// Records the calls that go on in another segment.
+    pub(super) async fn record_continued(&mut self) -> Result<(), Trouble> {
+        while let Some(continuation) = self.driving.as_ref().and_then(|driving| driving.continued.first().cloned()) {
+            self.commit_run_event(Event::OperationContinued(continuation), Vec::new()).await?;
+            if let Some(driving) = &mut self.driving {
+                driving.continued.remove(0);
+            }
+            self.core.timers.notify_one();
+        }
         Ok(())
+    }
+
+    /// Records everything that has come of work, without a step.
+    pub(super) async fn record_what_is_done(&mut self) -> Result<(), Trouble> {
+        self.record_continued().await?;
+        match &self.driving {
+            Some(driving) if !driving.arrived.is_empty() && driving.version > 0 => self.settle().await,
+            _ => Ok(()),
+        }
     }
 
     /// Takes a client's answer.

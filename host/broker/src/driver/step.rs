@@ -8,6 +8,7 @@ use crate::view::StepView;
 use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
 use domain::event::{Event, InputAccepted, StepFailed};
+use domain::grant::GuestLimits;
 use domain::limits::STEP_ATTEMPTS_MAX;
 use domain::operation::{CallUsage, Settlement};
 use domain::run::decide::{Taken, check, decide};
@@ -31,7 +32,10 @@ impl Driver {
         let Some(driving) = &self.driving else { return Ok(()) };
         let (now, salt) = (self.core.now(), fresh::salt());
         let agent = self.agent_row(driving).await?;
-        let (component, limits) = self.component(driving).await?;
+        let Some((component, limits)) = self.component(driving).await? else {
+            let reason = format!("the component {} that this turn began with is gone", driving.run.component.short());
+            return self.fail(Cause::Failed { code: "component-gone".into(), reason }).await;
+        };
         let intake = self.take_in(driving, &words, salt);
         let outfit = self.core.outfits.of(&driving.run.started.definition).cloned().ok_or_else(|| missing_definition(driving))?;
         let Frozen { basis, view, blobs } = self.freeze(driving, &agent, &outfit, &intake, component.digest(), now).await?;
@@ -45,7 +49,7 @@ impl Driver {
         let result = match stepped.outcome {
             Outcome::Returned(result) => result,
             Outcome::Busy => return Err(Trouble::Busy),
-            Outcome::Faulted { detail } => return Err(Trouble::Missing(detail)),
+            Outcome::Faulted { detail } => return self.step_failed("faulted", detail, stepped.usage, &words).await,
             Outcome::Refused { detail } => return self.step_failed("refused", detail, stepped.usage, &words).await,
             Outcome::Trapped { message, .. } => return self.step_failed("trapped", message, stepped.usage, &words).await,
             Outcome::OutOfMemory => return self.step_failed("out_of_memory", String::new(), stepped.usage, &words).await,
@@ -69,9 +73,9 @@ impl Driver {
         self.core.store.agent(id).await?.ok_or_else(|| Trouble::Missing(format!("agent {id}")))
     }
 
-    /// The component that takes the next step. A newer version takes over as soon as it can read the memo; until then the run stays with the
+    /// The component that takes the next step; none when it is gone. A newer version takes over as soon as it can read the memo; until then the run stays with the
     /// version that wrote it.
-    async fn component(&self, driving: &Driving) -> Result<(Arc<Component>, domain::grant::GuestLimits), Trouble> {
+    async fn component(&self, driving: &Driving) -> Result<Option<(Arc<Component>, GuestLimits)>, Trouble> {
         let run = &driving.run;
         let definition = self.core.catalogue.definition(&run.started.definition).ok_or_else(|| missing_definition(driving))?;
         let current = self
@@ -85,11 +89,10 @@ impl Driver {
         };
         let limits = current.grant.limits;
         if current.component.digest() == run.component || run.memo.as_ref().is_none_or(|memo| accepts(memo.format)) {
-            return Ok((current.component.clone(), limits));
+            return Ok(Some((current.component.clone(), limits)));
         }
         let kept = self.core.runtime.kept(run.component).await;
-        let kept = kept.ok_or_else(|| Trouble::Missing(format!("component {}", run.component.short())))?;
-        Ok((kept, limits))
+        Ok(kept.map(|kept| (kept, limits)))
     }
 
     /// What a step is told. A run's first step claims nothing more than its start has claimed.
@@ -118,7 +121,9 @@ impl Driver {
         };
         let sealed_scene = Sealed::json(&scene);
         let preferences = Sealed::json(&agent.agent.preferences);
-        let state = self.core.store.blob(run.session_state).await?.unwrap_or_else(|| store::EMPTY_STATE.to_vec());
+        let state =
+            if run.session_state == Digest::of(store::EMPTY_STATE) { None } else { self.core.store.blob(run.session_state).await? };
+        let state = state.unwrap_or_else(|| store::EMPTY_STATE.to_vec());
         let head = intake.heard.last().map_or(run.head(), |message| message.id);
         let basis = Basis {
             component,

@@ -9,7 +9,7 @@ use domain::message::{Part, text_of};
 use domain::run::settle::Ended;
 use domain::run::{Open, Run};
 use domain::step::Failure;
-use domain::tool::{Progress, ToolError};
+use domain::tool::{EffectClass, Progress, ToolError};
 use runtime::{Notes, Outcome, ToolCall};
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,6 +99,19 @@ impl Tool<'_> {
     }
 
     fn outcome(&self, outcome: Outcome<Result<Progress, ToolError>>) -> Performed {
+        // What was cut off in the middle may have taken effect: of work that must not be repeated, say so.
+        let cut_off = matches!(
+            outcome,
+            Outcome::Trapped { .. } | Outcome::OutOfMemory | Outcome::OutOfCpu | Outcome::TimedOut | Outcome::Faulted { .. }
+        );
+        if cut_off && self.open.operation.effect == EffectClass::NonIdempotent {
+            tracing::warn!(
+                tool = self.ran.tool,
+                ?outcome,
+                "a call that must not be repeated was cut off; whether it took effect is unknown"
+            );
+            return Performed::ended(Ended::Unknown);
+        }
         match outcome {
             Outcome::Returned(Ok(Progress::Done { parts })) => self.done(parts),
             Outcome::Returned(Ok(Progress::Later { after_ms, state })) => Performed::came(CameTo::Later { after_ms, state }),

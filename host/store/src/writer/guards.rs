@@ -31,9 +31,10 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
             .into_iter()
             .find(|input| !except.iter().any(|claimed| claimed.to_string() == *input))
             .map(|input| format!("input {input} waits")),
-        Guard::InputWaiting(input) => {
+        Guard::InputWaiting(input) | Guard::InputDead(input) => {
+            let wanted = if matches!(guard, Guard::InputDead(_)) { "dead" } else { "waiting" };
             let state = sql.row("SELECT state FROM inputs WHERE id = ?1", [input.to_string()], |row| row.get::<_, String>(0))?;
-            unless(state.as_deref() == Some("waiting"), || format!("it is {}", state.as_deref().unwrap_or("not there")))
+            unless(state.as_deref() == Some(wanted), || format!("it is {}", state.as_deref().unwrap_or("not there")))
         }
         Guard::OperationOpen { run, operation } => {
             let open = sql.exists("SELECT 1 FROM operations WHERE id = ?1 AND run = ?2", params![operation.0.0, run.to_string()])?;
