@@ -197,13 +197,11 @@ pub struct Host {
 
 impl Host {
     /// A request with the token.
-    #[must_use]
     pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         self.bare(method, path).bearer_auth(&self.token)
     }
 
     /// A request without one.
-    #[must_use]
     pub fn bare(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         self.http.request(method, format!("{}{path}", self.base))
     }

@@ -132,7 +132,8 @@ impl Scene {
                 "tool" => {
                     let failed = message.pointer("/answers/failed").and_then(Value::as_bool).unwrap_or(false);
                     let name = message.pointer("/answers/name").and_then(Value::as_str).unwrap_or_default();
-                    shown.push(faint(format!("  {} {name} {}", if failed { '✗' } else { '✓' }, brief(words))));
+                    let (succeeded, result) = delegated(words).unwrap_or((!failed, words.to_owned()));
+                    shown.push(faint(format!("  {} {name} {}", if succeeded { '✓' } else { '✗' }, brief(&result))));
                 }
                 _ => {}
             }
@@ -174,6 +175,14 @@ impl Scene {
         shown.push(Shown::TurnEnded);
         shown
     }
+}
+
+/// What a result of `delegate` says: whether the work was done, and what came of it.
+fn delegated(words: &str) -> Option<(bool, String)> {
+    let result: Value = serde_json::from_str(words).ok()?;
+    let succeeded = result.get("success")?.as_bool()?;
+    let told = ["/output", "/error/message"].iter().find_map(|pointer| result.pointer(pointer)?.as_str()).map(str::to_owned);
+    Some((succeeded, told.or_else(|| result.get("data").map(ToString::to_string)).unwrap_or_default()))
 }
 
 fn questions(data: &Value) -> Vec<Shown> {
@@ -219,6 +228,9 @@ mod tests {
         assert_eq!(scene.take("run.stepped.v1", &started), [faint("  → read_file {\"path\":\"a\"}")]);
         let done = json!({ "data": { "messages": [{ "id": 4, "role": "tool", "text": "one\ntwo", "answers": { "name": "read_file", "failed": false } }] } });
         assert_eq!(scene.take("run.stepped.v1", &done), [faint("  ✓ read_file one two")]);
+        let result = r#"{"success":false,"error":{"code":"TASK_FAILED","message":"no such file"}}"#;
+        let delegate = json!({ "data": { "messages": [{ "id": 5, "role": "tool", "text": result, "answers": { "name": "delegate", "failed": false } }] } });
+        assert_eq!(scene.take("run.stepped.v1", &delegate), [faint("  ✗ delegate no such file")]);
         let failed = json!({ "data": { "settled": [{ "operation_id": "t", "outcome": "failed", "failure": { "message": "gone" } }] } });
         assert_eq!(scene.take("run.settled.v1", &failed), [faint("  ✗ read_file gone")]);
     }
