@@ -23,7 +23,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{CommitError, ReadError};
+use store::{AgentRow, CommitError, ReadError, SessionRow};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
@@ -81,6 +81,8 @@ pub(crate) struct Driving {
     pub(crate) continued: Vec<Continuation>,
     /// The inputs that it began with, while its start is not stored yet.
     pub(crate) opening: Vec<InputAccepted>,
+    /// Its agent as it was when the run began, for the first step.
+    pub(crate) agent: Option<AgentRow>,
     /// Whether somebody is known to wait for its reply still, or nobody ever did.
     pub(crate) wanted: bool,
 }
@@ -108,6 +110,8 @@ pub(crate) struct Driver {
     mailbox: mpsc::Sender<Signal>,
     inbox: mpsc::Receiver<Signal>,
     driving: Option<Driving>,
+    /// The session as it was when no run of it was open.
+    idle: Option<SessionRow>,
     /// Whether others may have written to the run's stream since it was folded.
     stale: bool,
 }
@@ -122,7 +126,7 @@ enum Look {
 
 impl Driver {
     pub(crate) fn new(core: Arc<Core>, session: SessionId, mailbox: mpsc::Sender<Signal>, inbox: mpsc::Receiver<Signal>) -> Self {
-        Self { core, session, mailbox, inbox, driving: None, stale: true }
+        Self { core, session, mailbox, inbox, driving: None, idle: None, stale: true }
     }
 
     pub(crate) async fn drive(mut self) {
@@ -241,8 +245,8 @@ impl Driver {
             }
             if !self.refresh().await? {
                 let words = self.core.store.waiting_inputs(self.session, self.core.now(), 1).await?;
-                let Some(input) = words.into_iter().next() else { return Ok(Look::Waiting) };
-                self.start(input).await?;
+                let (Some(input), Some(session)) = (words.into_iter().next(), self.idle.take()) else { return Ok(Look::Waiting) };
+                self.start(input, session).await?;
                 continue;
             }
             if self.check_limits().await? {
@@ -304,7 +308,10 @@ impl Driver {
             self.driving = None;
         }
         let session = self.core.store.session(self.session).await?;
-        let Some(run) = session.and_then(|session| session.open_run) else { return Ok(false) };
+        let Some(run) = session.as_ref().and_then(|session| session.open_run) else {
+            self.idle = session;
+            return Ok(false);
+        };
         self.driving = Some(self.load(run).await?);
         self.stale = false;
         Ok(true)
@@ -312,7 +319,16 @@ impl Driver {
 
     async fn load(&self, run: RunId) -> Result<Driving, Trouble> {
         let (run, version) = load_run(&self.core.store, run).await?;
-        Ok(Driving { run, version, arrived: Vec::new(), busy: HashMap::new(), continued: Vec::new(), opening: Vec::new(), wanted: false })
+        Ok(Driving {
+            run,
+            version,
+            arrived: Vec::new(),
+            busy: HashMap::new(),
+            continued: Vec::new(),
+            opening: Vec::new(),
+            agent: None,
+            wanted: false,
+        })
     }
 
     /// Words that wait and can be taken into the open run now: those of users, not work that another agent waits for. A run's first step

@@ -145,8 +145,9 @@ impl Broker {
     }
 
     pub(super) async fn session_of(&self, user: &str, target: &Target, session: SessionId) -> Result<SessionRow, Error> {
-        let agent = self.find(user, target).await?;
-        match self.core.store.session(session).await? {
+        let (agent, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
+        let agent = agent?;
+        match row? {
             Some(row) if row.agent == agent.agent.id => Ok(row),
             _ => Err(session_not_found(session).into()),
         }

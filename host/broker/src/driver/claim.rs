@@ -10,9 +10,8 @@ use store::{SessionRow, SessionStatus};
 
 impl Driver {
     /// Begins a run over an input. Nothing is stored yet: the start goes into the first step's commit.
-    pub(super) async fn start(&mut self, input: InputAccepted) -> Result<(), Trouble> {
+    pub(super) async fn start(&mut self, input: InputAccepted, session: SessionRow) -> Result<(), Trouble> {
         let now = self.core.now();
-        let session = self.session_row().await?;
         let agent = self.core.store.agent(session.agent).await?.ok_or_else(|| missing(self.session))?;
         if session.status != SessionStatus::Open {
             return self.bury(&input, "the session has ended".to_owned()).await;
@@ -55,6 +54,7 @@ impl Driver {
             busy: HashMap::new(),
             continued: Vec::new(),
             opening: vec![input],
+            agent: Some(agent),
             wanted: false,
         });
         self.stale = false;

@@ -29,9 +29,13 @@ pub(super) struct Frozen {
 impl Driver {
     /// Steps the agent once.
     pub(super) async fn step(&mut self, words: Vec<InputAccepted>) -> Result<(), Trouble> {
+        let begun_with = self.driving.as_mut().and_then(|driving| driving.agent.take());
         let Some(driving) = &self.driving else { return Ok(()) };
         let (now, salt) = (self.core.now(), fresh::salt());
-        let agent = self.agent_row(driving).await?;
+        let agent = match begun_with {
+            Some(agent) => agent,
+            None => self.agent_row(driving).await?,
+        };
         let Some((component, limits)) = self.component(driving).await? else {
             let reason = format!("the component {} that this turn began with is gone", driving.run.component.short());
             return self.fail(Cause::Failed { code: "component-gone".into(), reason }).await;
