@@ -5,15 +5,17 @@
 
 mod claim;
 mod finish;
+mod fold;
 mod perform;
 mod record;
 mod resolve;
 mod step;
 
 use crate::core::Core;
+pub(crate) use crate::driver::fold::load_run;
 pub(crate) use crate::driver::perform::{CameTo, Performed};
 use domain::event::InputAccepted;
-use domain::id::{InputId, OperationId, RunId, SessionId, Stream};
+use domain::id::{InputId, OperationId, SessionId};
 use domain::operation::{Continuation, Settlement};
 use domain::refusal::Refusal;
 use domain::run::Run;
@@ -29,10 +31,6 @@ use tokio::task::AbortHandle;
 
 /// Words that one look takes in.
 const WORDS_MAX: usize = 32;
-/// Events that are read at a time while a run is folded.
-const PAGE: usize = 1_000;
-/// The layout of a run's snapshots. A snapshot of another layout is passed over and the events are folded.
-const RUN_FORMAT: u32 = 1;
 /// How long a driver waits at most before it looks again, in milliseconds.
 const PATIENCE_MS: u64 = 600_000;
 /// The first pause after trouble with the store, in milliseconds; it doubles up to [`TROUBLE_MS_MAX`].
@@ -267,70 +265,6 @@ impl Driver {
         }
     }
 
-    /// Brings the fold up to date. False when no run is open.
-    async fn refresh(&mut self) -> Result<bool, Trouble> {
-        // A run that is not stored yet rests on what its session was; if that may have changed, it is begun anew.
-        if self.stale && self.driving.as_ref().is_some_and(|driving| driving.version == 0) {
-            self.driving = None;
-        }
-        if let Some(driving) = &mut self.driving {
-            driving.wanted &= !self.stale;
-            if !self.stale && driving.run.ended.is_none() {
-                return Ok(true);
-            }
-            let stream = Stream::Run(driving.run.started.run);
-            loop {
-                let events = self.core.store.stream(stream, driving.version, PAGE).await?;
-                let count = events.len();
-                for recorded in events {
-                    let event = recorded.event.ok_or_else(|| Trouble::Missing(format!("{stream}@{}", recorded.version)))?;
-                    driving.run.advance(&event)?;
-                    driving.version = recorded.version;
-                }
-                if count < PAGE {
-                    break;
-                }
-            }
-            let open = &driving.run.open;
-            driving.arrived.retain(|(settlement, _)| open.contains_key(&settlement.operation));
-            driving.continued.retain(|continuation| open.contains_key(&continuation.operation));
-            driving.busy.retain(|operation, handle| {
-                let keep = open.contains_key(operation);
-                if !keep {
-                    handle.abort();
-                }
-                keep
-            });
-            self.stale = false;
-            if driving.run.ended.is_none() {
-                return Ok(true);
-            }
-            self.driving = None;
-        }
-        let session = self.core.store.session(self.session).await?;
-        let Some(run) = session.as_ref().and_then(|session| session.open_run) else {
-            self.idle = session;
-            return Ok(false);
-        };
-        self.driving = Some(self.load(run).await?);
-        self.stale = false;
-        Ok(true)
-    }
-
-    async fn load(&self, run: RunId) -> Result<Driving, Trouble> {
-        let (run, version) = load_run(&self.core.store, run).await?;
-        Ok(Driving {
-            run,
-            version,
-            arrived: Vec::new(),
-            busy: HashMap::new(),
-            continued: Vec::new(),
-            opening: Vec::new(),
-            agent: None,
-            wanted: false,
-        })
-    }
-
     /// Words that wait and can be taken into the open run now: those of users, not work that another agent waits for. A run's first step
     /// takes in what its start claimed.
     async fn words(&self) -> Result<Vec<InputAccepted>, Trouble> {
@@ -380,28 +314,4 @@ impl Driver {
         }
         Ok(())
     }
-}
-
-/// A run as the fold of its stream, with its version.
-pub(crate) async fn load_run(store: &store::Store, id: RunId) -> Result<(Run, u64), Trouble> {
-    let stream = Stream::Run(id);
-    let snapshot = store.snapshot(stream).await?.filter(|snapshot| snapshot.format == RUN_FORMAT);
-    let folded = snapshot.and_then(|snapshot| Some((serde_json::from_slice::<Run>(&snapshot.state).ok()?, snapshot.version)));
-    let (mut run, mut version) = folded.map_or((None, 0), |(run, version)| (Some(run), version));
-    loop {
-        let events = store.stream(stream, version, PAGE).await?;
-        let count = events.len();
-        for recorded in events {
-            let event = recorded.event.ok_or_else(|| Trouble::Missing(format!("{stream}@{}", recorded.version)))?;
-            run = Some(match run {
-                None => Run::fold([&event])?,
-                Some(run) => run.apply(&event)?,
-            });
-            version = recorded.version;
-        }
-        if count < PAGE {
-            break;
-        }
-    }
-    run.map(|run| (run, version)).ok_or_else(|| Trouble::Missing(stream.to_string()))
 }

@@ -62,7 +62,7 @@ impl Pulse {
         }
     }
 
-    /// The peer takes no more bytes for now.
+    /// The peer takes no bytes at this moment.
     pub(crate) fn stalls(&self) {
         if self.stalled.load(Ordering::Relaxed) == 0 {
             self.stalled.store(self.ms() + 1, Ordering::Relaxed);

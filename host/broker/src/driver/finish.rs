@@ -1,7 +1,8 @@
 //! Committing a step, and ending a run: the turn joins the tree and whoever waits for it gets its reply, in one transaction.
 
+use super::fold::RUN_FORMAT;
 use super::step::state_blobs;
-use super::{Driver, Driving, RUN_FORMAT, Trouble, load_run};
+use super::{Driver, Driving, Trouble, load_run};
 use crate::core::fresh;
 use crate::driver::resolve::Spawned;
 use crate::journal::Context;
@@ -193,16 +194,8 @@ impl Driver {
         }
         let Some(driving) = &mut self.driving else { return };
         driving.version = version;
-        driving.arrived.clear();
         driving.run = run;
-        let open = &driving.run.open;
-        driving.busy.retain(|operation, handle| {
-            let keep = open.contains_key(operation);
-            if !keep {
-                handle.abort();
-            }
-            keep
-        });
+        driving.drop_what_is_settled();
         if ended {
             self.driving = None;
         }

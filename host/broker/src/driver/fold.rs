@@ -1,0 +1,104 @@
+//! Keeping a driver's fold of its run up to date with the run's stream.
+
+use super::{Driver, Driving, Trouble};
+use domain::id::{RunId, Stream};
+use domain::run::Run;
+use std::collections::HashMap;
+use store::Store;
+
+/// Events that are read at a time.
+const PAGE: usize = 1_000;
+/// The layout of a run's snapshots. A snapshot of another layout is passed over and the events are folded.
+pub(super) const RUN_FORMAT: u32 = 1;
+
+/// A run as the fold of its stream, with its version.
+pub(crate) async fn load_run(store: &Store, id: RunId) -> Result<(Run, u64), Trouble> {
+    let stream = Stream::Run(id);
+    let snapshot = store.snapshot(stream).await?.filter(|snapshot| snapshot.format == RUN_FORMAT);
+    let folded = snapshot.and_then(|snapshot| Some((serde_json::from_slice(&snapshot.state).ok()?, snapshot.version)));
+    let (mut run, mut version) = match folded {
+        Some(folded) => folded,
+        None => begin(store, stream).await?,
+    };
+    catch_up(store, &mut run, &mut version).await?;
+    Ok((run, version))
+}
+
+async fn begin(store: &Store, stream: Stream) -> Result<(Run, u64), Trouble> {
+    let first = store.stream(stream, 0, 1).await?.into_iter().next();
+    let event = first.and_then(|recorded| recorded.event).ok_or_else(|| Trouble::Missing(stream.to_string()))?;
+    Ok((Run::fold([&event])?, 1))
+}
+
+/// Applies what the stream holds beyond a version.
+async fn catch_up(store: &Store, run: &mut Run, version: &mut u64) -> Result<(), Trouble> {
+    let stream = Stream::Run(run.started.run);
+    loop {
+        let events = store.stream(stream, *version, PAGE).await?;
+        let count = events.len();
+        for recorded in events {
+            let event = recorded.event.ok_or_else(|| Trouble::Missing(format!("{stream}@{}", recorded.version)))?;
+            run.advance(&event)?;
+            *version = recorded.version;
+        }
+        if count < PAGE {
+            return Ok(());
+        }
+    }
+}
+
+impl Driving {
+    /// Stops the work on operations that have their outcome, and forgets what came of it.
+    pub(super) fn drop_what_is_settled(&mut self) {
+        let open = &self.run.open;
+        self.arrived.retain(|(settlement, _)| open.contains_key(&settlement.operation));
+        self.continued.retain(|continuation| open.contains_key(&continuation.operation));
+        self.busy.retain(|operation, handle| {
+            let keep = open.contains_key(operation);
+            if !keep {
+                handle.abort();
+            }
+            keep
+        });
+    }
+}
+
+impl Driver {
+    /// Brings the fold up to date. False when no run is open.
+    pub(super) async fn refresh(&mut self) -> Result<bool, Trouble> {
+        // A run that is not stored yet rests on what its session was; if that may have changed, it is begun anew.
+        if self.stale && self.driving.as_ref().is_some_and(|driving| driving.version == 0) {
+            self.driving = None;
+        }
+        if let Some(driving) = &mut self.driving {
+            driving.wanted &= !self.stale;
+            if self.stale {
+                catch_up(&self.core.store, &mut driving.run, &mut driving.version).await?;
+                driving.drop_what_is_settled();
+                self.stale = false;
+            }
+            if driving.run.ended.is_none() {
+                return Ok(true);
+            }
+            self.driving = None;
+        }
+        let session = self.core.store.session(self.session).await?;
+        let Some(run) = session.as_ref().and_then(|session| session.open_run) else {
+            self.idle = session;
+            return Ok(false);
+        };
+        let (run, version) = load_run(&self.core.store, run).await?;
+        self.driving = Some(Driving {
+            run,
+            version,
+            arrived: Vec::new(),
+            busy: HashMap::new(),
+            continued: Vec::new(),
+            opening: Vec::new(),
+            agent: None,
+            wanted: false,
+        });
+        self.stale = false;
+        Ok(true)
+    }
+}
