@@ -3,6 +3,7 @@
 use crate::view::{NOON, basis};
 use domain::basis::Basis;
 use domain::definition::DefinitionId;
+use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
 use domain::event::{
     AgentCreated, Event, InputAccepted, NewEvent, RunEnded, RunStarted, RunStepped, SessionOpened, Source, Subject, TurnCommitted,
@@ -110,7 +111,7 @@ impl Conversation {
             time: NOON,
         };
         let events = [
-            Event::RunStarted(self.started(run, input, parent)),
+            Event::RunStarted(Box::new(self.started(run, input, parent))),
             Event::RunStepped(Box::new(stepped(run, heard, said))),
             Event::RunEnded(ended),
         ];
@@ -131,6 +132,7 @@ impl Conversation {
             definition: DefinitionId("assistant".to_owned()),
             session_type: "chat".to_owned(),
             component: Digest::of(b"component"),
+            outfit: None,
             base: parent.map(|parent| parent.id),
             base_message: parent.map_or(0, |parent| parent.last_message),
             revision: parent.map_or(0, |parent| parent.depth),
@@ -140,6 +142,9 @@ impl Conversation {
             deadline: None,
             reply_to: None,
             depth: 0,
+            hops: 0,
+            priority: Priority::default(),
+            user_id: "local".to_owned(),
             model: None,
             time: NOON,
         }
@@ -195,6 +200,7 @@ fn stepped(run: RunId, heard: Message, said: Vec<Message>) -> RunStepped {
         basis: Basis { seed: Basis::seed(run, 0), ..basis() },
         settled: Vec::new(),
         claimed: Vec::new(),
+        hops: 0,
         news: Vec::new(),
         heard: vec![heard],
         decision: Decision::Reply { parts: Vec::new() },

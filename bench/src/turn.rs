@@ -43,6 +43,7 @@ pub(crate) async fn measure() -> anyhow::Result<[f64; 3]> {
         components: vec!["assistant"],
         definitions: vec![json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] })],
         script: "[[rule]]\nreply = { text = \"Hello.\" }\n".to_owned(),
+        ..Setup::default()
     })
     .await;
     let folder = tempfile::tempdir()?;

@@ -2,6 +2,7 @@
 
 pub mod guests;
 pub mod process;
+pub mod small_disk;
 pub mod world;
 
 pub use world::{Setup, World};

@@ -3,6 +3,7 @@
 //! The program is the one beside the tests in the target folder: `cargo build --workspace` makes it.
 
 use crate::guests::{root, wasm};
+use crate::small_disk::{Room, SmallDisk};
 use reqwest::{Method, Response};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -33,10 +34,24 @@ pub struct Ended {
     pub said: String,
 }
 
+/// The real program.
+///
+/// # Panics
+/// When it is not built.
+#[must_use]
+pub fn program() -> PathBuf {
+    let tests = std::env::current_exe().expect("this program's path");
+    let program = tests.parent().and_then(Path::parent).expect("the target folder").join("agent-host");
+    assert!(program.is_file(), "`{}` is not built; run: cargo build --workspace", program.display());
+    program
+}
+
 /// A folder with a configuration and data, for one host after another.
 #[derive(Debug)]
 pub struct Folder {
     dir: TempDir,
+    /// The file system that its data is on, when that is one of its own.
+    disk: Option<SmallDisk>,
 }
 
 impl Folder {
@@ -54,7 +69,19 @@ impl Folder {
             config.entry("server").or_insert(server);
         }
         std::fs::write(dir.path().join(CONFIG), config.to_string()).expect("a config file");
-        Self { dir }
+        Self { dir, disk: None }
+    }
+
+    /// The same, with its data on a file system of its own that has so much room.
+    ///
+    /// # Errors
+    /// Why there can be none here.
+    pub fn on_small_disk(config: Value, room: Room) -> Result<Self, String> {
+        let mut folder = Self::new(config);
+        let data = folder.path().join("data");
+        std::fs::create_dir(&data).map_err(|error| error.to_string())?;
+        folder.disk = Some(SmallDisk::mount(&data, room)?);
+        Ok(folder)
     }
 
     /// Puts compiled code of components into the data folder, so that a start compiles nothing. The code comes from the cache that all tests
@@ -92,7 +119,7 @@ impl Folder {
     /// The data folder.
     #[must_use]
     pub fn data(&self) -> PathBuf {
-        self.path().join("data")
+        self.disk.as_ref().map_or_else(|| self.path().join("data"), SmallDisk::path)
     }
 
     /// What has been said on stderr by all programs so far.
@@ -109,10 +136,10 @@ impl Folder {
     }
 
     fn program(&self, arguments: &[&str]) -> Command {
-        let tests = std::env::current_exe().expect("this program's path");
-        let program = tests.parent().and_then(Path::parent).expect("the target folder").join("agent-host");
-        assert!(program.is_file(), "`{}` is not built; run: cargo build --workspace", program.display());
-        let mut command = Command::new(program);
+        let mut command = match &self.disk {
+            None => Command::new(program()),
+            Some(disk) => disk.command(&program()),
+        };
         command.args(arguments).arg("--config").arg(self.path().join(CONFIG)).current_dir(self.path()).kill_on_drop(true);
         command.env_remove("RUST_LOG").env("AGENT_HOST_COMPONENTS", root().join("guests/target/wasm32-wasip2/release"));
         command
@@ -184,6 +211,32 @@ impl Answer {
     }
 }
 
+/// Where a host is or was, and how to get in.
+#[derive(Debug, Clone)]
+pub struct Line {
+    base: String,
+    token: String,
+    http: reqwest::Client,
+}
+
+impl Line {
+    /// Follows an event stream, after an event or from now on.
+    ///
+    /// # Errors
+    /// The status that was answered instead; none when nobody answers.
+    pub async fn follow(&self, path: &str, last_event_id: Option<u64>) -> Result<Frames, Option<u16>> {
+        let mut request = self.http.get(format!("{}{path}", self.base)).bearer_auth(&self.token);
+        if let Some(id) = last_event_id {
+            request = request.header("last-event-id", id);
+        }
+        let response = request.send().await.map_err(|_| None)?;
+        match response.status().as_u16() {
+            200 => Ok(Frames { response, read: String::new() }),
+            status => Err(Some(status)),
+        }
+    }
+}
+
 /// A running host.
 #[derive(Debug)]
 pub struct Host {
@@ -234,18 +287,27 @@ impl Host {
         self.send(self.request(Method::POST, path).json(body)).await
     }
 
+    /// Where it is, for those who outlive it.
+    #[must_use]
+    pub fn line(&self) -> Line {
+        Line { base: self.base.clone(), token: self.token.clone(), http: self.http.clone() }
+    }
+
     /// Follows an event stream, after an event or from now on.
     ///
     /// # Panics
     /// When there is no stream.
     pub async fn follow(&self, path: &str, last_event_id: Option<u64>) -> Frames {
-        let mut request = self.request(Method::GET, path);
-        if let Some(id) = last_event_id {
-            request = request.header("last-event-id", id);
-        }
-        let response = request.send().await.expect("a connection");
-        assert_eq!(response.status().as_u16(), 200, "a stream");
-        Frames { response, read: String::new() }
+        self.line().follow(path, last_event_id).await.expect("a stream")
+    }
+
+    /// Its process.
+    ///
+    /// # Panics
+    /// When it has ended.
+    #[must_use]
+    pub fn process(&self) -> Pid {
+        self.child.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("a running process")
     }
 
     /// What the process ended with, if it does so in this time.
@@ -266,8 +328,7 @@ impl Host {
     /// # Panics
     /// When the signal cannot be sent.
     pub fn tell_to_stop(&self) {
-        let id = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("a running process");
-        kill_process(id, Signal::TERM).expect("a signal that arrives");
+        kill_process(self.process(), Signal::TERM).expect("a signal that arrives");
     }
 
     /// Tells it to stop, and waits until it has.

@@ -27,6 +27,8 @@ pub struct Setup {
     pub definitions: Vec<Value>,
     /// The scripted model's rules, TOML.
     pub script: String,
+    /// Limits of the broker.
+    pub limits: Limits,
 }
 
 impl Default for Setup {
@@ -42,6 +44,7 @@ impl Default for Setup {
                 json!({ "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] }),
             ],
             script: SCRIPT.to_owned(),
+            limits: Limits::default(),
         }
     }
 }
@@ -100,18 +103,14 @@ impl World {
         let store =
             tokio::task::spawn_blocking(move || Store::open(&path, store::Options::default())).await.expect("no panic").expect("a store");
         let runtime = runtime();
-        let mut entries = Vec::new();
-        for name in &setup.components {
-            let component = runtime.load(wasm(name)).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
-            entries.push(Entry { name: (*name).to_owned(), component, grant: grant(&dir.path().join("files")) });
-        }
-        let definitions: Vec<Definition> =
-            setup.definitions.iter().map(|definition| serde_json::from_value(definition.clone()).expect("a definition")).collect();
-        let catalogue = Catalogue::new(definitions, entries).expect("a catalogue that fits");
-        let gateway = Arc::new(gateway(dir.path(), &setup.script));
-        let parts = Parts { store, runtime: runtime.clone(), gateway, catalogue, limits: Limits::default() };
-        let broker = Broker::start(parts).await.expect("a broker");
+        let broker = Broker::start(parts(dir.path(), &setup, store, &runtime).await).await.expect("a broker");
         Self { dir, broker, runtime, setup }
+    }
+
+    /// A second broker over the same store, as if another process drove the same sessions: what the lock of a data folder prevents.
+    pub async fn rival(&self) -> Broker {
+        let parts = parts(self.dir.path(), &self.setup, self.store().clone(), &self.runtime).await;
+        Broker::start(parts).await.expect("a second broker")
     }
 
     /// Stops the host and starts it again on the same data, with other definitions or components if the setup was changed.
@@ -244,6 +243,20 @@ impl World {
         let log = std::fs::read_to_string(self.dir.path().join("files/log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
     }
+}
+
+/// What a broker is made of, all but the store in a world of its own.
+async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Parts {
+    let mut entries = Vec::new();
+    for name in &setup.components {
+        let component = runtime.load(wasm(name)).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        entries.push(Entry { name: (*name).to_owned(), component, grant: grant(&dir.join("files")) });
+    }
+    let definitions: Vec<Definition> =
+        setup.definitions.iter().map(|definition| serde_json::from_value(definition.clone()).expect("a definition")).collect();
+    let catalogue = Catalogue::new(definitions, entries).expect("a catalogue that fits");
+    let gateway = Arc::new(gateway(dir, &setup.script));
+    Parts { store, runtime: runtime.clone(), gateway, catalogue, limits: setup.limits }
 }
 
 /// An agent by its definition.

@@ -3,11 +3,19 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "these are tests: what is not there fails them")]
 
 mod all {
+    mod account;
     mod commits;
+    mod compiling;
     mod conversation;
     mod crash;
+    mod dispatch;
     mod engine;
+    mod exhaustion;
+    mod garbage;
     mod http;
+    mod outfit;
+    mod races;
     mod recovery;
     mod replay;
+    mod spill;
 }

@@ -49,6 +49,8 @@ impl Agent for Tutor {
                 Some(question) => evaluate(turn, lesson, course, question, response),
                 None => go_on(turn, lesson, course, "The lesson is over.".to_owned()),
             },
+            // An answer that is too long to be told is no index.
+            Some(Outcome::Parts(_)) => go_on(turn, lesson, course, "That is not one of the options.".to_owned()),
             Some(outcome) => Step::fail(format!("the question could not be asked: {outcome}")),
             None => Step::fail("the question has no outcome"),
         })

@@ -4,6 +4,9 @@ use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+/// The command that compiles a component.
+pub(crate) const COMPILE_COMMAND: &str = "compile-component";
+
 /// The command line.
 #[derive(Debug, Parser)]
 #[command(
@@ -71,6 +74,9 @@ pub(crate) enum Command {
     /// The bearer token of the API
     #[command(subcommand)]
     Token(Token),
+    /// Compile a component from stdin to stdout: what the host starts for each one that it has not compiled before
+    #[command(name = COMPILE_COMMAND, hide = true)]
+    CompileComponent(CompileComponent),
 }
 
 /// How to run the host.
@@ -206,6 +212,17 @@ pub(crate) enum Token {
     /// Print it
     #[command(after_help = "Example:\n  curl -H \"authorization: Bearer $(agent-host token show)\" http://127.0.0.1:7777/api/agents")]
     Show,
+}
+
+/// What compiling may take.
+#[derive(Debug, Args)]
+pub(crate) struct CompileComponent {
+    /// Bytes of addresses
+    #[arg(long, default_value_t = runtime::CompileLimits::default().memory_bytes_max, value_name = "BYTES")]
+    pub(crate) memory_bytes_max: u64,
+    /// Seconds of computing, on all threads together
+    #[arg(long, default_value_t = runtime::CompileLimits::default().cpu_s_max, value_name = "SECONDS")]
+    pub(crate) cpu_s_max: u64,
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod chat;
+mod compile;
 mod component;
 mod config;
 mod dead_letter;
@@ -8,6 +9,8 @@ mod events;
 mod session;
 mod store;
 mod token;
+
+pub(crate) use compile::compile;
 
 use crate::cli::{Cli, Command};
 use crate::config::{Loaded, load, locate};
@@ -32,6 +35,8 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::DeadLetter(what) => dead_letter::run(&load()?, what, terminal).await,
         Command::Config(what) => config::run(&what, load, terminal).await,
         Command::Token(_) => token::show(&load()?, terminal),
+        // Done before anything else is, so that it is limited from its beginning.
+        Command::CompileComponent(_) => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@ mod check;
 mod component;
 mod file;
 mod key;
+mod limits;
 mod overlay;
 mod place;
 mod server;
@@ -16,6 +17,7 @@ mod tests;
 pub(crate) use check::{Finding, Severity, check};
 pub(crate) use component::{BUILT_INS, ComponentConfig};
 pub(crate) use file::load;
+pub(crate) use limits::LimitsConfig;
 pub(crate) use place::locate;
 pub(crate) use server::ServerConfig;
 
@@ -47,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) timeouts: llm::Timeouts,
     /// When a failing provider is left alone.
     pub(crate) breaker: llm::BreakerLimits,
+    /// What the host as a whole may take on, and how far agents may go with each other.
+    pub(crate) limits: LimitsConfig,
     /// Where the host listens and keeps its data.
     pub(crate) server: ServerConfig,
 }

@@ -21,6 +21,9 @@ use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Command::CompileComponent(limits) = &cli.command {
+        return command::compile(limits);
+    }
     let terminal = Terminal::new(cli.json, cli.quiet);
     log(matches!(cli.command, Command::Serve(_)));
     let ended = tokio::runtime::Builder::new_multi_thread()

@@ -1,7 +1,7 @@
 //! Running the host: opening everything in order, and closing it in the reverse.
 
-use crate::cli;
-use crate::config::{self, Finding, Loaded, Severity};
+use crate::cli::{self, COMPILE_COMMAND};
+use crate::config::{self, Finding, LimitsConfig, Loaded, Severity};
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::terminal::Terminal;
@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use api::{Access, Api, Server, Stopper};
 use broker::{Broker, Catalogue};
 use llm::Gateway;
-use runtime::Runtime;
+use runtime::{Compiler, Runtime};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
@@ -79,17 +79,20 @@ async fn open(loaded: &Loaded, data: &Path) -> Result<Broker, Failure> {
         let advice = error.advice();
         Failure::from(error).advise(advice)
     })?;
-    let runtime = start_runtime(data).await?;
+    let limits = &loaded.config.limits;
+    let runtime = start_runtime(limits, data).await?;
     let gateway = Arc::new(gateway(loaded)?);
     let entries = guests::load_all(loaded, &runtime).await?;
     let catalogue = Catalogue::new(loaded.config.agents.clone(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
-    Ok(Broker::start(broker::Parts { store, runtime, gateway, catalogue, limits: broker::Limits::default() }).await?)
+    Ok(Broker::start(broker::Parts { store, runtime, gateway, catalogue, limits: limits.broker() }).await?)
 }
 
 /// A runtime with its cache in a data folder.
-pub(crate) async fn start_runtime(data: &Path) -> Result<Runtime, Failure> {
-    let config = runtime::Config { cache_dir: data.join("component-cache"), ..runtime::Config::default() };
-    Ok(tokio::task::spawn_blocking(move || Runtime::new(config)).await??)
+pub(crate) async fn start_runtime(limits: &LimitsConfig, data: &Path) -> Result<Runtime, Failure> {
+    refuse_errors(&limits.check())?;
+    let config = limits.runtime(data.join("component-cache"));
+    let compiler = Compiler::process(std::env::current_exe()?, vec![COMPILE_COMMAND.into()]);
+    Ok(tokio::task::spawn_blocking(move || Runtime::with_compiler(config, compiler)).await??)
 }
 
 /// The models of the configuration.

@@ -2,7 +2,7 @@
 //!
 //! The names guard against DNS rebinding: a web page that points its own name at this machine still sends that name, and is refused.
 
-use crate::problem::Problem;
+use crate::problem::{Place, Problem};
 use domain::digest::Digest;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::uri::Authority;
@@ -50,7 +50,7 @@ impl Access {
                 "`{}` is not a name of this host; add it to `server.hosts` in the configuration if it is",
                 named.as_ref().map_or_else(|| host.unwrap_or_default(), Authority::as_str)
             );
-            return Err(Problem::new(StatusCode::FORBIDDEN, "HOST_NOT_ALLOWED", detail));
+            return Err(Problem::new(StatusCode::FORBIDDEN, "HOST_NOT_ALLOWED", detail).at(Place::Header("Host")));
         }
         let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
         let origin = origin.to_str().unwrap_or_default();
@@ -59,7 +59,7 @@ impl Access {
             return Ok(());
         }
         let detail = format!("pages from `{origin}` may not use this host");
-        Err(Problem::new(StatusCode::FORBIDDEN, "ORIGIN_NOT_ALLOWED", detail))
+        Err(Problem::new(StatusCode::FORBIDDEN, "ORIGIN_NOT_ALLOWED", detail).at(Place::Header("Origin")))
     }
 
     fn is_ours(&self, authority: &Authority) -> bool {
@@ -84,7 +84,7 @@ fn same(a: &Digest, b: &Digest) -> bool {
 }
 
 fn unauthorized(detail: &str) -> Problem {
-    Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", detail)
+    Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", detail).at(Place::Header("Authorization"))
 }
 
 #[cfg(test)]

@@ -1,8 +1,14 @@
 //! What a request brings: strict bodies, queries and ids, and a problem that names the field for everything that is wrong with them.
 
-use crate::problem::Problem;
+mod strict;
+#[cfg(test)]
+mod tests;
+
+use crate::problem::{Place, Problem};
 use crate::server::{BODY_BYTES_MAX, Fault};
 use axum::body::Body;
+use axum::extract::path::ErrorKind;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use broker::Target;
 use bytes::Bytes;
@@ -10,9 +16,14 @@ use domain::definition::DefinitionId;
 use domain::id::{NotAnId, SessionId};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Uri};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
+use std::str::FromStr;
+use strict::Strict;
+
+/// What axum says before what is wrong with a query.
+const QUERY_REJECTED: &str = "Failed to deserialize query string: ";
 
 /// A JSON body. Unknown fields are errors where the type says so.
 #[derive(Debug)]
@@ -54,11 +65,23 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        match Query::try_from_uri(&parts.uri) {
-            Ok(Query(params)) => Ok(Self(params)),
-            Err(rejection) => Err(Problem::bad_request("INVALID_QUERY", rejection.body_text())),
-        }
+        query(&parts.uri).map(Self)
     }
+}
+
+fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
+    let Query(params) = Query::try_from_uri(uri).map_err(|rejection| {
+        let text = rejection.body_text();
+        // `Failed to deserialize query string: limit: invalid digit found in string`, or with the name in the words.
+        let told = text.strip_prefix(QUERY_REJECTED).unwrap_or(&text);
+        let named = told.split_once(": ").map(|(name, _)| name).or_else(|| told.split('`').nth(1));
+        let problem = Problem::bad_request("INVALID_QUERY", told);
+        match named {
+            Some(name) => problem.at(Place::Query(name)),
+            None => problem,
+        }
+    })?;
+    Ok(params)
 }
 
 /// The agent that the path names.
@@ -73,7 +96,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OfAgent {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path(id) = Path::<String>::from_request_parts(parts, state).await.map_err(|r| invalid_path(&r.body_text()))?;
+        let Path(id) = Path::<String>::from_request_parts(parts, state).await.map_err(|rejection| broken_path(&rejection))?;
         existing(&id).map(Self)
     }
 }
@@ -83,13 +106,31 @@ impl<S: Send + Sync> FromRequestParts<S> for OfSession {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Path((id, session)) =
-            Path::<(String, String)>::from_request_parts(parts, state).await.map_err(|r| invalid_path(&r.body_text()))?;
-        Ok(Self(existing(&id)?, session.parse().map_err(|error: NotAnId| invalid_path(&error.to_string()))?))
+            Path::<(String, String)>::from_request_parts(parts, state).await.map_err(|rejection| broken_path(&rejection))?;
+        Ok(Self(existing(&id)?, id_in_path("sid", &session)?))
     }
 }
 
-pub(crate) fn invalid_path(detail: &str) -> Problem {
-    Problem::bad_request("INVALID_ID", detail)
+/// The id at this place in the path.
+pub(crate) fn id_in_path<T: FromStr<Err = NotAnId>>(name: &str, text: &str) -> Result<T, Problem> {
+    text.parse().map_err(|error: NotAnId| Problem::bad_request("INVALID_ID", error.to_string()).at(Place::Path(name)))
+}
+
+/// The id that this parameter of the query gives, when it is there.
+pub(crate) fn id_in_query<T: FromStr<Err = NotAnId>>(name: &str, text: Option<&str>) -> Result<Option<T>, Problem> {
+    let parsed = text.map(str::parse).transpose();
+    parsed.map_err(|error: NotAnId| Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query(name)))
+}
+
+fn broken_path(rejection: &PathRejection) -> Problem {
+    let problem = Problem::bad_request("INVALID_ID", rejection.body_text());
+    match rejection {
+        PathRejection::FailedToDeserializePathParams(error) => match error.kind() {
+            ErrorKind::InvalidUtf8InPathParam { key } => problem.at(Place::Path(key)),
+            _ => problem,
+        },
+        _ => problem,
+    }
 }
 
 /// A UUID, a path, or the id of a definition.
@@ -127,7 +168,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
         "" => "the body's content type is missing; send `content-type: application/json`".to_owned(),
         other => format!("the body's content type is `{other}`; send `content-type: application/json`"),
     };
-    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail))
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail).at(Place::Header("Content-Type")))
 }
 
 async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
@@ -148,12 +189,8 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    // Otherwise a list would be taken for an object without the names of its fields.
-    if bytes.trim_ascii_start().starts_with(b"[") {
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", "the body must be a JSON object"));
-    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| rejected(&error))?;
+    let value = serde_path_to_error::deserialize(Strict(&mut json)).map_err(|error| rejected(&error))?;
     match json.end() {
         Ok(()) => Ok(value),
         Err(error) => Err(malformed(&error)),
@@ -171,22 +208,27 @@ fn rejected(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
     let text = error.inner().to_string();
     // The place in the text of the body adds nothing to the field's name.
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
-    let (code, missing) = if text.starts_with("unknown field") {
+    // What a type is called here is nothing to clients.
+    let text = text.split_once(", expected struct ").map_or_else(|| text.to_owned(), |(found, _)| format!("{found}, expected an object"));
+    let named = || text.split('`').nth(1);
+    let (code, field) = if text.starts_with("unknown field") {
         ("UNKNOWN_FIELD", None)
     } else if text.starts_with("missing field") {
-        ("MISSING_FIELD", text.split('`').nth(1))
+        ("MISSING_FIELD", named())
+    } else if text.starts_with("duplicate field") {
+        ("INVALID_FIELD", named())
     } else {
         ("INVALID_FIELD", None)
     };
-    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, text);
-    match pointer(error.path(), missing) {
+    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, text.as_str());
+    match pointer(error.path(), field) {
         pointer if pointer.is_empty() => problem,
-        pointer => problem.at(pointer),
+        pointer => problem.at(Place::Body(&pointer)),
     }
 }
 
-/// The JSON pointer of a path. The parser's path ends at the object that lacks a field; the field's name comes after that.
-fn pointer(path: &serde_path_to_error::Path, missing: Option<&str>) -> String {
+/// The JSON pointer of a path. The parser's path ends at the object that lacks a field or has it twice; the field's name comes after that.
+fn pointer(path: &serde_path_to_error::Path, field: Option<&str>) -> String {
     let mut pointer = String::new();
     for segment in path.iter() {
         let name = match segment {
@@ -196,58 +238,9 @@ fn pointer(path: &serde_path_to_error::Path, missing: Option<&str>) -> String {
         };
         pointer += &format!("/{}", escaped(&name));
     }
-    missing.map(|name| format!("{pointer}/{}", escaped(name))).unwrap_or(pointer)
+    field.map(|name| format!("{pointer}/{}", escaped(name))).unwrap_or(pointer)
 }
 
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde::Deserialize;
-
-    #[derive(Debug, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "only parsed")]
-    struct Outer {
-        inner: Vec<Inner>,
-    }
-
-    #[derive(Debug, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "only parsed")]
-    struct Inner {
-        count: u32,
-    }
-
-    #[test]
-    fn what_is_wrong_with_a_body_is_told_with_its_field() {
-        for (body, status, code, field) in [
-            (r#"{"inner":[{"count":1},{"cuont":2}]}"#, 422, "UNKNOWN_FIELD", Some("/inner/1/cuont")),
-            (r#"{"inner":[{}]}"#, 422, "MISSING_FIELD", Some("/inner/0/count")),
-            (r#"{"inner":[{"count":"x"}]}"#, 422, "INVALID_FIELD", Some("/inner/0/count")),
-            (r#"{"inner":[],"in/ner":1}"#, 422, "UNKNOWN_FIELD", Some("/in~1ner")),
-            ("[]", 422, "INVALID_FIELD", None),
-            (r#"[[{"count":1}]]"#, 422, "INVALID_FIELD", None),
-            (r#"{"inner":[}"#, 400, "MALFORMED_JSON", None),
-            (r#"{"inner":[]} x"#, 400, "MALFORMED_JSON", None),
-            ("", 400, "MALFORMED_JSON", None),
-            ("\"\u{0}", 400, "MALFORMED_JSON", None),
-        ] {
-            let problem = parse::<Outer>(body.as_bytes()).unwrap_err();
-            assert_eq!((problem.status.as_u16(), problem.code, problem.field.as_deref()), (status, code, field), "{body}: {problem:?}");
-        }
-        let deep = format!("{}0{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
-        assert_eq!(parse::<serde_json::Value>(deep.as_bytes()).unwrap_err().code, "MALFORMED_JSON");
-    }
-
-    #[test]
-    fn an_agent_is_named_by_uuid_or_path_and_a_definition_only_where_sessions_begin() {
-        assert!(matches!(target("7b3c2a54-8a75-4c7b-9d7e-0d7f3c1d2e3f"), Target::Agent(_)));
-        assert!(matches!(target("/local/agent/assistant"), Target::Path(_)));
-        assert!(matches!(target("assistant"), Target::Definition(_)));
-        assert_eq!(existing("assistant").unwrap_err().code, "AGENT_NOT_FOUND");
-    }
 }

@@ -20,3 +20,6 @@ pub use access::Access;
 pub use routes::router;
 pub use server::{Limits, Server, Stopper};
 pub use state::Api;
+
+/// The crash points of this crate, for a test that goes through all of them; see `store::point`.
+pub const CRASH_POINTS: &[&str] = &["api.answered", "api.stream.pushed"];

@@ -12,7 +12,9 @@ use utoipa::{Modify, OpenApi};
         title = "agent-host",
         description = "Durable conversations with sandboxed agents.\n\nNames are snake_case, times ISO 8601 in UTC. `{id}` of an agent is its UUID \
             or its path with `/` written as `%2F`; where a session is begun it may be the id of a definition, whose agent is then created \
-            if it is not there yet. Every error is a problem (RFC 9457) with a stable `code`.",
+            if it is not there yet. Every error is a problem (RFC 9457) with a stable `code`. Its `field` says what of the request is at \
+            fault: a JSON pointer into the body, such as `/content/0/text`, or `header:`, `query:` or `path:` and the name, such as \
+            `header:Idempotency-Key`, `query:limit` and `path:sid`.",
     ),
     components(schemas(Details)),
     security(("token" = [])),

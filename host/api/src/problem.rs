@@ -5,11 +5,10 @@ use domain::refusal::{Kind, Refusal};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
+use std::fmt;
 
 /// The media type of a problem.
 pub const MEDIA_TYPE: &str = "application/problem+json";
-/// The code of [`Problem::disk_full`].
-const DISK_FULL: &str = "DISK_FULL";
 /// Seconds that a client is asked to wait when something is busy.
 const BUSY_RETRY_AFTER_S: u64 = 1;
 /// Seconds that a client is asked to wait while the host starts or stops.
@@ -26,9 +25,33 @@ pub struct Problem {
     pub code: &'static str,
     /// What is wrong this time and how to mend it.
     pub detail: String,
-    /// The field at fault, as a JSON pointer into the request's body.
+    /// What of the request is at fault; see [`Place`] for how it is written.
     pub field: Option<String>,
     retry_after_s: Option<u64>,
+}
+
+/// What of a request is at fault. Domain and broker write the same forms in their refusals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// A field of the body, as a JSON pointer: `/content/0/text`.
+    Body(&'a str),
+    /// A header: `header:Idempotency-Key`.
+    Header(&'a str),
+    /// A parameter of the query: `query:limit`.
+    Query(&'a str),
+    /// A parameter of the path: `path:sid`.
+    Path(&'a str),
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Body(pointer) => f.write_str(pointer),
+            Self::Header(name) => write!(f, "header:{name}"),
+            Self::Query(name) => write!(f, "query:{name}"),
+            Self::Path(name) => write!(f, "path:{name}"),
+        }
+    }
 }
 
 /// A problem on the wire.
@@ -50,7 +73,7 @@ pub(crate) struct Details {
     /// A stable code. For programs.
     #[schema(example = "SESSION_NOT_FOUND")]
     code: &'static str,
-    /// The field at fault, as a JSON pointer into the request's body.
+    /// What of the request is at fault: a JSON pointer into the body (`/content/0/text`), or `header:`, `query:` or `path:` and a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "/content")]
     field: Option<String>,
@@ -85,7 +108,7 @@ impl Problem {
     #[must_use]
     pub fn disk_full() -> Self {
         let detail = "the disk that holds the data directory is full, so nothing was recorded; free some space and try again";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, DISK_FULL, detail).retry_after(STORE_RETRY_AFTER_S)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "DISK_FULL", detail).retry_after(STORE_RETRY_AFTER_S)
     }
 
     /// The store does not answer, 503. What it said is for the log.
@@ -95,10 +118,10 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail).retry_after(STORE_RETRY_AFTER_S)
     }
 
-    /// The same, with the field at fault.
+    /// The same, with what of the request is at fault.
     #[must_use]
-    pub fn at(mut self, field: impl Into<String>) -> Self {
-        self.field = Some(field.into());
+    pub fn at(mut self, place: Place<'_>) -> Self {
+        self.field = Some(place.to_string());
         self
     }
 
@@ -109,10 +132,6 @@ impl Problem {
         self
     }
 }
-
-/// In the extensions of a response that says that the disk is full.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct DiskFull;
 
 /// `SESSION_NOT_FOUND` as "Session not found".
 fn title(code: &str) -> String {
@@ -160,9 +179,6 @@ impl IntoResponse for Problem {
         // A record of text and numbers always has a JSON form.
         let body = serde_json::to_string(&details).unwrap_or_default();
         let mut response = (status, [(CONTENT_TYPE, MEDIA_TYPE)], body).into_response();
-        if code == DISK_FULL {
-            response.extensions_mut().insert(DiskFull);
-        }
         if let Some(seconds) = retry_after_s {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }

@@ -14,7 +14,7 @@ mod tests;
 pub(crate) use body::Fault;
 pub use limits::{
     ACCEPT_PAUSE_MS, BACKLOG, BODY_BYTES_MAX, CROWDED_RETRY_AFTER_S, HEADER_BYTES_MAX, HEADERS_MAX, KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S,
-    Limits,
+    LINGER_BYTES_MAX, Limits,
 };
 
 use axum::Router;

@@ -7,16 +7,12 @@ use broker::Broker;
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
-use tokio::time::Instant;
+use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// The only user of this version.
 pub(crate) const USER: &str = "local";
-/// How long the host counts as not ready after it could not record something because the disk was full.
-const DISK_FULL_FOR: Duration = Duration::from_secs(10);
 
 /// The API of one host. Cheap to clone.
 ///
@@ -34,7 +30,6 @@ struct Shared {
     broker: OnceLock<Broker>,
     document: OnceLock<Bytes>,
     draining: AtomicBool,
-    disk_full: Mutex<Option<Instant>>,
     streams: AtomicUsize,
     tasks: TaskTracker,
     stopping: CancellationToken,
@@ -61,7 +56,6 @@ impl Api {
                 broker: OnceLock::new(),
                 document: OnceLock::new(),
                 draining: AtomicBool::new(false),
-                disk_full: Mutex::new(None),
                 streams: AtomicUsize::new(0),
                 tasks: TaskTracker::new(),
                 stopping,
@@ -116,19 +110,11 @@ impl Api {
         if self.shared.draining.load(Ordering::Relaxed) {
             return Readiness::Draining;
         }
-        if self.shared.broker.get().is_none() {
-            return Readiness::Starting;
+        match self.shared.broker.get() {
+            None => Readiness::Starting,
+            Some(broker) if broker.store().is_full() => Readiness::DiskFull,
+            Some(_) => Readiness::Ready,
         }
-        let seen = *self.shared.disk_full.lock().unwrap_or_else(PoisonError::into_inner);
-        match seen.is_some_and(|seen| seen.elapsed() < DISK_FULL_FOR) {
-            true => Readiness::DiskFull,
-            false => Readiness::Ready,
-        }
-    }
-
-    /// Remembers whether the disk had room when something was last to be recorded.
-    pub(crate) fn recorded(&self, had_room: bool) {
-        *self.shared.disk_full.lock().unwrap_or_else(PoisonError::into_inner) = (!had_room).then(Instant::now);
     }
 
     /// The description of all routes, as JSON. Written once.

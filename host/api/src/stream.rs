@@ -5,23 +5,24 @@
 
 mod feed;
 mod outbox;
+mod scope;
 #[cfg(test)]
 mod tests;
 
-use crate::input::{OfAgent, Params};
-use crate::problem::Problem;
+use crate::input::{OfAgent, Params, id_in_query};
+use crate::problem::{Place, Problem};
 use crate::server::Connected;
 use crate::state::{Api, USER};
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
-use domain::id::{NotAnId, SessionId};
+use domain::id::SessionId;
 use feed::Feed;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, StatusCode};
+use scope::{Scope, Tree};
 use serde::Deserialize;
 use std::time::Duration;
-use store::EventFilter;
 
 /// The header with which a client comes back.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -34,6 +35,8 @@ const CROWDED_RETRY_AFTER_S: u64 = 5;
 pub(crate) struct StreamParams {
     /// Only this session.
     session: Option<String>,
+    /// With `session`: also the sessions that it began by handing work to other agents, those that they began, and so on.
+    spawned: Option<bool>,
     /// Only events after this position. `Last-Event-ID` goes before it. Without both: from now on.
     after: Option<String>,
 }
@@ -42,7 +45,7 @@ pub(crate) struct StreamParams {
 ///
 /// Server-sent events. The `event` of a committed event is its type, its `id` its position, its `data` an `Event`. Frames without an id
 /// are ephemeral: `delta` (`kind` is `text`, `thinking`, `call_started`, `note` or `performing`) and `attempt-discarded`, after which all
-/// deltas of that attempt are void. A comment comes every 15 seconds. A client that does not read is disconnected and may come
+/// deltas of that attempt are void. With `spawned=true`, what is about a session below the followed one says so in `spawned`. A comment comes every 15 seconds. A client that does not read is disconnected and may come
 /// back with `Last-Event-ID`.
 #[utoipa::path(
     get, path = "/api/agents/{id}/stream", tag = "sessions",
@@ -66,13 +69,17 @@ pub(crate) async fn follow(
     };
     let place = api.stream_place().ok_or_else(crowded)?;
     let agent = broker.agent(USER, &target).await?.row.agent.id;
-    let session = match &params.session {
-        None => None,
-        Some(text) => {
-            let session: SessionId =
-                text.parse().map_err(|error: NotAnId| Problem::bad_request("INVALID_QUERY", format!("session: {error}")))?;
-            broker.session(USER, &target, session, Some((1, 0))).await?;
-            Some(session)
+    let session: Option<SessionId> = id_in_query("session", params.session.as_deref())?;
+    if let Some(session) = session {
+        broker.session(USER, &target, session, Some((1, 0))).await?;
+    }
+    let scope = match (session, params.spawned.unwrap_or(false)) {
+        (None, false) => Scope::Agent(agent),
+        (Some(session), false) => Scope::Session(session),
+        (Some(session), true) => Scope::Tree(Tree::new(session, USER)),
+        (None, true) => {
+            let detail = "say with `session` which session's spawned sessions are meant";
+            return Err(Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("session")));
         }
     };
     // Watched before the position is read: no frame of what comes after it is missed.
@@ -80,14 +87,16 @@ pub(crate) async fn follow(
     let durable = broker.store().durable();
     let last = *durable.borrow();
     let asked = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?")).filter(|text| !text.is_empty());
-    let after = asked.or(params.after.as_deref()).map(|text| position(text, last)).transpose()?;
+    let place_of_after = if asked.is_some() { Place::Header("Last-Event-ID") } else { Place::Query("after") };
+    let after = asked.or(params.after.as_deref()).map(|text| position(text, last)).transpose();
+    let after = after.map_err(|problem| problem.at(place_of_after))?;
 
     let limits = api.limits();
     let patience = Duration::from_millis(limits.stream_stall_ms_max);
     let (out, body) = outbox::channel(limits.stream_waiting_bytes_max, patience, connected.hang_up);
     let feed = Feed {
         store: broker.store().clone(),
-        filter: EventFilter { agent: Some(agent), session, ..EventFilter::default() },
+        scope,
         position: after.unwrap_or(last),
         durable,
         live,

@@ -8,6 +8,7 @@ mod event;
 mod frame;
 mod message;
 mod operation;
+mod spawned;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -17,4 +18,5 @@ pub use event::{Event, event};
 pub use frame::frame;
 pub use message::{CallView, MessageView, PartView, message};
 pub use operation::{ClientActionView, client_action, operation, settlements};
+pub use spawned::{Spawned, spawned};
 pub use view::{AgentView, DeadLetterView, SessionRowView, SessionView, agent, dead_letter, session, session_row};

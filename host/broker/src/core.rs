@@ -5,7 +5,9 @@ use crate::command::{Broker, Error};
 use crate::driver::{Driver, Signal};
 use crate::live::Live;
 use crate::outfit::Outfits;
+use crate::places::Places;
 use domain::digest::{Digest, Salt};
+use domain::dispatch;
 use domain::id::{AgentId, EventId, InputId, RunId, SessionId};
 use domain::time::Timestamp;
 use llm::Gateway;
@@ -14,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::Store;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -29,10 +31,10 @@ const KNOWN_BLOBS_MAX: usize = 100_000;
 /// Limits of the broker as a whole.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Model calls that run at the same time on this host.
+    /// Model calls that run at the same time on this host; of those that wait, the most urgent go first.
     pub model_calls_max: usize,
-    /// How deep calls between agents may nest.
-    pub call_depth_max: u32,
+    /// How far agents may go with each other.
+    pub dispatch: dispatch::Limits,
     /// Tokens reserved for a model call that names no limit of its own.
     pub reserved_tokens: u64,
     /// How long a dispatch may take that names no time of its own, in milliseconds.
@@ -41,7 +43,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { model_calls_max: 64, call_depth_max: 1, reserved_tokens: 4_096, dispatch_ms: 300_000 }
+        Self { model_calls_max: 64, dispatch: dispatch::Limits::default(), reserved_tokens: 4_096, dispatch_ms: 300_000 }
     }
 }
 
@@ -74,7 +76,7 @@ pub(crate) struct Core {
     pub(crate) outfits: Outfits,
     pub(crate) limits: Limits,
     pub(crate) live: Live,
-    pub(crate) model_calls: Semaphore,
+    pub(crate) model_calls: Arc<Places>,
     pub(crate) timers: Notify,
     pub(crate) tasks: TaskTracker,
     /// Nothing new is begun.
@@ -195,7 +197,7 @@ impl Broker {
             catalogue,
             limits,
             live: Live::default(),
-            model_calls: Semaphore::new(limits.model_calls_max),
+            model_calls: Places::new(limits.model_calls_max),
             timers: Notify::new(),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),

@@ -42,8 +42,8 @@ const TROUBLE_MS_MAX: u64 = 5_000;
 pub(crate) enum Signal {
     /// Something may have changed: look.
     Look,
-    /// A piece of work came to something.
-    Performed(OperationId, Box<Performed>),
+    /// A segment of an operation came to something.
+    Performed { operation: OperationId, segment: u32, performed: Box<Performed> },
     /// A client answers; its schema has been checked.
     Answer { operation: OperationId, value: Value, done: oneshot::Sender<Result<u64, Trouble>> },
     /// End the open run.
@@ -220,8 +220,8 @@ impl Driver {
     async fn take(&mut self, signal: Signal) {
         match signal {
             Signal::Look => self.stale = true,
-            Signal::Performed(operation, performed) => {
-                self.performed(operation, *performed);
+            Signal::Performed { operation, segment, performed } => {
+                self.performed(operation, segment, *performed);
             }
             Signal::Answer { operation, value, done } => {
                 let result = self.answer(operation, value).await;

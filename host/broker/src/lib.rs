@@ -13,6 +13,7 @@ mod journal;
 pub mod live;
 mod outfit;
 mod performance;
+mod places;
 mod refusals;
 pub mod replay;
 mod timers;
@@ -36,4 +37,10 @@ pub const CRASH_POINTS: &[&str] = &[
     "broker.perform.after",
     "broker.settle.before",
     "broker.settle.after",
+    "broker.end.before",
+    "broker.end.after",
+    "broker.requeue.before",
+    "broker.requeue.after",
+    "broker.timer.due",
+    "broker.timer.fired",
 ];

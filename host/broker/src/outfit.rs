@@ -1,14 +1,22 @@
 //! Outfits: what a definition's agents see of the host, serialised once and named by digest in every basis.
+//!
+//! A run keeps the outfit that it began with, so that all its model calls have the same tools in the same order. What an agent *may* do is
+//! another matter: that is decided from the outfit of the present configuration.
 
 use crate::catalogue::Catalogue;
-use domain::basis::Peer;
+use domain::basis::{OutfitDigests, Peer};
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
 use domain::digest::Digest;
+use domain::event::RunStarted;
 use domain::tool::ToolDefinition;
 use jsonschema::Validator;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use store::{ReadError, Store};
+
+/// Outfits of earlier configurations that are kept at hand; then the list is begun anew.
+const EARLIER_OUTFITS_MAX: usize = 64;
 
 /// Bytes with their digest.
 #[derive(Debug, Clone)]
@@ -40,12 +48,14 @@ pub(crate) struct Outfit {
     pub(crate) peers: Sealed,
     pub(crate) tool_list: Arc<Vec<ToolDefinition>>,
     pub(crate) peer_list: Vec<Peer>,
+    arguments: HashMap<String, Arc<Validator>>,
 }
 
-/// The outfits of all definitions, and the validators of all tools.
+/// The outfits of all definitions as they are configured, those of earlier configurations that runs have been found with, and what tools
+/// promise.
 pub(crate) struct Outfits {
     by_definition: BTreeMap<DefinitionId, Arc<Outfit>>,
-    arguments: HashMap<String, Validator>,
+    earlier: Mutex<HashMap<OutfitDigests, Arc<Outfit>>>,
     results: HashMap<String, Validator>,
     pub(crate) delegates: Vec<delegate::Target>,
 }
@@ -62,28 +72,42 @@ impl Outfits {
             tools.push(Arc::new(delegate::definition(&delegates)));
         }
         tools.sort_by(|a, b| a.name.cmp(&b.name));
-        let validators = |schema: &dyn Fn(&ToolDefinition) -> Option<serde_json::Value>| {
-            tools
-                .iter()
-                .filter_map(|tool| Some((tool.name.clone(), jsonschema::validator_for(&schema(tool)?).ok()?)))
-                .collect::<HashMap<_, _>>()
-        };
-        let arguments = validators(&|tool| Some(tool.arguments.clone()));
-        let results = validators(&|tool| tool.results.clone());
+        let arguments: HashMap<String, Arc<Validator>> = tools.iter().filter_map(|tool| checks_arguments(tool)).collect();
+        let results =
+            tools.iter().filter_map(|tool| Some((tool.name.clone(), jsonschema::validator_for(tool.results.as_ref()?).ok()?))).collect();
         let by_definition = catalogue
             .definitions()
-            .map(|definition| (definition.agent_id.clone(), Arc::new(Outfit::of(definition, catalogue, &tools))))
+            .map(|definition| (definition.agent_id.clone(), Arc::new(Outfit::of(definition, catalogue, &tools, &arguments))))
             .collect();
-        Self { by_definition, arguments, results, delegates }
+        Self { by_definition, earlier: Mutex::default(), results, delegates }
     }
 
+    /// What a definition's agents see as it is configured.
     pub(crate) fn of(&self, definition: &DefinitionId) -> Option<&Arc<Outfit>> {
         self.by_definition.get(definition)
     }
 
-    /// What is wrong with a tool's arguments, in the schema's terms.
-    pub(crate) fn arguments_error(&self, tool: &str, arguments: &serde_json::Value) -> Option<String> {
-        complaints(self.arguments.get(tool)?, arguments)
+    /// What a run's agent sees: what it saw when the run began, whatever is configured by now. None when that is not stored any more.
+    pub(crate) async fn of_run(&self, store: &Store, started: &RunStarted) -> Result<Option<Arc<Outfit>>, ReadError> {
+        let current = self.of(&started.definition);
+        let Some(digests) = started.outfit.filter(|frozen| current.is_none_or(|current| current.digests() != *frozen)) else {
+            return Ok(current.cloned());
+        };
+        if let Some(earlier) = self.earlier.lock().unwrap_or_else(PoisonError::into_inner).get(&digests) {
+            return Ok(Some(earlier.clone()));
+        }
+        let mut read = Vec::new();
+        for digest in [digests.settings, digests.tools, digests.peers] {
+            let Some(bytes) = store.blob(digest).await? else { return Ok(None) };
+            read.push(Sealed { digest, bytes: Arc::new(bytes) });
+        }
+        let Some(outfit) = Outfit::read(read).map(Arc::new) else { return Ok(None) };
+        let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
+        if earlier.len() >= EARLIER_OUTFITS_MAX {
+            earlier.clear();
+        }
+        earlier.insert(digests, outfit.clone());
+        Ok(Some(outfit))
     }
 
     /// What is wrong with a tool's result.
@@ -113,8 +137,18 @@ pub(crate) fn complaints(validator: &Validator, document: &serde_json::Value) ->
     (!complaints.is_empty()).then(|| complaints.join("; "))
 }
 
+/// What checks a tool's arguments, under the tool's name; none when its schema is not one.
+fn checks_arguments(tool: &ToolDefinition) -> Option<(String, Arc<Validator>)> {
+    Some((tool.name.clone(), Arc::new(jsonschema::validator_for(&tool.arguments).ok()?)))
+}
+
 impl Outfit {
-    fn of(definition: &Definition, catalogue: &Catalogue, tools: &[Arc<ToolDefinition>]) -> Self {
+    fn of(
+        definition: &Definition,
+        catalogue: &Catalogue,
+        tools: &[Arc<ToolDefinition>],
+        arguments: &HashMap<String, Arc<Validator>>,
+    ) -> Self {
         let settings = serde_json::json!({ "prompt": definition.prompt(), "settings": definition.settings });
         let tool_list: Vec<ToolDefinition> =
             tools.iter().filter(|tool| definition.may_use(tool).is_ok()).map(|tool| ToolDefinition::clone(tool)).collect();
@@ -123,12 +157,43 @@ impl Outfit {
             .filter(|other| other.agent_id != definition.agent_id && definition.may_reach(other).is_ok())
             .map(|other| Peer { id: other.agent_id.0.clone(), name: other.display_name.clone(), description: other.description.clone() })
             .collect();
+        let own = tool_list.iter().filter_map(|tool| Some((tool.name.clone(), arguments.get(&tool.name)?.clone())));
         Self {
             settings: Sealed::json(&settings),
             tools: Sealed::json(&tool_list),
             peers: Sealed::json(&peer_list),
+            arguments: own.collect(),
             tool_list: Arc::new(tool_list),
             peer_list,
         }
+    }
+
+    /// An earlier outfit from its settings, tools and peers as they were stored.
+    fn read(sealed: Vec<Sealed>) -> Option<Self> {
+        let [settings, tools, peers] = <[Sealed; 3]>::try_from(sealed).ok()?;
+        let tool_list: Vec<ToolDefinition> = serde_json::from_slice(&tools.bytes).ok()?;
+        let peer_list = serde_json::from_slice(&peers.bytes).ok()?;
+        let arguments = tool_list.iter().filter_map(checks_arguments).collect();
+        Some(Self { settings, tools, peers, tool_list: Arc::new(tool_list), peer_list, arguments })
+    }
+
+    /// What it is known by.
+    pub(crate) fn digests(&self) -> OutfitDigests {
+        OutfitDigests { settings: self.settings.digest, tools: self.tools.digest, peers: self.peers.digest }
+    }
+
+    /// What has to be stored for it to be found again.
+    pub(crate) fn sealed(&self) -> [Sealed; 3] {
+        [self.settings.clone(), self.tools.clone(), self.peers.clone()]
+    }
+
+    /// One of its tools.
+    pub(crate) fn tool(&self, name: &str) -> Option<&ToolDefinition> {
+        self.tool_list.iter().find(|tool| tool.name == name)
+    }
+
+    /// What is wrong with a tool's arguments, in the terms of the schema that the agent was shown.
+    pub(crate) fn arguments_error(&self, tool: &str, arguments: &serde_json::Value) -> Option<String> {
+        complaints(self.arguments.get(tool)?, arguments)
     }
 }

@@ -1,7 +1,6 @@
 //! How models and tools are called, and what their results become.
 
 mod model;
-mod spill;
 mod tool;
 
 pub(crate) use model::Model;

@@ -140,7 +140,7 @@ async fn view(store: &Store, run: &Run, stepped: &RunStepped) -> Result<Result<S
         peers,
         memo: run.memo.clone(),
     };
-    let own = run.messages.iter().chain(&stepped.heard).cloned().collect();
+    let own = run.messages.iter().cloned().chain(stepped.heard.iter().cloned().map(Arc::new)).collect();
     let (base, base_message) = (run.started.base, run.started.base_message);
     let shown = run.shown.iter().copied().chain(stepped.settled.iter().flat_map(Settlement::blobs)).collect();
     Ok(Ok(StepView { fixed, store: store.clone(), base, base_message, own, shown, fresh: Vec::new() }))

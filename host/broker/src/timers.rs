@@ -56,8 +56,10 @@ async fn round(core: &Arc<Core>, now: Timestamp) -> Result<Round, store::ReadErr
         let next = core.store.next_wake().await?;
         return Ok(Round::Sleep(next.map_or(SLEEP_MS_MAX, |time| time.since_ms(now).clamp(1, SLEEP_MS_MAX))));
     }
+    store::point("broker.timer.due");
     for session in &due {
         core.wake(*session).await;
     }
+    store::point("broker.timer.fired");
     Ok(Round::Due(due))
 }

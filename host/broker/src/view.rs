@@ -6,6 +6,7 @@ use domain::id::TurnId;
 use domain::message::{Message, MessageId, Part};
 use runtime::{View, ViewError, ViewStatic};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use store::Store;
 
 /// A frozen view of a run.
@@ -15,7 +16,7 @@ pub(crate) struct StepView {
     pub(crate) base: Option<TurnId>,
     pub(crate) base_message: MessageId,
     /// The run's messages, with those that this step hears.
-    pub(crate) own: Vec<Message>,
+    pub(crate) own: Vec<Arc<Message>>,
     /// Blobs that results outside the thread have shown the agent.
     pub(crate) shown: BTreeSet<Digest>,
     /// Blobs that are not stored yet.
@@ -34,7 +35,7 @@ impl View for StepView {
         }
         if id > self.base_message {
             let index = usize::try_from(id - self.base_message - 1).unwrap_or(usize::MAX);
-            return Ok(self.own.get(index).cloned());
+            return Ok(self.own.get(index).map(|message| Message::clone(message)));
         }
         self.store.message(self.base, id).await.map_err(unreadable)
     }
@@ -62,11 +63,13 @@ impl StepView {
     /// Whether the thread mentions a blob: a guest cannot read what its conversation never showed it, whatever digests it guesses.
     async fn mentions(&self, digest: Digest) -> Result<bool, ViewError> {
         let names =
-            |message: &Message| message.parts.iter().any(|part| matches!(part, Part::Blob { digest: there, .. } if *there == digest));
+            |message: &Arc<Message>| message.parts.iter().any(|part| matches!(part, Part::Blob { digest: there, .. } if *there == digest));
         if self.shown.contains(&digest) || self.own.iter().any(names) {
             return Ok(true);
         }
-        let older = self.store.messages(self.base, 1, self.base_message).await.map_err(unreadable)?;
-        Ok(older.iter().any(names))
+        match self.base {
+            Some(base) => self.store.mentions(base, digest).await.map_err(unreadable),
+            None => Ok(false),
+        }
     }
 }

@@ -47,6 +47,18 @@ pub struct Basis {
     pub seed: Digest,
 }
 
+/// What an agent sees of the host for as long as a run is open: its settings, tools and peers, each a blob as in [`Basis`]. Frozen when the
+/// run begins, so that all model calls of a turn have the same tools in the same order, whatever is configured meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct OutfitDigests {
+    /// The definition's prompt and settings.
+    pub settings: Digest,
+    /// The tools.
+    pub tools: Digest,
+    /// The peers.
+    pub peers: Digest,
+}
+
 impl Basis {
     /// The seed of a step.
     #[must_use]

@@ -88,6 +88,10 @@ impl fmt::Display for Target {
 }
 
 /// How urgent a task is. On the wire a number from 1, low, to 4, critical.
+///
+/// Of the model calls that wait for a place on this host (`limits.modelCallsMax`), those of the most urgent tasks go first, and of equally
+/// urgent ones the one that has waited longest. Nothing that has begun is interrupted. Work that the task dispatches
+/// by an operation of its own is as urgent as itself; a `delegate` call says how urgent it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
@@ -205,7 +209,7 @@ pub fn definition(targets: &[Target]) -> ToolDefinition {
                 },
                 "priority": {
                     "type": "integer", "minimum": 1, "maximum": 4,
-                    "description": "1 low, 2 normal (without one), 3 high, 4 critical.",
+                    "description": "1 low, 2 normal (without one), 3 high, 4 critical: which task goes first when models are busy.",
                 },
             },
             "required": ["target", "operation", "parameters"],

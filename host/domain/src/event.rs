@@ -3,8 +3,9 @@
 //! Payloads carry everything that a fold needs, times included; handlers never ask a clock. A variant's serialised name is its
 //! CloudEvents type; a payload that changes shape gets a new version beside the old, never a new meaning.
 
-use crate::basis::Basis;
+use crate::basis::{Basis, OutfitDigests};
 use crate::definition::DefinitionId;
+use crate::delegate::Priority;
 use crate::digest::{Digest, Salt};
 use crate::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, TurnId};
 use crate::limits::TurnLimits;
@@ -58,7 +59,7 @@ pub enum Event {
     InputRequeued(InputRequeued),
     /// A run began and claimed its inputs.
     #[serde(rename = "run.started.v1")]
-    RunStarted(RunStarted),
+    RunStarted(Box<RunStarted>),
     /// The agent was stepped.
     #[serde(rename = "run.stepped.v1")]
     RunStepped(Box<RunStepped>),
@@ -206,16 +207,31 @@ pub enum Source {
         deadline: Option<Timestamp>,
         /// How many calls deep.
         depth: u32,
+        /// How many hops the calling run had ([`crate::dispatch::Limits::hops_max`]).
+        #[serde(default)]
+        hops: u32,
+        /// How urgent it is.
+        #[serde(default)]
+        priority: Priority,
     },
     /// A reply that nobody waits for any more.
     LateReply {
         /// The replying agent's path.
         from: String,
+        /// How many calls deep the run was that handed the work over.
+        #[serde(default)]
+        depth: u32,
+        /// One hop more than the work had that it replies to.
+        #[serde(default)]
+        hops: u32,
     },
     /// A reminder that the agent set itself; not to be dealt with before it is due.
     Reminder {
         /// When.
         due: Timestamp,
+        /// How many calls deep the run was that set it.
+        #[serde(default)]
+        depth: u32,
     },
 }
 
@@ -224,6 +240,33 @@ impl Source {
     #[must_use]
     pub fn is_words(&self) -> bool {
         matches!(self, Self::Api | Self::LateReply { .. } | Self::Reminder { .. })
+    }
+
+    /// How many calls deep a run is that begins with it.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        match self {
+            Self::Dispatch { depth, .. } | Self::LateReply { depth, .. } | Self::Reminder { depth, .. } => *depth,
+            Self::Api | Self::Opening => 0,
+        }
+    }
+
+    /// How many hops a run has that takes it in ([`crate::dispatch::Limits::hops_max`]).
+    #[must_use]
+    pub fn hops(&self) -> u32 {
+        match self {
+            Self::Dispatch { hops, .. } | Self::LateReply { hops, .. } => *hops,
+            Self::Api | Self::Opening | Self::Reminder { .. } => 0,
+        }
+    }
+
+    /// How urgent a run is that begins with it.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        match self {
+            Self::Dispatch { priority, .. } => *priority,
+            Self::Api | Self::Opening | Self::LateReply { .. } | Self::Reminder { .. } => Priority::default(),
+        }
     }
 }
 
@@ -311,6 +354,9 @@ pub struct RunStarted {
     pub session_type: String,
     /// The component that it began with.
     pub component: Digest,
+    /// What its agent sees of the host; none in events from before it was frozen: then it is what is configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outfit: Option<OutfitDigests>,
     /// The turn on which it builds.
     pub base: Option<TurnId>,
     /// That turn's last message; 0 without one.
@@ -329,10 +375,24 @@ pub struct RunStarted {
     pub reply_to: Option<ReplyTo>,
     /// How many calls deep it is.
     pub depth: u32,
+    /// How many hops it begins with ([`crate::dispatch::Limits::hops_max`]).
+    #[serde(default)]
+    pub hops: u32,
+    /// How urgent it is: what of it waits for a model goes before what is less urgent.
+    #[serde(default)]
+    pub priority: Priority,
+    /// The user for whom it works: whose agent it is.
+    #[serde(default = "only_user")]
+    pub user_id: String,
     /// The model that the input or the session asked for.
     pub model: Option<String>,
     /// When.
     pub time: Timestamp,
+}
+
+/// Whose every agent was before runs said so.
+fn only_user() -> String {
+    "local".to_owned()
 }
 
 /// See [`Event::RunStepped`].
@@ -350,6 +410,9 @@ pub struct RunStepped {
     pub claimed: Vec<InputId>,
     /// What the guest was told.
     pub news: Vec<News>,
+    /// The most hops of what it claimed, and of the run before it.
+    #[serde(default)]
+    pub hops: u32,
     /// Messages that entered the thread before the step: results and the user's words.
     pub heard: Vec<Message>,
     /// What the guest decided, word for word.

@@ -38,9 +38,9 @@ pub const SESSION_STATE_BYTES_MAX: usize = 256 << 10;
 pub const EFFECTS_MAX: usize = 64;
 /// Bytes of all that one step says, starts and keeps.
 pub const STEP_BYTES_MAX: usize = 4 << 20;
-/// Bytes of text over which a tool's output is kept as a blob.
+/// Bytes of text over which a tool's output, a client's answer or another agent's reply is kept as a blob.
 pub const INLINE_TEXT_BYTES_MAX: usize = 32 << 10;
-/// Bytes of head, and of tail, that remain in the message of an output that is kept as a blob.
+/// Bytes of head, and of tail, that remain of what is kept as a blob.
 pub const SPILL_EDGE_BYTES: usize = 4 << 10;
 /// Bytes of one input.
 pub const INPUT_BYTES_MAX: usize = 1 << 20;

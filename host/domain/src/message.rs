@@ -131,6 +131,23 @@ impl Message {
     }
 }
 
+/// Messages that several hold, in JSON as themselves.
+pub(crate) mod shared {
+    use super::Message;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::sync::Arc;
+
+    /// Writes messages.
+    pub(crate) fn serialize<S: Serializer>(messages: &[Arc<Message>], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(messages.iter().map(Arc::as_ref))
+    }
+
+    /// Reads them back.
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Arc<Message>>, D::Error> {
+        Ok(Vec::<Message>::deserialize(deserializer)?.into_iter().map(Arc::new).collect())
+    }
+}
+
 /// The text parts of some content, joined by line breaks.
 #[must_use]
 pub fn text_of(parts: &[Part]) -> String {

@@ -221,5 +221,16 @@ pub struct Answer {
     /// The operation that asked.
     pub operation: OperationId,
     /// The answer.
-    pub value: Value,
+    #[serde(flatten)]
+    pub kept: Kept,
+}
+
+/// An answer as an event keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// Itself.
+    Value(Value),
+    /// Where it is: a blob of JSON, when it is too long for an event.
+    Blob(Digest),
 }

@@ -27,7 +27,7 @@ pub struct Refusal {
     pub code: &'static str,
     /// What is wrong and how to mend it.
     pub message: String,
-    /// The field at fault, as a JSON pointer into the request; none when it is not a field's fault.
+    /// The field at fault, as a JSON pointer into the request's body or as `header:` and a name; none when it is not a field's fault.
     pub field: Option<String>,
 }
 

@@ -16,13 +16,13 @@ use crate::event::{Event, RunEnded, RunStarted, RunStepped};
 use crate::id::{InputId, OperationId};
 use crate::message::{Message, MessageId};
 use crate::model::Usage;
-use crate::operation::{Operation, Pause, Performer, Settlement};
+use crate::operation::{Kept, Operation, Pause, Performer, Settlement};
 use crate::step::{Decision, Effect, Memo, News, Outcome, Until, Wait};
 use crate::time::Timestamp;
 use crate::turn::TurnEnd;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// An operation without an outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub struct Open {
     /// What the next segment waits for.
     pub pause: Pause,
     /// The client's answer for it.
-    pub answer: Option<Value>,
+    pub answer: Option<Kept>,
     /// The segment that was recorded as about to be sent.
     pub sent: Option<u32>,
 }
@@ -77,8 +77,9 @@ pub struct Run {
     pub failed_attempts: u32,
     /// The component that its next step runs on.
     pub component: Digest,
-    /// Its messages, in order.
-    pub messages: Vec<Message>,
+    /// Its messages, in order; shared, so that a copy of a run is not a copy of what was said.
+    #[serde(with = "crate::message::shared")]
+    pub messages: Vec<Arc<Message>>,
     /// Its operations without an outcome.
     pub open: BTreeMap<OperationId, Open>,
     /// Every key that was ever used.
@@ -91,6 +92,8 @@ pub struct Run {
     pub wait: Option<(Until, bool)>,
     /// Inputs that it claimed.
     pub claimed: Vec<InputId>,
+    /// The most hops of what it claimed ([`crate::dispatch::Limits::hops_max`]).
+    pub hops: u32,
     /// What the last step left.
     pub memo: Option<Memo>,
     /// The session's state, a blob.
@@ -127,6 +130,7 @@ impl Run {
             untold_stopped: Vec::new(),
             wait: None,
             claimed: started.claimed.clone(),
+            hops: started.hops,
             memo: None,
             session_state: started.session_state,
             shown: BTreeSet::new(),
@@ -146,7 +150,7 @@ impl Run {
         let mut run: Option<Self> = None;
         for event in events {
             run = Some(match (run, event) {
-                (None, Event::RunStarted(started)) => Self::begin(started.clone()),
+                (None, Event::RunStarted(started)) => Self::begin(RunStarted::clone(started)),
                 (Some(run), event) => run.apply(event)?,
                 (None, _) => return Err(Corrupt("the first event is not a start".to_owned())),
             });
@@ -195,7 +199,7 @@ impl Run {
             Event::OperationAnswered(answer) => {
                 let open = self.open_mut(answer.operation)?;
                 open.pause = Pause::None;
-                open.answer = Some(answer.value.clone());
+                open.answer = Some(answer.kept.clone());
             }
             Event::RunEnded(ended) => self.apply_ended(ended)?,
             Event::RunStarted(_) => return Err(Corrupt("it starts twice".to_owned())),
@@ -215,8 +219,7 @@ impl Run {
         }
         self.untold.clear();
         self.untold_stopped.clear();
-        self.messages.extend(stepped.heard.iter().cloned());
-        self.messages.extend(stepped.said.iter().cloned());
+        self.messages.extend(stepped.heard.iter().chain(&stepped.said).cloned().map(Arc::new));
         for settlement in &stepped.stopped {
             let open = self.close(settlement)?;
             self.untold_stopped.push(News::Settled { key: open.operation.key, outcome: settlement.outcome.clone() });
@@ -225,6 +228,7 @@ impl Run {
             self.start(operation);
         }
         self.claimed.extend(&stepped.claimed);
+        self.hops = self.hops.max(stepped.hops);
         self.memo.clone_from(&stepped.memo);
         for effect in &stepped.effects {
             if let Effect::SessionState { state } = effect {
@@ -247,7 +251,7 @@ impl Run {
         for settlement in &ended.stopped {
             self.close(settlement)?;
         }
-        self.messages.extend(ended.said.iter().cloned());
+        self.messages.extend(ended.said.iter().cloned().map(Arc::new));
         self.open.clear();
         self.ended = Some(ended.end);
         Ok(())
@@ -337,13 +341,13 @@ impl Run {
     #[must_use]
     pub fn message(&self, id: MessageId) -> Option<&Message> {
         let first = self.messages.first()?.id;
-        self.messages.get(usize::try_from(id.checked_sub(first)?).ok()?)
+        self.messages.get(usize::try_from(id.checked_sub(first)?).ok()?).map(Arc::as_ref)
     }
 
     /// Calls of its assistant messages that have no result yet: message, index, the provider's id, name.
     #[must_use]
     pub fn unpaired(&self) -> Vec<(MessageId, u32, String, String)> {
-        unpaired(&self.messages)
+        unpaired(self.messages.iter().map(Arc::as_ref))
     }
 
     /// Milliseconds of active time that are left at a moment. They pass only while [`Self::is_active`].
@@ -362,11 +366,11 @@ impl Run {
 
 /// Calls among some messages that have no result among them.
 #[must_use]
-pub fn unpaired(messages: &[Message]) -> Vec<(MessageId, u32, String, String)> {
-    let answered: BTreeSet<(MessageId, u32)> =
-        messages.iter().filter_map(|message| message.answers.as_ref()).map(|answers| (answers.message, answers.index)).collect();
+pub fn unpaired<'a>(messages: impl IntoIterator<Item = &'a Message> + Clone) -> Vec<(MessageId, u32, String, String)> {
+    let answers = messages.clone().into_iter().filter_map(|message| message.answers.as_ref());
+    let answered: BTreeSet<(MessageId, u32)> = answers.map(|answers| (answers.message, answers.index)).collect();
     messages
-        .iter()
+        .into_iter()
         .flat_map(|message| message.calls().map(move |(index, call_id, name, _)| (message.id, index, call_id.to_owned(), name.to_owned())))
         .filter(|(message, index, ..)| !answered.contains(&(*message, *index)))
         .collect()

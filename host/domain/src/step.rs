@@ -17,6 +17,17 @@ pub enum Context {
     Since(MessageId),
 }
 
+impl Context {
+    /// The first message that it shows.
+    #[must_use]
+    pub fn first(self) -> MessageId {
+        match self {
+            Self::Whole => 1,
+            Self::Since(id) => id.max(1),
+        }
+    }
+}
+
 /// Which tools a model may call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -4,8 +4,8 @@ use crate::message::Part;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What running a tool again does, which decides what the host may do after a crash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// What running a tool again does, which decides what the host may do after a crash. In the order of the care that it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EffectClass {
     /// Changes nothing: at least once, at the same time as others.

@@ -166,16 +166,23 @@ impl Cache {
 
 fn entry(engine: &Engine, described: &[u8], code: &[u8]) -> Option<Entry> {
     let described = serde_json::from_slice(described).ok()?;
-    #[expect(unsafe_code, reason = "the only way to load compiled code; the keyed hash shows that this user's runtime wrote it")]
-    // SAFETY: `code` came out of `Component::serialize` of an engine like this one: `checked` has verified a keyed hash
-    // over it, under a key that nobody else can read, and wasmtime itself refuses code of another version or configuration.
-    let code = unsafe { Code::deserialize(engine, code) };
-    match code {
+    match trusted(engine, code) {
         Ok(code) => Some(Entry { code, described }),
         Err(error) => {
             tracing::warn!(%error, "the engine refuses a compiled component");
             None
         }
+    }
+}
+
+/// Code that this user's runtime wrote: the keyed hash of an entry shows that, or the pipe from a process of the runtime's own.
+pub(crate) fn trusted(engine: &Engine, code: &[u8]) -> wasmtime::Result<Code> {
+    #[expect(unsafe_code, reason = "the only way to load compiled code; both callers know that no other program wrote it")]
+    // SAFETY: `code` came out of the compiler of an engine like this one: `Cache::checked` has verified a keyed hash over it, under a key
+    // that nobody else can read, or `compile` has read it from the process that it started to compile it. wasmtime itself refuses code
+    // of another version or configuration.
+    unsafe {
+        Code::deserialize(engine, code)
     }
 }
 

@@ -106,11 +106,14 @@ impl Config {
 
     fn pool(&self) -> PoolingAllocationConfig {
         let guests = self.instances_max;
+        // One component of the largest size fits, however few guests there are.
+        let instances = guests.saturating_mul(POOL_INSTANCES_PER_GUEST).max(INSTANCES_PER_COMPONENT_MAX);
+        let memories = guests.saturating_mul(POOL_MEMORIES_PER_GUEST).max(MEMORIES_PER_COMPONENT_MAX);
         let mut pool = PoolingAllocationConfig::new();
         pool.total_component_instances(guests)
-            .total_core_instances(guests.saturating_mul(POOL_INSTANCES_PER_GUEST))
-            .total_tables(guests.saturating_mul(POOL_INSTANCES_PER_GUEST))
-            .total_memories(guests.saturating_mul(POOL_MEMORIES_PER_GUEST))
+            .total_core_instances(instances)
+            .total_tables(instances)
+            .total_memories(memories)
             .total_stacks(guests)
             .max_core_instances_per_component(INSTANCES_PER_COMPONENT_MAX)
             .max_tables_per_component(INSTANCES_PER_COMPONENT_MAX)

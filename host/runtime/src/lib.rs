@@ -8,6 +8,7 @@ mod artifacts;
 mod bindings;
 mod cache;
 mod call;
+mod compile;
 mod component;
 mod config;
 mod convert;
@@ -24,6 +25,7 @@ mod tool;
 mod view;
 
 pub use crate::cache::{CRASH_POINTS, CacheError};
+pub use crate::compile::{CODE_BYTES_MAX, COMPILE_MS_MAX, COMPILE_REFUSED, CompileError, CompileLimits, Compiler, compile};
 pub use crate::component::{AgentDescription, Component, Described};
 pub use crate::config::{
     Config, HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, INSTANCES_PER_COMPONENT_MAX, MEMORIES_PER_COMPONENT_MAX,

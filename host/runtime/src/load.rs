@@ -40,6 +40,18 @@ pub enum LoadError {
     /// It is not valid, or uses a feature of WebAssembly that this host leaves out.
     #[error("the component cannot be compiled")]
     Invalid(#[source] wasmtime::Error),
+    /// It takes too long to compile.
+    #[error("the component was not compiled within {limit_ms} ms: build it with opt-level `s`, strip it, or make several of it")]
+    CompileTimedOut {
+        /// How long it may take.
+        limit_ms: u64,
+    },
+    /// The process that compiled it ended without a result.
+    #[error("the compiler did not survive the component ({how}): it takes more memory or computing time than compiling may take")]
+    CompilerEnded {
+        /// In which way.
+        how: String,
+    },
     /// It imports what this host does not define at all.
     #[error("the component imports what this host does not have: {}; build it against the WIT files of this host", names.join(", "))]
     UnknownImports {
@@ -80,7 +92,7 @@ pub enum LoadError {
         detail: String,
     },
     /// Too many calls are under way. The same again may succeed.
-    #[error("the host is too busy to ask the component what it is: try again")]
+    #[error("the host is too busy to load the component: try again")]
     Busy,
     /// The host could not do its part.
     #[error("the host could not load the component: {detail}")]

@@ -3,6 +3,7 @@
 use crate::call::{CallState, CallTime};
 use crate::log::LogLine;
 use crate::outcome::Outcome;
+use rustix::io::Errno;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::error::Elapsed;
@@ -37,7 +38,7 @@ pub(crate) fn outcome<T>(ended: Result<wasmtime::Result<T>, Elapsed>, state: &Ca
     if state.memory.process_refused() {
         return Outcome::Faulted { detail: "the memory for all guests together is used up".to_owned() };
     }
-    if error.is::<PoolConcurrencyLimitError>() {
+    if error.is::<PoolConcurrencyLimitError>() || is_exhausted(&error) {
         // Without a host call, nothing that matters has happened yet.
         return if state.host_calls == 0 { Outcome::Busy } else { Outcome::Faulted { detail: format!("{error}") } };
     }
@@ -46,6 +47,16 @@ pub(crate) fn outcome<T>(ended: Result<wasmtime::Result<T>, Elapsed>, state: &Ca
     }
     let backtrace = error.downcast_ref::<WasmBacktrace>().map(ToString::to_string).unwrap_or_default();
     Outcome::Trapped { message: message(&error, logs), backtrace }
+}
+
+/// Whether the system refused this process what an instance needs: descriptors or memory. It may have them again in a moment.
+fn is_exhausted(error: &wasmtime::Error) -> bool {
+    let passing = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .filter_map(Errno::from_io_error)
+        .any(|errno| passing.contains(&errno))
 }
 
 fn message(error: &wasmtime::Error, logs: &[LogLine]) -> String {

@@ -3,6 +3,7 @@
 use crate::artifacts;
 use crate::cache::{Cache, CacheError, Entry, Found};
 use crate::call::{CallState, Purpose, memory_meter};
+use crate::compile::Compiler;
 use crate::component::{Component, Described, World};
 use crate::config::Config;
 use crate::convert::describe::{agent_description, tool_definitions};
@@ -36,6 +37,8 @@ use wasmtime::{Engine, Store};
 
 /// Components that are compiled at the same time.
 const COMPILING_MAX: usize = 1;
+/// Milliseconds that a component waits for others to be compiled before it is refused as busy.
+const COMPILE_WAIT_MS_MAX: u64 = 600_000;
 
 /// Why the runtime did not start.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +102,8 @@ struct Inner {
     cache: Cache,
     slots: Slots,
     process: Arc<ProcessMemory>,
-    compiling: Semaphore,
+    compiler: Compiler,
+    compiling: Arc<Semaphore>,
     loaded: Mutex<HashMap<Digest, Loaded>>,
     counts: Counts,
 }
@@ -128,6 +132,14 @@ impl Runtime {
     /// # Errors
     /// Any of these did not work; nothing is left behind but the ticker, which ends by itself.
     pub fn new(config: Config) -> Result<Self, StartError> {
+        Self::with_compiler(config, Compiler::thread())
+    }
+
+    /// The same, with somebody else to compile components than a thread of this process.
+    ///
+    /// # Errors
+    /// As for [`Runtime::new`].
+    pub fn with_compiler(config: Config, compiler: Compiler) -> Result<Self, StartError> {
         let engine = Engine::new(&config.engine()).map_err(StartError::Engine)?;
         let linker = link::linker(&engine).map_err(StartError::Engine)?;
         let cache = Cache::open(&config.cache_dir, &engine)?;
@@ -142,7 +154,8 @@ impl Runtime {
             cache,
             slots,
             process,
-            compiling: Semaphore::new(COMPILING_MAX),
+            compiler,
+            compiling: Arc::new(Semaphore::new(COMPILING_MAX)),
             loaded: Mutex::default(),
             counts: Counts::default(),
         })))
@@ -244,13 +257,12 @@ impl Runtime {
     }
 
     async fn compile(&self, wasm: Vec<u8>) -> Result<Code, LoadError> {
+        let wasm = blocking(move || load::inspect(&wasm).map(|()| wasm)).await??;
+        let turn = self.0.compiling.clone().acquire_owned();
+        let turn = tokio::time::timeout(Duration::from_millis(COMPILE_WAIT_MS_MAX), turn).await;
         // The semaphore is never closed.
-        let _permit = self.0.compiling.acquire().await.ok();
-        let compiled = self.blocking(move |inner| {
-            load::inspect(&wasm)?;
-            Code::new(&inner.engine, &wasm).map_err(LoadError::Invalid)
-        });
-        let code = compiled.await??;
+        let permit = turn.ok().and_then(Result::ok).ok_or(LoadError::Busy)?;
+        let code = self.0.compiler.compile(&self.0.engine, wasm, permit).await?;
         count(&self.0.counts.compiled);
         Ok(code)
     }

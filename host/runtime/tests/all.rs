@@ -6,6 +6,8 @@
 
 #[path = "all/agents.rs"]
 mod agents;
+#[path = "all/compiling.rs"]
+mod compiling;
 #[path = "all/fixture.rs"]
 mod fixture;
 #[path = "all/limits.rs"]

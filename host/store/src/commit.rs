@@ -143,6 +143,13 @@ pub enum Guard {
         /// How many.
         max: u64,
     },
+    /// At most so many dispatches of this tree of agents, named by its topmost one, have not ended before this commit.
+    TreeDispatchesAtMost {
+        /// The tree.
+        tree: AgentId,
+        /// How many.
+        max: u64,
+    },
     /// No active agent lives at this path.
     PathFree(String),
     /// The agent has spawned exactly so many so far.

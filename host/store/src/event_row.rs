@@ -8,6 +8,8 @@ use domain::id::{EventId, InputId};
 use domain::time::Timestamp;
 use rusqlite::Row;
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, IntoDeserializer, MapAccess};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -22,27 +24,53 @@ pub(crate) use event_columns;
 /// An event as its type and its payload.
 pub(crate) fn encode(event: &Event) -> Result<(String, Vec<u8>), serde_json::Error> {
     #[derive(Deserialize)]
-    struct Tagged<'a> {
+    struct Written<'a> {
         #[serde(rename = "type", borrow)]
         kind: Cow<'a, str>,
         #[serde(borrow)]
         data: &'a RawValue,
     }
     let text = serde_json::to_string(event)?;
-    let tagged: Tagged<'_> = serde_json::from_str(&text)?;
-    Ok((tagged.kind.into_owned(), tagged.data.get().as_bytes().to_vec()))
+    let written: Written<'_> = serde_json::from_str(&text)?;
+    Ok((written.kind.into_owned(), written.data.get().as_bytes().to_vec()))
 }
 
 /// An event from its type and its payload.
 pub(crate) fn decode(kind: &str, payload: &[u8]) -> Result<Event, serde_json::Error> {
-    // Types come from this crate's own rows; one that needed escaping would simply not be a known type.
-    let mut text = Vec::with_capacity(payload.len() + kind.len() + 24);
-    text.extend_from_slice(b"{\"type\":\"");
-    text.extend_from_slice(kind.as_bytes());
-    text.extend_from_slice(b"\",\"data\":");
-    text.extend_from_slice(payload);
-    text.push(b'}');
-    serde_json::from_slice(&text)
+    Event::deserialize(MapAccessDeserializer::new(Tagged { kind: Some(kind), payload, data: true }))
+}
+
+/// A type and a payload, looking like the object `{"type": …, "data": …}` without being copied into one.
+struct Tagged<'a> {
+    /// None once it was read.
+    kind: Option<&'a str>,
+    payload: &'a [u8],
+    /// Whether the payload is still to be read.
+    data: bool,
+}
+
+impl<'de> MapAccess<'de> for Tagged<'de> {
+    type Error = serde_json::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Self::Error> {
+        let key = match (self.kind, self.data) {
+            (Some(_), _) => "type",
+            (None, true) => "data",
+            (None, false) => return Ok(None),
+        };
+        seed.deserialize(key.into_deserializer()).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Self::Error> {
+        if let Some(kind) = self.kind.take() {
+            return seed.deserialize(kind.into_deserializer());
+        }
+        self.data = false;
+        let mut payload = serde_json::Deserializer::from_slice(self.payload);
+        let value = seed.deserialize(&mut payload)?;
+        payload.end()?;
+        Ok(value)
+    }
 }
 
 /// Reads a row of [`event_columns`].

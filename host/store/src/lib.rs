@@ -8,6 +8,7 @@ mod backup;
 mod commit;
 mod event_row;
 pub mod fault;
+mod glances;
 mod open;
 mod prepared;
 mod projections;
@@ -28,7 +29,9 @@ pub use backup::{BackupError, RestoreError, Restored, restore};
 pub use commit::{Append, Clash, Commit, CommitError, Committed, Conflict, Expected, Guard, Key, Snapshot};
 pub use fault::{CRASH_POINTS, point};
 pub use open::{OpenError, Options};
-pub use read::{AgentRow, DeadInput, EventFilter, Hit, InputState, ReadError, RunRow, SessionRow, SessionStatus};
+pub use read::{
+    AgentRow, DeadInput, EventFilter, HandedOver, Hit, InputState, ReadError, RunRow, SessionRow, SessionStatus, SpawnedSession,
+};
 pub use sql::Source;
 pub use stats::Stats;
 pub use store::Store;

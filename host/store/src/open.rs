@@ -11,6 +11,7 @@ pub(crate) use data_dir::{DataDir, create_private, sync_dir};
 pub(crate) use settings::{assert_sqlite, reader, writer};
 
 use crate::event_row::{RAW_EVENTS_AFTER, RawEvent};
+use crate::fault;
 use crate::schema;
 use crate::sql::{Columns, Source, int, limit};
 use crate::writer::Head;
@@ -164,6 +165,7 @@ pub(crate) fn database(dir: &DataDir) -> Result<Opened, OpenError> {
     let path = dir.database();
     let marker = dir.marker()?;
     let bytes = dir.prepare_database(marker.is_some())?;
+    fault::point("store.open.created");
     write_ahead_log::check(&dir.log())?;
     let failed = |error| OpenError::database(&path, error);
     let mut connection = Connection::open(&path).map_err(failed)?;
@@ -179,10 +181,12 @@ pub(crate) fn database(dir: &DataDir) -> Result<Opened, OpenError> {
     schema::migrate(&mut connection, &uuid::Uuid::new_v4().to_string()).map_err(failed)?;
     let (head, latest) = check_tail(&connection, &path)?;
     if marker.is_none() {
+        fault::point("store.open.migrated");
         // The marker says that there is a database: from then on all of it must be in the database's own file.
         connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE).map_err(failed)?;
         let id = schema::store_id(&connection).map_err(failed)?.unwrap_or_default();
         dir.mark(&id)?;
+        fault::point("store.open.marked");
     }
     Ok(Opened { connection, head, latest })
 }

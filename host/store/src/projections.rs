@@ -4,12 +4,14 @@
 //! event and other projections, so both give the same rows.
 
 mod agents;
+mod blobs;
 mod inputs;
 mod messages;
 mod operations;
 mod recall;
 mod runs;
 mod sessions;
+mod spawned;
 mod turns;
 mod wakes;
 
@@ -59,15 +61,22 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         // These are looked up as events.
         Event::ItemRecorded(_) | Event::StepFailed(_) | Event::OperationAnswered(_) | Event::PluginEmitted(_) => {}
     }
+    blobs::named(sql, &recorded.stream, event)?;
     agents::seen(sql, recorded)
 }
 
 fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rusqlite::Result<()> {
     let due = match &accepted.source {
-        Source::Reminder { due } => Some(*due),
+        Source::Reminder { due, .. } => Some(*due),
         Source::Api | Source::Opening | Source::Dispatch { .. } | Source::LateReply { .. } => None,
     };
     inputs::accepted(sql, accepted, due, position)?;
+    if let Source::Dispatch { reply_to, .. } = &accepted.source {
+        inputs::handed_over(sql, accepted, reply_to.map(|reply_to| reply_to.run))?;
+        if let Some(reply_to) = reply_to {
+            spawned::handed_over(sql, accepted, reply_to.run)?;
+        }
+    }
     wakes::set(sql, &accepted.input.to_string(), "reminder", accepted.session, due)?;
     sessions::touched(sql, accepted.session, accepted.time)
 }

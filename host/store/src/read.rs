@@ -1,20 +1,25 @@
 //! Everything that can be asked of the store. Reads never wait for the writer and see what is durable, each of them at one point in time.
 
 mod agents;
+mod blobs;
+pub(crate) mod dispatches;
 mod events;
 mod inputs;
 mod messages;
 mod recall;
 mod runs;
 mod sessions;
+mod spawned;
 mod turns;
 
 pub use agents::AgentRow;
+pub use dispatches::HandedOver;
 pub use events::EventFilter;
 pub use inputs::{DeadInput, InputState};
 pub use recall::Hit;
 pub use runs::RunRow;
 pub use sessions::{SessionRow, SessionStatus};
+pub use spawned::SpawnedSession;
 
 use crate::sql::Source;
 

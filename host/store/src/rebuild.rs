@@ -19,7 +19,8 @@ pub(crate) fn rebuild(sql: &Sql<'_>) -> rusqlite::Result<u64> {
     folded
 }
 
-fn fold(sql: &Sql<'_>) -> rusqlite::Result<u64> {
+/// The same within a transaction that is open.
+pub(crate) fn fold(sql: &Sql<'_>) -> rusqlite::Result<u64> {
     for table in PROJECTIONS {
         sql.connection().execute(&format!("DELETE FROM {table}"), [])?;
     }

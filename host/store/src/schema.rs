@@ -1,14 +1,17 @@
 //! The database's layout as a list of migrations that only ever grows.
 
-use crate::{EMPTY_STATE, fault};
+use crate::sql::Sql;
+use crate::{EMPTY_STATE, fault, rebuild};
 use domain::digest::Digest;
 use rusqlite::{Connection, params};
 
 /// Each brings a database from the version that is its index to the next; `user_version` counts those that are done. A released one never changes.
-pub(crate) const MIGRATIONS: &[&str] = &[include_str!("schema/0001.sql")];
+pub(crate) const MIGRATIONS: &[&str] =
+    &[include_str!("schema/0001.sql"), include_str!("schema/0002.sql"), include_str!("schema/0003.sql"), include_str!("schema/0004.sql")];
 
 /// The tables that follow from the events alone.
-pub(crate) const PROJECTIONS: &[&str] = &["agents", "sessions", "inputs", "runs", "operations", "turns", "messages", "wakes", "recall"];
+pub(crate) const PROJECTIONS: &[&str] =
+    &["agents", "sessions", "inputs", "runs", "operations", "turns", "messages", "wakes", "recall", "blob_references", "spawned"];
 
 /// The version that this program writes.
 pub(crate) fn newest() -> usize {
@@ -21,7 +24,8 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<usize> {
     Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }
 
-/// Does what is missing, each migration in a transaction of its own. A new database gets `store_id`.
+/// Does what is missing, each migration in a transaction of its own. A new database gets `store_id`; one that holds events has its
+/// projections folded again with the last, for tables that were not there when the events were stored.
 pub(crate) fn migrate(connection: &mut Connection, store_id: &str) -> rusqlite::Result<()> {
     let done = version(connection)?;
     for (index, migration) in MIGRATIONS.iter().enumerate().skip(done) {
@@ -30,6 +34,9 @@ pub(crate) fn migrate(connection: &mut Connection, store_id: &str) -> rusqlite::
         if index == 0 {
             transaction.execute("INSERT INTO meta VALUES ('store_id', ?1)", [store_id])?;
             transaction.execute("INSERT INTO blobs VALUES (?1, ?2)", params![Digest::of(EMPTY_STATE).0, EMPTY_STATE])?;
+        }
+        if done > 0 && index + 1 == newest() {
+            rebuild::fold(&Sql::new(&transaction))?;
         }
         transaction.pragma_update(None, "user_version", crate::sql::limit(index + 1))?;
         fault::point("store.migrate");

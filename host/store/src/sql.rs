@@ -2,46 +2,35 @@
 
 use domain::digest::Digest;
 use rusqlite::types::Type;
-use rusqlite::{Connection, Params, Row, Statement};
+use rusqlite::{Connection, Params, Row};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::str::FromStr;
 
 /// What stands behind an error of the store, in no database's terms.
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// A connection together with every statement that it has prepared so far. The texts are constants, so there is a fixed number of them.
+/// Statements that a connection keeps prepared. The texts are constants, and fewer than this.
+const STATEMENTS_MAX: usize = 256;
+
+/// A connection whose statements stay prepared.
 pub(crate) struct Sql<'c> {
     connection: &'c Connection,
-    statements: RefCell<HashMap<&'static str, Statement<'c>>>,
 }
 
 impl<'c> Sql<'c> {
     pub(crate) fn new(connection: &'c Connection) -> Self {
-        Self { connection, statements: RefCell::default() }
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        Self { connection }
     }
 
     pub(crate) fn connection(&self) -> &'c Connection {
         self.connection
     }
 
-    /// Takes the statement out while it runs, so that reading a row may run other statements.
-    fn with<T>(&self, text: &'static str, run: impl FnOnce(&mut Statement<'c>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-        let prepared = self.statements.borrow_mut().remove(text);
-        let mut statement = match prepared {
-            Some(statement) => statement,
-            None => self.connection.prepare(text)?,
-        };
-        let result = run(&mut statement);
-        self.statements.borrow_mut().insert(text, statement);
-        result
-    }
-
     /// Runs a statement that returns no rows; how many rows it changed.
     pub(crate) fn execute(&self, text: &'static str, params: impl Params) -> rusqlite::Result<usize> {
-        self.with(text, |statement| statement.execute(params))
+        self.connection.prepare_cached(text)?.execute(params)
     }
 
     /// The first row, if there is one.
@@ -51,10 +40,9 @@ impl<'c> Sql<'c> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Option<T>> {
-        self.with(text, |statement| {
-            let mut rows = statement.query(params)?;
-            rows.next()?.map(read).transpose()
-        })
+        let mut statement = self.connection.prepare_cached(text)?;
+        let mut rows = statement.query(params)?;
+        rows.next()?.map(read).transpose()
     }
 
     /// All rows.
@@ -64,14 +52,13 @@ impl<'c> Sql<'c> {
         params: impl Params,
         mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Vec<T>> {
-        self.with(text, |statement| {
-            let mut rows = statement.query(params)?;
-            let mut all = Vec::new();
-            while let Some(row) = rows.next()? {
-                all.push(read(row)?);
-            }
-            Ok(all)
-        })
+        let mut statement = self.connection.prepare_cached(text)?;
+        let mut rows = statement.query(params)?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            all.push(read(row)?);
+        }
+        Ok(all)
     }
 
     /// Whether there is a row.

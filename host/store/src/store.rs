@@ -1,6 +1,7 @@
 //! The store as its users see it: commits in, reads out.
 
 use crate::commit::{Commit, CommitError, Committed};
+use crate::glances::Glances;
 use crate::open::{self, DataDir, OpenError, Options};
 use crate::prepared::Prepared;
 use crate::read::ReadError;
@@ -9,7 +10,7 @@ use crate::sql::Sql;
 use crate::stats::{Counters, Stats, count};
 use crate::writer::{self, Ballast, Request, State, Writer};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -27,6 +28,7 @@ struct Inner {
     /// None once the store was closed.
     senders: Mutex<Option<Senders>>,
     durable: watch::Receiver<u64>,
+    full: Arc<AtomicBool>,
     counters: Arc<Counters>,
     queued_bytes: Arc<AtomicUsize>,
     queue_bytes_max: usize,
@@ -39,6 +41,7 @@ struct Inner {
 struct Senders {
     writer: SyncSender<Request>,
     readers: Arc<Readers>,
+    glances: Arc<Glances>,
 }
 
 impl Store {
@@ -50,6 +53,7 @@ impl Store {
         let opened = open::database(&dir)?;
         let (alive, held) = watch::channel(());
         let (started, mut threads) = Readers::start(&dir, readers, reads_max, &held)?;
+        let glances = Glances::open(&dir, readers, &held)?;
         let (write_sender, requests) = sync_channel(queue_max);
         let (durable_sender, durable) = watch::channel(opened.head.position);
         let counters = Arc::new(Counters::default());
@@ -59,8 +63,9 @@ impl Store {
         if let Err(error) = &filled {
             tracing::warn!(error = error as &dyn std::error::Error, "there is no space for the ballast: commits wait for it");
         }
-        let full = filled.is_err().then_some(0);
-        let state = State { head: opened.head, latest: opened.latest, checkpointed_pages: 0, full };
+        let full = Arc::new(AtomicBool::new(filled.is_err() || ballast.is_short()));
+        let told = Arc::clone(&full);
+        let state = State { head: opened.head, latest: opened.latest, checkpointed_pages: 0, full: filled.is_err().then_some(0) };
         let database = dir.database();
         let mut connection = opened.connection;
         let log_pages = writer::watch_log(&mut connection).map_err(|error| OpenError::database(&database, error))?;
@@ -73,6 +78,7 @@ impl Store {
                 queued_bytes: queued,
                 durable: durable_sender,
                 ballast,
+                full: told,
                 log_pages,
                 state,
             });
@@ -81,8 +87,9 @@ impl Store {
             drop(held);
         });
         threads.push(thread.map_err(|error| OpenError::io("written by a thread", &database, error))?);
-        let senders = Mutex::new(Some(Senders { writer: write_sender, readers: Arc::new(started) }));
-        let inner = Inner { database, senders, durable, counters, queued_bytes, queue_bytes_max, alive, threads: Mutex::new(threads) };
+        let senders = Mutex::new(Some(Senders { writer: write_sender, readers: Arc::new(started), glances: Arc::new(glances) }));
+        let inner =
+            Inner { database, senders, durable, full, counters, queued_bytes, queue_bytes_max, alive, threads: Mutex::new(threads) };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -109,6 +116,13 @@ impl Store {
     #[must_use]
     pub fn durable(&self) -> watch::Receiver<u64> {
         self.inner.durable.clone()
+    }
+
+    /// Whether the disk is full, or so nearly that commits will soon be refused. The writer looks every second while it has nothing else
+    /// to do, and whenever it was refused space.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.inner.full.load(Ordering::Relaxed)
     }
 
     /// What the writer did so far.
@@ -146,6 +160,19 @@ impl Store {
         });
         self.senders().ok_or(ReadError::Closed)?.readers.ask(read)?;
         answer.await.map_err(|_| ReadError::Closed)?.map_err(ReadError::from)
+    }
+
+    /// Looks at a few rows by their keys: on the caller's own thread, because handing that over to another takes longer than the look itself.
+    /// Only for a single statement, or for rows that never change: what several statements see may have been committed in between.
+    pub(crate) async fn glance<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let glances = self.senders().ok_or(ReadError::Closed)?.glances;
+        match glances.look(look) {
+            Ok(seen) => seen.map_err(ReadError::from),
+            Err(look) => self.read(look).await,
+        }
     }
 
     fn senders(&self) -> Option<Senders> {

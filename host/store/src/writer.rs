@@ -1,7 +1,7 @@
 //! The one thread that writes: whatever is queued goes into one transaction, and nothing is acknowledged before it is durable.
 //!
 //! There is no artificial delay: a lone commit is written at once, and while the disk is busy with it the next ones gather. Each
-//! request has a savepoint of its own, so that what one of them meets is its own affair; only what the disk or the database says
+//! request among several has a savepoint of its own, so that what one of them meets is its own affair; only what the disk or the database says
 //! of the transaction as a whole fails all of it. A panic here ends the process: a store that half works is worse than none.
 
 mod apply;
@@ -23,8 +23,9 @@ use rusqlite::hooks::Wal;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode, params};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
 /// Events of one transaction.
@@ -34,6 +35,8 @@ const BATCH_BYTES_MAX: usize = 1 << 20;
 /// Pages in the write-ahead log after which they are moved to the database. SQLite would do this before the commit returns; here it
 /// is done after those who wait have their answer.
 const CHECKPOINT_PAGES: usize = 1_000;
+/// How long the writer waits for a request before it looks whether there is space, in milliseconds.
+const ROOM_MS: u64 = 1_000;
 
 /// What the writer can be asked to do.
 #[derive(Debug)]
@@ -56,6 +59,8 @@ pub(crate) struct Writer<'c> {
     pub(crate) queued_bytes: Arc<AtomicUsize>,
     pub(crate) durable: watch::Sender<u64>,
     pub(crate) ballast: Ballast,
+    /// Whether there is no space, or hardly any: what others are told.
+    pub(crate) full: Arc<AtomicBool>,
     /// Pages in the write-ahead log, as the last commit left it.
     pub(crate) log_pages: Arc<AtomicUsize>,
     pub(crate) state: State,
@@ -99,7 +104,16 @@ pub(crate) fn run(connection: &Connection, build: impl FnOnce(Sql<'_>) -> Writer
 impl Writer<'_> {
     fn work(mut self) {
         let mut carried = None;
-        while let Some(request) = carried.take().or_else(|| self.requests.recv().ok()) {
+        loop {
+            let next = carried.take().map_or_else(|| self.requests.recv_timeout(Duration::from_millis(ROOM_MS)), Ok);
+            let request = match next {
+                Ok(request) => request,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.look_for_space();
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
             match request {
                 Request::Commit(prepared, reply) => {
                     let (batch, next) = self.gather((*prepared, reply));
@@ -174,19 +188,29 @@ impl Writer<'_> {
         let before = self.state.head;
         self.sql.execute("BEGIN IMMEDIATE", [])?;
         let mut outcomes = Vec::with_capacity(commits.len());
+        // A commit that is alone in its transaction needs no savepoint: what undoes it is the transaction.
+        let alone = commits.len() == 1;
         for prepared in commits {
             let unchanged = self.state.head;
-            self.sql.execute("SAVEPOINT request", [])?;
+            if !alone {
+                self.sql.execute("SAVEPOINT request", [])?;
+            }
             let outcome = apply::apply(&self.sql, &mut self.state, prepared);
             if let Err(refused) = outcome {
                 let refused = self.own_affair(refused)?;
                 self.state.head = unchanged;
-                self.sql.execute("ROLLBACK TO request", [])?;
                 outcomes.push(Err(refused));
+                if alone {
+                    self.sql.execute("ROLLBACK", [])?;
+                    return Ok(outcomes);
+                }
+                self.sql.execute("ROLLBACK TO request", [])?;
             } else {
                 outcomes.push(outcome);
             }
-            self.sql.execute("RELEASE request", [])?;
+            if !alone {
+                self.sql.execute("RELEASE request", [])?;
+            }
         }
         let head = self.state.head;
         if head.position > before.position {
@@ -221,25 +245,48 @@ impl Writer<'_> {
 
     fn fail(&mut self, error: rusqlite::Error, replies: Vec<oneshot::Sender<Result<Committed, CommitError>>>) {
         count(&self.counters.failures, 1);
-        if is_full(&error) {
+        // SQLite does not tell a quota that is used up from a disk that is broken.
+        let full = is_full(&error) || (is_io(&error) && self.ballast.refill().is_err());
+        if full {
             self.out_of_space();
         } else {
             tracing::error!(error = &error as &dyn std::error::Error, "a transaction failed");
         }
         let error = Arc::new(error);
         for reply in replies {
-            let _ = reply.send(Err(failed(&error)));
+            let _ = reply.send(Err(if full { CommitError::Full } else { failed(&error) }));
         }
     }
 
-    /// Whether to try at all. While the disk is full every second batch is tried, and only if the ballast could be put back.
+    /// Whether to try at all. While the disk is full every second batch is tried, and only if there is space again.
     fn has_space(&mut self) -> bool {
         let Some(batches) = &mut self.state.full else { return true };
         *batches += 1;
-        if *batches % 2 == 1 || self.ballast.fill().is_err() {
+        (*batches).is_multiple_of(2) && self.recover()
+    }
+
+    /// Looks whether there is space also while nobody asks for anything, so that others can be told.
+    fn look_for_space(&mut self) {
+        if self.state.full.is_some() {
+            self.recover();
+            return;
+        }
+        let short = self.ballast.is_short();
+        if short != self.full.swap(short, Ordering::Relaxed) {
+            match short {
+                true => tracing::warn!("the disk is all but full"),
+                false => tracing::info!("there is space again"),
+            }
+        }
+    }
+
+    /// Takes commits again if the ballast can be put back. Whether it could.
+    fn recover(&mut self) -> bool {
+        if self.ballast.refill().is_err() {
             return false;
         }
         self.state.full = None;
+        self.full.store(false, Ordering::Relaxed);
         tracing::info!("there is space again: the store takes commits");
         true
     }
@@ -247,6 +294,7 @@ impl Writer<'_> {
     fn out_of_space(&mut self) {
         tracing::error!("the disk is full: nothing is stored until there is space");
         self.state.full = Some(0);
+        self.full.store(true, Ordering::Relaxed);
         self.ballast.free();
         // With the ballast's space the log can be moved to the database, which may give back more than that.
         self.checkpoint(CheckpointMode::TRUNCATE);
@@ -301,6 +349,10 @@ fn concerns_all(error: &rusqlite::Error) -> bool {
 fn is_full(error: &rusqlite::Error) -> bool {
     let shared_memory = error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
     shared_memory || error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+}
+
+fn is_io(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure)
 }
 
 fn failed(error: &Arc<rusqlite::Error>) -> CommitError {

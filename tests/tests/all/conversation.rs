@@ -15,8 +15,15 @@ async fn the_assistant_delegates_to_the_worker_whose_tools_read_real_files() {
     assert!(reply.starts_with("It says: {") && reply.contains("milk and bread"), "{reply}");
     let row = world.store().session(session).await.unwrap().unwrap();
     let assistant = world.store().agent(row.agent).await.unwrap().unwrap();
-    let worker = world.store().agent_at(&format!("{}/sub/0", assistant.agent.path)).await.unwrap();
+    let path = format!("{}/sub/0", assistant.agent.path);
+    let worker = world.store().agent_at(&path).await.unwrap();
     assert!(worker.is_some(), "the worker stays readable after its task");
+    // Its session is known as one that this one began, and what it did can be followed with it.
+    let spawned = world.store().spawned(session, "local").await.unwrap();
+    assert_eq!(spawned.iter().map(|below| (below.by, below.depth, below.path.as_str())).collect::<Vec<_>>(), [(session, 1, path.as_str())]);
+    let events = world.store().events_with_spawned(0, session, "local", 1_000).await.unwrap();
+    let of_worker = events.iter().filter(|recorded| recorded.subject.session == Some(spawned[0].id)).map(|recorded| recorded.kind.as_str());
+    assert_eq!(of_worker.clone().filter(|kind| *kind == "run.stepped.v1").count(), 2, "{:?}", of_worker.collect::<Vec<_>>());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -95,13 +95,14 @@ async fn bad_input_is_answered_with_a_problem_and_the_host_lives_on() {
         (&messages, json, "{\"content\":".to_owned(), 400, "MALFORMED_JSON", None),
         (&messages, json, "\u{0}".to_owned(), 400, "MALFORMED_JSON", None),
         (&messages, json, "[".repeat(100_000), 422, "INVALID_FIELD", None),
+        (&messages, json, json!({ "content": [["text", "x"]] }).to_string(), 422, "INVALID_FIELD", Some("/content/0")),
         (&messages, json, json!({ "content": [[]] }).to_string(), 422, "INVALID_FIELD", Some("/content/0")),
         (&messages, json, json!({ "content": "x", "contnet": 1 }).to_string(), 422, "UNKNOWN_FIELD", Some("/contnet")),
         (&messages, json, json!({}).to_string(), 422, "MISSING_FIELD", Some("/content")),
         (&messages, json, json!({ "content": 7 }).to_string(), 422, "INVALID_FIELD", Some("/content")),
         (&messages, json, json!({ "content": "x", "model": "nope" }).to_string(), 422, "INVALID", Some("/model")),
-        (&messages, none, json!({ "content": "x" }).to_string(), 415, "UNSUPPORTED_MEDIA_TYPE", None),
-        (&messages, "text/plain", json!({ "content": "x" }).to_string(), 415, "UNSUPPORTED_MEDIA_TYPE", None),
+        (&messages, none, json!({ "content": "x" }).to_string(), 415, "UNSUPPORTED_MEDIA_TYPE", Some("header:Content-Type")),
+        (&messages, "text/plain", json!({ "content": "x" }).to_string(), 415, "UNSUPPORTED_MEDIA_TYPE", Some("header:Content-Type")),
         (&format!("{agent}/sessions/{NOBODY}/messages"), json, json!({ "content": "x" }).to_string(), 404, "SESSION_NOT_FOUND", None),
         (
             &format!("/api/agents/{NOBODY}/sessions/{NOBODY}/messages"),
@@ -111,7 +112,7 @@ async fn bad_input_is_answered_with_a_problem_and_the_host_lives_on() {
             "AGENT_NOT_FOUND",
             None,
         ),
-        (&format!("{agent}/sessions/x/messages"), json, json!({ "content": "x" }).to_string(), 400, "INVALID_ID", None),
+        (&format!("{agent}/sessions/x/messages"), json, json!({ "content": "x" }).to_string(), 400, "INVALID_ID", Some("path:sid")),
         (&"/api/agents/nobody/sessions".to_owned(), json, "{}".to_owned(), 404, "DEFINITION_NOT_FOUND", None),
         (&respond, json, json!({ "call_id": "x", "response": 1 }).to_string(), 422, "INVALID_FIELD", Some("/call_id")),
         (&respond, json, json!({ "call_id": call, "response": 1 }).to_string(), 409, "NOT_SUSPENDED", None),
@@ -126,10 +127,10 @@ async fn bad_input_is_answered_with_a_problem_and_the_host_lives_on() {
         is_problem(&host.send(request).await.unwrap(), status, code, field);
     }
     let unknown = host.get(&format!("{agent}/stream?after=x")).await.unwrap();
-    is_problem(&unknown, 400, "INVALID_LAST_EVENT_ID", None);
+    is_problem(&unknown, 400, "INVALID_LAST_EVENT_ID", Some("query:after"));
     for token in ["", "wrong", &host.token[1..]] {
         let answer = host.send(host.bare(Method::GET, "/api/agents").bearer_auth(token)).await.unwrap();
-        is_problem(&answer, 401, "UNAUTHORIZED", None);
+        is_problem(&answer, 401, "UNAUTHORIZED", Some("header:Authorization"));
     }
     say(&host, &session, &json!({ "steps": [{ "reply": "alive" }] })).await;
     let seen = until(&host, &session, is_idle).await;
@@ -166,6 +167,9 @@ async fn a_prompt_of_ten_megabytes_is_refused() {
     )
     .await;
     assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("BODY_TOO_LARGE"), "{answer}");
+    // An ordinary client sees it as well.
+    let request = host.request(Method::POST, &format!("{session}/messages")).header("content-type", "application/json").body(body);
+    assert_eq!(host.send(request).await.unwrap().status, 413);
     assert_eq!(host.get("/readyz").await.unwrap().status, 200);
 }
 
@@ -225,7 +229,7 @@ async fn a_stream_that_broke_goes_on_with_exactly_what_was_missed() {
     assert_eq!(missed, stored);
     for id in ["garbage", "-1", "99999999", "18446744073709551616"] {
         let answer = host.send(host.request(Method::GET, &stream).header("last-event-id", id)).await.unwrap();
-        is_problem(&answer, 400, "INVALID_LAST_EVENT_ID", None);
+        is_problem(&answer, 400, "INVALID_LAST_EVENT_ID", Some("header:Last-Event-ID"));
     }
 }
 
@@ -339,4 +343,8 @@ async fn a_host_refuses_to_start_with_what_it_cannot_run_and_names_it() {
     }
     let said = refusal(|config| config["agents"][0]["component"] = json!("nobody")).await;
     assert!(said.contains("agents[0].component") && said.contains("nobody"), "{said}");
+    for (key, value, range) in [("callDepthMax", 6, "from 0 to 5"), ("instancesMax", 0, "from 1 to 1000")] {
+        let said = refusal(|config| config["limits"] = json!({ key: value })).await;
+        assert!(said.contains(&format!("limits.{key}")) && said.contains(range), "{said}");
+    }
 }

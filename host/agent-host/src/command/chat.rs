@@ -143,7 +143,8 @@ impl<'a> Conversation<'a> {
         let (path, body) = match &self.waiting {
             Waiting::Answer(question) => {
                 let response = question.answer(&words).map_err(|wrong| Failure::new(Exit::Refused, anyhow!("{wrong}")))?;
-                (format!("/api/agents/{}/respond", self.agent), json!({ "call_id": question.call_id, "response": response }))
+                let agent = question.agent.as_deref().unwrap_or(&self.agent);
+                (format!("/api/agents/{agent}/respond"), json!({ "call_id": question.call_id, "response": response }))
             }
             Waiting::Words | Waiting::Agent => {
                 (format!("/api/agents/{}/sessions/{}/messages", self.agent, self.session), json!({ "content": words }))
@@ -243,7 +244,7 @@ impl<'a> Conversation<'a> {
 }
 
 fn stream(agent: &str, session: &str, position: u64) -> String {
-    format!("/api/agents/{agent}/stream?session={session}&after={position}")
+    format!("/api/agents/{agent}/stream?session={session}&spawned=true&after={position}")
 }
 
 /// An agent that leads one session leads no other: says which one it is.

@@ -31,7 +31,7 @@ async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
     gateway(loaded)?;
     let data = loaded.data_dir();
     make_private(&data)?;
-    let entries = guests::load_all(loaded, &start_runtime(&data).await?).await?;
+    let entries = guests::load_all(loaded, &start_runtime(&loaded.config.limits, &data).await?).await?;
     let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
     let catalogue = Catalogue::new(loaded.config.agents.clone(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
     let agents: Vec<String> = catalogue.definitions().map(|definition| definition.agent_id.to_string()).collect();

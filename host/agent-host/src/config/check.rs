@@ -30,7 +30,7 @@ pub(crate) struct Finding {
     pub(crate) message: String,
 }
 
-fn error(key: impl Into<String>, message: impl Into<String>) -> Finding {
+pub(super) fn error(key: impl Into<String>, message: impl Into<String>) -> Finding {
     Finding { severity: Severity::Error, key: key.into(), message: message.into() }
 }
 
@@ -44,6 +44,7 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     check_agents(loaded, &mut findings);
     check_components(loaded, &mut findings);
     check_models(loaded, &mut findings);
+    findings.extend(loaded.config.limits.check());
     let listen = loaded.config.server.listen;
     if !listen.ip().is_loopback() {
         let message =

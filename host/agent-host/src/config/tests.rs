@@ -1,6 +1,6 @@
 //! The configuration as operators write it, right and wrong.
 
-use super::{Config, Loaded, Severity, check, load, schema};
+use super::{Config, LimitsConfig, Loaded, Severity, check, load, schema};
 use domain::grant::{Access, PatternList};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -158,5 +158,60 @@ fn the_schema_knows_every_key_and_no_other() {
     assert_eq!(schema["additionalProperties"], json!(false));
     let mut keys: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
     keys.sort();
-    assert_eq!(keys, ["agents", "breaker", "components", "defaultModel", "models", "providers", "retry", "server", "timeouts"]);
+    assert_eq!(keys, ["agents", "breaker", "components", "defaultModel", "limits", "models", "providers", "retry", "server", "timeouts"]);
+}
+
+#[test]
+fn every_configured_limit_reaches_the_runtime_or_the_broker() {
+    assert_eq!(config("").limits, LimitsConfig::default());
+    assert_eq!(LimitsConfig::default().check(), []);
+    let keys: Vec<&str> = LimitsConfig::default().ranges().map(|(key, ..)| key).to_vec();
+    // A value of its own for each key, none of them its default.
+    let values = [11, 12, 13, 67_108_865, 65_537, 14, 15, 16, 3, 17, 18, 19];
+    let text: String = keys.iter().zip(values).map(|(key, value)| format!("{key} = {value}\n")).collect();
+    let limits = config(&format!("[limits]\n{text}")).limits;
+    assert_eq!(limits.check(), []);
+    let (runtime, broker) = (limits.runtime("cache".into()), limits.broker());
+    assert_eq!(runtime.cache_dir, Path::new("cache"));
+    let reached = [
+        u64::from(runtime.instances_max),
+        runtime.wait_max as u64,
+        runtime.wait_ms_max,
+        runtime.process_memory_bytes_max,
+        runtime.component_bytes_max as u64,
+        broker.model_calls_max as u64,
+        broker.reserved_tokens,
+        broker.dispatch_ms,
+        broker.dispatch.call_depth_max.into(),
+        broker.dispatch.children_max.into(),
+        broker.dispatch.tree_dispatches_max.into(),
+        broker.dispatch.hops_max.into(),
+    ];
+    assert_eq!(reached, values);
+}
+
+#[test]
+fn a_limit_out_of_its_range_is_refused_by_its_name_and_the_schema_tells_the_same_range() {
+    let schema = schema();
+    let defaults = LimitsConfig::default();
+    for (key, default, range) in defaults.ranges() {
+        let told = schema.pointer(&format!("/$defs/LimitsConfig/properties/{key}")).unwrap();
+        let bound = |name: &str| told[name].as_f64();
+        assert_eq!(bound("minimum"), Some(*range.start() as f64), "{key}");
+        assert_eq!(bound("maximum"), Some(*range.end() as f64), "{key}");
+        assert_eq!(told["default"].as_u64(), Some(default), "{key}");
+        let below = range.start().checked_sub(1);
+        for wrong in below.into_iter().chain([range.end() + 1]) {
+            let found = config(&format!("[limits]\n{key} = {wrong}\n")).limits.check();
+            let [finding] = found.as_slice() else { panic!("{key} = {wrong}: {found:?}") };
+            assert_eq!((finding.severity, finding.key.as_str()), (Severity::Error, format!("limits.{key}").as_str()));
+            let message = format!("{wrong} is out of its range: it must be from {} to {}", range.start(), range.end());
+            assert_eq!(finding.message, message);
+        }
+    }
+    assert_eq!(
+        load_with("c.toml", "[limits]\nhopMax = 1\n", &[]).unwrap_err(),
+        "c.toml:2:1: limits.hopMax: unknown key `hopMax` in `limits`; did you mean `hopsMax`?"
+    );
+    assert_eq!(load_with("c.toml", "", &[("AGENT_HOST__LIMITS__HOPS_MAX", "3")]).unwrap().config.limits.hops_max, 3);
 }

@@ -1,7 +1,7 @@
 //! Agents: make, list, look at.
 
-use crate::input::{Json, OfAgent, Params};
-use crate::problem::Problem;
+use crate::input::{Json, OfAgent, Params, id_in_query};
+use crate::problem::{Place, Problem};
 use crate::state::{Api, USER};
 use crate::wire;
 use axum::extract::State;
@@ -38,7 +38,8 @@ pub(super) async fn create(
     State(api): State<Api>,
     Json(new): Json<NewAgent>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], axum::Json<wire::AgentView>), Problem> {
-    let invalid = |error: NotAnId| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", error.to_string()).at("/id");
+    let invalid =
+        |error: NotAnId| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", error.to_string()).at(Place::Body("/id"));
     let command = CreateAgent {
         definition: DefinitionId(new.definition),
         id: new.id.as_deref().map(str::parse::<AgentId>).transpose().map_err(invalid)?,
@@ -73,8 +74,7 @@ pub(super) struct AgentList {
 /// Lists the agents that you may use.
 #[utoipa::path(get, path = "/api/agents", tag = "agents", params(Page), responses((status = 200, description = "A page.", body = AgentList)))]
 pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> Result<axum::Json<AgentList>, Problem> {
-    let after = page.after.as_deref().map(str::parse::<AgentId>).transpose();
-    let after = after.map_err(|error| Problem::bad_request("INVALID_QUERY", format!("after: {error}")))?;
+    let after = id_in_query::<AgentId>("after", page.after.as_deref())?;
     let limit = page.limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
     let agents = api.broker()?.agents(USER, after, limit).await?;
     let next_after = agents.last().filter(|_| agents.len() == limit).map(|last| last.row.agent.id.to_string());

@@ -1,11 +1,11 @@
 //! Inputs that could not be dealt with.
 
-use crate::input::{Params, invalid_path};
+use crate::input::{Params, id_in_path};
 use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::{Path, State};
-use domain::id::{InputId, NotAnId};
+use domain::id::InputId;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ pub(super) struct Requeued {
     responses((status = 202, description = "It waits again.", body = Requeued))
 )]
 pub(super) async fn requeue(State(api): State<Api>, Path(id): Path<String>) -> Result<(StatusCode, axum::Json<Requeued>), Problem> {
-    let input: InputId = id.parse().map_err(|error: NotAnId| invalid_path(&error.to_string()))?;
+    let input: InputId = id_in_path("id", &id)?;
     api.command()?.requeue(input).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(Requeued { input_id: input.to_string() })))
 }

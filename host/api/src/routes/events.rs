@@ -1,14 +1,12 @@
 //! Stored events, a page at a time.
 
-use crate::input::Params;
+use crate::input::{Params, id_in_query};
 use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use domain::id::NotAnId;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::str::FromStr;
 use store::EventFilter;
 
 /// Events on one page unless asked for others, and at most.
@@ -54,9 +52,9 @@ pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> 
     let after = page.after.unwrap_or(0);
     let limit = page.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1);
     let filter = EventFilter {
-        agent: id("agent", page.agent.as_deref())?,
-        session: id("session", page.session.as_deref())?,
-        run: id("run", page.run.as_deref())?,
+        agent: id_in_query("agent", page.agent.as_deref())?,
+        session: id_in_query("session", page.session.as_deref())?,
+        run: id_in_query("run", page.run.as_deref())?,
         stream: None,
     };
     // Read before the events are: none up to it can then be missing from the page.
@@ -80,9 +78,4 @@ pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> 
         }
     }
     Ok(axum::Json(EventList { events, next_after, last_position }))
-}
-
-fn id<T: FromStr<Err = NotAnId>>(name: &str, text: Option<&str>) -> Result<Option<T>, Problem> {
-    let parsed = text.map(str::parse).transpose();
-    parsed.map_err(|error| Problem::bad_request("INVALID_QUERY", format!("{name}: {error}")))
 }

@@ -2,8 +2,8 @@
 
 mod content;
 
-use crate::input::{Json, OfAgent, OfSession, OptionalJson, Params, invalid_path, target};
-use crate::problem::Problem;
+use crate::input::{Json, OfAgent, OfSession, OptionalJson, Params, id_in_path, target};
+use crate::problem::{Place, Problem};
 use crate::state::{Api, USER};
 use crate::wire;
 use axum::extract::{Path, State};
@@ -128,7 +128,7 @@ pub(super) async fn find(
     Path(session): Path<String>,
     Params(params): Params<MessageParams>,
 ) -> Result<axum::Json<wire::SessionView>, Problem> {
-    let session: SessionId = session.parse().map_err(|error: NotAnId| invalid_path(&error.to_string()))?;
+    let session: SessionId = id_in_path("sid", &session)?;
     let broker = api.broker()?;
     let row = broker.store().session(session).await.map_err(broker::Error::from)?;
     let not_found = || Problem::new(StatusCode::NOT_FOUND, "SESSION_NOT_FOUND", format!("there is no session `{session}`"));
@@ -178,7 +178,10 @@ pub(super) async fn post_message(
     Json(new): Json<NewMessage>,
 ) -> Result<(StatusCode, axum::Json<Accepted>), Problem> {
     let key = headers.get(IDEMPOTENCY_KEY).map(|value| value.to_str().map(str::to_owned)).transpose();
-    let key = key.map_err(|_| Problem::bad_request("INVALID_IDEMPOTENCY_KEY", "the idempotency key must be visible ASCII characters"))?;
+    let key = key.map_err(|_| {
+        let detail = "the idempotency key must be visible ASCII characters";
+        Problem::bad_request("INVALID_IDEMPOTENCY_KEY", detail).at(Place::Header("Idempotency-Key"))
+    })?;
     let broker = api.command()?;
     let stream = match &target {
         Target::Agent(agent) => agent.to_string(),
@@ -224,7 +227,8 @@ pub(super) async fn respond(
     OfAgent(target): OfAgent,
     Json(answer): Json<Response>,
 ) -> Result<(StatusCode, axum::Json<Responded>), Problem> {
-    let invalid = |error: NotAnId| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", error.to_string()).at("/call_id");
+    let invalid =
+        |error: NotAnId| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", error.to_string()).at(Place::Body("/call_id"));
     let call: OperationId = answer.call_id.parse().map_err(invalid)?;
     let command = Respond { target, call, response: answer.response, user: USER.to_owned() };
     let position = api.command()?.respond(command).await?;

@@ -20,13 +20,15 @@ pub(crate) struct Late;
 pub(crate) struct TimedBody {
     body: Incoming,
     deadline: Instant,
+    /// Is told when all of it has arrived.
+    pulse: Arc<Pulse>,
     /// Made when the body has to be waited for: most bodies arrive with their headers.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
 impl TimedBody {
-    pub(crate) fn new(body: Incoming, deadline: Instant) -> Self {
-        Self { body, deadline, sleep: None }
+    pub(crate) fn new(body: Incoming, deadline: Instant, pulse: Arc<Pulse>) -> Self {
+        Self { body, deadline, pulse, sleep: None }
     }
 }
 
@@ -36,6 +38,9 @@ impl Body for TimedBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
+            if frame.is_none() || self.body.is_end_stream() {
+                self.pulse.owes(false);
+            }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         let deadline = self.deadline;

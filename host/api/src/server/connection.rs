@@ -29,7 +29,7 @@ pub(crate) async fn serve(stream: TcpStream, connected: Connected, router: Route
         let pulse = pulse.clone();
         service_fn(move |request| answer(request, router.clone(), &pulse, &connected, &limits))
     };
-    let socket = Socket { io: TokioIo::new(stream), pulse: pulse.clone() };
+    let socket = Socket::new(TokioIo::new(stream), pulse.clone());
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // The pulse keeps the time: hyper's own limit would also end idle connections.
@@ -42,7 +42,7 @@ pub(crate) async fn serve(stream: TcpStream, connected: Connected, router: Route
     let mut stopped = pin!(stop.cancelled());
     let mut hung_up = pin!(hang_up.cancelled());
     let mut alarm = pin!(sleep_until(pulse.deadline(&limits).unwrap_or_else(Instant::now)));
-    let mut finishing = false;
+    let (mut finishing, mut answering) = (false, false);
     poll_fn(|cx| {
         if hung_up.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
@@ -57,6 +57,11 @@ pub(crate) async fn serve(stream: TcpStream, connected: Connected, router: Route
             }
             return Poll::Ready(());
         }
+        if answering && pulse.phase() == Phase::Idle {
+            // The peer has its answer, and nobody else knows yet that it has.
+            store::point("api.answered");
+        }
+        answering = pulse.phase() == Phase::Busy;
         // The alarm is only moved forward, and looks at the true deadline when it rings: requests that go well cost no timer.
         loop {
             let Some(deadline) = pulse.deadline(&limits) else { return Poll::Pending };
@@ -83,10 +88,11 @@ fn answer(
 ) -> impl Future<Output = Result<http::Response<EndingBody<Body>>, Infallible>> + use<> {
     pulse.enter(Phase::Busy);
     request.extensions_mut().insert(connected.clone());
+    pulse.owes(!request.body().is_end_stream());
     let body_ms_max = limits.body_ms_max;
     let request = request.map(|body| match body.is_end_stream() {
         true => Body::empty(),
-        false => Body::new(TimedBody::new(body, Instant::now() + Duration::from_millis(body_ms_max))),
+        false => Body::new(TimedBody::new(body, Instant::now() + Duration::from_millis(body_ms_max), pulse.clone())),
     });
     let pulse = pulse.clone();
     let response = router.call(request);

@@ -11,6 +11,9 @@ pub const HEADERS_MAX: usize = 100;
 pub const BODY_BYTES_MAX: usize = 2 << 20;
 /// Shortest and longest pause after `accept` failed, in milliseconds: it doubles while accepting goes on failing.
 pub const ACCEPT_PAUSE_MS: (u64, u64) = (10, 1_000);
+/// Bytes that are still read, and dropped, of a request that was answered before all of it was there. A client that has sent more is
+/// cut off and may not see its answer.
+pub const LINGER_BYTES_MAX: usize = 32 << 20;
 /// Connections that the kernel keeps waiting for `accept`.
 pub const BACKLOG: i32 = 1_024;
 /// Seconds that a client is asked to wait when all connections are taken.
@@ -32,6 +35,8 @@ pub struct Limits {
     pub idle_ms_max: u64,
     /// Milliseconds that a response may make no progress because the client does not read.
     pub write_ms_max: u64,
+    /// Milliseconds during which the rest of a request is still read, and dropped, that was answered before all of it was there.
+    pub linger_ms_max: u64,
     /// Connections at the same time.
     pub connections_max: usize,
     /// Connections at the same time from one address.
@@ -57,6 +62,7 @@ impl Default for Limits {
             body_ms_max: 30_000,
             idle_ms_max: 75_000,
             write_ms_max: 30_000,
+            linger_ms_max: 10_000,
             connections_max: 1_024,
             connections_per_address_max: 256,
             send_buffer_bytes: 128 << 10,

@@ -1,6 +1,6 @@
 //! What a connection is doing and since when, so that each phase has its own deadline.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::time::{Duration, Instant};
 
 use super::Limits;
@@ -14,6 +14,8 @@ pub(crate) enum Phase {
     Busy,
     /// The last response is complete. The next byte leads to `Head`.
     Idle,
+    /// The connection ends and waits for the rest of a request that was answered early. Leads to nothing.
+    Lingering,
 }
 
 /// The phase of one connection, shared by its socket, its service and the future that drives it. All three run in one task, so
@@ -25,11 +27,13 @@ pub(crate) struct Pulse {
     phase: AtomicU64,
     /// One more than the milliseconds since `start` at which writing stopped making progress; 0 while it makes progress.
     stalled: AtomicU64,
+    /// Whether the request that was answered last may not have arrived in full.
+    owing: AtomicBool,
 }
 
 impl Pulse {
     pub(crate) fn new() -> Self {
-        Self { start: Instant::now(), phase: AtomicU64::new(Phase::Head as u64), stalled: AtomicU64::new(0) }
+        Self { start: Instant::now(), phase: AtomicU64::new(Phase::Head as u64), stalled: AtomicU64::new(0), owing: AtomicBool::new(false) }
     }
 
     fn ms(&self) -> u64 {
@@ -44,7 +48,8 @@ impl Pulse {
         match self.phase.load(Ordering::Relaxed) & 3 {
             0 => Phase::Head,
             1 => Phase::Busy,
-            _ => Phase::Idle,
+            2 => Phase::Idle,
+            _ => Phase::Lingering,
         }
     }
 
@@ -53,6 +58,16 @@ impl Pulse {
         if self.phase() == Phase::Idle {
             self.enter(Phase::Head);
         }
+    }
+
+    /// Says whether there is a body to come, and that it is there when it is.
+    pub(crate) fn owes(&self, owing: bool) {
+        self.owing.store(owing, Ordering::Relaxed);
+    }
+
+    /// Whether the peer may still be sending what nobody is going to read.
+    pub(crate) fn is_owing(&self) -> bool {
+        self.owing.load(Ordering::Relaxed)
     }
 
     /// Writing made progress, or there was nothing to write.
@@ -76,6 +91,7 @@ impl Pulse {
             Phase::Head => Some(since + limits.header_ms_max),
             Phase::Busy => None,
             Phase::Idle => Some(since + limits.idle_ms_max),
+            Phase::Lingering => Some(since + limits.linger_ms_max),
         };
         let write = match self.stalled.load(Ordering::Relaxed) {
             0 => None,

@@ -1,23 +1,56 @@
-//! A socket that tells its connection's pulse what passes through it.
+//! A socket that tells its connection's pulse what passes through it, and that closes so that the peer can read its last answer.
+//!
+//! A request may be answered before all of it has arrived. Were the socket then closed with bytes unread, the peer's system would throw the
+//! answer away together with the connection. So the last answer is followed by the end of the stream, and what the peer still sends is
+//! read and dropped for a while.
 
-use super::pulse::Pulse;
+use super::LINGER_BYTES_MAX;
+use super::pulse::{Phase, Pulse};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
+
+/// Bytes that are dropped at a time.
+const DROPPED_BYTES: usize = 8 << 10;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    pub(crate) io: TokioIo<TcpStream>,
-    pub(crate) pulse: Arc<Pulse>,
+    io: TokioIo<TcpStream>,
+    pulse: Arc<Pulse>,
+    /// Bytes that may still be dropped.
+    linger_bytes_left: usize,
 }
 
 impl Socket {
+    pub(crate) fn new(io: TokioIo<TcpStream>, pulse: Arc<Pulse>) -> Self {
+        Self { io, pulse, linger_bytes_left: LINGER_BYTES_MAX }
+    }
+
+    /// Reads what still comes, to its end or to the limit. The pulse ends it when it takes too long.
+    fn linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut dropped = [0; DROPPED_BYTES];
+        while self.linger_bytes_left > 0 {
+            let mut buffer = ReadBuf::new(&mut dropped);
+            let read = ready!(Pin::new(self.io.inner_mut()).poll_read(cx, &mut buffer));
+            if read.is_err() || buffer.filled().is_empty() {
+                return Poll::Ready(());
+            }
+            self.linger_bytes_left = self.linger_bytes_left.saturating_sub(buffer.filled().len());
+        }
+        Poll::Ready(())
+    }
+
     fn note<T>(&self, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        // What is answered without the service is a head that hyper refuses, and more may follow it.
+        if self.pulse.phase() == Phase::Head {
+            self.pulse.owes(true);
+        }
         if poll.is_pending() {
             self.pulse.stalls();
         } else {
@@ -48,7 +81,14 @@ impl Write for Socket {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+        if self.pulse.phase() != Phase::Lingering {
+            ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;
+            if !self.pulse.is_owing() {
+                return Poll::Ready(Ok(()));
+            }
+            self.pulse.enter(Phase::Lingering);
+        }
+        self.linger(cx).map(Ok)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The server's limits, over real sockets and with short times.
 
-use super::{HEADER_BYTES_MAX, Limits, Server, Stopper};
+use super::{HEADER_BYTES_MAX, LINGER_BYTES_MAX, Limits, Server, Stopper};
 use axum::Router;
 use axum::routing::{get, post};
 use std::net::SocketAddr;
@@ -15,6 +15,7 @@ const SHORT: Limits = Limits {
     body_ms_max: 200,
     idle_ms_max: 600,
     write_ms_max: 300,
+    linger_ms_max: 300,
     connections_max: 4,
     connections_per_address_max: 4,
     send_buffer_bytes: 16 << 10,
@@ -168,4 +169,54 @@ async fn stopping_finishes_what_is_in_progress_and_closes_what_is_idle() {
     assert!(slow.await.unwrap().ends_with("slow"));
     drop(idle);
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+/// Sends a whole request before it reads the answer, as simple clients do.
+async fn answer_to(address: SocketAddr, head: &str, body: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    for chunk in body.chunks(64 << 10) {
+        stream.write_all(chunk).await.expect("the server closed before it was sent everything");
+    }
+    let mut answer = Vec::new();
+    timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await.expect("no answer").unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test]
+async fn a_client_that_sends_everything_before_it_reads_sees_why_it_was_refused() {
+    let (address, _) = start(Limits { linger_ms_max: 5_000, ..SHORT }).await;
+    let body = vec![b'x'; 10 << 20];
+    let head = format!("POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n", body.len());
+    for _ in 0..5 {
+        let answer = answer_to(address, &head, &body).await;
+        assert!(answer.ends_with("TooLarge"), "{answer}");
+    }
+    let nowhere = answer_to(address, &head.replace("/echo", "/nowhere"), &body).await;
+    assert!(nowhere.starts_with("HTTP/1.1 404 "), "{nowhere}");
+    let headers = answer_to(address, &format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(1 << 20)), b"").await;
+    assert!(headers.starts_with("HTTP/1.1 431 "), "{headers}");
+}
+
+/// Sends a body without end, a piece every `pause`; for how long and how many bytes the server took it.
+async fn taken_without_end(address: SocketAddr, pause: Duration) -> (Duration, usize) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"POST /nowhere HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000000000\r\n\r\n").await.unwrap();
+    let (start, chunk, mut taken) = (Instant::now(), vec![b'x'; 64 << 10], 0);
+    while let Ok(Ok(bytes)) = timeout(Duration::from_secs(5), stream.write(&chunk)).await {
+        taken += bytes;
+        assert!(start.elapsed() < Duration::from_secs(5), "it was never cut off");
+        tokio::time::sleep(pause).await;
+    }
+    (start.elapsed(), taken)
+}
+
+#[tokio::test]
+async fn a_client_that_never_stops_sending_is_cut_off() {
+    let (address, _) = start(SHORT).await;
+    about(SHORT.linger_ms_max, taken_without_end(address, Duration::from_millis(20)).await.0);
+    let (address, _) = start(Limits { linger_ms_max: 60_000, ..SHORT }).await;
+    let (_, taken) = taken_without_end(address, Duration::ZERO).await;
+    // The kernel's buffers hold some more.
+    assert!((LINGER_BYTES_MAX..LINGER_BYTES_MAX + (16 << 20)).contains(&taken), "{taken}");
 }

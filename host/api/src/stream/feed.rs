@@ -1,11 +1,13 @@
 //! Feeds one client: first what it missed, then everything as it happens, both at its own pace.
 
 use super::outbox::{Outbox, Parted};
-use crate::wire;
+use super::scope::Scope;
+use crate::wire::{self, Spawned};
 use broker::Frame;
 use domain::event::Recorded;
+use serde_json::json;
 use std::time::Duration;
-use store::{EventFilter, ReadError, Store};
+use store::{ReadError, Store};
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +23,7 @@ const BUSY_MS: u64 = 50;
 #[derive(Debug)]
 pub(super) struct Feed {
     pub(super) store: Store,
-    pub(super) filter: EventFilter,
+    pub(super) scope: Scope,
     /// The last position that the client has, or needs not have.
     pub(super) position: u64,
     pub(super) durable: watch::Receiver<u64>,
@@ -56,6 +58,9 @@ impl Feed {
 
     async fn feed(&mut self) -> Result<(), End> {
         self.out.push(": agent-host\n\n".to_owned()).await?;
+        while let Err(error) = self.scope.open(&self.store).await {
+            wait_out(&error).await?;
+        }
         self.send_committed().await?;
         let mut heartbeat = interval_at(Instant::now() + self.heartbeat, self.heartbeat);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -84,19 +89,17 @@ impl Feed {
     async fn send_committed(&mut self) -> Result<(), End> {
         let until = *self.durable.borrow_and_update();
         while self.position < until {
-            let page = match self.store.events(self.position, self.filter, PAGE).await {
+            let page = match self.scope.read(&self.store, self.position, PAGE).await {
                 Ok(page) => page,
-                Err(ReadError::Busy) => {
-                    tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
-                    continue;
-                }
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "an event stream cannot be read on");
-                    return Err(End::Retry);
+                    wait_out(&error).await?;
+                    continue;
                 }
             };
             for recorded in &page {
-                self.out.push(committed(recorded)).await?;
+                let spawned = recorded.subject.session.and_then(|session| self.scope.spawned(session));
+                self.out.push(committed(recorded, spawned.cloned())).await?;
+                store::point("api.stream.pushed");
                 self.position = recorded.position;
             }
             if page.len() < PAGE {
@@ -117,18 +120,29 @@ impl Feed {
     }
 
     async fn show(&self, frame: &Frame) -> Result<(), Parted> {
-        let wanted = self.filter.agent.is_none_or(|agent| agent == frame.agent)
-            && self.filter.session.is_none_or(|session| session == frame.session);
-        if !wanted {
+        if !self.scope.has(frame.agent, frame.session) {
             return Ok(());
         }
-        let (name, data) = wire::frame(frame);
+        let (name, mut data) = wire::frame(frame);
+        if let (Some(spawned), Some(data)) = (self.scope.spawned(frame.session), data.as_object_mut()) {
+            data.insert("spawned".to_owned(), json!(spawned));
+        }
         self.out.push(format!("event: {name}\ndata: {data}\n\n")).await
     }
 }
 
+/// Waits where reading again makes sense.
+async fn wait_out(error: &ReadError) -> Result<(), End> {
+    if let ReadError::Busy = error {
+        tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
+        return Ok(());
+    }
+    tracing::warn!(error = error as &dyn std::error::Error, "an event stream cannot be read on");
+    Err(End::Retry)
+}
+
 /// An event as a frame. JSON has no line breaks of its own, so its data is one line.
-fn committed(recorded: &Recorded) -> String {
-    let data = serde_json::to_string(&wire::event(recorded)).unwrap_or_default();
+fn committed(recorded: &Recorded, spawned: Option<Spawned>) -> String {
+    let data = serde_json::to_string(&wire::Event { spawned, ..wire::event(recorded) }).unwrap_or_default();
     format!("id: {}\nevent: {}\ndata: {data}\n\n", recorded.position, recorded.kind)
 }

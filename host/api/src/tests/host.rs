@@ -3,9 +3,12 @@
 use crate::{Access, Api, Limits, Server, Stopper, router};
 use broker::{Broker, Catalogue, Parts};
 use domain::definition::DefinitionId;
-use domain::digest::Salt;
-use domain::event::{AgentCreated, Event, NewEvent, PreferencesUpdated, SessionOpened, Subject};
-use domain::id::{AgentId, EventId, SessionId, Stream};
+use domain::delegate::Priority;
+use domain::digest::{Digest, Salt};
+use domain::event::{AgentCreated, Event, InputAccepted, NewEvent, PreferencesUpdated, RunStarted, SessionOpened, Source, Subject};
+use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, Stream};
+use domain::limits::TurnLimits;
+use domain::operation::ReplyTo;
 use domain::time::Timestamp;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -155,12 +158,84 @@ impl Host {
         (agent, session)
     }
 
+    /// An agent below another one with a session that this one's session began, as if it had been handed work.
+    pub(super) async fn spawn_below(&self, parent: AgentId, by: SessionId, path: &str) -> (AgentId, SessionId) {
+        let (agent, session, run) = (AgentId(Uuid::new_v4()), SessionId(Uuid::new_v4()), RunId(Uuid::now_v7()));
+        let created = Event::AgentCreated(AgentCreated {
+            agent,
+            definition: DefinitionId("gone".to_owned()),
+            path: path.to_owned(),
+            parent: Some(parent),
+            owner_user_id: "local".to_owned(),
+            name: "Below".to_owned(),
+            created_at: Timestamp(1),
+        });
+        let opened = Event::SessionOpened(SessionOpened {
+            session,
+            agent,
+            session_type: "chat".to_owned(),
+            name: None,
+            head: None,
+            model: None,
+            started_by: "agent:/local/agent/gone".to_owned(),
+            time: Timestamp(1),
+        });
+        let reply_to = Some(ReplyTo { run, operation: OperationId::mint(run, 0, "a"), attached: true });
+        let accepted = Event::InputAccepted(InputAccepted {
+            input: InputId(Uuid::now_v7()),
+            session,
+            source: Source::Dispatch {
+                reply_to,
+                from: "/local/agent/gone".to_owned(),
+                deadline: None,
+                depth: 1,
+                hops: 1,
+                priority: Priority::default(),
+            },
+            message: None,
+            model: None,
+            time: Timestamp(1),
+        });
+        let commit = Commit::new()
+            .append(Stream::Run(run), Expected::New, vec![new(run_started(parent, by, run), parent, Some(by))])
+            .append(Stream::Agent(agent), Expected::New, vec![new(created, agent, Some(session))])
+            .append(Stream::Session(session), Expected::New, vec![new(opened, agent, Some(session)), new(accepted, agent, Some(session))]);
+        self.store.commit(commit).await.unwrap();
+        (agent, session)
+    }
+
     /// Stores an event about an agent, with some payload; its position.
     pub(super) async fn happen(&self, agent: AgentId, session: Option<SessionId>, payload: &str) -> u64 {
         let event = Event::PreferencesUpdated(PreferencesUpdated { agent, preferences: json!({ "payload": payload }) });
         let commit = Commit::new().append(Stream::Agent(agent), Expected::Any, vec![new(event, agent, session)]);
         self.store.commit(commit).await.unwrap().last_position
     }
+}
+
+fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
+    Event::RunStarted(Box::new(RunStarted {
+        run,
+        session,
+        agent,
+        definition: DefinitionId("gone".to_owned()),
+        session_type: "chat".to_owned(),
+        component: Digest::of(b"component"),
+        outfit: None,
+        base: None,
+        base_message: 0,
+        revision: 0,
+        session_state: Digest::of(store::EMPTY_STATE),
+        claimed: Vec::new(),
+        limits: TurnLimits::default(),
+        deadline: None,
+        reply_to: None,
+        depth: 0,
+        hops: 0,
+        priority: Priority::default(),
+        user_id: "local".to_owned(),
+        model: None,
+        time: Timestamp(1),
+    }))
 }
 
 fn new(event: Event, agent: AgentId, session: Option<SessionId>) -> NewEvent {

@@ -20,14 +20,14 @@ fn of_routes_and_ids(agent: &str) -> Vec<Case> {
         ("GET", format!("/api/agents/{OTHER}"), vec![], "".into(), 404, "AGENT_NOT_FOUND", None),
         ("GET", "/api/agents/assistant".into(), vec![], "".into(), 404, "AGENT_NOT_FOUND", None),
         ("GET", "/api/agents/%2Flocal%2Fagent%2Fx".into(), vec![], "".into(), 404, "AGENT_NOT_FOUND", None),
-        ("GET", "/api/agents/%ff".into(), vec![], "".into(), 400, "INVALID_ID", None),
+        ("GET", "/api/agents/%ff".into(), vec![], "".into(), 400, "INVALID_ID", Some("path:id")),
         ("POST", "/api/agents/nobody/sessions".into(), vec![], "".into(), 404, "DEFINITION_NOT_FOUND", None),
-        ("GET", format!("{agent}/sessions/x"), vec![], "".into(), 400, "INVALID_ID", None),
+        ("GET", format!("{agent}/sessions/x"), vec![], "".into(), 400, "INVALID_ID", Some("path:sid")),
         ("GET", format!("{agent}/sessions/{OTHER}"), vec![], "".into(), 404, "SESSION_NOT_FOUND", None),
         ("GET", format!("/api/sessions/{OTHER}"), vec![], "".into(), 404, "SESSION_NOT_FOUND", None),
         ("DELETE", format!("{agent}/sessions/current"), vec![], "".into(), 409, "NO_ACTIVE_SESSION", None),
         ("POST", format!("/api/dead-letters/{OTHER}/requeue"), vec![], "".into(), 404, "DEAD_LETTER_NOT_FOUND", None),
-        ("POST", "/api/dead-letters/x/requeue".into(), vec![], "".into(), 400, "INVALID_ID", None),
+        ("POST", "/api/dead-letters/x/requeue".into(), vec![], "".into(), 400, "INVALID_ID", Some("path:id")),
     ]
 }
 
@@ -46,8 +46,8 @@ fn of_agents() -> Vec<Case> {
         posted(agents, r#"{"definition":7}"#, 422, "INVALID_FIELD", Some("/definition")),
         posted(agents, r#"{"definition":"a","id":"x"}"#, 422, "INVALID_FIELD", Some("/id")),
         posted(agents, r#"{"definition":"nobody"}"#, 404, "DEFINITION_NOT_FOUND", Some("/definition")),
-        ("POST", agents.into(), vec![], r#"{"definition":"a"}"#.into(), 415, "UNSUPPORTED_MEDIA_TYPE", None),
-        ("POST", agents.into(), vec!["content-type: text/plain"], "{}".into(), 415, "UNSUPPORTED_MEDIA_TYPE", None),
+        ("POST", agents.into(), vec![], r#"{"definition":"a"}"#.into(), 415, "UNSUPPORTED_MEDIA_TYPE", Some("header:Content-Type")),
+        ("POST", agents.into(), vec!["content-type: text/plain"], "{}".into(), 415, "UNSUPPORTED_MEDIA_TYPE", Some("header:Content-Type")),
     ]
 }
 
@@ -57,14 +57,20 @@ fn of_messages(agent: &str, session: &str) -> Vec<Case> {
     let respond = &format!("{agent}/respond");
     let answer = &format!(r#"{{"call_id":"{}","response":1}}"#, "ab".repeat(32));
     let key = vec![JSON, "idempotency-key: \u{e9}"];
+    let empty_key = vec![JSON, "idempotency-key: "];
     vec![
         posted(messages, r#"{"content":""}"#, 422, "INVALID", Some("/content")),
         posted(messages, r#"{"content":[]}"#, 422, "INVALID", Some("/content")),
         posted(messages, r#"{"content":7}"#, 422, "INVALID_FIELD", Some("/content")),
         posted(messages, r#"{"content":[{"type":"image","text":"x"}]}"#, 422, "INVALID_FIELD", Some("/content/0/type")),
         posted(messages, r#"{"content":[{"type":"text","txt":"x"}]}"#, 422, "UNKNOWN_FIELD", Some("/content/0/txt")),
+        posted(messages, r#"{"content":["text","x"]}"#, 422, "INVALID_FIELD", Some("/content/0")),
+        posted(messages, r#"{"content":[["text","x"]]}"#, 422, "INVALID_FIELD", Some("/content/0")),
+        posted(messages, r#"["x",null]"#, 422, "INVALID_FIELD", None),
+        posted(messages, r#"{"content":"x","content":"y"}"#, 422, "INVALID_FIELD", Some("/content")),
         posted(messages, r#"{"content":"x","model":"nope"}"#, 422, "INVALID", Some("/model")),
-        ("POST", messages.clone(), key, r#"{"content":"x"}"#.into(), 400, "INVALID_IDEMPOTENCY_KEY", None),
+        ("POST", messages.clone(), empty_key, r#"{"content":"x"}"#.into(), 422, "INVALID", Some("header:Idempotency-Key")),
+        ("POST", messages.clone(), key, r#"{"content":"x"}"#.into(), 400, "INVALID_IDEMPOTENCY_KEY", Some("header:Idempotency-Key")),
         posted(elsewhere, r#"{"content":"x"}"#, 404, "SESSION_NOT_FOUND", None),
         posted(respond, r#"{"call_id":"x","response":1}"#, 422, "INVALID_FIELD", Some("/call_id")),
         posted(respond, r#"{"call_id":"x"}"#, 422, "MISSING_FIELD", Some("/response")),
@@ -74,16 +80,50 @@ fn of_messages(agent: &str, session: &str) -> Vec<Case> {
 
 fn of_queries_and_streams(agent: &str) -> Vec<Case> {
     vec![
-        ("GET", "/api/agents?limti=1".into(), vec![], "".into(), 400, "INVALID_QUERY", None),
-        ("GET", "/api/agents?limit=x".into(), vec![], "".into(), 400, "INVALID_QUERY", None),
-        ("GET", "/api/agents?after=x".into(), vec![], "".into(), 400, "INVALID_QUERY", None),
-        ("GET", "/api/events?after=-1".into(), vec![], "".into(), 400, "INVALID_QUERY", None),
-        ("GET", "/api/events?session=x".into(), vec![], "".into(), 400, "INVALID_QUERY", None),
-        ("GET", format!("{agent}/stream"), vec!["last-event-id: -1"], "".into(), 400, "INVALID_LAST_EVENT_ID", None),
-        ("GET", format!("{agent}/stream"), vec!["last-event-id: 99999999999999999999"], "".into(), 400, "INVALID_LAST_EVENT_ID", None),
-        ("GET", format!("{agent}/stream"), vec!["last-event-id: 1000000"], "".into(), 400, "INVALID_LAST_EVENT_ID", None),
-        ("GET", format!("{agent}/stream"), vec!["last-event-id: garbage"], "".into(), 400, "INVALID_LAST_EVENT_ID", None),
-        ("GET", format!("{agent}/stream?after=x"), vec![], "".into(), 400, "INVALID_LAST_EVENT_ID", None),
+        ("GET", "/api/agents?limti=1".into(), vec![], "".into(), 400, "INVALID_QUERY", Some("query:limti")),
+        ("GET", "/api/agents?limit=x".into(), vec![], "".into(), 400, "INVALID_QUERY", Some("query:limit")),
+        ("GET", "/api/agents?after=x".into(), vec![], "".into(), 400, "INVALID_QUERY", Some("query:after")),
+        ("GET", "/api/events?after=-1".into(), vec![], "".into(), 400, "INVALID_QUERY", Some("query:after")),
+        ("GET", "/api/events?session=x".into(), vec![], "".into(), 400, "INVALID_QUERY", Some("query:session")),
+        (
+            "GET",
+            format!("{agent}/stream"),
+            vec!["last-event-id: -1"],
+            "".into(),
+            400,
+            "INVALID_LAST_EVENT_ID",
+            Some("header:Last-Event-ID"),
+        ),
+        (
+            "GET",
+            format!("{agent}/stream"),
+            vec!["last-event-id: 99999999999999999999"],
+            "".into(),
+            400,
+            "INVALID_LAST_EVENT_ID",
+            Some("header:Last-Event-ID"),
+        ),
+        (
+            "GET",
+            format!("{agent}/stream"),
+            vec!["last-event-id: 1000000"],
+            "".into(),
+            400,
+            "INVALID_LAST_EVENT_ID",
+            Some("header:Last-Event-ID"),
+        ),
+        (
+            "GET",
+            format!("{agent}/stream"),
+            vec!["last-event-id: garbage"],
+            "".into(),
+            400,
+            "INVALID_LAST_EVENT_ID",
+            Some("header:Last-Event-ID"),
+        ),
+        ("GET", format!("{agent}/stream?after=x"), vec![], "".into(), 400, "INVALID_LAST_EVENT_ID", Some("query:after")),
+        ("GET", format!("{agent}/stream?spawned=true"), vec![], "".into(), 400, "INVALID_QUERY", Some("query:session")),
+        ("GET", format!("{agent}/stream?session=x"), vec![], "".into(), 400, "INVALID_QUERY", Some("query:session")),
         ("GET", format!("{agent}/stream?session={OTHER}"), vec![], "".into(), 404, "SESSION_NOT_FOUND", None),
         ("GET", format!("/api/agents/{OTHER}/stream"), vec![], "".into(), 404, "AGENT_NOT_FOUND", None),
     ]
@@ -112,14 +152,15 @@ async fn whatever_is_wrong_with_a_request_is_told_with_its_code_and_field() {
 async fn a_request_without_the_token_or_with_another_name_is_refused() {
     let host = Host::start().await;
     let token = format!("authorization: Bearer {TOKEN}");
-    for (headers, status, code) in [
-        (vec!["host: localhost"], 401, "UNAUTHORIZED"),
-        (vec!["host: localhost", "authorization: Bearer wrong"], 401, "UNAUTHORIZED"),
-        (vec!["host: evil.example", &token], 403, "HOST_NOT_ALLOWED"),
-        (vec!["host: localhost", "origin: https://evil.example", &token], 403, "ORIGIN_NOT_ALLOWED"),
+    for (headers, status, code, field) in [
+        (vec!["host: localhost"], 401, "UNAUTHORIZED", "header:Authorization"),
+        (vec!["host: localhost", "authorization: Bearer wrong"], 401, "UNAUTHORIZED", "header:Authorization"),
+        (vec!["host: evil.example", &token], 403, "HOST_NOT_ALLOWED", "header:Host"),
+        (vec!["host: localhost", "origin: https://evil.example", &token], 403, "ORIGIN_NOT_ALLOWED", "header:Origin"),
     ] {
         let answer = host.send_as_it_is("GET", "/api/agents", &headers, "").await;
-        assert_eq!((answer.status, answer.json()["code"].as_str()), (status, Some(code)));
+        let problem = answer.json();
+        assert_eq!((answer.status, problem["code"].as_str(), problem["field"].as_str()), (status, Some(code), Some(field)));
         assert_eq!(answer.has("www-authenticate: Bearer"), status == 401);
     }
 }

@@ -61,6 +61,12 @@ fn every_operation_says_what_it_answers_when_something_is_wrong() {
     for field in ["type", "title", "status", "detail", "code"] {
         assert!(required.contains(&field.into()), "{field}");
     }
+    for place in ["JSON pointer", "header:", "query:", "path:"] {
+        assert!(
+            document["components"]["schemas"]["Problem"]["properties"]["field"]["description"].as_str().unwrap().contains(place),
+            "{place}"
+        );
+    }
     // Every schema that is referred to is there.
     let text = document.to_string();
     for reference in text.split("\"#/components/schemas/").skip(1) {

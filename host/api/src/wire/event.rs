@@ -1,9 +1,10 @@
-//! Events in public form: one JSON object for each, the same on every stream and in every list.
+//! Events in public form: one JSON object for each, the same on every stream and in every list but for `spawned`.
 
 use super::message::{draft, message};
 use super::operation::{client_action, operation, settlements};
+use super::spawned::Spawned;
 use domain::event::{self, InputAccepted, Recorded, RunEnded, RunStarted, RunStepped, Source, TurnCommitted};
-use domain::operation::{Continuation, Operation, Pause, Performer};
+use domain::operation::{Continuation, Kept, Operation, Pause, Performer};
 use domain::step::Decision;
 use domain::turn::TurnEnd;
 use serde::Serialize;
@@ -35,6 +36,9 @@ pub struct Event {
     /// What ties everything together that follows from one input: that input's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
+    /// On a stream with `spawned=true`: set when the event is about a session that the followed one began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spawned: Option<Spawned>,
     /// What happened; `null` when it was erased. Fields may be added, and never change their meaning within a type.
     #[schema(value_type = Object)]
     pub data: Value,
@@ -53,6 +57,7 @@ pub fn event(recorded: &Recorded) -> Event {
         run_id: recorded.subject.run.map(|id| id.to_string()),
         actor: recorded.actor.clone(),
         correlation_id: recorded.correlation.map(|id| id.to_string()),
+        spawned: None,
         data: recorded.event.as_ref().map_or(Value::Null, data),
     }
 }
@@ -91,7 +96,10 @@ fn data(event: &event::Event) -> Value {
         }
         E::RunSettled(it) => json!({ "settled": settlements(&it.settled, &[]) }),
         E::OperationContinued(it) => continued(it),
-        E::OperationAnswered(it) => json!({ "operation_id": it.operation, "value": it.value }),
+        E::OperationAnswered(it) => match &it.kept {
+            Kept::Value(value) => json!({ "operation_id": it.operation, "value": value }),
+            Kept::Blob(digest) => json!({ "operation_id": it.operation, "blob": digest.reference() }),
+        },
         E::OperationStarted(it) => json!({ "operation_id": it.operation, "segment": it.segment }),
         E::RunEnded(it) => ended(it),
         E::PluginEmitted(it) => json!({ "name": it.name, "data": it.data }),
@@ -102,12 +110,12 @@ fn accepted(it: &InputAccepted) -> Value {
     let source = match &it.source {
         Source::Api => json!({ "kind": "api" }),
         Source::Opening => json!({ "kind": "opening" }),
-        Source::Dispatch { reply_to, from, deadline, depth } => json!({
-            "kind": "dispatch", "from": from, "depth": depth, "deadline": deadline.map(|time| time.to_string()),
+        Source::Dispatch { reply_to, from, deadline, depth, hops, priority } => json!({
+            "kind": "dispatch", "from": from, "depth": depth, "hops": hops, "priority": priority, "deadline": deadline.map(|time| time.to_string()),
             "reply_to": reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })),
         }),
-        Source::LateReply { from } => json!({ "kind": "late_reply", "from": from }),
-        Source::Reminder { due } => json!({ "kind": "reminder", "due": due.to_string() }),
+        Source::LateReply { from, depth, hops } => json!({ "kind": "late_reply", "from": from, "depth": depth, "hops": hops }),
+        Source::Reminder { due, .. } => json!({ "kind": "reminder", "due": due.to_string() }),
     };
     json!({ "input_id": it.input, "source": source, "message": it.message.as_ref().map(draft), "model": it.model })
 }
@@ -124,7 +132,8 @@ fn started(it: &RunStarted) -> Value {
     json!({
         "definition": it.definition, "session_type": it.session_type, "base_turn_id": it.base, "base_message": it.base_message,
         "revision": it.revision, "claimed": it.claimed, "limits": it.limits, "deadline": it.deadline.map(|time| time.to_string()),
-        "reply_to": it.reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })), "depth": it.depth, "model": it.model,
+        "reply_to": it.reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })), "depth": it.depth,
+        "hops": it.hops, "priority": it.priority, "user_id": it.user_id, "model": it.model,
     })
 }
 

@@ -101,6 +101,7 @@ fn stepped(started: Vec<Operation>, settled: Vec<Settlement>, heard: Vec<Message
         basis,
         settled,
         claimed: Vec::new(),
+        hops: 0,
         news: Vec::new(),
         heard,
         decision: Decision::Wait(Wait { start: Vec::new(), cancel: Vec::new(), until: Until::All, hear: false }),

@@ -58,8 +58,8 @@ impl Broker {
     /// # Errors
     /// The store cannot be read.
     pub async fn agents(&self, user: &str, after: Option<AgentId>, limit: usize) -> Result<Vec<AgentView>, Error> {
-        let rows = self.core.store.agents(after, limit).await?;
-        Ok(rows.into_iter().filter(|row| row.agent.owner_user_id == user).map(|row| self.view(row)).collect())
+        let rows = self.core.store.agents(user, after, limit).await?;
+        Ok(rows.into_iter().map(|row| self.view(row)).collect())
     }
 
     /// One agent.

@@ -31,10 +31,12 @@ impl Broker {
         let event = Event::InputRequeued(InputRequeued { input, session, time: now });
         let context = Context::new("user:operator", now).about(row.agent, Some(session), None).following(Some(input));
         let commit = Commit::new().guard(Guard::InputDead(input));
+        store::point("broker.requeue.before");
         match self.core.store.commit(commit.append(Stream::Session(session), Expected::Any, vec![context.event(event)])).await {
             Err(CommitError::Conflict(_)) => return Err(not_there(input)),
             committed => committed?,
         };
+        store::point("broker.requeue.after");
         self.core.wake(session).await;
         Ok(())
     }

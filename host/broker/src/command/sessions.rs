@@ -137,7 +137,7 @@ impl Broker {
             asking: open.filter_map(|open| Some((open.operation.id, question(open)?.clone()))).collect(),
             messages: {
                 let own = run.iter().flat_map(|run| &run.messages).filter(|message| message.id >= first && message.id <= last);
-                shown.extend(own.cloned());
+                shown.extend(own.map(|message| message.as_ref().clone()));
                 shown
             },
             row,

@@ -24,9 +24,9 @@ impl Driver {
             let reason = format!("the component `{}` is no longer configured", definition.component);
             return self.bury(&input, reason).await;
         };
-        let (reply_to, deadline, depth) = match &input.source {
-            Source::Dispatch { reply_to, deadline, depth, .. } => (*reply_to, *deadline, *depth),
-            Source::Api | Source::Opening | Source::LateReply { .. } | Source::Reminder { .. } => (None, None, 0),
+        let (reply_to, deadline) = match &input.source {
+            Source::Dispatch { reply_to, deadline, .. } => (*reply_to, *deadline),
+            Source::Api | Source::Opening | Source::LateReply { .. } | Source::Reminder { .. } => (None, None),
         };
         let started = RunStarted {
             run: fresh::run(),
@@ -35,6 +35,7 @@ impl Driver {
             definition: agent.agent.definition.clone(),
             session_type: session.session_type.clone(),
             component: entry.component.digest(),
+            outfit: self.core.outfits.of(&definition.agent_id).map(|outfit| outfit.digests()),
             base: session.head,
             base_message: session.head_message,
             revision: session.revision,
@@ -43,7 +44,10 @@ impl Driver {
             limits: definition.limits,
             deadline,
             reply_to,
-            depth,
+            depth: input.source.depth(),
+            hops: input.source.hops(),
+            priority: input.source.priority(),
+            user_id: agent.agent.owner_user_id.clone(),
             model: input.model.clone().or(session.model).or_else(|| definition.model.clone()),
             time: now,
         };

@@ -14,6 +14,7 @@ use domain::operation::Settlement;
 use domain::run::Run;
 use domain::run::decide::consequences;
 use domain::run::end::{Cause, Joint, cut_off, events, is_untrusted, reply, settlement_for_parent, slot_left, turn};
+use domain::spill::spill;
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use store::{Clash, Commit, CommitError, Expected, Guard, Snapshot};
@@ -77,7 +78,7 @@ impl Driver {
         let mut commit = Commit::new();
         let mut own = Vec::new();
         if driving.version == 0 {
-            own.push(context.event(Event::RunStarted(driving.run.started.clone())));
+            own.push(context.event(Event::RunStarted(Box::new(driving.run.started.clone()))));
             commit.guards = driving.start_guards(&plan.words);
         } else {
             commit.guards = plan.words.iter().map(|input| Guard::InputWaiting(input.input)).collect();
@@ -153,7 +154,7 @@ impl Driver {
     }
 
     /// A completion is addressed to (run, operation): it settles the operation if that is open, and becomes an input of the waiting session
-    /// if it is not.
+    /// if it is not, or if the work was detached: that operation has its outcome already, or is about to have it.
     async fn add_reply(&self, commit: &mut Commit, run: &Run, said: &[Message], cause: &Cause, time: Timestamp) -> Result<Wake, Trouble> {
         let Some(reply_to) = run.started.reply_to else { return Ok(Vec::new()) };
         let (parent, _) = load_run(&self.core.store, reply_to.run).await?;
@@ -161,19 +162,27 @@ impl Driver {
         let context = Context::new(format!("agent:{}", run.started.definition), time)
             .about(started.agent, Some(started.session), Some(started.run))
             .following(run.started.claimed.first().copied());
-        if let Some(open) = parent.open.get(&reply_to.operation) {
-            let settled = vec![settlement_for_parent(&open.operation, run, said, cause, time)];
-            let event = Event::RunSettled(domain::event::RunSettled { run: reply_to.run, settled });
+        if let Some(open) = parent.open.get(&reply_to.operation).filter(|_| reply_to.attached) {
+            let (settlement, blobs) = settlement_for_parent(&open.operation, run, said, cause, time).spilled();
+            commit.blobs.extend(blobs);
+            let event = Event::RunSettled(domain::event::RunSettled { run: reply_to.run, settled: vec![settlement] });
             commit.guards.push(Guard::OperationOpen { run: reply_to.run, operation: reply_to.operation });
             add(commit, Stream::Run(reply_to.run), &context, event);
         } else if !reply_to.attached || *cause == Cause::Replied {
             let origin = format!("agent:{}", run.started.definition);
-            let message =
-                Draft { role: Role::User, parts: late_reply(run, said, cause), origin, untrusted: is_untrusted(run), answers: None };
-            let source = Source::LateReply { from: run.started.definition.to_string() };
-            let input =
-                InputAccepted { input: fresh::input(), session: started.session, source, message: Some(message), model: None, time };
-            add(commit, Stream::Session(started.session), &context, Event::InputAccepted(input));
+            let (parts, blob) = spill(late_reply(run, said, cause));
+            commit.blobs.extend(blob);
+            let message = Draft { role: Role::User, parts, origin, untrusted: is_untrusted(run), answers: None };
+            // The waiting conversation goes on where it was, and not at the top: otherwise two agents could answer each other for ever.
+            let hops = run.hops.saturating_add(1);
+            let source = Source::LateReply { from: run.started.definition.to_string(), depth: started.depth, hops };
+            let (input, session) = (fresh::input(), started.session);
+            let accepted = InputAccepted { input, session, source, message: Some(message), model: None, time };
+            add(commit, Stream::Session(session), &context, Event::InputAccepted(accepted));
+            if let Some(reason) = self.core.limits.dispatch.too_many_hops(hops) {
+                tracing::warn!(session.id = %session, input.id = %input, reason, "a late reply is put aside as a dead letter");
+                add(commit, Stream::Session(session), &context, Event::InputDead(InputDead { input, session, reason, time }));
+            }
         }
         Ok(vec![started.session])
     }
@@ -225,7 +234,9 @@ impl Driver {
             let (stopped, said) = cut_off(&run, &notice(&cause), time, fresh::salt());
             wake.extend(self.add_end(&mut commit, &run, &cause, stopped, said, time).await?);
         }
+        store::point("broker.end.before");
         self.core.store.commit(commit).await?;
+        store::point("broker.end.after");
         wake.extend(run.open.values().filter_map(|open| open.operation.child()));
         for session in wake {
             self.core.wake_soon(session);
@@ -270,8 +281,7 @@ impl Driver {
     async fn is_unwanted(&self) -> Result<bool, Trouble> {
         let Some(driving) = self.driving.as_ref().filter(|driving| !driving.wanted) else { return Ok(false) };
         let Some(reply_to) = driving.run.started.reply_to.filter(|reply_to| reply_to.attached) else { return Ok(false) };
-        let (parent, _) = load_run(&self.core.store, reply_to.run).await?;
-        Ok(!parent.open.contains_key(&reply_to.operation))
+        Ok(self.core.store.operation_owner(reply_to.operation).await?.is_none())
     }
 
     /// Ends a run that has reached a limit or its deadline, or that nobody waits for any more. True when it did.

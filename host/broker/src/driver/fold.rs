@@ -1,7 +1,7 @@
 //! Keeping a driver's fold of its run up to date with the run's stream.
 
 use super::{Driver, Driving, Trouble};
-use domain::id::{RunId, Stream};
+use domain::id::{OperationId, RunId, Stream};
 use domain::run::Run;
 use std::collections::HashMap;
 use store::Store;
@@ -9,7 +9,7 @@ use store::Store;
 /// Events that are read at a time.
 const PAGE: usize = 1_000;
 /// The layout of a run's snapshots. A snapshot of another layout is passed over and the events are folded.
-pub(super) const RUN_FORMAT: u32 = 1;
+pub(super) const RUN_FORMAT: u32 = 2;
 
 /// A run as the fold of its stream, with its version.
 pub(crate) async fn load_run(store: &Store, id: RunId) -> Result<(Run, u64), Trouble> {
@@ -48,6 +48,24 @@ async fn catch_up(store: &Store, run: &mut Run, version: &mut u64) -> Result<(),
 }
 
 impl Driving {
+    /// Brings the fold up to date. Of two outcomes of one segment the first counts: what has come of a segment whose end somebody else
+    /// recorded is forgotten.
+    async fn catch_up(&mut self, store: &Store) -> Result<(), Trouble> {
+        let before: Vec<(OperationId, u32)> = self.run.open.iter().map(|(operation, open)| (*operation, open.segment)).collect();
+        let caught_up = catch_up(store, &mut self.run, &mut self.version).await;
+        for (operation, segment) in before {
+            if self.run.open.get(&operation).is_some_and(|open| open.segment != segment) {
+                self.arrived.retain(|(settlement, _)| settlement.operation != operation);
+                self.continued.retain(|continuation| continuation.operation != operation);
+                if let Some(handle) = self.busy.remove(&operation) {
+                    handle.abort();
+                }
+            }
+        }
+        self.drop_what_is_settled();
+        caught_up
+    }
+
     /// Stops the work on operations that have their outcome, and forgets what came of it.
     pub(super) fn drop_what_is_settled(&mut self) {
         let open = &self.run.open;
@@ -73,8 +91,7 @@ impl Driver {
         if let Some(driving) = &mut self.driving {
             driving.wanted &= !self.stale;
             if self.stale {
-                catch_up(&self.core.store, &mut driving.run, &mut driving.version).await?;
-                driving.drop_what_is_settled();
+                driving.catch_up(&self.core.store).await?;
                 self.stale = false;
             }
             if driving.run.ended.is_none() {

@@ -3,12 +3,14 @@
 use super::{Driver, Signal};
 use crate::core::Core;
 use crate::performance::{Model, Ran, Tool};
-use domain::id::OperationId;
+use domain::event::RunStarted;
+use domain::id::{AgentId, OperationId};
 use domain::limits::SEGMENTS_MAX;
+use domain::message::Message;
 use domain::model::Attempt;
 use domain::operation::{CallUsage, Continuation, Pause, Performer};
-use domain::run::Open;
 use domain::run::settle::{Ended, settlement};
+use domain::run::{Open, Run};
 use domain::step::Failure;
 use domain::tool::ClientAction;
 use serde_json::json;
@@ -44,24 +46,26 @@ impl Driver {
     pub(super) fn perform(&mut self, operation: OperationId) {
         let Some(driving) = &mut self.driving else { return };
         let Some(open) = driving.run.open.get(&operation) else { return };
-        let work = Work { core: self.core.clone(), open: open.clone(), run: driving.run.clone() };
-        let mailbox = self.mailbox.clone();
+        let (started, messages) = (driving.run.started.clone(), seen(&driving.run, open));
+        let work = Work { core: self.core.clone(), open: open.clone(), started, messages };
+        let (mailbox, segment) = (self.mailbox.clone(), open.segment);
         let task = self.core.tasks.spawn(async move {
             store::point("broker.perform.before");
             let performed = work.perform().await;
             store::point("broker.perform.after");
             // A driver that is gone has left the operation to a successor.
-            let _ = mailbox.send(Signal::Performed(operation, Box::new(performed))).await;
+            let _ = mailbox.send(Signal::Performed { operation, segment, performed: Box::new(performed) }).await;
         });
         driving.busy.insert(operation, task.abort_handle());
     }
 
-    /// Takes what a piece of work came to.
-    pub(super) fn performed(&mut self, operation: OperationId, performed: Performed) {
+    /// Takes what a segment of an operation came to.
+    pub(super) fn performed(&mut self, operation: OperationId, segment: u32, performed: Performed) {
         let now = self.core.now();
         let Some(driving) = &mut self.driving else { return };
-        // What was cancelled meanwhile has its outcome already.
-        if driving.busy.remove(&operation).is_none() {
+        // What was cancelled meanwhile has its outcome already, and so has a segment whose end somebody else recorded.
+        let went_on = driving.run.open.get(&operation).is_some_and(|open| open.segment != segment);
+        if went_on || driving.busy.remove(&operation).is_none() {
             return;
         }
         let Some(open) = driving.run.open.get(&operation) else { return };
@@ -85,25 +89,34 @@ impl Driver {
     }
 }
 
+/// The messages of a run that an operation needs: a model's call those that it sends, others none.
+fn seen(run: &Run, open: &Open) -> Vec<Arc<Message>> {
+    let Performer::Model { request, through, .. } = &open.operation.performer else { return Vec::new() };
+    let first = request.context.first();
+    run.messages.iter().filter(|message| message.id >= first && message.id <= *through).cloned().collect()
+}
+
 /// One segment of an operation, with everything that it needs.
 struct Work {
     core: Arc<Core>,
     open: Open,
-    run: domain::run::Run,
+    started: RunStarted,
+    messages: Vec<Arc<Message>>,
 }
 
 impl Work {
     async fn perform(self) -> Performed {
-        let Self { core, open, run } = self;
+        let Self { core, open, started, messages } = self;
         match &open.operation.performer {
             Performer::Model { request, through, .. } => {
-                Model { core: &core, run: &run, operation: &open.operation, request, through: *through }.perform().await
+                let operation = &open.operation;
+                Model { core: &core, started: &started, messages: &messages, operation, request, through: *through }.perform().await
             }
             Performer::Tool { component, tool, arguments, capabilities } => {
                 let ran = Ran { component: *component, tool, arguments, capabilities };
-                Tool { core: &core, run: &run, open: &open, ran }.perform().await
+                Tool { core: &core, started: &started, open: &open, ran }.perform().await
             }
-            Performer::Recall { query, limit } => recall(&core, &run, query, *limit).await,
+            Performer::Recall { query, limit } => recall(&core, started.agent, query, *limit).await,
             // These are settled by others: people, clocks, agents, rules.
             Performer::Client { .. } | Performer::Agent { .. } | Performer::Timer { .. } | Performer::Refused { .. } => {
                 Performed::ended(Ended::Unknown)
@@ -112,8 +125,8 @@ impl Work {
     }
 }
 
-async fn recall(core: &Core, run: &domain::run::Run, query: &str, limit: u32) -> Performed {
-    match core.store.recall(run.started.agent, query, limit).await {
+async fn recall(core: &Core, agent: AgentId, query: &str, limit: u32) -> Performed {
+    match core.store.recall(agent, query, limit).await {
         Ok(hits) => {
             let hits: Vec<_> = hits
                 .into_iter()

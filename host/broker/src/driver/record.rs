@@ -92,8 +92,8 @@ impl Driver {
             return Err(Trouble::Refused(crate::refusals::not_suspended()));
         }
         let Some(driving) = &self.driving else { return Err(Trouble::Refused(crate::refusals::not_suspended())) };
-        let event = answer(&driving.run, operation, value, self.core.now())?;
-        self.commit_run_event(event, Vec::new()).await
+        let (event, blobs) = answer(&driving.run, operation, value, self.core.now())?;
+        self.commit_run_event(event, blobs).await
     }
 
     /// Puts an input aside that cannot be dealt with. It can be looked at and requeued.

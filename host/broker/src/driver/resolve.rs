@@ -5,7 +5,8 @@ use crate::core::fresh;
 use crate::journal::Context;
 use crate::outfit::Outfit;
 use domain::definition::{Definition, DefinitionId};
-use domain::delegate;
+use domain::delegate::{self, Priority};
+use domain::dispatch::Standing;
 use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
 use domain::id::{OperationId, SessionId, Stream};
 use domain::limits::{RECALL_HITS_MAX, TIMER_MS_MAX};
@@ -17,7 +18,7 @@ use domain::step::{Call, Decision, Dispatch, Failure, ModelRequest, Outcome, Req
 use domain::time::Timestamp;
 use domain::tool::{ClientAction, EffectClass};
 use std::sync::Arc;
-use store::{AgentRow, Guard};
+use store::{AgentRow, Guard, HandedOver};
 
 /// Another agent's session that a step opens, in the step's own commit.
 pub(super) struct Spawned {
@@ -41,6 +42,7 @@ struct Handover {
     timeout_ms: u64,
     detached: bool,
     delegation: Option<String>,
+    priority: Priority,
 }
 
 /// What resolving needs to know of the step.
@@ -48,11 +50,26 @@ struct Scope<'a> {
     driving: &'a Driving,
     agent: &'a AgentRow,
     definition: &'a Definition,
+    /// What the agent was shown when the run began.
     outfit: &'a Outfit,
+    /// What it would be shown now, and so what it may do.
+    granted: &'a Outfit,
     intake: &'a Intake,
     now: Timestamp,
     tool_calls_left: u32,
     tokens_left: u64,
+    /// What the run and its tree of agents have handed over that has not ended. Looked up only for a step that may hand something over.
+    handed_over: HandedOver,
+}
+
+/// Whether a request may become work of another agent's.
+fn may_hand_over(work: &Work, outfit: &Outfit) -> bool {
+    match work {
+        Work::Agent(_) => true,
+        Work::Tool { call: Call::Own { name, .. } } => name == delegate::NAME,
+        Work::Tool { call: Call::OfModel { .. } } => outfit.tool(delegate::NAME).is_some(),
+        Work::Model(_) | Work::Client(_) | Work::Recall { .. } | Work::Timer { .. } => false,
+    }
 }
 
 fn simply(performer: Performer, effect: EffectClass) -> Resolved {
@@ -80,9 +97,16 @@ impl Driver {
         let Decision::Wait(wait) = &result.decision else { return Ok(Requests::default()) };
         let id = &driving.run.started.definition;
         let definition = self.core.catalogue.definition(id).ok_or_else(|| Trouble::Missing(format!("definition `{id}`")))?;
+        let granted = self.core.outfits.of(id).ok_or_else(|| Trouble::Missing(format!("definition `{id}`")))?;
         let left = driving.run.left();
-        let mut scope =
-            Scope { driving, agent, definition, outfit, intake, now, tool_calls_left: left.tool_calls, tokens_left: left.tokens };
+        let (tool_calls_left, tokens_left) = (left.tool_calls, left.tokens);
+        let hands_over = wait.start.iter().any(|request| may_hand_over(&request.work, outfit));
+        let handed_over = if hands_over {
+            self.core.store.handed_over(driving.run.started.run, agent.agent.id).await?
+        } else {
+            HandedOver { by_run: 0, in_tree: 0, tree: agent.agent.id }
+        };
+        let mut scope = Scope { driving, agent, definition, outfit, granted, intake, now, tool_calls_left, tokens_left, handed_over };
         let mut requests = Requests::default();
         for request in &wait.start {
             let resolved = match &request.work {
@@ -107,7 +131,7 @@ impl Driver {
             return failed("unknown-model", unknown.to_string());
         }
         if let Toolset::Named(names) = &request.tools
-            && let Some(name) = names.iter().find(|name| !scope.outfit.tool_list.iter().any(|tool| tool.name == **name))
+            && let Some(name) = names.iter().find(|name| scope.outfit.tool(name).is_none())
         {
             return failed("not-found", format!("tools: `{name}` is not one of this agent's tools"));
         }
@@ -134,8 +158,10 @@ impl Driver {
         if scope.tool_calls_left == 0 {
             return failed("limit-reached", "no tool calls are left of this turn's limit");
         }
-        let Some(tool) = scope.outfit.tool_list.iter().find(|tool| tool.name == name) else {
-            return self.not_available(scope, name);
+        let Some(shown) = scope.outfit.tool(name) else { return self.not_available(scope, name) };
+        let Some(tool) = scope.granted.tool(name) else {
+            tracing::info!(definition = %scope.definition.agent_id, tool = name, "a tool was called that is no longer granted");
+            return failed("not-granted", format!("`{name}` is no longer granted"));
         };
         let parsed = match serde_json::from_str(if arguments.trim().is_empty() { "{}" } else { arguments }) {
             Ok(value @ serde_json::Value::Object(_)) => value,
@@ -143,7 +169,7 @@ impl Driver {
             Err(error) => return failed("invalid-arguments", format!("the arguments are not JSON: {error}")),
         };
         if name != delegate::NAME
-            && let Some(complaints) = self.core.outfits.arguments_error(name, &parsed)
+            && let Some(complaints) = scope.outfit.arguments_error(name, &parsed)
         {
             return failed("invalid-arguments", complaints);
         }
@@ -157,18 +183,19 @@ impl Driver {
             component: entry.component.digest(),
             tool: name.to_owned(),
             arguments: parsed.to_string(),
-            capabilities: tool.capabilities.clone(),
+            capabilities: tool.capabilities.iter().filter(|capability| shown.capabilities.contains(capability)).cloned().collect(),
         };
         let time_limit_ms = Some(own_limit.min(entry.grant.limits.wall_ms_max));
-        Resolved { performer, effect: tool.effect, time_limit_ms, deadline: None }
+        // Of the tool as it was shown and the tool as it is, the one that takes more care says what a crash leads to.
+        Resolved { performer, effect: tool.effect.max(shown.effect), time_limit_ms, deadline: None }
     }
 
-    /// A tool that exists and is not this agent's is denied; one that does not exist is said not to.
+    /// A tool that exists and is not this agent's is denied; one that does not exist, or not for this turn yet, is said not to.
     fn not_available(&self, scope: &Scope<'_>, name: &str) -> Resolved {
-        if let Some((_, tool)) = self.core.catalogue.tool(name) {
-            if let Err(denied) = scope.definition.may_use(tool) {
-                tracing::info!(definition = %scope.definition.agent_id, tool = name, rule = denied.rule, "a tool call was denied");
-            }
+        if let Some((_, tool)) = self.core.catalogue.tool(name)
+            && let Err(denied) = scope.definition.may_use(tool)
+        {
+            tracing::info!(definition = %scope.definition.agent_id, tool = name, rule = denied.rule, "a tool call was denied");
             return refused(Outcome::Denied);
         }
         let known: Vec<&str> = scope.outfit.tool_list.iter().map(|tool| tool.name.as_str()).collect();
@@ -184,10 +211,10 @@ impl Driver {
         let Some(target) = self.core.catalogue.definition(&target).cloned() else {
             return failed("AGENT_UNAVAILABLE", format!("the agent `{target}` is not configured"));
         };
-        let timeout_ms = delegation.timeout_ms;
+        let (timeout_ms, priority) = (delegation.timeout_ms, delegation.priority);
         let content = vec![Part::text(delegation.content())];
         let delegation = Some(arguments.to_owned());
-        self.spawn(scope, request, Handover { target, content, timeout_ms, detached: false, delegation }, spawned)
+        self.spawn(scope, request, Handover { target, content, timeout_ms, detached: false, delegation, priority }, spawned)
     }
 
     fn resolve_dispatch(&self, scope: &mut Scope<'_>, request: &Request, dispatch: &Dispatch, spawned: &mut Vec<Spawned>) -> Resolved {
@@ -203,19 +230,34 @@ impl Driver {
         }
         scope.tool_calls_left -= 1;
         let timeout_ms = dispatch.timeout_ms.unwrap_or(self.core.limits.dispatch_ms).min(TIMER_MS_MAX);
-        let (content, detached) = (dispatch.content.clone(), dispatch.detached);
-        self.spawn(scope, request, Handover { target, content, timeout_ms, detached, delegation: None }, spawned)
+        let (content, detached, priority) = (dispatch.content.clone(), dispatch.detached, scope.driving.run.started.priority);
+        self.spawn(scope, request, Handover { target, content, timeout_ms, detached, delegation: None, priority }, spawned)
+    }
+
+    /// How deep the next work will be that the step hands over, and what must be so when it is committed: another run of the same tree may
+    /// hand over something meanwhile.
+    fn admit(&self, scope: &Scope<'_>, spawned: &[Spawned]) -> Result<(u32, Vec<Guard>), Failure> {
+        let HandedOver { by_run, in_tree, tree } = scope.handed_over;
+        let (more, limits) = (spawned.len() as u64, self.core.limits.dispatch);
+        let standing = Standing { depth: scope.driving.run.started.depth, of_run: by_run + more, of_tree: in_tree + more };
+        let depth = limits.admit(standing)?;
+        let max = u64::from(limits.tree_dispatches_max).saturating_sub(more + 1);
+        let mut guards = vec![Guard::TreeDispatchesAtMost { tree, max }];
+        // The first of a step's spawns guards the count for all of them.
+        if spawned.is_empty() {
+            guards.push(Guard::SubCount { agent: scope.agent.agent.id, count: scope.agent.sub_count });
+        }
+        Ok((depth, guards))
     }
 
     /// Opens a session of a new agent below this one and gives it the work.
     fn spawn(&self, scope: &Scope<'_>, request: &Request, handover: Handover, spawned: &mut Vec<Spawned>) -> Resolved {
-        let Handover { target, content, timeout_ms, detached, delegation } = handover;
-        let run = &scope.driving.run;
-        let depth = run.started.depth + 1;
-        if depth > self.core.limits.call_depth_max {
-            return failed("limit-reached", format!("agents may call each other {} deep and no deeper", self.core.limits.call_depth_max));
-        }
-        let now = scope.now;
+        let (depth, guards) = match self.admit(scope, spawned) {
+            Ok(admitted) => admitted,
+            Err(failure) => return refused(Outcome::Failed { failure }),
+        };
+        let Handover { target, content, timeout_ms, detached, delegation, priority } = handover;
+        let (run, hops, now) = (&scope.driving.run, scope.intake.hops, scope.now);
         let deadline = Some(now.plus_ms(timeout_ms));
         let operation = OperationId::mint(run.started.run, run.step, &request.key);
         let count = scope.agent.sub_count + spawned.len() as u64;
@@ -243,10 +285,8 @@ impl Driver {
         let origin = format!("agent:{}", caller.path);
         let message = Some(Draft { role: Role::User, parts: content, origin, untrusted: false, answers: None });
         let reply_to = Some(ReplyTo { run: run.started.run, operation, attached: !detached });
-        let source = Source::Dispatch { reply_to, from: caller.path.clone(), deadline, depth };
+        let source = Source::Dispatch { reply_to, from: caller.path.clone(), deadline, depth, hops, priority };
         let accepted = InputAccepted { input, session, source, message, model: None, time: now };
-        // The first of a step's spawns guards the count for all of them.
-        let guards = if spawned.is_empty() { vec![Guard::SubCount { agent: caller.id, count: scope.agent.sub_count }] } else { Vec::new() };
         spawned.push(Spawned {
             session,
             guards,

@@ -41,7 +41,10 @@ impl Driver {
             return self.fail(Cause::Failed { code: "component-gone".into(), reason }).await;
         };
         let intake = self.take_in(driving, &words, salt);
-        let outfit = self.core.outfits.of(&driving.run.started.definition).cloned().ok_or_else(|| missing_definition(driving))?;
+        let Some(outfit) = self.core.outfits.of_run(&self.core.store, &driving.run.started).await? else {
+            let reason = "the tools and settings that this turn began with are gone".to_owned();
+            return self.fail(Cause::Failed { code: "outfit-gone".into(), reason }).await;
+        };
         let Frozen { basis, view, blobs } = self.freeze(driving, &agent, &outfit, &intake, component.digest(), now).await?;
         store::point("broker.step.before");
         let stepped = self.core.runtime.step(&component, Arc::new(view), &intake.news, &basis, &limits).await;
@@ -160,11 +163,11 @@ impl Driver {
             store: self.core.store.clone(),
             base: run.started.base,
             base_message: run.started.base_message,
-            own: run.messages.iter().chain(&intake.heard).cloned().collect(),
+            own: run.messages.iter().cloned().chain(intake.heard.iter().cloned().map(Arc::new)).collect(),
             shown: run.shown.iter().copied().chain(intake.settled.iter().flat_map(Settlement::blobs)).collect(),
             fresh: driving.arrived.iter().flat_map(|(_, blobs)| blobs).map(|blob| (Digest::of(blob), blob.clone())).collect(),
         };
-        let blobs = vec![sealed_scene, outfit.settings.clone(), outfit.tools.clone(), outfit.peers.clone(), preferences];
+        let blobs = [sealed_scene, preferences].into_iter().chain(outfit.sealed()).collect();
         Ok(Frozen { basis, view, blobs })
     }
 
@@ -202,9 +205,12 @@ impl Driver {
             return Ok(());
         }
         let context = driving.context(self.core.now());
-        let started = Event::RunStarted(driving.run.started.clone());
+        let started = Event::RunStarted(Box::new(driving.run.started.clone()));
         let mut commit = Commit::new().append(driving.stream(), driving.expected(), vec![context.event(started)]);
         commit.guards = driving.start_guards(words);
+        // A start names its outfit, which must be found when the configuration has changed by the next attempt.
+        let outfit = self.core.outfits.of(&driving.run.started.definition);
+        commit.blobs = outfit.iter().flat_map(|outfit| outfit.sealed()).map(|sealed| sealed.bytes.to_vec()).collect();
         self.core.store.commit(commit).await?;
         driving.version = 1;
         Ok(())

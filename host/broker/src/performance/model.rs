@@ -1,16 +1,16 @@
 //! Asking a model: assemble the prompt, stream to whoever watches, validate and repair structured replies.
 
 use crate::core::Core;
-use crate::driver::Performed;
+use crate::driver::{Performed, Trouble};
 use crate::live::{Frame, Show};
 use crate::outfit::complaints;
+use domain::event::RunStarted;
 use domain::limits::REPLY_REPAIRS_MAX;
 use domain::message::{Draft, Message, Part, Role, text_of};
 use domain::model::{Prompt, Reply, arrange};
 use domain::operation::Operation;
-use domain::run::Run;
 use domain::run::settle::Ended;
-use domain::step::{Audience, Context, Failure, ModelRequest, Toolset};
+use domain::step::{Audience, Failure, ModelRequest, Toolset};
 use domain::tool::ToolDefinition;
 use llm::{Delta, DeltaSink};
 use serde_json::Value;
@@ -19,7 +19,9 @@ use std::sync::Arc;
 /// One call of a model.
 pub(crate) struct Model<'a> {
     pub(crate) core: &'a Arc<Core>,
-    pub(crate) run: &'a Run,
+    pub(crate) started: &'a RunStarted,
+    /// The run's messages that it sends.
+    pub(crate) messages: &'a [Arc<Message>],
     pub(crate) operation: &'a Operation,
     pub(crate) request: &'a ModelRequest,
     pub(crate) through: u64,
@@ -29,14 +31,17 @@ impl Model<'_> {
     pub(crate) async fn perform(self) -> Performed {
         let mut prompt = match self.prompt().await {
             Ok(prompt) => prompt,
+            Err(Trouble::Missing(what)) => {
+                return Performed::ended(Ended::Failed(Failure::lasting("not-found", format!("{what} is gone"))));
+            }
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "a prompt could not be assembled");
                 return Performed::ended(Ended::Failed(Failure::passing("unavailable", "the thread could not be read")));
             }
         };
-        let Ok(_place) = self.core.model_calls.acquire().await else { return Performed::ended(Ended::Cancelled) };
+        let _place = self.core.model_calls.enter(self.started.priority).await;
         let watched = self.request.audience == Audience::User;
-        let deltas = Watchers { core: self.core, run: self.run, operation: self.operation, watched };
+        let deltas = Watchers { core: self.core, started: self.started, operation: self.operation, watched };
         deltas.show(0, 0, Show::Performing { what: format!("model:{}", self.request.model.as_deref().unwrap_or("default")) });
         let mut performed = Performed::ended(Ended::Unknown);
         let mut repairs = 0;
@@ -65,17 +70,14 @@ impl Model<'_> {
         }
     }
 
-    async fn prompt(&self) -> Result<Prompt, store::ReadError> {
-        let first = match self.request.context {
-            Context::Whole => 1,
-            Context::Since(id) => id.max(1),
-        };
-        let base_message = self.run.started.base_message;
+    async fn prompt(&self) -> Result<Prompt, Trouble> {
+        let first = self.request.context.first();
+        let base_message = self.started.base_message;
         let mut messages = Vec::new();
         if first <= base_message {
-            messages = self.core.store.messages(self.run.started.base, first, base_message).await?;
+            messages = self.core.store.messages(self.started.base, first, base_message).await?;
         }
-        messages.extend(self.run.messages.iter().filter(|message| message.id >= first && message.id <= self.through).cloned());
+        messages.extend(self.messages.iter().map(|message| Message::clone(message)));
         let mut messages = arrange(messages);
         if !self.request.also.is_empty() {
             let draft =
@@ -86,19 +88,21 @@ impl Model<'_> {
             model: self.request.model.clone(),
             system: self.request.system.clone(),
             messages,
-            tools: self.tools(),
+            tools: self.tools().await?,
             max_tokens: self.request.max_tokens,
             reply_schema: self.request.reply_schema.clone(),
         })
     }
 
-    fn tools(&self) -> Vec<ToolDefinition> {
-        let Some(outfit) = self.core.outfits.of(&self.run.started.definition) else { return Vec::new() };
-        match &self.request.tools {
+    /// The tools that it may call, as the run began with them: the same ones in the same order in every call of a turn.
+    async fn tools(&self) -> Result<Vec<ToolDefinition>, Trouble> {
+        let gone = || Trouble::Missing("the tools that this turn began with".to_owned());
+        let outfit = self.core.outfits.of_run(&self.core.store, self.started).await?.ok_or_else(gone)?;
+        Ok(match &self.request.tools {
             Toolset::All => outfit.tool_list.to_vec(),
             Toolset::Named(names) => outfit.tool_list.iter().filter(|tool| names.contains(&tool.name)).cloned().collect(),
             Toolset::None => Vec::new(),
-        }
+        })
     }
 
     /// What is wrong with a reply that was to fit a schema. A reply that calls tools is not the final one and is not judged.
@@ -126,7 +130,7 @@ fn ask_for_repair(prompt: &mut Prompt, reply: Reply, complaint: &str) {
 /// Whoever watches the session.
 struct Watchers<'a> {
     core: &'a Core,
-    run: &'a Run,
+    started: &'a RunStarted,
     operation: &'a Operation,
     watched: bool,
 }
@@ -134,7 +138,7 @@ struct Watchers<'a> {
 impl Watchers<'_> {
     fn show(&self, attempt: u32, seq: u64, show: Show) {
         if self.watched {
-            let started = &self.run.started;
+            let started = self.started;
             let (agent, session, run) = (started.agent, started.session, started.run);
             self.core.live.show(Frame { agent, session, run, operation: self.operation.id, attempt, seq, show });
         }

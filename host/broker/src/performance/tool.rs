@@ -1,16 +1,19 @@
 //! Calling a tool: bind the grant to what the agent may use, call, and turn what comes back into an outcome.
 
-use super::spill::spill;
 use crate::core::Core;
 use crate::driver::{CameTo, Performed};
 use crate::live::{Frame, Show};
 use domain::digest::Digest;
+use domain::event::RunStarted;
 use domain::message::{Part, text_of};
+use domain::operation::Kept;
+use domain::run::Open;
 use domain::run::settle::Ended;
-use domain::run::{Open, Run};
+use domain::spill::spill;
 use domain::step::Failure;
 use domain::tool::{EffectClass, Progress, ToolError};
 use runtime::{Notes, Outcome, ToolCall};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,7 +33,7 @@ pub(crate) struct Ran<'a> {
 /// One segment of one call of a tool.
 pub(crate) struct Tool<'a> {
     pub(crate) core: &'a Arc<Core>,
-    pub(crate) run: &'a Run,
+    pub(crate) started: &'a RunStarted,
     pub(crate) open: &'a Open,
     pub(crate) ran: Ran<'a>,
 }
@@ -55,10 +58,14 @@ impl Tool<'_> {
                 None => return failed("not-found", "the component that this call was meant for is gone"),
             }
         };
+        let answer = match self.answer().await {
+            Ok(answer) => answer,
+            Err(failure) => return Performed::ended(Ended::Failed(failure)),
+        };
         let notes = Arc::new(Watchers { core: self.core.clone(), frame: self.frame() });
         notes.show(Show::Performing { what: format!("tool:{}", self.ran.tool) });
         for _ in 0..BUSY_TRIES_MAX {
-            let called = self.core.runtime.call(&component, &bound, self.call(&bound), notes.clone()).await;
+            let called = self.core.runtime.call(&component, &bound, self.call(&bound, answer.clone()), notes.clone()).await;
             for denied in &called.denied {
                 tracing::info!(tool = self.ran.tool, component = entry.name, host.function = denied, "a host call was denied");
             }
@@ -76,23 +83,38 @@ impl Tool<'_> {
 
     /// The capabilities that the call was bound to, as far as they are still allowed. None when one of them is not.
     fn still_allowed(&self, definition: &domain::tool::ToolDefinition) -> Option<Vec<String>> {
-        let agent = self.core.catalogue.definition(&self.run.started.definition)?;
+        let agent = self.core.catalogue.definition(&self.started.definition)?;
         agent.may_use(definition).ok()?;
         Some(self.ran.capabilities.iter().filter(|capability| agent.may_have(capability).is_ok()).cloned().collect())
     }
 
-    fn call(&self, bound: &domain::grant::Bound) -> ToolCall {
-        let started = &self.run.started;
+    /// The client's answer, whole; none when none was asked for.
+    async fn answer(&self) -> Result<Option<Value>, Failure> {
+        let digest = match &self.open.answer {
+            None => return Ok(None),
+            Some(Kept::Value(value)) => return Ok(Some(value.clone())),
+            Some(Kept::Blob(digest)) => *digest,
+        };
+        let bytes = self.core.store.blob(digest).await.map_err(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "an answer could not be read");
+            Failure::passing("unavailable", "the answer could not be read")
+        })?;
+        let value = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        value.map(Some).ok_or_else(|| Failure::lasting("not-found", "the answer is gone"))
+    }
+
+    fn call(&self, bound: &domain::grant::Bound, answer: Option<Value>) -> ToolCall {
+        let started = self.started;
         ToolCall {
             agent_id: started.agent.to_string(),
             session_id: started.session.to_string(),
-            user_id: "local".to_owned(),
+            user_id: started.user_id.clone(),
             call_id: self.open.operation.id.to_string(),
             idempotency_key: self.open.operation.id.idempotency_key(self.open.segment),
             deadline_ms: u32::try_from(bound.limits.wall_ms_max).unwrap_or(u32::MAX),
             segment: self.open.segment,
             resumed: self.open.state.clone(),
-            answer: self.open.answer.clone(),
+            answer,
             tool: self.ran.tool.to_owned(),
             arguments: self.ran.arguments.to_owned(),
         }
@@ -146,14 +168,14 @@ impl Tool<'_> {
         if parts.iter().any(|part| !matches!(part, Part::Text { .. })) {
             return failed("tool-failed", "the tool returned parts other than text; long text is kept as a blob by the host");
         }
-        let (parts, blobs) = spill(parts);
+        let (parts, blob) = spill(parts);
         let mut performed = Performed::ended(Ended::Gave { parts, untrusted: true });
-        performed.blobs = blobs;
+        performed.blobs.extend(blob);
         performed
     }
 
     fn frame(&self) -> Frame {
-        let started = &self.run.started;
+        let started = self.started;
         Frame {
             agent: started.agent,
             session: started.session,

@@ -13,6 +13,7 @@ use crate::operation::{CallUsage, Operation, Performer, Settlement};
 use crate::step::{Call, Decision, Effect, Outcome, StepResult, Wait, Work};
 use crate::time::Timestamp;
 use crate::tool::EffectClass;
+use std::sync::Arc;
 
 /// A decision that cannot be carried out: a bug in the agent, told in the guest's own terms.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -112,7 +113,7 @@ fn check_parts(run: &Run, intake: &Intake, result: &StepResult) -> Result<(), Un
         Decision::Wait(_) | Decision::Complete { .. } | Decision::Fail { .. } => &[],
     };
     let now_shown: Vec<Digest> = intake.settled.iter().flat_map(Settlement::blobs).collect();
-    let heard = || run.messages.iter().chain(&intake.heard).flat_map(|message| &message.parts);
+    let heard = || run.messages.iter().map(Arc::as_ref).chain(&intake.heard).flat_map(|message| &message.parts);
     for part in started.chain(effects).chain(reply) {
         match part {
             Part::Text { .. } => {}
@@ -161,7 +162,7 @@ pub fn decide(run: &Run, taken: Taken) -> RunStepped {
         .filter(|open| !settled(open.operation.id) && cancel(&open.operation.key))
         .map(|open| stopped(open, taken.time))
         .collect();
-    let history: Vec<Message> = run.messages.iter().chain(&taken.intake.heard).cloned().collect();
+    let history: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(&taken.intake.heard).collect();
     said.place_results(&history, &mut stops);
     if ends || started.iter().any(|operation| matches!(operation.performer, Performer::Model { .. })) {
         said.pair_what_is_left(&history, run, &started);
@@ -192,6 +193,7 @@ pub fn decide(run: &Run, taken: Taken) -> RunStepped {
         basis: taken.basis,
         settled: taken.intake.settled,
         claimed: taken.intake.claimed,
+        hops: taken.intake.hops,
         news: taken.intake.news,
         heard: taken.intake.heard,
         decision: taken.result.decision,
@@ -222,8 +224,8 @@ impl Saying {
     }
 
     /// Puts the results of stopped operations into the thread, unless their call has one already.
-    pub(super) fn place_results(&mut self, history: &[Message], stops: &mut [Settlement]) {
-        let open = unpaired(history);
+    pub(super) fn place_results(&mut self, history: &[&Message], stops: &mut [Settlement]) {
+        let open = unpaired(history.iter().copied());
         for settlement in stops {
             let Some(draft) = settlement.result.take() else { continue };
             let wanted = draft.answers.as_ref().is_some_and(|a| open.iter().any(|(m, i, ..)| (*m, *i) == (a.message, a.index)));
@@ -237,9 +239,9 @@ impl Saying {
     }
 
     /// Gives every call that has no result a synthetic one: a model must never see a call without.
-    pub(super) fn pair_what_is_left(&mut self, history: &[Message], run: &Run, started: &[Operation]) {
-        let known: Vec<Message> = history.iter().chain(&self.messages).cloned().collect();
-        for (message, index, call_id, name) in unpaired(&known) {
+    pub(super) fn pair_what_is_left(&mut self, history: &[&Message], run: &Run, started: &[Operation]) {
+        let unpaired = unpaired(history.iter().copied().chain(&self.messages));
+        for (message, index, call_id, name) in unpaired {
             let mut operations = run.open.values().map(|open| &open.operation).chain(started);
             let running = operations
                 .find(|operation| operation.answers.as_ref().is_some_and(|answers| (answers.message, answers.index) == (message, index)));
@@ -320,7 +322,8 @@ pub fn consequences(
             Effect::Schedule { after_ms, content } => {
                 let due = time.plus_ms((*after_ms).min(limits::TIMER_MS_MAX));
                 let message = Some(Draft::text(Role::User, "reminder", content.clone()));
-                let input = InputAccepted { input: new_input(), session, source: Source::Reminder { due }, message, model: None, time };
+                let source = Source::Reminder { due, depth: run.started.depth };
+                let input = InputAccepted { input: new_input(), session, source, message, model: None, time };
                 events.push((Stream::Session(session), Event::InputAccepted(input)));
             }
             // Both are part of the step itself.

@@ -13,6 +13,7 @@ use crate::step::{Decision, Failure};
 use crate::time::Timestamp;
 use crate::turn::{TurnEnd, TurnNode};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Why a run ends.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,7 +80,8 @@ pub fn cut_off(run: &Run, notice: &str, time: Timestamp, salt: Salt) -> (Vec<Set
         }
     }
     let mut stops: Vec<Settlement> = run.open.values().map(|open| stopped(open, time)).collect();
-    let history: Vec<Message> = run.messages.iter().chain(&said.messages).cloned().collect();
+    let told = said.messages.clone();
+    let history: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(&told).collect();
     said.place_results(&history, &mut stops);
     said.pair_what_is_left(&history, run, &[]);
     said.place(Draft::text(Role::Notice, "host", notice));
@@ -89,7 +91,7 @@ pub fn cut_off(run: &Run, notice: &str, time: Timestamp, salt: Salt) -> (Vec<Set
 /// The turn that a run becomes. The run's last step is applied already; `said` are messages that come with the end itself.
 #[must_use]
 pub fn turn(run: &Run, said: &[Message], cause: &Cause, joint: Joint) -> TurnNode {
-    let messages: Vec<&Message> = run.messages.iter().chain(said).collect();
+    let messages: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(said).collect();
     let mut node = TurnNode {
         id: TurnId(crate::digest::Digest([0; 32])),
         parent: run.started.base,
@@ -175,7 +177,7 @@ fn delegated(operation: &Operation, run: &Run, said: &[Message], cause: &Cause, 
 /// What a turn says to whoever asked: its last assistant message.
 #[must_use]
 pub fn reply(run: &Run, said: &[Message]) -> Vec<Part> {
-    let last = run.messages.iter().chain(said).rev().find(|message| message.role == Role::Assistant);
+    let last = run.messages.iter().map(Arc::as_ref).chain(said).rev().find(|message| message.role == Role::Assistant);
     last.map(|message| message.parts.iter().filter(|part| matches!(part, Part::Text { .. } | Part::Blob { .. })).cloned().collect())
         .unwrap_or_default()
 }

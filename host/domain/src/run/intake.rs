@@ -15,6 +15,8 @@ pub struct Intake {
     pub settled: Vec<Settlement>,
     /// Inputs that it takes in.
     pub claimed: Vec<InputId>,
+    /// The most hops of these inputs, and of the run before.
+    pub hops: u32,
     /// Results and words, in the order in which they enter the thread.
     pub heard: Vec<Message>,
     /// What the guest is told.
@@ -52,7 +54,9 @@ pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], sal
         }
     }
     taking.hear(inputs);
-    Intake { settled: arrived, claimed: inputs.iter().map(|input| input.input).collect(), heard: taking.heard, news: taking.news }
+    let claimed = inputs.iter().map(|input| input.input).collect();
+    let hops = inputs.iter().map(|input| input.source.hops()).fold(run.hops, u32::max);
+    Intake { settled: arrived, claimed, hops, heard: taking.heard, news: taking.news }
 }
 
 struct Taking {

@@ -1,12 +1,14 @@
 //! How operations settle: outcomes, and the results that are paired with a model's calls.
 
 use super::{Open, Run};
+use crate::digest::Digest;
 use crate::event::{Event, RunSettled};
 use crate::id::OperationId;
 use crate::message::{Answers, Draft, Part, Role};
 use crate::model::{Attempt, Reply};
-use crate::operation::{Answer, CallUsage, Operation, Pause, Performer, Settlement};
+use crate::operation::{Answer, CallUsage, Kept, Operation, Pause, Performer, Settlement};
 use crate::refusal::{Kind, Refusal};
+use crate::spill::{spill, spill_value};
 use crate::step::{Failure, Outcome};
 use crate::time::Timestamp;
 use crate::tool::{ClientAction, EffectClass};
@@ -82,6 +84,34 @@ impl Settlement {
         self
     }
 
+    /// With what is too long in it kept as blobs, which are to be stored with it. A value that is too long becomes parts. Not for a model's
+    /// reply, which is its message as it stands.
+    #[must_use]
+    pub fn spilled(mut self) -> (Self, Vec<Vec<u8>>) {
+        let mut blobs = Vec::new();
+        self.outcome = match self.outcome {
+            Outcome::Value { value } => match spill_value(&value) {
+                Some((parts, blob)) => {
+                    blobs.push(blob);
+                    Outcome::Parts { parts }
+                }
+                None => Outcome::Value { value },
+            },
+            Outcome::Parts { parts } => {
+                let (parts, blob) = spill(parts);
+                blobs.extend(blob);
+                Outcome::Parts { parts }
+            }
+            outcome => outcome,
+        };
+        if let Some(result) = &mut self.result {
+            let (parts, blob) = spill(std::mem::take(&mut result.parts));
+            result.parts = parts;
+            blobs.extend(blob);
+        }
+        (self, blobs)
+    }
+
     /// With what the guest's call used.
     #[must_use]
     pub fn using(mut self, usage: CallUsage) -> Self {
@@ -126,11 +156,12 @@ pub fn question(open: &Open) -> Option<&ClientAction> {
     }
 }
 
-/// Takes a client's answer. The caller has validated it against the question's schema.
+/// Takes a client's answer, which the caller has validated against the question's schema. Returns the event, and the blobs to be stored
+/// with it.
 ///
 /// # Errors
 /// When nothing waits for an answer, or something else does.
-pub fn answer(run: &Run, operation: OperationId, value: Value, time: Timestamp) -> Result<Event, Refusal> {
+pub fn answer(run: &Run, operation: OperationId, value: Value, time: Timestamp) -> Result<(Event, Vec<Vec<u8>>), Refusal> {
     let asking: Vec<&Open> = run.open.values().filter(|open| question(open).is_some()).collect();
     let Some(open) = asking.iter().find(|open| open.operation.id == operation) else {
         let Some(pending) = asking.first() else {
@@ -141,9 +172,15 @@ pub fn answer(run: &Run, operation: OperationId, value: Value, time: Timestamp) 
     };
     Ok(match open.operation.performer {
         Performer::Client { .. } => {
-            let settled = vec![settlement(&open.operation, Ended::Value(value), time)];
-            Event::RunSettled(RunSettled { run: run.started.run, settled })
+            let (settlement, blobs) = settlement(&open.operation, Ended::Value(value), time).spilled();
+            (Event::RunSettled(RunSettled { run: run.started.run, settled: vec![settlement] }), blobs)
         }
-        _ => Event::OperationAnswered(Answer { operation, value }),
+        _ => {
+            let (kept, blobs) = match spill_value(&value) {
+                Some((_, blob)) => (Kept::Blob(Digest::of(&blob)), vec![blob]),
+                None => (Kept::Value(value), Vec::new()),
+            };
+            (Event::OperationAnswered(Answer { operation, kept }), blobs)
+        }
     })
 }

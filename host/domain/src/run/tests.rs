@@ -7,13 +7,14 @@ use super::recover::{Next, next, ready};
 use super::settle::{Ended, answer, settlement, stopped};
 use super::*;
 use crate::definition::DefinitionId;
+use crate::delegate::Priority;
 use crate::digest::Salt;
 use crate::event::{InputAccepted, OperationStarted, RunSettled, Source};
 use crate::id::{AgentId, RunId, SessionId};
 use crate::limits::TurnLimits;
 use crate::message::{Draft, Part, Role};
 use crate::model::{Reply, Stop};
-use crate::operation::CallUsage;
+use crate::operation::{CallUsage, Continuation};
 use crate::step::{Audience, Call, Context, ModelRequest, Outcome, Request, StepResult, Toolset, Work};
 use crate::tool::{ClientAction, EffectClass};
 use serde_json::json;
@@ -30,6 +31,7 @@ fn begun() -> Run {
         definition: DefinitionId("assistant".into()),
         session_type: "chat".into(),
         component: Digest::of(b"component"),
+        outfit: None,
         base: None,
         base_message: 0,
         revision: 0,
@@ -39,6 +41,9 @@ fn begun() -> Run {
         deadline: None,
         reply_to: None,
         depth: 0,
+        hops: 0,
+        priority: Priority::default(),
+        user_id: "local".into(),
         model: None,
         time: NOW,
     })
@@ -228,8 +233,8 @@ fn ending_a_turn_cancels_what_is_open_and_pairs_every_call() {
     let outcome = |id| stops.iter().find(|stop| stop.operation == id).map(|stop| stop.outcome.clone()).unwrap();
     assert_eq!(outcome(sent), Outcome::Unknown, "what may have happened is never called cancelled");
     assert_eq!(outcome(run.by_key("call-2-1").unwrap().operation.id), Outcome::Cancelled);
-    let all: Vec<Message> = run.messages.iter().chain(&said).cloned().collect();
-    assert!(unpaired(&all).is_empty());
+    let all: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(&said).collect();
+    assert!(unpaired(all).is_empty());
     assert_eq!(said.last().unwrap().role, Role::Notice);
 }
 
@@ -272,10 +277,50 @@ fn an_answer_must_name_the_question_that_waits() {
     let id = run.by_key("q").unwrap().operation.id;
     let wrong = OperationId::mint(run.started.run, 9, "q");
     assert_eq!(answer(&run, wrong, json!(1), NOW).unwrap_err().code, "INVALID_TOOL_CALL_ID");
-    let event = answer(&run, id, json!(1), NOW).unwrap();
+    let (event, _) = answer(&run, id, json!(1), NOW).unwrap();
     let run = run.apply(&event).unwrap();
     assert_eq!(answer(&run, id, json!(1), NOW).unwrap_err().code, "NOT_SUSPENDED");
     assert!(wakes(&run, &[], false));
+}
+
+#[test]
+fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
+    let action = ClientAction { widget: "free_text".into(), props: json!({}), response_schema: None, lock_input: false };
+    let ask = Request { key: "q".into(), work: Work::Client(action.clone()) };
+    let (run, _) = step(&begun(), vec![], &[words("x")], wait(vec![ask], Until::Any), EffectClass::ReadOnly);
+    let essay = json!({ "essay": "x".repeat(1 << 20) });
+    let (event, blobs) = answer(&run, run.by_key("q").unwrap().operation.id, essay.clone(), NOW).unwrap();
+    assert_eq!(blobs, [essay.to_string().into_bytes()]);
+    assert!(serde_json::to_string(&event).unwrap().len() < 16 << 10, "the event keeps edges and a reference");
+    let run = run.apply(&event).unwrap();
+    assert!(run.shown.contains(&Digest::of(&blobs[0])), "the agent may read it");
+
+    let run = with_two_calls(EffectClass::Idempotent);
+    let operation = run.by_key("call-2-0").unwrap().operation.id;
+    let asking = Continuation { operation, segment: 1, state: Vec::new(), pause: Pause::Asking { action } };
+    let run = run.apply(&Event::OperationContinued(asking)).unwrap();
+    let (event, blobs) = answer(&run, operation, essay, NOW).unwrap();
+    assert!(serde_json::to_string(&event).unwrap().len() < 1 << 10, "the tool gets the whole when it is called again");
+    let run = run.apply(&event).unwrap();
+    assert_eq!(run.by_key("call-2-0").unwrap().answer, Some(Kept::Blob(Digest::of(&blobs[0]))));
+}
+
+#[test]
+fn events_from_before_answers_were_spilled_and_outfits_recorded_still_load() {
+    let operation = OperationId::mint(begun().started.run, 0, "q");
+    let answered = json!({ "type": "operation.answered.v1", "data": { "operation": operation, "value": { "index": 1 } } });
+    let Event::OperationAnswered(answered) = serde_json::from_value(answered).unwrap() else { panic!("another event") };
+    assert_eq!(answered.kept, Kept::Value(json!({ "index": 1 })));
+    let started = json!({ "type": "run.started.v1", "data": {
+        "run": "00000000-0000-0000-0000-000000000001", "session": "00000000-0000-0000-0000-000000000002",
+        "agent": "00000000-0000-0000-0000-000000000003", "definition": "assistant", "session_type": "chat",
+        "component": Digest::of(b"component"), "base": null, "base_message": 0, "revision": 0, "session_state": Digest::of(b"null"),
+        "claimed": ["00000000-0000-0000-0000-000000000009"],
+        "limits": { "stepsMax": 50, "toolCallsMax": 100, "tokensMax": 1_000_000, "activeMsMax": 600_000, "openOperationsMax": 64 },
+        "deadline": null, "reply_to": null, "depth": 0, "model": null, "time": NOW,
+    } });
+    let Event::RunStarted(started) = serde_json::from_value(started).unwrap() else { panic!("another event") };
+    assert_eq!(*started, begun().started);
 }
 
 #[test]
@@ -294,14 +339,14 @@ fn a_turns_id_commits_to_its_parent_and_every_message() {
     let node = turn(&run, &[], &Cause::Replied, joint);
     assert_eq!((node.first_message, node.last_message, node.id), (1, 1, node.compute_id()));
     let mut changed = run;
-    changed.messages[0].parts = vec![Part::text("hullo")];
+    Arc::make_mut(&mut changed.messages[0]).parts = vec![Part::text("hullo")];
     assert_ne!(turn(&changed, &[], &Cause::Replied, joint).id, node.id);
 }
 
 #[test]
 fn folding_the_events_gives_the_run_that_made_them() {
     let begun = begun();
-    let mut events = vec![Event::RunStarted(begun.started.clone())];
+    let mut events = vec![Event::RunStarted(Box::new(begun.started.clone()))];
     let (run, first) = step(&begun, vec![], &[words("hello")], wait(vec![asking_a_model("m1")], Until::Any), EffectClass::ReadOnly);
     let reply = model_says(&run, "m1", vec![call_part("write")]);
     let (run, second) = step(&run, vec![reply], &[], wait(vec![calling(2, 0)], Until::All), EffectClass::ReadOnly);

@@ -6,6 +6,8 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// The database's name.
 const DATABASE: &str = "store.db";
@@ -13,6 +15,11 @@ const DATABASE: &str = "store.db";
 const MARKER: &str = "store-id";
 /// The ballast's name.
 const BALLAST: &str = "ballast";
+/// How often the lock is tried before the directory counts as another process's. A process that is just ending may hold it a moment
+/// longer, and so may a child of this one between its fork and its exec.
+const LOCK_TRIES_MAX: u32 = 25;
+/// The pause between two tries, in milliseconds.
+const LOCK_PAUSE_MS: u64 = 20;
 
 /// A data directory that this process holds locked until the value is dropped, or the process ends in whatever way.
 #[derive(Debug)]
@@ -23,7 +30,7 @@ pub(crate) struct DataDir {
 }
 
 impl DataDir {
-    /// Makes the directory if it is not there, and locks it.
+    /// Makes the directory if it is not there, and locks it. Waits half a second for whoever has it.
     pub(crate) fn lock(path: &Path) -> Result<Self, OpenError> {
         if !path.exists() {
             DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| OpenError::io("created", path, error))?;
@@ -32,11 +39,14 @@ impl DataDir {
             }
         }
         let lock = File::open(path).map_err(|error| OpenError::io("opened", path, error))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::Locked { dir: path.to_owned() }),
-            Err(error) => Err(OpenError::io("locked", path, error.into())),
+        for _ in 0..LOCK_TRIES_MAX {
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self { path: path.to_owned(), _lock: lock }),
+                Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => sleep(Duration::from_millis(LOCK_PAUSE_MS)),
+                Err(error) => return Err(OpenError::io("locked", path, error.into())),
+            }
         }
+        Err(OpenError::Locked { dir: path.to_owned() })
     }
 
     /// Where the database is.

@@ -48,6 +48,8 @@ pub(crate) fn reader(connection: &Connection) -> rusqlite::Result<()> {
 fn every(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    // A statement keeps its plan. Otherwise new values are a reason to prepare it again, which takes longer than most of them run.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     batch(connection, EVERY)
 }
 

@@ -1,5 +1,6 @@
 //! The ingress: inputs from acceptance until a run has consumed them.
 
+use crate::read::dispatches::tree_of;
 use crate::sql::{Columns, Sql, int};
 use domain::event::InputAccepted;
 use domain::id::{InputId, RunId};
@@ -17,6 +18,18 @@ pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted, due: Option<Time
             accepted.source.is_words(),
             due.map(|due| int(due.0))
         ],
+    )?;
+    Ok(())
+}
+
+/// It is work that a run handed over: it counts against that run and its tree of agents until it has ended. Without a run that is known,
+/// against the tree alone.
+pub(super) fn handed_over(sql: &Sql<'_>, accepted: &InputAccepted, by_run: Option<RunId>) -> rusqlite::Result<()> {
+    let agent = sql.row("SELECT agent FROM sessions WHERE id = ?1", [accepted.session.to_string()], |row| row.id(0))?;
+    let tree = agent.map(|agent| tree_of(sql, agent)).transpose()?;
+    sql.execute(
+        "UPDATE inputs SET by_run = ?2, tree = ?3 WHERE id = ?1",
+        params![accepted.input.to_string(), by_run.map(|run| run.to_string()), tree.map(|tree| tree.to_string())],
     )?;
     Ok(())
 }

@@ -36,19 +36,23 @@ macro_rules! select {
 impl Store {
     /// An agent.
     pub async fn agent(&self, id: AgentId) -> Result<Option<AgentRow>, ReadError> {
-        self.read(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read)).await
+        self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read)).await
     }
 
-    /// Agents in the order of their ids, after one, at most `limit`.
-    pub async fn agents(&self, after: Option<AgentId>, limit: usize) -> Result<Vec<AgentRow>, ReadError> {
-        let after = after.map(|id| id.to_string()).unwrap_or_default();
-        self.read(move |sql| sql.rows(select!("WHERE id > ?1 ORDER BY id LIMIT ?2"), params![after, rows(limit)], read)).await
+    /// A user's agents in the order of their ids, after one, at most `limit`.
+    pub async fn agents(&self, owner: &str, after: Option<AgentId>, limit: usize) -> Result<Vec<AgentRow>, ReadError> {
+        let (owner, after) = (owner.to_owned(), after.map(|id| id.to_string()).unwrap_or_default());
+        self.read(move |sql| {
+            let text = select!("WHERE agent ->> '$.owner_user_id' = ?1 AND id > ?2 ORDER BY id LIMIT ?3");
+            sql.rows(text, params![owner, after, rows(limit)], read)
+        })
+        .await
     }
 
     /// The active agent at a path.
     pub async fn agent_at(&self, path: &str) -> Result<Option<AgentRow>, ReadError> {
         let path = path.to_owned();
-        self.read(move |sql| sql.row(select!("WHERE path = ?1 AND active = 1"), [path], read)).await
+        self.glance(move |sql| sql.row(select!("WHERE path = ?1 AND active = 1"), [path], read)).await
     }
 }
 

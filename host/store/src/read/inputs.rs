@@ -43,7 +43,7 @@ pub struct DeadInput {
 impl Store {
     /// A session's inputs that wait, in the order in which they were accepted, at most `limit`. Reminders only when they are due.
     pub async fn waiting_inputs(&self, session: SessionId, now: Timestamp, limit: usize) -> Result<Vec<InputAccepted>, ReadError> {
-        self.read(move |sql| {
+        self.glance(move |sql| {
             let inputs = sql.rows(
                 "SELECT e.kind, e.payload FROM inputs i JOIN events e ON e.position = i.position WHERE i.session = ?1 \
                  AND i.state = 'waiting' AND (i.due IS NULL OR i.due <= ?2) ORDER BY i.position LIMIT ?3",
@@ -57,7 +57,7 @@ impl Store {
 
     /// An input and how far it has come; none when it was never accepted, or erased.
     pub async fn input(&self, id: InputId) -> Result<Option<(InputAccepted, InputState)>, ReadError> {
-        self.read(move |sql| {
+        self.glance(move |sql| {
             let found = sql.row(
                 "SELECT e.kind, e.payload, i.state, i.run, i.died FROM inputs i JOIN events e ON e.position = i.position WHERE i.id = ?1",
                 [id.to_string()],
@@ -78,7 +78,7 @@ impl Store {
 
     /// The session of an input, and the position of the event that accepted it.
     pub async fn input_position(&self, id: InputId) -> Result<Option<(SessionId, u64)>, ReadError> {
-        self.read(move |sql| {
+        self.glance(move |sql| {
             sql.row("SELECT session, position FROM inputs WHERE id = ?1", [id.to_string()], |row| Ok((row.id(0)?, row.uint(1)?)))
         })
         .await

@@ -8,6 +8,9 @@ use domain::id::TurnId;
 use domain::message::{Message, MessageId};
 use rusqlite::params;
 
+/// Messages that are read on the caller's own thread; more of them are read by a thread that reads.
+const GLANCE_MESSAGES_MAX: u64 = 64;
+
 impl Store {
     /// One message of the thread that ends in `head`.
     pub async fn message(&self, head: Option<TurnId>, id: MessageId) -> Result<Option<Message>, ReadError> {
@@ -16,11 +19,13 @@ impl Store {
 
     /// The messages `from` to `to`, both included, of the thread that ends in `head`: those of them that there are, in order.
     pub async fn messages(&self, head: Option<TurnId>, from: MessageId, to: MessageId) -> Result<Vec<Message>, ReadError> {
-        self.read(move |sql| match head {
-            Some(head) => along(sql, head, from.max(1), to),
-            None => Ok(Vec::new()),
-        })
-        .await
+        let Some(head) = head else { return Ok(Vec::new()) };
+        // A thread never changes, only grows at its end, so a short piece of it can be read in several glances.
+        if to.saturating_sub(from) < GLANCE_MESSAGES_MAX {
+            self.glance(move |sql| along(sql, head, from.max(1), to)).await
+        } else {
+            self.read(move |sql| along(sql, head, from.max(1), to)).await
+        }
     }
 }
 

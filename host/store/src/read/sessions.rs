@@ -71,7 +71,7 @@ macro_rules! select {
 impl Store {
     /// A session.
     pub async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, ReadError> {
-        self.read(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read)).await
+        self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read)).await
     }
 
     /// An agent's sessions, the most recently updated first, at most `limit`.

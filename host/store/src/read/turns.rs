@@ -22,7 +22,7 @@ pub(super) struct Span {
 impl Store {
     /// A turn.
     pub async fn turn(&self, id: TurnId) -> Result<Option<TurnNode>, ReadError> {
-        self.read(move |sql| node(sql, id)).await
+        self.glance(move |sql| node(sql, id)).await
     }
 
     /// The turn that holds a message of the thread that ends in `head`; none when the thread has no such message.
@@ -37,7 +37,7 @@ impl Store {
     /// What the next turn after `parent` needs: its depth, its jump pointer, and the parent's last message.
     /// Fails when there is no such parent.
     pub async fn jump_for(&self, parent: TurnId) -> Result<(u64, Option<TurnId>, MessageId), ReadError> {
-        let found = self.read(move |sql| jump_after(sql, parent)).await?;
+        let found = self.glance(move |sql| jump_after(sql, parent)).await?;
         found.ok_or_else(|| ReadError::Missing { what: format!("turn {parent}") })
     }
 }

@@ -4,6 +4,7 @@ use super::sample::{Sample, begin, commit, noise, open, run, session};
 use crate::{CommitError, Options, Store};
 use domain::id::Stream;
 use rusqlite::Connection;
+use std::time::Duration;
 
 #[tokio::test]
 async fn a_full_disk_refuses_commits_and_loses_nothing() {
@@ -15,6 +16,7 @@ async fn a_full_disk_refuses_commits_and_loses_nothing() {
     let large = || commit(Stream::Run(run(1)), vec![noise(1)]).blob(vec![7; 1 << 20]);
     for _ in 0..5 {
         assert!(matches!(sample.store.commit(large()).await, Err(CommitError::Full)));
+        assert!(sample.store.is_full());
         assert_eq!(sample.store.events(0, crate::EventFilter::default(), 100).await.unwrap(), before, "reads go on");
     }
     sample.store.execute("PRAGMA max_page_count = 1000000").await;
@@ -24,7 +26,7 @@ async fn a_full_disk_refuses_commits_and_loses_nothing() {
         tries += 1;
         assert!(tries <= 2, "it does not take commits again");
     }
-    assert!(sample.dir.path().join("ballast").exists());
+    assert!(sample.dir.path().join("ballast").exists() && !sample.store.is_full());
     let verified = sample.store.verify().await.unwrap();
     assert_eq!((verified.events, verified.fault), (3, None));
 }
@@ -44,6 +46,28 @@ async fn a_ballast_that_cannot_be_put_back_keeps_the_store_from_writing() {
     std::fs::remove_dir(&ballast).unwrap();
     let _ = sample.store.commit(one()).await;
     sample.store.commit(one()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_that_opens_on_a_full_disk_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let ballast = dir.path().join("ballast");
+    open(dir.path()).close().await;
+    std::fs::remove_file(&ballast).unwrap();
+    // What keeps it from taking the space is that something else is there.
+    std::fs::create_dir(&ballast).unwrap();
+    let store = open(dir.path());
+    assert!(store.is_full(), "before anybody was refused anything");
+    let one = || commit(Stream::Run(run(1)), vec![noise(1)]);
+    assert!(matches!(store.commit(one()).await, Err(CommitError::Full)));
+    std::fs::remove_dir(&ballast).unwrap();
+    let recovered = async {
+        while store.is_full() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), recovered).await.expect("it looks by itself whether there is space");
+    store.commit(one()).await.unwrap();
 }
 
 #[tokio::test]

@@ -164,6 +164,20 @@ async fn a_flipped_bit_anywhere_in_the_database_is_never_taken_for_truth() {
 }
 
 #[tokio::test]
+async fn whoever_is_just_leaving_a_data_directory_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let leaving = tokio::spawn(async move {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        store.close().await;
+    });
+    let path = dir.path().to_owned();
+    let again = tokio::task::spawn_blocking(move || open(&path)).await.unwrap();
+    assert!(leaving.is_finished(), "two had it at the same time");
+    again.commit(commit(Stream::Run(run(1)), vec![noise(1)])).await.unwrap();
+}
+
+#[tokio::test]
 async fn panics_in_the_writer() {
     let Ok(dir) = std::env::var(DIR) else { return };
     let store = open(&PathBuf::from(dir).join("data"));

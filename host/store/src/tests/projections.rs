@@ -4,8 +4,10 @@ use super::sample::{
     NOON, Sample, accepted, agent, begin, commit, created, expecting, input, message, new, opened, run, run_ended, run_started, session,
     stepped, take_turn, timer, turn_after, turn_committed,
 };
+use super::spawned::spawn;
 use crate::schema::PROJECTIONS;
 use crate::{Clash, Commit, CommitError, Expected, Guard, InputState, SessionStatus};
+use domain::delegate::Priority;
 use domain::event::{
     Event, InputDead, InputRequeued, NoteRemembered, OperationStarted, PreferencesUpdated, RunSettled, SlotCompleted, SlotTaken, Source,
 };
@@ -56,8 +58,8 @@ async fn agents_are_the_folds_of_their_streams() {
     assert_eq!(sample.store.session(session(1)).await.unwrap().unwrap().status, SessionStatus::Completed);
 
     assert_eq!(sample.store.agent_at("/ada/assistant/sub/1").await.unwrap().unwrap().parent, Some(agent(1)));
-    assert_eq!(sample.store.agents(Some(agent(1)), 10).await.unwrap().len(), 1);
-    assert_eq!(sample.store.agents(None, 10).await.unwrap().len(), 2);
+    assert_eq!(sample.store.agents("ada", Some(agent(1)), 10).await.unwrap().len(), 1);
+    assert_eq!(sample.store.agents("ada", None, 10).await.unwrap().len(), 2);
 }
 
 #[tokio::test]
@@ -65,8 +67,9 @@ async fn an_input_waits_is_claimed_and_is_consumed_with_its_run() {
     let sample = Sample::new();
     begin(&sample).await;
     let stream = Stream::Session(session(1));
-    let dispatch = Source::Dispatch { reply_to: None, from: "/ada".to_owned(), deadline: None, depth: 1 };
-    let later = Source::Reminder { due: NOON.plus_ms(1_000) };
+    let dispatch =
+        Source::Dispatch { reply_to: None, from: "/ada".to_owned(), deadline: None, depth: 1, hops: 0, priority: Priority::High };
+    let later = Source::Reminder { due: NOON.plus_ms(1_000), depth: 0 };
     sample
         .append(stream, vec![accepted(1, 1, dispatch, "work"), accepted(2, 1, later, "later"), accepted(3, 1, Source::Api, "hello")])
         .await;
@@ -180,13 +183,16 @@ async fn projections_are_the_same_when_they_are_folded_again() {
     let note = NoteRemembered { agent: agent(1), session: session(1), note: "likes tea".to_owned(), untrusted: true, time: NOON };
     sample.append(Stream::Agent(agent(1)), vec![Event::NoteRemembered(note)]).await;
     let stream = Stream::Session(session(1));
-    let reminder = Source::Reminder { due: NOON.plus_ms(9) };
+    let reminder = Source::Reminder { due: NOON.plus_ms(9), depth: 0 };
     sample.append(stream, vec![accepted(50, 1, reminder, "soon"), accepted(51, 1, Source::Api, "poison")]).await;
     let dead = InputDead { input: input(51), session: session(1), reason: "no".to_owned(), time: NOON };
     sample.append(stream, vec![Event::InputDead(dead)]).await;
-    let open = stepped(run(60), vec![message(15, Role::User, "x")], Vec::new(), vec![timer(run(60), "t", NOON.plus_ms(7))]);
+    let mut open = stepped(run(60), vec![message(15, Role::User, "x")], Vec::new(), vec![timer(run(60), "t", NOON.plus_ms(7))]);
+    open.basis.tools = domain::digest::Digest::of(b"[]");
     let events = vec![run_started(run(60), 1, Some(&turn), Vec::new()), Event::RunStepped(Box::new(open))];
     sample.store.commit(commit(Stream::Run(run(60)), events)).await.unwrap();
+
+    spawn(&sample, 70, 1, "/ada/assistant/sub/2", "ada").await;
 
     let before = everything(&sample.database());
     assert!(PROJECTIONS.iter().all(|table| before.iter().any(|row| row.starts_with(table))), "every table holds something");

@@ -3,6 +3,7 @@
 use crate::{Commit, Committed, Expected, Options, Store};
 use domain::basis::{Basis, LimitsLeft};
 use domain::definition::DefinitionId;
+use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
 use domain::event::{
     AgentCreated, Event, InputAccepted, NewEvent, PluginEmitted, RunEnded, RunStarted, RunStepped, SessionOpened, Source, Subject,
@@ -164,13 +165,14 @@ pub(super) fn timer(of: RunId, key: &str, due: Timestamp) -> Operation {
 }
 
 pub(super) fn run_started(of: RunId, in_session: u128, base: Option<&TurnNode>, claimed: Vec<InputId>) -> Event {
-    Event::RunStarted(RunStarted {
+    Event::RunStarted(Box::new(RunStarted {
         run: of,
         session: session(in_session),
         agent: agent(1),
         definition: DefinitionId("assistant".to_owned()),
         session_type: "chat".to_owned(),
         component: Digest::of(b"component"),
+        outfit: None,
         base: base.map(|turn| turn.id),
         base_message: base.map_or(0, |turn| turn.last_message),
         revision: base.map_or(0, |turn| turn.depth),
@@ -180,9 +182,12 @@ pub(super) fn run_started(of: RunId, in_session: u128, base: Option<&TurnNode>, 
         deadline: None,
         reply_to: None,
         depth: 0,
+        hops: 0,
+        priority: Priority::default(),
+        user_id: "ada".to_owned(),
         model: None,
         time: NOON,
-    })
+    }))
 }
 
 /// A step in which nothing but messages and operations happened.
@@ -207,6 +212,7 @@ pub(super) fn stepped(of: RunId, heard: Vec<Message>, said: Vec<Message>, starte
         },
         settled: Vec::new(),
         claimed: Vec::new(),
+        hops: 0,
         news: Vec::new(),
         heard,
         decision: Decision::Reply { parts: Vec::new() },

@@ -2,6 +2,7 @@
 
 use super::apply::Refused;
 use crate::commit::{Clash, Conflict, Guard};
+use crate::read::dispatches::in_tree;
 use crate::sql::{Columns, Sql, int};
 use domain::id::{RunId, SessionId, TurnId};
 use rusqlite::params;
@@ -62,6 +63,10 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
                 .row("SELECT count(*) FROM inputs WHERE session = ?1 AND state = 'waiting'", [session.to_string()], |row| row.uint(0))?
                 .unwrap_or(0);
             unless(waiting <= *max, || format!("{waiting} wait"))
+        }
+        Guard::TreeDispatchesAtMost { tree, max } => {
+            let open = in_tree(sql, *tree)?;
+            unless(open <= *max, || format!("{open} have not ended"))
         }
         Guard::PathFree(path) => sql
             .row("SELECT id FROM agents WHERE path = ?1 AND active = 1", [path], |row| row.get::<_, String>(0))?

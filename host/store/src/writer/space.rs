@@ -1,11 +1,13 @@
-//! Ballast: some space that is given back when the disk is full, so that there is room to recover in.
+//! Ballast: some space that is given back when the disk is full, so that there is room to recover in; and whether there is room.
 
 use rustix::fs::FallocateFlags;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
+/// Bytes that must be free beside the ballast: what the log grows by until it is moved to the database.
+const HEADROOM_BYTES: u64 = 4 << 20;
 /// Bytes that are written at a time where space cannot be reserved.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -26,30 +28,47 @@ impl Ballast {
         if fs::metadata(&self.path).is_ok_and(|file| file.len() == self.bytes) {
             return Ok(());
         }
-        let filled = self.reserve();
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        let filled = self.reserve(self.bytes).map(drop);
         if filled.is_err() {
             self.free();
         }
         filled
     }
 
-    fn reserve(&self) -> io::Result<()> {
-        if self.bytes == 0 {
-            return Ok(());
+    /// Puts it back after the disk was full. Fails when there is not enough space for it and for going on.
+    pub(crate) fn refill(&self) -> io::Result<()> {
+        self.free();
+        let filled = self.reserve(self.bytes + HEADROOM_BYTES).and_then(|file| file.set_len(self.bytes));
+        if filled.is_err() {
+            self.free();
         }
+        filled
+    }
+
+    /// Whether too little is free beside it to go on for long. False where the file system does not say.
+    pub(crate) fn is_short(&self) -> bool {
+        let folder = self.path.parent().unwrap_or(&self.path);
+        rustix::fs::statvfs(folder).is_ok_and(|found| found.f_blocks > 0 && found.f_bavail.saturating_mul(found.f_frsize) < HEADROOM_BYTES)
+    }
+
+    fn reserve(&self, bytes: u64) -> io::Result<File> {
         let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&self.path)?;
-        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, self.bytes) {
-            Ok(()) => Ok(()),
+        match rustix::io::retry_on_intr(|| rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes)) {
+            Ok(()) => Ok(file),
             // Not every file system can reserve; all can be written to.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
                 let chunk = vec![0x55; CHUNK_BYTES];
-                let mut left = self.bytes;
+                let mut left = bytes;
                 while left > 0 {
                     let part = usize::try_from(left).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
                     file.write_all(chunk.get(..part).unwrap_or_default())?;
                     left -= part as u64;
                 }
-                file.sync_all()
+                file.sync_all()?;
+                Ok(file)
             }
             Err(error) => Err(error.into()),
         }

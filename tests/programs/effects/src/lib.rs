@@ -21,8 +21,10 @@ impl Guest for Program {
             tool("put", EffectClass::Idempotent),
             tool("send", EffectClass::NonIdempotent),
             tool("asks", EffectClass::Idempotent),
+            tool("asks_for_much", EffectClass::Idempotent),
             tool("patient", EffectClass::Idempotent),
             tool("long", EffectClass::ReadOnly),
+            tool("who", EffectClass::ReadOnly),
         ]
     }
 
@@ -40,18 +42,16 @@ impl Guest for Program {
             std::thread::sleep(Duration::from_millis(ms));
         }
         match (name.as_str(), &context.resumed, &context.answer) {
-            ("asks", None, _) => {
-                let action = ClientAction {
-                    widget: "confirmation".into(),
-                    props: "{}".into(),
-                    response_schema: Some(r#"{"type":"boolean"}"#.into()),
-                    lock_input: false,
-                };
+            ("asks" | "asks_for_much", None, _) => {
+                let response_schema = (name == "asks").then(|| r#"{"type":"boolean"}"#.into());
+                let action = ClientAction { widget: "confirmation".into(), props: "{}".into(), response_schema, lock_input: false };
                 return Ok(Progress::Ask(Ask { action, state: b"asked".to_vec() }));
             }
+            ("asks_for_much", Some(_), Some(answer)) => return done(format!("{} bytes", answer.len())),
             ("asks", Some(state), Some(answer)) => return done(format!("{} {answer}", String::from_utf8_lossy(state))),
             ("patient", None, _) => return Ok(Progress::Later(Later { after_ms: 50, state: b"waited".to_vec() })),
             ("patient", Some(state), _) => return done(String::from_utf8_lossy(state).into_owned()),
+            ("who", ..) => return done(context.user_id),
             ("long", ..) => return done("x".repeat(100_000)),
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! An agent that does what the user's message says, step by step, and in the end replies with everything that it was told.
 //!
-//! The message is JSON: `{"steps": [...]}`, each step with `start`, `cancel`, `until`, `hear`, `effects`, or one of `reply`, `complete`,
-//! `fail`, `trap`. Its memo holds the script, the next step's number and the news so far, one line each.
+//! The message is JSON: `{"steps": [...]}`, each step with `start`, `cancel`, `until`, `hear`, `effects`, or one of `reply`, `read` (a blob,
+//! and say how long it is), `complete`, `fail`, `trap`. Its memo holds the script, the next step's number and the news so far, one line each.
 
 use plugin::agent::agent_host::plugin::types::ClientAction;
 use plugin::agent::{
@@ -44,14 +44,15 @@ impl Guest for Program {
     }
 }
 
-/// The script: the first message that is one, or for an opened session the one in its settings.
+/// The script: the first message that is one, or else the one in its settings.
 fn script(turn: &View, news: &News) -> Option<Value> {
-    let text = match news {
+    let said = match news {
         News::Said(ids) => text(turn, *ids.first()?),
-        News::Opened => serde_json::from_str::<Value>(&turn.settings()).ok()?["settings"]["script"].to_string(),
+        News::Opened => String::new(),
         News::Settled(_) => return None,
     };
-    serde_json::from_str::<Value>(&text).ok()?.get("steps").cloned()
+    let steps = |text: &str| serde_json::from_str::<Value>(text).ok()?.get("steps").cloned();
+    steps(&said).or_else(|| steps(&serde_json::from_str::<Value>(&turn.settings()).ok()?["settings"]["script"].to_string()))
 }
 
 fn text(turn: &View, id: u64) -> String {
@@ -71,7 +72,13 @@ fn tell(turn: &View, news: &News) -> String {
         News::Settled(settlement) => {
             let outcome = match &settlement.outcome {
                 Outcome::Message(id) => format!("message {}", text(turn, *id)),
-                Outcome::Parts(parts) => format!("parts {}", all_text(parts)),
+                Outcome::Parts(parts) => {
+                    let lengths = parts.iter().filter_map(|part| match part {
+                        Part::Blob(blob) => Some(format!(" ({})", length(turn, &blob.handle))),
+                        _ => None,
+                    });
+                    format!("parts {}{}", all_text(parts), lengths.collect::<String>())
+                }
                 Outcome::Value(value) => format!("value {value}"),
                 Outcome::Elapsed => "elapsed".into(),
                 Outcome::Failed(failure) => format!("failed {}: {}", failure.code, failure.message),
@@ -85,6 +92,18 @@ fn tell(turn: &View, news: &News) -> String {
     }
 }
 
+/// How long a blob is, read piece by piece.
+fn length(turn: &View, handle: &str) -> String {
+    let mut bytes = 0;
+    while let Some(piece) = turn.read_blob(handle, bytes, u32::MAX) {
+        if piece.is_empty() {
+            return format!("{bytes} bytes");
+        }
+        bytes += piece.len() as u64;
+    }
+    "no blob".into()
+}
+
 fn string(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
@@ -92,6 +111,9 @@ fn string(value: &Value) -> String {
 fn decision(turn: &View, step: &Value) -> Decision {
     if let Some(reply) = step.get("reply") {
         return Decision::Reply(vec![Part::Text(string(reply))]);
+    }
+    if let Some(handle) = step.get("read") {
+        return Decision::Reply(vec![Part::Text(length(turn, &string(handle)))]);
     }
     if let Some(summary) = step.get("complete") {
         return Decision::Complete(summary.to_string());

@@ -1,5 +1,7 @@
 //! A client as it should be: it repeats what was not answered under the same key, and keeps account of what was.
 
+use super::follower::Follower;
+use super::ledger::{Fate, Ledger, Sent, Talk};
 use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
 use anyhow::{Context, Result, bail, ensure};
 use futures::future::join_all;
@@ -14,27 +16,7 @@ const DEATH: Duration = Duration::from_secs(5);
 /// What the process ends with at a crash point.
 const ABORTED: i32 = 6;
 
-/// A session and its agent.
-#[derive(Debug, Clone)]
-pub(super) struct Talk {
-    pub(super) agent: String,
-    pub(super) session: String,
-}
-
-/// A message that was sent, once or several times, and under which id it was acknowledged.
-#[derive(Debug)]
-pub(super) struct Sent {
-    talk: Talk,
-    text: String,
-    pub(super) key: String,
-    pub(super) input: Option<String>,
-}
-
 impl Sent {
-    pub(super) fn new(talk: &Talk, text: &str, number: usize) -> Self {
-        Self { talk: talk.clone(), text: text.to_owned(), key: format!("{}-{number}", talk.session), input: None }
-    }
-
     async fn send(&mut self, host: &Host) -> reqwest::Result<u16> {
         let path = format!("/api/agents/{}/sessions/{}/messages", self.talk.agent, self.talk.session);
         let request = host.request(Method::POST, &path).header("idempotency-key", &self.key).json(&json!({ "content": self.text }));
@@ -50,12 +32,13 @@ impl Sent {
 pub(super) struct Client {
     folder: Folder,
     host: Option<Host>,
+    follower: Option<(String, Follower)>,
     deaths: u32,
 }
 
 impl Client {
     pub(super) async fn start(folder: Folder, crash_at: Option<&str>) -> Result<Self> {
-        let mut client = Self { folder, host: None, deaths: 0 };
+        let mut client = Self { folder, host: None, follower: None, deaths: 0 };
         match client.folder.start(crash_at).await {
             Ok(host) => client.host = Some(host),
             Err(ended) if ended.status.signal() == Some(ABORTED) => {
@@ -69,7 +52,11 @@ impl Client {
 
     async fn revive(&mut self) -> Result<()> {
         let host = self.folder.start(None).await;
-        self.host = Some(host.map_err(|ended| anyhow::anyhow!("it does not start again: {}: {}", ended.status, ended.said))?);
+        let host = host.map_err(|ended| anyhow::anyhow!("it does not start again: {}: {}", ended.status, ended.said))?;
+        if let Some((_, follower)) = &self.follower {
+            follower.moved(host.line());
+        }
+        self.host = Some(host);
         Ok(())
     }
 
@@ -88,8 +75,10 @@ impl Client {
         Ok(())
     }
 
-    async fn ask(&mut self, method: Method, path: &str, body: Option<Value>) -> Result<Answer> {
+    /// Asks until there is an answer, and says whether it was asked more than once.
+    async fn ask(&mut self, method: Method, path: &str, body: Option<Value>) -> Result<(Answer, bool)> {
         let patience = Instant::now() + PATIENCE;
+        let mut again = false;
         while Instant::now() < patience {
             let host = self.host()?;
             let mut request = host.request(method.clone(), path);
@@ -98,28 +87,59 @@ impl Client {
             }
             match host.send(request).await {
                 Ok(answer) if answer.status == 503 => sleep(Duration::from_millis(20)).await,
-                Ok(answer) => return Ok(answer),
-                Err(_) => self.lost().await?,
+                Ok(answer) => return Ok((answer, again)),
+                Err(_) => {
+                    self.lost().await?;
+                    again = true;
+                }
             }
         }
         bail!("{method} {path} has no answer: {}", self.folder.log())
     }
 
+    /// Asks for something that happens once: asked again, it may be answered with a refusal, because it has happened.
+    async fn once(&mut self, method: Method, path: &str, body: Option<Value>, done: u16, already: u16) -> Result<Answer> {
+        let (answer, again) = self.ask(method.clone(), path, body).await?;
+        ensure!(answer.status == done || (again && answer.status == already), "{method} {path}: {answer:?}");
+        Ok(answer)
+    }
+
+    /// Watches a talk's agent from now on.
+    pub(super) fn follow(&mut self, talk: &Talk) {
+        if let Some(host) = &self.host {
+            self.follower = Some((talk.agent.clone(), Follower::begin(host.line(), &talk.agent)));
+        }
+    }
+
     /// Begins a session. Sent twice it begins two, of which one stays empty.
     pub(super) async fn open(&mut self, definition: &str) -> Result<Talk> {
-        let answer = self.ask(Method::POST, &format!("/api/agents/{definition}/sessions"), Some(json!({}))).await?;
+        let (answer, _) = self.ask(Method::POST, &format!("/api/agents/{definition}/sessions"), Some(json!({}))).await?;
         ensure!(answer.status == 201, "{answer:?}");
         Ok(Talk { agent: answer.text("agent_id"), session: answer.text("id") })
     }
 
+    /// Begins a structured session, of which an agent has one.
+    pub(super) async fn begin_lesson(&mut self, ledger: &mut Ledger, definition: &str, fate: Fate) -> Result<Talk> {
+        let body = json!({ "session_type": "lesson" });
+        self.once(Method::POST, &format!("/api/agents/{definition}/sessions"), Some(body), 201, 409).await?;
+        let (agents, _) = self.ask(Method::GET, "/api/agents", None).await?;
+        let agents = agents.body["agents"].as_array().cloned().unwrap_or_default();
+        let agent = agents.iter().find(|agent| agent["definition"] == definition).context("its agent")?;
+        let text = |name: &str| agent[name].as_str().map(str::to_owned).with_context(|| format!("no {name}: {agent}"));
+        let talk = Talk { agent: text("id")?, session: text("current_session_id")? };
+        ledger.lessons.insert(talk.session.clone(), fate);
+        Ok(talk)
+    }
+
     /// Sends a message until it is acknowledged; once more does not harm.
-    pub(super) async fn say(&mut self, sent: &mut Sent) -> Result<()> {
+    pub(super) async fn say(&mut self, ledger: &mut Ledger, mut sent: Sent) -> Result<()> {
         let before = sent.input.clone();
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
             match sent.send(self.host()?).await {
                 Ok(202) => {
                     ensure!(before.is_none() || before == sent.input, "another answer to the same: {before:?}, {:?}", sent.input);
+                    ledger.sent.push(sent);
                     return Ok(());
                 }
                 Ok(429 | 503) => sleep(Duration::from_millis(20)).await,
@@ -130,23 +150,69 @@ impl Client {
         bail!("a message was not acknowledged: {}", self.folder.log())
     }
 
-    /// Waits until a session has nothing to do.
-    pub(super) async fn idle(&mut self, talk: &Talk) -> Result<()> {
+    /// Looks at a session until it is in some state.
+    async fn until(&mut self, talk: &Talk, is: impl Fn(&Value) -> bool) -> Result<Value> {
         let path = format!("/api/sessions/{}?from=1&to=1", talk.session);
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
-            let session = self.ask(Method::GET, &path, None).await?.body;
-            if session["run_id"].is_null() && session["waiting"] == 0 {
-                return Ok(());
+            let session = self.ask(Method::GET, &path, None).await?.0.body;
+            if is(&session) {
+                return Ok(session);
             }
             sleep(Duration::from_millis(10)).await;
         }
-        let session = self.ask(Method::GET, &path, None).await?.body;
-        bail!("a session has not come to rest: {session}: {}", self.folder.log())
+        let session = self.ask(Method::GET, &path, None).await?.0.body;
+        bail!("a session does not get there: {session}: {}", self.folder.log())
+    }
+
+    /// Waits until a session has nothing to do.
+    pub(super) async fn idle(&mut self, talk: &Talk) -> Result<()> {
+        self.until(talk, is_idle).await.map(drop)
+    }
+
+    /// Answers whatever is asked until a session has nothing to do.
+    pub(super) async fn answer_until_idle(&mut self, ledger: &mut Ledger, talk: &Talk) -> Result<()> {
+        loop {
+            let asks = |session: &Value| session["client_actions"].as_array().is_some_and(|actions| !actions.is_empty());
+            let session = self.until(talk, |session| is_idle(session) || asks(session)).await?;
+            let Some(call) = session["client_actions"][0]["call_id"].as_str() else { return Ok(()) };
+            ensure!(!ledger.answered.contains(call), "it asks again what was answered: {session}");
+            let body = json!({ "call_id": call, "response": true });
+            self.once(Method::POST, &format!("/api/agents/{}/respond", talk.agent), Some(body), 202, 409).await?;
+            ledger.answered.insert(call.to_owned());
+        }
+    }
+
+    /// Cancels a turn in the middle of its work.
+    pub(super) async fn cancel(&mut self, talk: &Talk) -> Result<()> {
+        self.until(talk, |session| session["operations"].as_array().is_some_and(|operations| !operations.is_empty())).await?;
+        let path = format!("/api/agents/{}/sessions/{}/cancel", talk.agent, talk.session);
+        let (answer, again) = self.ask(Method::POST, &path, Some(json!({}))).await?;
+        ensure!(answer.body["cancelled"] == true || again, "{answer:?}");
+        Ok(())
+    }
+
+    /// Terminates an agent's structured session.
+    pub(super) async fn terminate(&mut self, talk: &Talk) -> Result<()> {
+        self.until(talk, |session| !session["client_actions"].as_array().is_none_or(Vec::is_empty)).await?;
+        self.once(Method::DELETE, &format!("/api/agents/{}/sessions/current", talk.agent), None, 200, 409).await.map(drop)
+    }
+
+    /// Requeues the dead letters.
+    pub(super) async fn requeue(&mut self, ledger: &mut Ledger) -> Result<()> {
+        let (list, _) = self.ask(Method::GET, "/api/dead-letters", None).await?;
+        let letters = list.body["dead_letters"].as_array().cloned().unwrap_or_default();
+        ensure!(!letters.is_empty(), "no dead letters");
+        for letter in letters {
+            let input = letter["input_id"].as_str().context("an input")?.to_owned();
+            self.once(Method::POST, &format!("/api/dead-letters/{input}/requeue"), None, 202, 404).await?;
+            *ledger.requeued.entry(input).or_default() += 1;
+        }
+        Ok(())
     }
 
     pub(super) async fn back_up(&mut self) -> Result<()> {
-        let answer = self.ask(Method::POST, "/api/backups", Some(json!({}))).await?;
+        let (answer, _) = self.ask(Method::POST, "/api/backups", Some(json!({}))).await?;
         ensure!(answer.status == 201, "{answer:?}");
         Ok(())
     }
@@ -176,7 +242,7 @@ impl Client {
     }
 
     /// Stops the host, which may be where it dies; then it is started and stopped once more. Returns how often it died.
-    pub(super) async fn finish(mut self) -> Result<(Folder, u32)> {
+    pub(super) async fn finish(mut self, ledger: &mut Ledger) -> Result<(Folder, u32)> {
         let status = self.host.take().context("a host")?.stop().await;
         if status.signal() == Some(ABORTED) {
             self.deaths += 1;
@@ -186,6 +252,23 @@ impl Client {
         } else {
             ensure!(status.success(), "it stopped with {status}: {}", self.folder.log());
         }
+        ledger.seen.extend(self.follower.map(|(agent, follower)| (agent, follower.end())));
         Ok((self.folder, self.deaths))
     }
+}
+
+fn is_idle(session: &Value) -> bool {
+    session["run_id"].is_null() && session["waiting"] == 0
+}
+
+/// Waits until a session of a host that does not die has nothing to do.
+pub(super) async fn rest(host: &Host, session: &str) -> Result<()> {
+    let patience = Instant::now() + PATIENCE;
+    while Instant::now() < patience {
+        if is_idle(&host.get(&format!("/api/sessions/{session}?from=1&to=1")).await?.body) {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    bail!("the session {session} has not come to rest")
 }

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 pub(super) struct Question {
     /// What to answer under.
     pub(super) call_id: String,
+    /// Which agent asks; the one that is talked with without.
+    pub(super) agent: Option<String>,
     prompt: String,
     options: Vec<String>,
     schema: Value,
@@ -20,10 +22,16 @@ impl Question {
         let options = props.get("options").or_else(|| props.get("choices")).and_then(Value::as_array);
         Some(Self {
             call_id: action.get("call_id")?.as_str()?.to_owned(),
+            agent: None,
             prompt: first(&["prompt", "question", "message", "title"]).unwrap_or_else(|| props.to_string()),
             options: options.into_iter().flatten().map(label).collect(),
             schema: action.get("response_schema").cloned().unwrap_or_default(),
         })
+    }
+
+    /// The same, asked by an agent further below.
+    pub(super) fn asked_by(self, agent: &str) -> Self {
+        Self { agent: Some(agent.to_owned()), ..self }
     }
 
     /// What to show.

@@ -1,5 +1,8 @@
 //! What of an event stream is shown in a conversation. Pure: frames in, things to show out.
 
+#[cfg(test)]
+mod tests;
+
 use super::question::Question;
 use crate::terminal::Shade;
 use serde_json::Value;
@@ -7,6 +10,8 @@ use std::collections::BTreeMap;
 
 /// Characters of a call's arguments, and of its result, on a line.
 const DETAIL_CHARS_MAX: usize = 100;
+/// Levels by which what agents further below do is moved to the right.
+const DEPTH_SHOWN_MAX: usize = 8;
 
 /// Something to show.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +63,36 @@ fn brief(text: &str) -> String {
 impl Scene {
     /// What a frame shows.
     pub(super) fn take(&mut self, name: &str, frame: &Value) -> Vec<Shown> {
+        match frame.get("spawned") {
+            Some(spawned) => self.below(name, frame, spawned),
+            None => self.own(name, frame),
+        }
+    }
+
+    /// What an agent further below does: its tools, what goes wrong and what it asks, further to the right. Its words are for the agent
+    /// above it, whose call shows what came of them.
+    fn below(&mut self, name: &str, frame: &Value, spawned: &Value) -> Vec<Shown> {
+        let data = frame.get("data").unwrap_or(&Value::Null);
+        let shown = match name {
+            "delta" if text(frame, "kind") == "note" => self.delta(frame),
+            "run.stepped.v1" => self.stepped(data),
+            "run.settled.v1" => self.mishaps(data),
+            "operation.continued.v1" => questions(data),
+            "run.step_failed.v1" => step_failed(data),
+            "run.ended.v1" => self.messages(data),
+            _ => Vec::new(),
+        };
+        let depth = spawned.get("depth").and_then(Value::as_u64).and_then(|depth| usize::try_from(depth).ok()).unwrap_or(1);
+        let margin = format!("{}{}", "    ".repeat(depth.min(DEPTH_SHOWN_MAX)), relative(text(spawned, "agent_path"), depth));
+        let indented = |shown| match shown {
+            Shown::Line(Shade::Faint, line) => Some(faint(format!("{margin}{line}"))),
+            Shown::Question(question) => Some(Shown::Question(question.asked_by(text(frame, "agent_id")))),
+            Shown::Line(Shade::Plain | Shade::Bold, _) | Shown::Text(_) | Shown::TurnEnded | Shown::SessionEnded => None,
+        };
+        shown.into_iter().filter_map(indented).collect()
+    }
+
+    fn own(&mut self, name: &str, frame: &Value) -> Vec<Shown> {
         let data = frame.get("data").unwrap_or(&Value::Null);
         match name {
             "delta" => self.delta(frame),
@@ -68,7 +103,7 @@ impl Scene {
             "run.stepped.v1" => self.stepped(data),
             "run.settled.v1" => self.mishaps(data),
             "operation.continued.v1" => questions(data),
-            "run.step_failed.v1" => vec![faint(format!("(a step failed: {}, {})", text(data, "outcome"), brief(text(data, "detail"))))],
+            "run.step_failed.v1" => step_failed(data),
             "run.ended.v1" => self.ended(data),
             "session.input.dead.v1" => {
                 vec![Shown::Line(Shade::Bold, format!("that could not be dealt with: {}", text(data, "reason"))), Shown::TurnEnded]
@@ -185,60 +220,16 @@ fn delegated(words: &str) -> Option<(bool, String)> {
     Some((succeeded, told.or_else(|| result.get("data").map(ToString::to_string)).unwrap_or_default()))
 }
 
-fn questions(data: &Value) -> Vec<Shown> {
-    list(data, "client_actions").filter_map(Question::read).map(Shown::Question).collect()
+fn step_failed(data: &Value) -> Vec<Shown> {
+    vec![faint(format!("(a step failed: {}, {})", text(data, "outcome"), brief(text(data, "detail"))))]
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
+/// What of a path lies below the agent that is talked with: `sub/0` of `/local/agent/assistant/sub/0` at a depth of 1.
+fn relative(path: &str, depth: usize) -> String {
+    let segments: Vec<&str> = path.split('/').collect();
+    segments.get(segments.len().saturating_sub(2 * depth)..).unwrap_or_default().join("/")
+}
 
-    fn delta(operation: &str, text: &str) -> Value {
-        json!({ "ephemeral": true, "operation_id": operation, "kind": "text", "text": text })
-    }
-
-    #[test]
-    fn a_reply_that_streamed_in_is_not_shown_again_when_it_is_committed() {
-        let mut scene = Scene::default();
-        assert_eq!(scene.take("delta", &delta("a", "Hel")), [Shown::Text("Hel".into())]);
-        assert_eq!(scene.take("delta", &delta("a", "lo")), [Shown::Text("lo".into())]);
-        let stepped = json!({ "data": {
-            "messages": [{ "id": 2, "role": "assistant", "text": "Hello" }, { "id": 3, "role": "assistant", "text": "And more." }],
-        } });
-        assert_eq!(scene.take("run.stepped.v1", &stepped), [Shown::Line(Shade::Plain, "And more.".into())]);
-    }
-
-    #[test]
-    fn after_a_discarded_attempt_the_committed_text_is_shown() {
-        let mut scene = Scene::default();
-        scene.take("delta", &delta("a", "Hel"));
-        assert_eq!(scene.take("attempt-discarded", &json!({ "operation_id": "a" })).len(), 1);
-        let stepped = json!({ "data": {
-            "messages": [{ "id": 2, "role": "assistant", "text": "Hello" }],
-        } });
-        assert_eq!(scene.take("run.stepped.v1", &stepped), [Shown::Line(Shade::Plain, "Hello".into())]);
-    }
-
-    #[test]
-    fn tools_are_shown_when_they_begin_and_when_they_end() {
-        let mut scene = Scene::default();
-        let started =
-            json!({ "data": { "started": [{ "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": { "path": "a" } }] } });
-        assert_eq!(scene.take("run.stepped.v1", &started), [faint("  → read_file {\"path\":\"a\"}")]);
-        let done = json!({ "data": { "messages": [{ "id": 4, "role": "tool", "text": "one\ntwo", "answers": { "name": "read_file", "failed": false } }] } });
-        assert_eq!(scene.take("run.stepped.v1", &done), [faint("  ✓ read_file one two")]);
-        let result = r#"{"success":false,"error":{"code":"TASK_FAILED","message":"no such file"}}"#;
-        let delegate = json!({ "data": { "messages": [{ "id": 5, "role": "tool", "text": result, "answers": { "name": "delegate", "failed": false } }] } });
-        assert_eq!(scene.take("run.stepped.v1", &delegate), [faint("  ✗ delegate no such file")]);
-        let failed = json!({ "data": { "settled": [{ "operation_id": "t", "outcome": "failed", "failure": { "message": "gone" } }] } });
-        assert_eq!(scene.take("run.settled.v1", &failed), [faint("  ✗ read_file gone")]);
-    }
-
-    #[test]
-    fn the_end_of_a_turn_says_why_it_failed() {
-        let ended = json!({ "data": { "end": "failed", "code": "LIMIT", "reason": "too many steps" } });
-        let shown = Scene::default().take("run.ended.v1", &ended);
-        assert_eq!(shown, [Shown::Line(Shade::Bold, "the turn failed: LIMIT: too many steps".into()), Shown::TurnEnded]);
-    }
+fn questions(data: &Value) -> Vec<Shown> {
+    list(data, "client_actions").filter_map(Question::read).map(Shown::Question).collect()
 }

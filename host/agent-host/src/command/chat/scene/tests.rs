@@ -1,0 +1,93 @@
+//! What of a conversation is shown, and how.
+
+use super::{Scene, Shown, faint};
+use crate::command::chat::question::Question;
+use crate::terminal::Shade;
+use serde_json::{Value, json};
+
+fn delta(operation: &str, text: &str) -> Value {
+    json!({ "ephemeral": true, "operation_id": operation, "kind": "text", "text": text })
+}
+
+#[test]
+fn a_reply_that_streamed_in_is_not_shown_again_when_it_is_committed() {
+    let mut scene = Scene::default();
+    assert_eq!(scene.take("delta", &delta("a", "Hel")), [Shown::Text("Hel".into())]);
+    assert_eq!(scene.take("delta", &delta("a", "lo")), [Shown::Text("lo".into())]);
+    let stepped = json!({ "data": {
+        "messages": [{ "id": 2, "role": "assistant", "text": "Hello" }, { "id": 3, "role": "assistant", "text": "And more." }],
+    } });
+    assert_eq!(scene.take("run.stepped.v1", &stepped), [Shown::Line(Shade::Plain, "And more.".into())]);
+}
+
+#[test]
+fn after_a_discarded_attempt_the_committed_text_is_shown() {
+    let mut scene = Scene::default();
+    scene.take("delta", &delta("a", "Hel"));
+    assert_eq!(scene.take("attempt-discarded", &json!({ "operation_id": "a" })).len(), 1);
+    let stepped = json!({ "data": {
+        "messages": [{ "id": 2, "role": "assistant", "text": "Hello" }],
+    } });
+    assert_eq!(scene.take("run.stepped.v1", &stepped), [Shown::Line(Shade::Plain, "Hello".into())]);
+}
+
+#[test]
+fn tools_are_shown_when_they_begin_and_when_they_end() {
+    let mut scene = Scene::default();
+    let started =
+        json!({ "data": { "started": [{ "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": { "path": "a" } }] } });
+    assert_eq!(scene.take("run.stepped.v1", &started), [faint("  → read_file {\"path\":\"a\"}")]);
+    let done = json!({ "data": { "messages": [{ "id": 4, "role": "tool", "text": "one\ntwo", "answers": { "name": "read_file", "failed": false } }] } });
+    assert_eq!(scene.take("run.stepped.v1", &done), [faint("  ✓ read_file one two")]);
+    let result = r#"{"success":false,"error":{"code":"TASK_FAILED","message":"no such file"}}"#;
+    let delegate = json!({ "data": { "messages": [{ "id": 5, "role": "tool", "text": result, "answers": { "name": "delegate", "failed": false } }] } });
+    assert_eq!(scene.take("run.stepped.v1", &delegate), [faint("  ✗ delegate no such file")]);
+    let failed = json!({ "data": { "settled": [{ "operation_id": "t", "outcome": "failed", "failure": { "message": "gone" } }] } });
+    assert_eq!(scene.take("run.settled.v1", &failed), [faint("  ✗ read_file gone")]);
+}
+
+#[test]
+fn the_end_of_a_turn_says_why_it_failed() {
+    let ended = json!({ "data": { "end": "failed", "code": "LIMIT", "reason": "too many steps" } });
+    let shown = Scene::default().take("run.ended.v1", &ended);
+    assert_eq!(shown, [Shown::Line(Shade::Bold, "the turn failed: LIMIT: too many steps".into()), Shown::TurnEnded]);
+}
+
+/// The same frame as it comes from an agent below.
+fn below(mut frame: Value, path: &str, depth: u64) -> Value {
+    frame["agent_id"] = json!("worker");
+    frame["spawned"] = json!({ "agent_path": path, "by_session_id": "s", "depth": depth });
+    frame
+}
+
+#[test]
+fn what_agents_below_do_is_shown_further_to_the_right() {
+    let mut scene = Scene::default();
+    let path = "/local/agent/assistant/sub/0";
+    let started =
+        json!({ "data": { "started": [{ "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": { "path": "a" } }] } });
+    let deeper = below(started.clone(), "/local/agent/assistant/sub/0/sub/2", 2);
+    assert_eq!(scene.take("run.stepped.v1", &below(started, path, 1)), [faint("    sub/0  → read_file {\"path\":\"a\"}")]);
+    assert_eq!(scene.take("run.stepped.v1", &deeper), [faint("        sub/0/sub/2  → read_file {\"path\":\"a\"}")]);
+    let note = json!({ "kind": "note", "operation_id": "t", "text": "half of it" });
+    assert_eq!(scene.take("delta", &below(note, path, 1)), [faint("    sub/0  · half of it")]);
+    let done = json!({ "data": { "messages": [
+        { "id": 2, "role": "tool", "text": "one", "answers": { "name": "read_file", "failed": false } },
+        { "id": 3, "role": "assistant", "text": "It says one." },
+    ] } });
+    assert_eq!(scene.take("run.stepped.v1", &below(done, path, 1)), [faint("    sub/0  ✓ read_file one")]);
+    // Its words and its turns are not the conversation's.
+    assert_eq!(scene.take("delta", &below(delta("w", "It says"), path, 1)), []);
+    assert_eq!(scene.take("run.ended.v1", &below(json!({ "data": { "end": "replied", "messages": [] } }), path, 1)), []);
+    assert_eq!(scene.take("delta", &delta("a", "One.")), [Shown::Text("One.".into())]);
+}
+
+#[test]
+fn what_an_agent_below_asks_is_answered_to_it() {
+    let asked = json!({ "data": { "client_actions": [{ "call_id": "c", "widget": "w", "props": { "prompt": "Really?" } }] } });
+    let shown = Scene::default().take("run.stepped.v1", &below(asked.clone(), "/local/agent/assistant/sub/0", 1));
+    let [Shown::Question(question)] = shown.as_slice() else { panic!("{shown:?}") };
+    assert_eq!((question.call_id.as_str(), question.agent.as_deref()), ("c", Some("worker")));
+    let own = Scene::default().take("run.stepped.v1", &asked);
+    assert!(matches!(own.as_slice(), [Shown::Question(Question { agent: None, .. })]), "{own:?}");
+}

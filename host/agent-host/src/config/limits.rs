@@ -1,0 +1,131 @@
+//! What the host as a whole may take on, and how far agents may go with each other.
+//!
+//! What one turn may use stands at its agent, what one call of a component may use at the component, what clients may take at the server.
+
+use super::check::{Finding, error};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+/// What the host as a whole may take on, and how far agents may go with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct LimitsConfig {
+    /// Guests (steps of agents and calls of tools) that run at the same time; more wait.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub(crate) instances_max: u32,
+    /// Guests that wait for a place; more are refused as busy and tried again.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub(crate) instances_waiting_max: u32,
+    /// Milliseconds that a guest waits for a place before it is refused as busy.
+    #[schemars(range(min = 1, max = 600_000))]
+    pub(crate) instance_wait_ms_max: u64,
+    /// Bytes of all memories and tables of all guests together.
+    #[schemars(range(min = 67_108_864, max = 1_099_511_627_776_u64))]
+    pub(crate) instances_memory_bytes_max: u64,
+    /// Bytes of one component's file.
+    #[schemars(range(min = 65_536, max = 268_435_456))]
+    pub(crate) component_bytes_max: u64,
+    /// Model calls that run at the same time; of those that wait, the ones for the most urgent delegations go first. Each provider has
+    /// a limit of its own beside this one, `concurrentMax`.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub(crate) model_calls_max: u32,
+    /// Tokens of a turn's limit that are reserved for a model call that names no limit of its own.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) reserved_tokens: u64,
+    /// Milliseconds until a dispatch to another agent is stopped that names no time of its own.
+    #[schemars(range(min = 1, max = 86_400_000))]
+    pub(crate) dispatch_ms: u64,
+    /// How deep agents may call each other: with 1 an agent may call another, which may call nobody; with 0 nobody calls anybody.
+    #[schemars(range(min = 0, max = 5))]
+    pub(crate) call_depth_max: u32,
+    /// Dispatches of one turn that are open at the same time, detached ones included.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub(crate) children_max: u32,
+    /// Dispatches that are open at the same time of one tree of agents: an agent of a user's with all that were made for its work.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub(crate) tree_dispatches_max: u32,
+    /// How often in a row agents may answer each other with late replies. The next one becomes a dead letter.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub(crate) hops_max: u32,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        let (runtime, broker) = (runtime::Config::default(), broker::Limits::default());
+        Self {
+            instances_max: runtime.instances_max,
+            instances_waiting_max: u32::try_from(runtime.wait_max).unwrap_or(u32::MAX),
+            instance_wait_ms_max: runtime.wait_ms_max,
+            instances_memory_bytes_max: runtime.process_memory_bytes_max,
+            component_bytes_max: runtime.component_bytes_max as u64,
+            model_calls_max: u32::try_from(broker.model_calls_max).unwrap_or(u32::MAX),
+            reserved_tokens: broker.reserved_tokens,
+            dispatch_ms: broker.dispatch_ms,
+            call_depth_max: broker.dispatch.call_depth_max,
+            children_max: broker.dispatch.children_max,
+            tree_dispatches_max: broker.dispatch.tree_dispatches_max,
+            hops_max: broker.dispatch.hops_max,
+        }
+    }
+}
+
+impl LimitsConfig {
+    /// What of it the runtime keeps.
+    pub(crate) fn runtime(&self, cache_dir: PathBuf) -> runtime::Config {
+        runtime::Config {
+            cache_dir,
+            instances_max: self.instances_max,
+            wait_max: usize::try_from(self.instances_waiting_max).unwrap_or(usize::MAX),
+            wait_ms_max: self.instance_wait_ms_max,
+            process_memory_bytes_max: self.instances_memory_bytes_max,
+            component_bytes_max: usize::try_from(self.component_bytes_max).unwrap_or(usize::MAX),
+            ..runtime::Config::default()
+        }
+    }
+
+    /// What of it the broker keeps.
+    pub(crate) fn broker(&self) -> broker::Limits {
+        broker::Limits {
+            model_calls_max: usize::try_from(self.model_calls_max).unwrap_or(usize::MAX),
+            reserved_tokens: self.reserved_tokens,
+            dispatch_ms: self.dispatch_ms,
+            dispatch: domain::dispatch::Limits {
+                call_depth_max: self.call_depth_max,
+                children_max: self.children_max,
+                tree_dispatches_max: self.tree_dispatches_max,
+                hops_max: self.hops_max,
+            },
+        }
+    }
+
+    /// Every value that is out of its range.
+    pub(crate) fn check(&self) -> Vec<Finding> {
+        let wrong = self.ranges().into_iter().filter(|(_, value, range)| !range.contains(value));
+        wrong
+            .map(|(key, value, range)| {
+                let message = format!("{value} is out of its range: it must be from {} to {}", range.start(), range.end());
+                error(format!("limits.{key}"), message)
+            })
+            .collect()
+    }
+
+    /// Every key with its value and the range that the schema tells.
+    pub(super) fn ranges(&self) -> [(&'static str, u64, RangeInclusive<u64>); 12] {
+        [
+            ("instancesMax", self.instances_max.into(), 1..=1_000),
+            ("instancesWaitingMax", self.instances_waiting_max.into(), 0..=100_000),
+            ("instanceWaitMsMax", self.instance_wait_ms_max, 1..=600_000),
+            ("instancesMemoryBytesMax", self.instances_memory_bytes_max, 64 << 20..=1 << 40),
+            ("componentBytesMax", self.component_bytes_max, 64 << 10..=256 << 20),
+            ("modelCallsMax", self.model_calls_max.into(), 1..=10_000),
+            ("reservedTokens", self.reserved_tokens, 1..=1_000_000),
+            ("dispatchMs", self.dispatch_ms, 1..=86_400_000),
+            ("callDepthMax", self.call_depth_max.into(), 0..=5),
+            ("childrenMax", self.children_max.into(), 1..=1_000),
+            ("treeDispatchesMax", self.tree_dispatches_max.into(), 1..=10_000),
+            ("hopsMax", self.hops_max.into(), 0..=1_000),
+        ]
+    }
+}

@@ -1,0 +1,85 @@
+//! What of all that happens a stream shows.
+
+use crate::wire::{self, Spawned};
+use domain::event::Recorded;
+use domain::id::{AgentId, SessionId};
+use std::collections::HashMap;
+use store::{EventFilter, ReadError, Store};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) enum Scope {
+    /// An agent.
+    Agent(AgentId),
+    /// A session.
+    Session(SessionId),
+    /// A session with all that were begun below it.
+    Tree(Tree),
+}
+
+/// A session with all that were begun below it, as far as the same user owns them.
+#[derive(Debug)]
+pub(super) struct Tree {
+    session: SessionId,
+    owner: String,
+    spawned: HashMap<SessionId, Spawned>,
+}
+
+impl Tree {
+    pub(super) fn new(session: SessionId, owner: &str) -> Self {
+        Self { session, owner: owner.to_owned(), spawned: HashMap::new() }
+    }
+
+    async fn learn(&mut self, store: &Store) -> Result<(), ReadError> {
+        let below = store.spawned(self.session, &self.owner).await?;
+        self.spawned = below.iter().map(|session| (session.id, wire::spawned(session))).collect();
+        Ok(())
+    }
+
+    fn knows(&self, session: SessionId) -> bool {
+        session == self.session || self.spawned.contains_key(&session)
+    }
+}
+
+impl Scope {
+    /// Learns what is to be known before anything is shown.
+    pub(super) async fn open(&mut self, store: &Store) -> Result<(), ReadError> {
+        match self {
+            Self::Agent(_) | Self::Session(_) => Ok(()),
+            Self::Tree(tree) => tree.learn(store).await,
+        }
+    }
+
+    /// Events after a position, in order. Everything that [`Scope::spawned`] is asked about them is known then.
+    pub(super) async fn read(&mut self, store: &Store, after: u64, limit: usize) -> Result<Vec<Recorded>, ReadError> {
+        let filter = match self {
+            Self::Agent(agent) => EventFilter { agent: Some(*agent), ..EventFilter::default() },
+            Self::Session(session) => EventFilter { session: Some(*session), ..EventFilter::default() },
+            Self::Tree(tree) => {
+                let page = store.events_with_spawned(after, tree.session, &tree.owner, limit).await?;
+                if page.iter().any(|recorded| recorded.subject.session.is_some_and(|session| !tree.knows(session))) {
+                    tree.learn(store).await?;
+                }
+                return Ok(page);
+            }
+        };
+        store.events(after, filter, limit).await
+    }
+
+    /// Whether something that is about this session of this agent's is shown.
+    pub(super) fn has(&self, agent: AgentId, session: SessionId) -> bool {
+        match self {
+            Self::Agent(wanted) => *wanted == agent,
+            Self::Session(wanted) => *wanted == session,
+            Self::Tree(tree) => tree.knows(session),
+        }
+    }
+
+    /// What is to be said of a session that was begun below the followed one.
+    pub(super) fn spawned(&self, session: SessionId) -> Option<&Spawned> {
+        match self {
+            Self::Agent(_) | Self::Session(_) => None,
+            Self::Tree(tree) => tree.spawned.get(&session),
+        }
+    }
+}

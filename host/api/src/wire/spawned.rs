@@ -1,0 +1,21 @@
+//! Whose session something is about, on a stream that shows more than one.
+
+use serde::Serialize;
+use store::SpawnedSession;
+
+/// A session that the followed one began, at some depth, by handing work to an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Spawned {
+    /// The path of its agent, such as `/local/agent/assistant/sub/0`.
+    pub agent_path: String,
+    /// The session that began it.
+    pub by_session_id: String,
+    /// How far below the followed session: 1 for what that one began itself.
+    pub depth: u64,
+}
+
+/// What streams say of a session besides its id.
+#[must_use]
+pub fn spawned(session: &SpawnedSession) -> Spawned {
+    Spawned { agent_path: session.path.clone(), by_session_id: session.by.to_string(), depth: session.depth }
+}

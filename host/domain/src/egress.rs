@@ -1,0 +1,21 @@
+//! Egress: where a component may send an HTTP request, and which addresses nobody dials.
+//!
+//! One pass, in this order: [`Target::parse`] turns a URL into the value that is checked and dialled, [`permit`] finds the grant that
+//! allows it, the name is resolved once outside of here, [`Permit::admits`] judges each address of the answer, and the header rules say
+//! what the request may carry. Whatever comes after uses the [`Target`] and never the text that it was made from.
+
+mod address;
+mod grant;
+mod header;
+mod host;
+mod path;
+mod permit;
+mod request_target;
+
+pub use address::{AddressRange, AddressRangeError, Reach, classify, embedded_v4, metadata, special_ranges};
+pub use grant::{EgressGrant, GrantError, RequestLimits, ceiling};
+pub use header::{RequestHeader, crosses_origins, request_header, response_header, trailer};
+pub use host::{Host, HostError, HostPattern, HostPatternError};
+pub use path::{PathPattern, PathPatternError};
+pub use permit::{Barred, Denied, Mismatch, Permit, permit};
+pub use request_target::{Method, NotAMethod, Scheme, Target, TargetError, URL_BYTES_MAX};

@@ -1,0 +1,231 @@
+//! What an operator grants a component of the network.
+
+use super::address::AddressRange;
+use super::host::HostPattern;
+use super::path::PathPattern;
+use super::request_target::{Method, Scheme};
+use serde::{Deserialize, Serialize};
+
+/// The highest that a grant may ask for.
+pub mod ceiling {
+    /// Redirects that are followed.
+    pub const REDIRECTS_MAX: u8 = 5;
+    /// Bytes of a request's body: 16 MiB.
+    pub const REQUEST_BYTES_MAX: u64 = 16 << 20;
+    /// Bytes of a response's body, before and after decompression: 256 MiB.
+    pub const RESPONSE_BYTES_MAX: u64 = 256 << 20;
+    /// Milliseconds from the request to the last byte of the answer: ten minutes, which a model may need.
+    pub const TOTAL_MS_MAX: u64 = 600_000;
+    /// Ranges of addresses.
+    pub const PRIVATE_ADDRESSES_MAX: usize = 64;
+}
+
+/// Bytes of a request's body, unless the grant says otherwise: 1 MiB.
+const REQUEST_BYTES: u64 = 1 << 20;
+/// Bytes of a response's body, unless the grant says otherwise: 8 MiB.
+const RESPONSE_BYTES: u64 = 8 << 20;
+/// Milliseconds from the request to the last byte, unless the grant says otherwise.
+const TOTAL_MS: u64 = 30_000;
+
+/// Requests that a component may send. What no grant of its list allows is denied; an empty list in a grant allows nothing.
+///
+/// All of it must fit: scheme, host, port, method and path. The addresses behind the host's name must be public, or lie in
+/// `privateAddresses`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EgressGrant {
+    /// The host: `example.com` (that name alone), `*.example.com` (all below it, and not itself), an address, or `*`.
+    pub host: HostPattern,
+    /// Says once more that the host is any: needed for `*` and for a star over a whole top-level domain, and refused otherwise.
+    #[serde(default)]
+    pub any_host: bool,
+    /// The schemes. Missing is `https` alone.
+    #[serde(default = "https_only")]
+    pub schemes: Vec<Scheme>,
+    /// The ports. Missing is the scheme's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<Vec<u16>>,
+    /// The methods. Missing is `GET` and `HEAD`.
+    #[serde(default = "reading")]
+    pub methods: Vec<Method>,
+    /// The path, part by part: `*` inside a part, `**` for any number of parts. Missing is every path.
+    #[serde(default)]
+    pub path: PathPattern,
+    /// Redirects that are followed, at most 5. Missing is none: the component sees the redirect. Each hop needs a grant of its own.
+    #[serde(default)]
+    #[schemars(range(max = 5))]
+    pub redirects: u8,
+    /// Addresses that may be dialled although they are not public, such as `127.0.0.1` or `10.1.0.0/16`. An address of a cloud's metadata
+    /// must be named itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub private_addresses: Vec<AddressRange>,
+    /// Bytes of a request's body, at most 16 MiB.
+    #[serde(default = "request_bytes")]
+    #[schemars(range(max = 16_777_216))]
+    pub request_bytes_max: u64,
+    /// Bytes of a response's body, before and after decompression, at most 256 MiB.
+    #[serde(default = "response_bytes")]
+    #[schemars(range(min = 1, max = 268_435_456))]
+    pub response_bytes_max: u64,
+    /// Milliseconds from the request to the last byte of the answer, redirects included, at most 600,000.
+    #[serde(default = "total_ms")]
+    #[schemars(range(min = 1, max = 600_000))]
+    pub total_ms_max: u64,
+}
+
+fn https_only() -> Vec<Scheme> {
+    vec![Scheme::Https]
+}
+
+fn reading() -> Vec<Method> {
+    vec![Method::Get, Method::Head]
+}
+
+fn request_bytes() -> u64 {
+    REQUEST_BYTES
+}
+
+fn response_bytes() -> u64 {
+    RESPONSE_BYTES
+}
+
+fn total_ms() -> u64 {
+    TOTAL_MS
+}
+
+/// Sizes and times of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestLimits {
+    /// Bytes of the request's body.
+    pub request_bytes_max: u64,
+    /// Bytes of the response's body, before and after decompression.
+    pub response_bytes_max: u64,
+    /// Milliseconds from the request to the last byte of the answer.
+    pub total_ms_max: u64,
+}
+
+/// A grant that cannot be meant as it is written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GrantError {
+    /// Any host, said once.
+    #[error("`host: {host}` reaches hosts that nobody named; if that is meant, set `anyHost` too")]
+    Boundless {
+        /// The pattern.
+        host: HostPattern,
+    },
+    /// `anyHost` beside a host that is not any.
+    #[error("`anyHost` stands beside `host: {host}`, which is not any host: take one of them away")]
+    Contradiction {
+        /// The pattern.
+        host: HostPattern,
+    },
+    /// A list that grants nothing, so that the grant does not.
+    #[error("`{field}` is empty, so this grants nothing: name something or take the grant away")]
+    Empty {
+        /// The list.
+        field: &'static str,
+    },
+    /// Something stands twice in a list.
+    #[error("`{field}` names something twice")]
+    Twice {
+        /// The list.
+        field: &'static str,
+    },
+    /// A value out of its range.
+    #[error("`{field}` is {value}; it goes from {min} to {max}")]
+    Range {
+        /// The key.
+        field: &'static str,
+        /// What was written.
+        value: u64,
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+    },
+}
+
+impl EgressGrant {
+    /// A grant of one host with everything else as when it is not written.
+    #[must_use]
+    pub fn of(host: HostPattern) -> Self {
+        Self {
+            host,
+            any_host: false,
+            schemes: https_only(),
+            ports: None,
+            methods: reading(),
+            path: PathPattern::default(),
+            redirects: 0,
+            private_addresses: Vec::new(),
+            request_bytes_max: REQUEST_BYTES,
+            response_bytes_max: RESPONSE_BYTES,
+            total_ms_max: TOTAL_MS,
+        }
+    }
+
+    /// Looks for what cannot be meant, before anything runs under the grant. One that was not checked is no danger: it allows no host
+    /// that is not named twice and no more than the ceilings.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), GrantError> {
+        match (self.host.is_boundless(), self.any_host) {
+            (true, false) => return Err(GrantError::Boundless { host: self.host.clone() }),
+            (false, true) => return Err(GrantError::Contradiction { host: self.host.clone() }),
+            (true, true) | (false, false) => {}
+        }
+        list("schemes", &self.schemes)?;
+        list("methods", &self.methods)?;
+        if let Some(ports) = &self.ports {
+            list("ports", ports)?;
+            ports.iter().try_for_each(|&port| range("ports", port.into(), 1, u16::MAX.into()))?;
+        }
+        if !self.private_addresses.is_empty() {
+            list("privateAddresses", &self.private_addresses)?;
+        }
+        range("privateAddresses", self.private_addresses.len() as u64, 0, ceiling::PRIVATE_ADDRESSES_MAX as u64)?;
+        range("redirects", self.redirects.into(), 0, ceiling::REDIRECTS_MAX.into())?;
+        range("requestBytesMax", self.request_bytes_max, 0, ceiling::REQUEST_BYTES_MAX)?;
+        range("responseBytesMax", self.response_bytes_max, 1, ceiling::RESPONSE_BYTES_MAX)?;
+        range("totalMsMax", self.total_ms_max, 1, ceiling::TOTAL_MS_MAX)
+    }
+
+    /// Whether the port is meant, for this scheme.
+    #[must_use]
+    pub fn has_port(&self, port: u16, scheme: Scheme) -> bool {
+        self.ports.as_ref().map_or_else(|| port == scheme.default_port(), |ports| ports.contains(&port))
+    }
+
+    /// The sizes and times, never above the ceilings.
+    #[must_use]
+    pub fn limits(&self) -> RequestLimits {
+        RequestLimits {
+            request_bytes_max: self.request_bytes_max.min(ceiling::REQUEST_BYTES_MAX),
+            response_bytes_max: self.response_bytes_max.min(ceiling::RESPONSE_BYTES_MAX),
+            total_ms_max: self.total_ms_max.min(ceiling::TOTAL_MS_MAX),
+        }
+    }
+
+    /// The redirects that are followed, never above the ceiling.
+    #[must_use]
+    pub fn redirects(&self) -> u8 {
+        self.redirects.min(ceiling::REDIRECTS_MAX)
+    }
+}
+
+fn list<T: PartialEq>(field: &'static str, entries: &[T]) -> Result<(), GrantError> {
+    if entries.is_empty() {
+        return Err(GrantError::Empty { field });
+    }
+    let twice = entries.iter().enumerate().any(|(at, entry)| entries.iter().skip(at + 1).any(|other| other == entry));
+    if twice { Err(GrantError::Twice { field }) } else { Ok(()) }
+}
+
+fn range(field: &'static str, value: u64, min: u64, max: u64) -> Result<(), GrantError> {
+    if (min..=max).contains(&value) { Ok(()) } else { Err(GrantError::Range { field, value, min, max }) }
+}
+
+#[cfg(test)]
+mod tests;

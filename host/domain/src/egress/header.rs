@@ -1,0 +1,200 @@
+//! Headers: what a guest may say in a request, what it gets to see of a response, and what must not hide in trailers.
+//!
+//! Names are compared in lower case, as the parsers of HTTP deliver them.
+
+/// What becomes of a header that a guest wants to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestHeader {
+    /// It goes out as it is.
+    Sent,
+    /// The host says it itself, or not at all; the guest's is left out.
+    HostsOwn,
+    /// A credential: only the host sets it, from a secret that the operator bound.
+    Credential,
+    /// It would change where the request goes, how it is framed, or what a rule took it for: the request is refused.
+    Forbidden,
+}
+
+/// Of one connection only (RFC 9110, section 7.6.1), or of the way to it.
+const HOP_BY_HOP: &[&str] = &["connection", "http2-settings", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
+
+/// Where the request goes, whom it comes from, and what servers take in place of the method and the path that were checked.
+const MISLEADING: &[&str] = &[
+    "expect",
+    "forwarded",
+    "host",
+    "via",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-method",
+    "x-original-url",
+    "x-real-ip",
+    "x-rewrite-url",
+    // Without these, metadata services of clouds answer nobody.
+    "metadata",
+    "metadata-flavor",
+    "x-aws-ec2-metadata-token",
+    "x-aws-ec2-metadata-token-ttl-seconds",
+    "x-google-metadata-request",
+];
+
+/// Credentials by their usual names.
+const CREDENTIALS: &[&str] = &[
+    "api-key",
+    "authorization",
+    "cookie",
+    "cookie2",
+    "x-amz-security-token",
+    "x-api-key",
+    "x-auth-token",
+    "x-access-token",
+    "x-goog-api-key",
+    "x-functions-key",
+    "x-vault-token",
+    "private-token",
+    "ocp-apim-subscription-key",
+];
+
+/// What the host says itself: the length that it counts, and the encodings that it can undo within limits.
+const HOSTS_OWN: &[&str] = &["accept-encoding", "content-length"];
+
+/// What a guest does not see of a response, beside what is of one connection only: session tokens, and offers of other ways to the server.
+const WITHHELD: &[&str] = &["alt-svc", "clear-site-data", "set-cookie", "set-cookie2"];
+
+/// What must not come after a body because it had to be known before (RFC 9110, section 6.5.1), beside everything forbidden above.
+const NOT_IN_TRAILERS: &[&str] = &[
+    "age",
+    "cache-control",
+    "content-encoding",
+    "content-range",
+    "content-type",
+    "date",
+    "expires",
+    "location",
+    "max-forwards",
+    "pragma",
+    "range",
+    "retry-after",
+    "vary",
+    "warning",
+    "www-authenticate",
+];
+
+fn has(list: &[&str], name: &str) -> bool {
+    list.iter().any(|entry| name.eq_ignore_ascii_case(entry))
+}
+
+fn starts(name: &str, with: &str) -> bool {
+    name.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
+}
+
+/// What becomes of a header that a guest wants to send.
+#[must_use]
+pub fn request_header(name: &str) -> RequestHeader {
+    let misleading = has(MISLEADING, name) || starts(name, "x-forwarded-") || starts(name, "x-envoy-");
+    if misleading || has(HOP_BY_HOP, name) || starts(name, "proxy-") {
+        RequestHeader::Forbidden
+    } else if has(CREDENTIALS, name) {
+        RequestHeader::Credential
+    } else if has(HOSTS_OWN, name) {
+        RequestHeader::HostsOwn
+    } else {
+        RequestHeader::Sent
+    }
+}
+
+/// Whether a guest gets to see a header of a response.
+#[must_use]
+pub fn response_header(name: &str) -> bool {
+    !(has(HOP_BY_HOP, name) || has(WITHHELD, name) || starts(name, "proxy-"))
+}
+
+/// Whether a field may stand in trailers, of a request or of a response.
+#[must_use]
+pub fn trailer(name: &str) -> bool {
+    request_header(name) == RequestHeader::Sent && response_header(name) && !has(NOT_IN_TRAILERS, name)
+}
+
+/// Whether a header that a guest set goes along when a redirect leads to another origin.
+#[must_use]
+pub fn crosses_origins(name: &str) -> bool {
+    request_header(name) == RequestHeader::Sent && !has(&["origin", "referer"], name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_cannot_say_where_a_request_goes_how_it_is_framed_or_who_sends_it() {
+        for (name, expected) in [
+            ("accept", RequestHeader::Sent),
+            ("content-type", RequestHeader::Sent),
+            ("user-agent", RequestHeader::Sent),
+            ("x-request-id", RequestHeader::Sent),
+            ("accept-encoding", RequestHeader::HostsOwn),
+            ("content-length", RequestHeader::HostsOwn),
+            ("authorization", RequestHeader::Credential),
+            ("Authorization", RequestHeader::Credential),
+            ("cookie", RequestHeader::Credential),
+            ("x-api-key", RequestHeader::Credential),
+            ("host", RequestHeader::Forbidden),
+            ("HOST", RequestHeader::Forbidden),
+            ("connection", RequestHeader::Forbidden),
+            ("transfer-encoding", RequestHeader::Forbidden),
+            ("te", RequestHeader::Forbidden),
+            ("trailer", RequestHeader::Forbidden),
+            ("upgrade", RequestHeader::Forbidden),
+            ("expect", RequestHeader::Forbidden),
+            ("proxy-authorization", RequestHeader::Forbidden),
+            ("proxy-connection", RequestHeader::Forbidden),
+            ("x-forwarded-host", RequestHeader::Forbidden),
+            ("x-http-method-override", RequestHeader::Forbidden),
+            ("x-original-url", RequestHeader::Forbidden),
+            ("metadata-flavor", RequestHeader::Forbidden),
+        ] {
+            assert_eq!(request_header(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_guest_sees_no_session_token_and_nothing_of_the_connection() {
+        for (name, expected) in [
+            ("content-type", true),
+            ("location", true),
+            ("www-authenticate", true),
+            ("set-cookie", false),
+            ("connection", false),
+            ("upgrade", false),
+            ("proxy-authenticate", false),
+            ("alt-svc", false),
+        ] {
+            assert_eq!(response_header(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn nothing_hides_in_trailers_that_is_forbidden_in_headers() {
+        for (name, expected) in [
+            ("server-timing", true),
+            ("x-checksum", true),
+            ("host", false),
+            ("authorization", false),
+            ("content-length", false),
+            ("transfer-encoding", false),
+            ("set-cookie", false),
+            ("content-encoding", false),
+            ("location", false),
+        ] {
+            assert_eq!(trailer(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_names_the_origin_that_was_left_stays_there() {
+        for (name, expected) in [("accept", true), ("referer", false), ("origin", false), ("cookie", false), ("authorization", false)] {
+            assert_eq!(crosses_origins(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Hosts: the one spelling in which a host is compared, resolved and dialled, and the patterns that operators write for them.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Characters of a name (RFC 1035, section 2.3.4, less the root's label).
+const NAME_BYTES_MAX: usize = 253;
+/// Characters of one label of a name.
+const LABEL_BYTES_MAX: usize = 63;
+
+/// The host of a target. Made by [`Host::parse`] alone, so that two hosts are the same exactly if they are equal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// A name: lower case, ASCII, without the trailing dot. Punycode stands as it was given and is not shown as anything else.
+    Name(String),
+    /// A literal IPv4 or IPv6 address.
+    Address(IpAddr),
+}
+
+/// Text that is not a host in the one spelling that is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// Nothing is there.
+    #[error("it is empty")]
+    Empty,
+    /// A name, or a label of it, is too long.
+    #[error("it is longer than {NAME_BYTES_MAX} characters, or a part of it longer than {LABEL_BYTES_MAX}")]
+    TooLong,
+    /// A part is empty, begins or ends with a hyphen, or has a character that is not a letter, digit, hyphen or underscore.
+    #[error("a name is made of ASCII letters, digits, hyphens and underscores with single dots between")]
+    Character,
+    /// It ends like an IPv4 address and is not four plain decimal numbers: octal, hexadecimal, short and long forms mean different
+    /// things to different readers.
+    #[error("an IPv4 address is four decimal numbers without leading zeros")]
+    OddIpv4,
+    /// It is in brackets and no IPv6 address, or has a zone.
+    #[error("in brackets stands an IPv6 address without a zone")]
+    Ipv6,
+}
+
+impl Host {
+    /// Reads the host of a URL: a name, four decimal numbers, or an IPv6 address in brackets. Upper case and one trailing dot of a name
+    /// are normalised; nothing else is interpreted.
+    ///
+    /// # Errors
+    /// It is written in another way, or is too long.
+    pub fn parse(text: &str) -> Result<Self, HostError> {
+        if text.is_empty() {
+            return Err(HostError::Empty);
+        }
+        if let Some(inner) = text.strip_prefix('[') {
+            let inner = inner.strip_suffix(']').ok_or(HostError::Ipv6)?;
+            return inner.parse().map(|v6: Ipv6Addr| Self::Address(v6.into())).map_err(|_| HostError::Ipv6);
+        }
+        if ends_in_a_number(text) {
+            return text.parse().map(|v4: Ipv4Addr| Self::Address(v4.into())).map_err(|_| HostError::OddIpv4);
+        }
+        name(text).map(Self::Name)
+    }
+
+    /// The name to resolve; none if there is nothing to resolve.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Name(name) => Some(name),
+            Self::Address(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Host {
+    /// As it stands in a URL and in the `host` header.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Address(IpAddr::V4(v4)) => v4.fmt(f),
+            // By the URL standard: std writes a dotted form where an IPv4 address is inside.
+            Self::Address(IpAddr::V6(v6)) => url::Host::<&str>::Ipv6(*v6).fmt(f),
+        }
+    }
+}
+
+/// Whether some reader would take it for an IPv4 address: its last part is a number, decimal or hexadecimal (WHATWG URL, "ends in a
+/// number").
+fn ends_in_a_number(text: &str) -> bool {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    let last = text.rsplit('.').next().unwrap_or_default();
+    let hexadecimal =
+        || last.strip_prefix("0x").or_else(|| last.strip_prefix("0X")).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_hexdigit()));
+    !last.is_empty() && (last.bytes().all(|b| b.is_ascii_digit()) || hexadecimal())
+}
+
+fn name(text: &str) -> Result<String, HostError> {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    if text.len() > NAME_BYTES_MAX || text.split('.').any(|label| label.len() > LABEL_BYTES_MAX) {
+        return Err(HostError::TooLong);
+    }
+    let plain = |label: &str| {
+        let edges = label.starts_with('-') || label.ends_with('-');
+        !label.is_empty() && !edges && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    };
+    if !text.split('.').all(plain) {
+        return Err(HostError::Character);
+    }
+    Ok(text.to_ascii_lowercase())
+}
+
+/// An address in its canonical form, without brackets. Anything else is none, an address in another form too.
+pub(super) fn canonical_ip(text: &str) -> Option<IpAddr> {
+    text.parse().ok().filter(|address: &IpAddr| address.to_string() == text)
+}
+
+/// Which hosts a grant is for.
+///
+/// `example.com` is that name and nothing else; `*.example.com` is every name below it, however deep, and not `example.com` itself; a
+/// literal address is that address, an IPv6 one in brackets. A star anywhere else, or in the middle of a part, is not a pattern. `*`
+/// alone is every name and address, and the grant must say so twice (`anyHost`); so must a star over a whole top-level domain, `*.com`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct HostPattern(Pattern);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Pattern {
+    Any,
+    Below(String),
+    Exactly(Host),
+}
+
+/// Text that is not a pattern for hosts.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a host such as `example.com`, `*.example.com`, `192.0.2.1` or `[2001:db8::1]`")]
+pub struct HostPatternError {
+    /// What was written.
+    pub text: String,
+    /// What is wrong with the host in it.
+    #[source]
+    pub source: HostError,
+}
+
+impl HostPattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// What stands in it, less a leading `*.`, is no host; the star is for names only.
+    pub fn parse(text: &str) -> Result<Self, HostPatternError> {
+        let refused = |source| HostPatternError { text: text.to_owned(), source };
+        if text == "*" {
+            return Ok(Self(Pattern::Any));
+        }
+        match text.strip_prefix("*.") {
+            None => Host::parse(text).map(|host| Self(Pattern::Exactly(host))).map_err(refused),
+            Some(rest) => match Host::parse(rest).map_err(refused)? {
+                Host::Name(name) => Ok(Self(Pattern::Below(name))),
+                Host::Address(_) => Err(refused(HostError::Character)),
+            },
+        }
+    }
+
+    /// Whether the host is meant.
+    #[must_use]
+    pub fn matches(&self, host: &Host) -> bool {
+        match (&self.0, host) {
+            (Pattern::Any, _) => true,
+            (Pattern::Exactly(exactly), host) => exactly == host,
+            (Pattern::Below(_), Host::Address(_)) => false,
+            // The dot must be there, or `evilexample.com` would be below `example.com`.
+            (Pattern::Below(above), Host::Name(name)) => {
+                name.strip_suffix(above.as_str()).and_then(|rest| rest.strip_suffix('.')).is_some_and(|rest| !rest.is_empty())
+            }
+        }
+    }
+
+    /// Whether it reaches over names that have nothing to do with each other: everything, or a whole top-level domain.
+    #[must_use]
+    pub fn is_boundless(&self) -> bool {
+        match &self.0 {
+            Pattern::Any => true,
+            Pattern::Below(above) => !above.contains('.'),
+            Pattern::Exactly(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Pattern::Any => f.write_str("*"),
+            Pattern::Below(above) => write!(f, "*.{above}"),
+            Pattern::Exactly(host) => host.fmt(f),
+        }
+    }
+}
+
+impl TryFrom<String> for HostPattern {
+    type Error = HostPatternError;
+    fn try_from(text: String) -> Result<Self, HostPatternError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<HostPattern> for String {
+    fn from(pattern: HostPattern) -> Self {
+        pattern.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_means_its_host_or_all_below_it_and_nothing_that_only_looks_like_it() {
+        for (pattern, host, expected) in [
+            ("a.com", "a.com", true),
+            ("A.com.", "a.COM", true),
+            ("a.com", "a.com.", true),
+            ("a.com", "www.a.com", false),
+            ("a.com", "evila.com", false),
+            ("a.com", "a.com.evil.com", false),
+            ("*.a.com", "www.a.com", true),
+            ("*.a.com", "x.y.a.com", true),
+            ("*.a.com", "a.com", false),
+            ("*.a.com", "evila.com", false),
+            ("*.a.com", "a.com.evil.com", false),
+            ("*.a.com", "www.a.com.evil.com", false),
+            ("*.com", "a.com", true),
+            ("*", "a.com", true),
+            ("*", "192.0.2.1", true),
+            ("192.0.2.1", "192.0.2.1", true),
+            ("192.0.2.1", "192.0.2.10", false),
+            ("[2001:db8:0::1]", "[2001:DB8::0001]", true),
+            ("xn--bcher-kva.example", "xn--bcher-kva.example", true),
+            ("bcher-kva.example", "xn--bcher-kva.example", false),
+        ] {
+            let matches = HostPattern::parse(pattern).unwrap().matches(&Host::parse(host).unwrap());
+            assert_eq!(matches, expected, "{pattern} on {host}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for text in [
+            "",
+            "*.",
+            "*a.com",
+            "a.*.com",
+            "**.a.com",
+            "*.*.com",
+            "*.192.0.2.1",
+            "a.com:443",
+            "https://a.com",
+            "a.com/x",
+            "a com",
+            "*.[::1]",
+        ] {
+            assert!(HostPattern::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_star_over_everything_or_a_whole_top_level_domain_is_boundless() {
+        for (pattern, expected) in [("*", true), ("*.com", true), ("*.example.com", false), ("localhost", false)] {
+            assert_eq!(HostPattern::parse(pattern).unwrap().is_boundless(), expected, "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The answer and its body, which is read piece by piece within its limits.
+
+use crate::dial::Deadline;
+use crate::error::{Broken, EgressError, Phase, TooLarge};
+use crate::exchange::{Driven, drive, failure};
+use crate::gzip::Gzip;
+use crate::headers;
+use crate::record::Trace;
+use crate::slots::Slot;
+use bytes::Bytes;
+use domain::egress::Target;
+use http::{HeaderMap, StatusCode};
+use hyper::body::{Body as HttpBody, Frame, Incoming};
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// An answer.
+#[derive(Debug)]
+pub struct Response {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers that a caller may see.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Body,
+    /// Where the answer comes from, after redirects.
+    pub target: Target,
+}
+
+/// The body of an answer. It holds the connection and a slot among the requests under way until it was read to its end, failed, or is
+/// dropped; then its record is put.
+///
+/// Reading fails when the body is larger than was granted, before or after decompression, when it takes longer than the request may in
+/// all, or when nothing comes for too long. After an error comes nothing more.
+pub struct Body(Option<Open>);
+
+/// A body that has not ended.
+pub(crate) struct Open {
+    pub(crate) incoming: Incoming,
+    pub(crate) driven: Driven,
+    pub(crate) gzip: Option<Gzip>,
+    /// What may still come, as it was sent.
+    pub(crate) wire_left: u64,
+    /// What may still come out.
+    pub(crate) left: u64,
+    pub(crate) bytes_max: u64,
+    pub(crate) over: Pin<Box<Sleep>>,
+    pub(crate) deadline: Deadline,
+    /// Runs while the server is waited for, and not while the caller is.
+    pub(crate) idle: Option<Pin<Box<Sleep>>>,
+    pub(crate) idle_ms_max: u64,
+    pub(crate) trace: Trace,
+    pub(crate) _slot: Slot,
+}
+
+impl Body {
+    pub(crate) fn new(open: Open) -> Self {
+        Self(Some(open))
+    }
+
+    /// Reads to the end.
+    ///
+    /// # Errors
+    /// As reading piece by piece.
+    pub async fn read_all(mut self) -> Result<Bytes, EgressError> {
+        let mut all = Vec::new();
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut self).poll_frame(cx)).await {
+            if let Some(data) = frame?.data_ref() {
+                all.extend_from_slice(data);
+            }
+        }
+        Ok(all.into())
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = EgressError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, EgressError>>> {
+        let Some(open) = &mut self.0 else { return Poll::Ready(None) };
+        let next = match open.poll(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(next) => next,
+        };
+        match &next {
+            Ok(Some(_)) => return Poll::Ready(next.transpose()),
+            Ok(None) => open.trace.end("done"),
+            Err(error) => open.trace.fail(error),
+        }
+        // The connection, the slot and the record go now and not when the caller thinks of it.
+        self.0 = None;
+        Poll::Ready(next.transpose())
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl Open {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, EgressError>> {
+        if self.over.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(self.deadline.over()));
+        }
+        loop {
+            if let Some(gzip) = &mut self.gzip
+                && let Some(out) = gzip.next().map_err(Broken::Gzip)?
+            {
+                return Poll::Ready(self.deliver(out));
+            }
+            // What the connection breaks with, the body breaks with too, after what came before it.
+            let broken = drive(&mut self.driven, cx).err();
+            match Pin::new(&mut self.incoming).poll_frame(cx) {
+                Poll::Pending => {
+                    return match broken {
+                        None => self.wait(cx),
+                        Some(error) => Poll::Ready(Err(self.failed(error))),
+                    };
+                }
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(self.failed(error))),
+                Poll::Ready(None) => return Poll::Ready(self.finish()),
+                Poll::Ready(Some(Ok(frame))) => {
+                    self.idle = None;
+                    if let Some(ready) = self.take(frame).transpose() {
+                        return Poll::Ready(ready.map(Some));
+                    }
+                }
+            }
+        }
+    }
+
+    fn failed(&self, error: hyper::Error) -> EgressError {
+        failure(error, self.trace.tally())
+    }
+
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, EgressError>> {
+        let ms_max = self.idle_ms_max;
+        let idle = self.idle.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + Duration::from_millis(ms_max))));
+        idle.as_mut().poll(cx).map(|()| Err(EgressError::TimedOut { phase: Phase::Idle, ms_max }))
+    }
+
+    fn too_large(&self) -> EgressError {
+        TooLarge::ResponseBody { bytes_max: self.bytes_max }.into()
+    }
+
+    /// A frame as it came: what is plain goes on, what is packed goes to be unpacked, trailers are sifted.
+    fn take(&mut self, frame: Frame<Bytes>) -> Result<Option<Frame<Bytes>>, EgressError> {
+        let data = match frame.into_data() {
+            Ok(data) => data,
+            Err(frame) => {
+                let trailers = frame.trailers_ref().map(headers::trailers).unwrap_or_default();
+                return Ok((!trailers.is_empty()).then(|| Frame::trailers(trailers)));
+            }
+        };
+        self.wire_left = self.wire_left.checked_sub(data.len() as u64).ok_or_else(|| self.too_large())?;
+        match &mut self.gzip {
+            Some(gzip) => {
+                gzip.feed(data);
+                Ok(None)
+            }
+            None => self.deliver(data),
+        }
+    }
+
+    fn deliver(&mut self, data: Bytes) -> Result<Option<Frame<Bytes>>, EgressError> {
+        self.left = self.left.checked_sub(data.len() as u64).ok_or_else(|| self.too_large())?;
+        Ok(Some(Frame::data(data)))
+    }
+
+    fn finish(&mut self) -> Result<Option<Frame<Bytes>>, EgressError> {
+        if let Some(gzip) = &mut self.gzip {
+            gzip.finish().map_err(Broken::Gzip)?;
+        }
+        Ok(None)
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Body").field("ended", &self.0.is_none()).finish()
+    }
+}

@@ -1,0 +1,173 @@
+//! The sequence of gates, once for each hop.
+
+use crate::body::{Body, Open, Response};
+use crate::dial::{Deadline, Dial};
+use crate::error::{EgressError, Refused, TooLarge};
+use crate::exchange::{Driven, exchange};
+use crate::gzip::Gzip;
+use crate::headers::{self, Encoding};
+use crate::leg::Leg;
+use crate::limits::Limits;
+use crate::record::Trace;
+use crate::request::{Caller, Request};
+use crate::resolve::Resolve;
+use crate::slots::{Slot, Slots};
+use crate::wire::Wire;
+use bytes::Bytes;
+use domain::egress::{EgressGrant, RequestLimits, Target, TargetError, permit};
+use http::uri::PathAndQuery;
+use http_body_util::Full;
+use hyper::body::{Body as _, Incoming};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// The way out. One for all components, so that what is under way can be counted.
+#[derive(Debug)]
+pub struct Egress {
+    resolver: Arc<dyn Resolve>,
+    tls: Arc<rustls::ClientConfig>,
+    limits: Limits,
+    slots: Slots,
+}
+
+/// What holds for all hops of a request. Made on the first that is permitted.
+struct Passage {
+    deadline: Deadline,
+    slot: Slot,
+}
+
+/// The head of an answer, and what is left to read.
+struct Answer {
+    head: http::Response<Incoming>,
+    driven: Driven,
+    limits: RequestLimits,
+    redirects_max: u8,
+}
+
+impl Egress {
+    /// A way out by this resolver and this TLS: [`SystemResolver`](crate::SystemResolver) and [`system_tls`](crate::system_tls), unless
+    /// a test says otherwise. TLS offers HTTP/1.1 and nothing else, and resumes no session.
+    #[must_use]
+    pub fn new(resolver: Arc<dyn Resolve>, mut tls: rustls::ClientConfig, limits: Limits) -> Self {
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        tls.resumption = rustls::client::Resumption::disabled();
+        Self { resolver, tls: Arc::new(tls), slots: Slots::new(&limits), limits }
+    }
+
+    /// Sends a request under these grants and follows redirects as far as the grants do. The answer is there when its head is; its body
+    /// is still to be read. A caller that stops waiting ends the connection.
+    ///
+    /// # Errors
+    /// The request is refused, nobody answers, or the answer is too large, too slow or broken. Each hop has its record by then.
+    pub async fn send(&self, request: Request, grants: &[EgressGrant]) -> Result<Response, EgressError> {
+        let Request { caller, method, url, headers, bound, body } = request;
+        let mut trace = Trace::begin(&caller, 0, method);
+        let target = recorded(&mut trace, Target::parse(&url).map_err(|error| Refused::Url(error).into()))?;
+        let mut leg = Leg { target, method, headers, bound, body, hop: 0 };
+        let mut passage = None;
+        loop {
+            trace.target(&leg.target);
+            // On the heap: it is large, and lives in the caller's own future.
+            let answer = Box::pin(self.hop(&caller, &leg, grants, &mut passage, &mut trace)).await;
+            let answer = recorded(&mut trace, answer)?;
+            match recorded(&mut trace, leg.next(answer.head.status(), answer.head.headers(), answer.redirects_max))? {
+                None => return self.response(leg.target, answer, passage, trace),
+                Some(next) => {
+                    trace.end("redirected");
+                    trace = Trace::begin(&caller, next.hop, next.method);
+                    leg = next;
+                }
+            }
+        }
+    }
+
+    /// One hop: permit, slot, dial, exchange.
+    async fn hop(
+        &self,
+        caller: &Caller,
+        leg: &Leg,
+        grants: &[EgressGrant],
+        passage: &mut Option<Passage>,
+        trace: &mut Trace,
+    ) -> Result<Answer, EgressError> {
+        let permit = permit(&leg.target, leg.method, grants).map_err(Refused::Denied)?;
+        trace.permit(&permit);
+        let limits = permit.limits();
+        let request = request(leg, &limits)?;
+        if caller.budget.left() == 0 {
+            return Err(EgressError::BudgetSpent);
+        }
+        let Passage { deadline, slot } = match passage {
+            Some(passage) => passage,
+            None => {
+                let total_ms_max = limits.total_ms_max;
+                let deadline = Deadline { at: Instant::now() + Duration::from_millis(total_ms_max), total_ms_max };
+                let slot = deadline.cover(self.slots.acquire(&caller.component)).await?;
+                passage.insert(Passage { deadline, slot })
+            }
+        };
+        let dial = Dial {
+            target: &leg.target,
+            permit: &permit,
+            resolver: self.resolver.as_ref(),
+            tls: &self.tls,
+            limits: &self.limits,
+            deadline: *deadline,
+        };
+        let stream = dial.open(slot, trace).await?;
+        let wire = Wire::new(stream, Arc::clone(trace.tally()), caller.budget.clone());
+        let (head, driven) = exchange(wire, request, trace.tally(), (*deadline, self.limits.first_byte_ms_max)).await?;
+        trace.status(head.status().as_u16());
+        Ok(Answer { head, driven, limits, redirects_max: permit.grant.redirects() })
+    }
+
+    fn response(&self, target: Target, answer: Answer, passage: Option<Passage>, mut trace: Trace) -> Result<Response, EgressError> {
+        let Answer { head, driven, limits, .. } = answer;
+        let (parts, incoming) = head.into_parts();
+        // No hop was permitted without a passage.
+        let Some(Passage { deadline, slot }) = passage else { return Err(EgressError::Busy) };
+        let bytes_max = limits.response_bytes_max;
+        let stated = incoming.size_hint().lower();
+        let size = if stated > bytes_max { Err(TooLarge::ResponseBody { bytes_max }.into()) } else { Ok(()) };
+        recorded(&mut trace, size)?;
+        // Nothing is to be unpacked where nothing comes, as after HEAD; the header then speaks of what would have come.
+        let encoding = if incoming.is_end_stream() { Encoding::Plain } else { recorded(&mut trace, headers::encoding(&parts.headers))? };
+        let body = Body::new(Open {
+            incoming,
+            driven,
+            gzip: (encoding == Encoding::Gzip).then(Gzip::new),
+            wire_left: bytes_max,
+            left: bytes_max,
+            bytes_max,
+            over: Box::pin(sleep_until(deadline.at)),
+            deadline,
+            idle: None,
+            idle_ms_max: self.limits.idle_ms_max,
+            trace,
+            _slot: slot,
+        });
+        Ok(Response { status: parts.status, headers: headers::incoming(parts.headers, encoding), body, target })
+    }
+}
+
+/// Puts an error on record on its way up.
+fn recorded<T>(trace: &mut Trace, result: Result<T, EgressError>) -> Result<T, EgressError> {
+    result.inspect_err(|error| trace.fail(error))
+}
+
+/// The request of one hop as it goes over the wire, with the path and query of the target and nothing else in its first line.
+fn request(leg: &Leg, limits: &RequestLimits) -> Result<http::Request<Full<Bytes>>, EgressError> {
+    let (bytes, bytes_max) = (leg.body.len() as u64, limits.request_bytes_max);
+    if bytes > bytes_max {
+        return Err(TooLarge::RequestBody { bytes, bytes_max }.into());
+    }
+    let headers = headers::outgoing(leg)?;
+    let unsendable = || Refused::Url(TargetError::Character);
+    let path: PathAndQuery = leg.target.path_and_query().try_into().map_err(|_| unsendable())?;
+    let mut request = http::Request::new(Full::new(leg.body.clone()));
+    *request.method_mut() = http::Method::from_bytes(leg.method.as_str().as_bytes()).map_err(|_| unsendable())?;
+    *request.uri_mut() = path.into();
+    *request.headers_mut() = headers;
+    Ok(request)
+}

@@ -1,0 +1,99 @@
+//! Headers on the way out and on the way in, by the rules of the domain.
+
+use crate::error::{Broken, EgressError, Refused, TooLarge};
+use crate::leg::Leg;
+use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
+use domain::egress::{RequestHeader, TargetError, request_header, response_header, trailer};
+use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+
+/// Bytes that a header takes beside name and value: the colon, a space and the end of the line.
+const BYTES_AROUND_HEADER: usize = 4;
+
+/// What goes out: the caller's headers as far as they are its own to set, what the host bound, and what the host says itself.
+pub(crate) fn outgoing(leg: &Leg) -> Result<HeaderMap, EgressError> {
+    let mut out = HeaderMap::new();
+    check_length(leg)?;
+    for (name, value) in &leg.headers {
+        match request_header(name.as_str()) {
+            RequestHeader::Sent => _ = out.append(name, value.clone()),
+            RequestHeader::HostsOwn => {}
+            RequestHeader::Credential | RequestHeader::Forbidden => return Err(refused(name)),
+        }
+    }
+    for (name, value) in &leg.bound {
+        match request_header(name.as_str()) {
+            RequestHeader::Sent | RequestHeader::Credential => {
+                let mut value = value.clone();
+                value.set_sensitive(true);
+                out.append(name, value);
+            }
+            RequestHeader::HostsOwn | RequestHeader::Forbidden => return Err(refused(name)),
+        }
+    }
+    let bytes: usize = out.iter().map(|(name, value)| name.as_str().len() + value.len() + BYTES_AROUND_HEADER).sum();
+    if out.len() > HEADERS_MAX || bytes > HEAD_BYTES_MAX {
+        return Err(TooLarge::RequestHead.into());
+    }
+    let host = HeaderValue::try_from(leg.target.authority()).map_err(|_| Refused::Url(TargetError::Character))?;
+    out.insert(HOST, host);
+    out.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    out.insert(CONNECTION, HeaderValue::from_static("close"));
+    out.entry(USER_AGENT).or_insert(HeaderValue::from_static(concat!("agent-host/", env!("CARGO_PKG_VERSION"))));
+    Ok(out)
+}
+
+/// A length that the caller states must be the body's, and be stated once: two readers of two lengths see two requests.
+fn check_length(leg: &Leg) -> Result<(), EgressError> {
+    let mut stated = leg.headers.get_all(CONTENT_LENGTH).iter();
+    let first = stated.next().is_none_or(|length| length.as_bytes() == leg.body.len().to_string().as_bytes());
+    if first && stated.next().is_none() { Ok(()) } else { Err(refused(&CONTENT_LENGTH)) }
+}
+
+fn refused(name: &HeaderName) -> EgressError {
+    Refused::Header { name: name.as_str().to_owned() }.into()
+}
+
+/// How a body is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Plain,
+    Gzip,
+}
+
+/// The encoding of an answer.
+pub(crate) fn encoding(headers: &HeaderMap) -> Result<Encoding, EgressError> {
+    let mut all = headers.get_all(CONTENT_ENCODING).iter();
+    match (all.next().map(|value| value.as_bytes().to_ascii_lowercase()), all.next()) {
+        (None, _) => Ok(Encoding::Plain),
+        (Some(one), None) => match one.as_slice() {
+            b"gzip" | b"x-gzip" => Ok(Encoding::Gzip),
+            b"identity" | b"" => Ok(Encoding::Plain),
+            _ => Err(Broken::Encoding.into()),
+        },
+        (Some(_), Some(_)) => Err(Broken::Encoding.into()),
+    }
+}
+
+/// What a caller gets to see. Length and encoding go where they are no longer those of the body.
+pub(crate) fn incoming(mut headers: HeaderMap, encoding: Encoding) -> HeaderMap {
+    if encoding == Encoding::Gzip {
+        headers.remove(CONTENT_ENCODING);
+        headers.remove(CONTENT_LENGTH);
+    }
+    filtered(&headers, response_header)
+}
+
+/// The trailers that a caller gets to see.
+pub(crate) fn trailers(headers: &HeaderMap) -> HeaderMap {
+    filtered(headers, trailer)
+}
+
+fn filtered(headers: &HeaderMap, keep: fn(&str) -> bool) -> HeaderMap {
+    let mut kept = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        if keep(name.as_str()) {
+            kept.append(name, value.clone());
+        }
+    }
+    kept
+}

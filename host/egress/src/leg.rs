@@ -1,0 +1,69 @@
+//! One leg of a request: what is sent on one hop, and what of it goes along on the next.
+
+use crate::error::{EgressError, Refused};
+use bytes::Bytes;
+use domain::egress::{Method, Scheme, Target, TargetError, crosses_origins};
+use http::header::{CONTENT_LENGTH, HeaderMap, LOCATION};
+use http::{HeaderName, StatusCode};
+
+/// What is sent on one hop.
+#[derive(Debug, Clone)]
+pub(crate) struct Leg {
+    pub(crate) target: Target,
+    pub(crate) method: Method,
+    pub(crate) headers: HeaderMap,
+    pub(crate) bound: HeaderMap,
+    pub(crate) body: Bytes,
+    /// Redirects that led here.
+    pub(crate) hop: u8,
+}
+
+impl Leg {
+    /// Where an answer sends the request on to; none if it is no redirect or names no place. Whether the new target is allowed is for the
+    /// next hop to find out.
+    ///
+    /// # Errors
+    /// It leads from `https` to `http`, or nowhere that is accepted, or has led on more often than the grant follows.
+    pub(crate) fn next(&self, status: StatusCode, headers: &HeaderMap, hops_max: u8) -> Result<Option<Self>, EgressError> {
+        let followed = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) && hops_max > 0;
+        let Some(location) = headers.get(LOCATION).filter(|_| followed) else { return Ok(None) };
+        if self.hop >= hops_max {
+            return Err(Refused::Redirects { hops_max }.into());
+        }
+        let location = location.to_str().map_err(|_| Refused::Location(TargetError::Character))?;
+        let target = self.target.join(location).map_err(Refused::Location)?;
+        if self.target.scheme() == Scheme::Https && target.scheme() == Scheme::Http {
+            return Err(Refused::Downgrade { host: target.host().to_string() }.into());
+        }
+        let mut next = Self { method: method_after(self.method, status), hop: self.hop + 1, target, ..self.clone() };
+        if next.method != self.method {
+            next.body = Bytes::new();
+            keep(&mut next.headers, |name| !name.as_str().starts_with("content-"));
+        }
+        if !next.target.is_same_origin(&self.target) {
+            next.bound.clear();
+            // The length is the host's own and checked against the body.
+            keep(&mut next.headers, |name| name == CONTENT_LENGTH || crosses_origins(name.as_str()));
+        }
+        Ok(Some(next))
+    }
+}
+
+/// The method after a redirect (RFC 9110, section 15.4): what was handed over is not handed over again, unless the status says so.
+fn method_after(method: Method, status: StatusCode) -> Method {
+    match (status.as_u16(), method) {
+        (303, Method::Head) => Method::Head,
+        (303, _) | (301 | 302, Method::Post) => Method::Get,
+        _ => method,
+    }
+}
+
+fn keep(headers: &mut HeaderMap, wanted: impl Fn(&HeaderName) -> bool) {
+    let unwanted: Vec<HeaderName> = headers.keys().filter(|name| !wanted(name)).cloned().collect();
+    for name in unwanted {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! Egress: the one way by which anything leaves the host over HTTP, for guests and for the host itself.
+//!
+//! A request passes the same gates in the same order each time: one parse, a grant, one lookup, a judgement over every address, a dial of
+//! exactly those addresses, TLS, the exchange, and caps on all that comes back. A redirect starts again at the first gate. The rules are
+//! [`domain::egress`]; here they are carried out, so that what was checked is what is dialled. There is no proxy, no cookie jar, no cache,
+//! and no connection that serves two requests. Every hop leaves a [`Record`], also one that was refused or dropped half-way.
+//! Never in here: WebAssembly, SQL, rules of its own, what a body means.
+
+mod body;
+mod budget;
+mod dial;
+mod egress;
+mod error;
+mod exchange;
+mod gzip;
+mod headers;
+mod leg;
+mod limits;
+mod record;
+mod request;
+mod resolve;
+mod slots;
+mod wire;
+
+pub use body::{Body, Response};
+pub use budget::ByteBudget;
+pub use dial::system_tls;
+pub use egress::Egress;
+pub use error::{Broken, EgressError, Phase, Refused, Seen, TooLarge, Unreachable};
+pub use limits::{HEAD_BYTES_MAX, HEADERS_MAX, Limits, PRELUDE_BYTES_MAX};
+pub use record::{Record, Records};
+pub use request::{Caller, Request};
+pub use resolve::{Resolve, Resolving, SystemResolver};
+pub use slots::Slot;

@@ -1,0 +1,59 @@
+//! Slots: how many requests are under way at once, in all and for each component.
+
+use crate::error::EgressError;
+use crate::limits::Limits;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// The place of one request among those under way. It is free again when every clone is gone.
+#[derive(Debug, Clone)]
+pub struct Slot {
+    _held: Arc<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
+}
+
+/// All slots.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    all: Arc<Semaphore>,
+    /// Those of the components that have requests under way.
+    of_component: Mutex<HashMap<String, Weak<Semaphore>>>,
+    of_component_max: usize,
+    queue: Duration,
+}
+
+impl Slots {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(limits.in_flight_max)),
+            of_component: Mutex::default(),
+            of_component_max: limits.in_flight_per_component_max,
+            queue: Duration::from_millis(limits.queue_ms_max),
+        }
+    }
+
+    /// Waits for a slot, first among the component's own requests, so that no component stands in the common queue more often than it
+    /// may have requests under way.
+    pub(crate) async fn acquire(&self, component: &str) -> Result<Slot, EgressError> {
+        let own = self.of(component);
+        let acquire = async {
+            let own = own.acquire_owned().await?;
+            let all = Arc::clone(&self.all).acquire_owned().await?;
+            Ok::<_, tokio::sync::AcquireError>(Slot { _held: Arc::new((own, all)) })
+        };
+        timeout(self.queue, acquire).await.ok().and_then(Result::ok).ok_or(EgressError::Busy)
+    }
+
+    fn of(&self, component: &str) -> Arc<Semaphore> {
+        let mut known = self.of_component.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(semaphore) = known.get(component).and_then(Weak::upgrade) {
+            return semaphore;
+        }
+        known.retain(|_, semaphore| semaphore.strong_count() > 0);
+        let semaphore = Arc::new(Semaphore::new(self.of_component_max));
+        known.insert(component.to_owned(), Arc::downgrade(&semaphore));
+        semaphore
+    }
+}

@@ -1,0 +1,126 @@
+//! The wire: counts what passes, and stops it where it is too much.
+
+use crate::budget::ByteBudget;
+use crate::limits::PRELUDE_BYTES_MAX;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+/// What has passed on one hop, and why it was stopped if it was.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
+    /// Whether the head of the answer is complete.
+    head_done: AtomicBool,
+    prelude_exceeded: AtomicBool,
+    budget_spent: AtomicBool,
+}
+
+impl Tally {
+    pub(crate) fn bytes_in(&self) -> u64 {
+        self.bytes_in.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn bytes_out(&self) -> u64 {
+        self.bytes_out.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn head_is_done(&self) {
+        self.head_done.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn prelude_is_exceeded(&self) -> bool {
+        self.prelude_exceeded.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn budget_is_spent(&self) -> bool {
+        self.budget_spent.load(Ordering::Relaxed)
+    }
+}
+
+/// A connection, with or without TLS.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// A connection that is counted.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    stream: Stream,
+    tally: Arc<Tally>,
+    budget: ByteBudget,
+}
+
+impl Wire {
+    pub(crate) fn new(stream: Stream, tally: Arc<Tally>, budget: ByteBudget) -> Self {
+        Self { stream, tally, budget }
+    }
+
+    /// The cause is read from the tally: what the HTTP library makes of this error is of no use.
+    fn spend(&self, bytes: u64) -> io::Result<()> {
+        if bytes == 0 || self.budget.take(bytes) {
+            return Ok(());
+        }
+        self.tally.budget_spent.store(true, Ordering::Relaxed);
+        Err(io::Error::other("the budget of bytes is spent"))
+    }
+
+    fn received(&self, bytes: u64) -> io::Result<()> {
+        let before = self.tally.bytes_in.fetch_add(bytes, Ordering::Relaxed);
+        if !self.tally.head_done.load(Ordering::Relaxed) && before + bytes > PRELUDE_BYTES_MAX {
+            self.tally.prelude_exceeded.store(true, Ordering::Relaxed);
+            return Err(io::Error::other("too much came before the answer"));
+        }
+        self.spend(bytes)
+    }
+
+    fn sent(&self, written: io::Result<usize>) -> io::Result<usize> {
+        let bytes = written?;
+        self.tally.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.spend(bytes as u64)?;
+        Ok(bytes)
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+        })?;
+        Poll::Ready(self.received((buffer.filled().len() - before) as u64))
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = ready!(match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        });
+        Poll::Ready(self.sent(written))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

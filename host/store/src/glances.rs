@@ -1,0 +1,72 @@
+//! Looks at single rows on the caller's own thread.
+//!
+//! A look at a row whose pages are in memory takes some ten microseconds, and waking another thread and being woken by it several times that.
+//! So short looks are done where they are asked for, as long as they stay short: one that had to wait for the disk sends those that follow
+//! to the threads that read, where waiting holds nobody up.
+
+use crate::open::{DataDir, OpenError};
+use crate::readers::connect;
+use crate::sql::Sql;
+use rusqlite::Connection;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// A look that takes longer has waited for the disk.
+const SHORT: Duration = Duration::from_millis(2);
+/// Looks that go to the threads that read after one that was not short.
+const DETOUR_LOOKS: u32 = 256;
+
+/// Connections for looks at single rows.
+pub(crate) struct Glances {
+    connections: Vec<Mutex<Connection>>,
+    /// Looks that still go elsewhere.
+    detour: AtomicU32,
+    /// Whoever waits for the store to be closed may open it again as soon as nothing of it is open: dropped after the connections.
+    _dir: Arc<DataDir>,
+    _alive: watch::Receiver<()>,
+}
+
+impl std::fmt::Debug for Glances {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Glances").field("connections", &self.connections.len()).field("detour", &self.detour).finish_non_exhaustive()
+    }
+}
+
+impl Glances {
+    /// Opens so many connections, at least one.
+    pub(crate) fn open(dir: &Arc<DataDir>, connections: usize, alive: &watch::Receiver<()>) -> Result<Self, OpenError> {
+        let path = dir.database();
+        let connections = (0..connections.max(1))
+            .map(|_| connect(&path).map(Mutex::new))
+            .collect::<rusqlite::Result<_>>()
+            .map_err(|error| OpenError::database(&path, error))?;
+        Ok(Self { connections, detour: AtomicU32::new(0), _dir: Arc::clone(dir), _alive: alive.clone() })
+    }
+
+    /// Looks now, on this thread; gives the look back when it should go to a thread that reads: while looks are slow, or all connections
+    /// are in use.
+    pub(crate) fn look<T, L>(&self, look: L) -> Result<rusqlite::Result<T>, L>
+    where
+        L: FnOnce(&Sql<'_>) -> rusqlite::Result<T>,
+    {
+        if self.detour.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+            return Err(look);
+        }
+        let free = self.connections.iter().find_map(|connection| match connection.try_lock() {
+            Ok(free) => Some(free),
+            // A look that panicked has changed nothing: these connections cannot write.
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        });
+        let Some(connection) = free else { return Err(look) };
+        let began = Instant::now();
+        let seen = look(&Sql::new(&connection));
+        drop(connection);
+        if began.elapsed() > SHORT {
+            self.detour.store(DETOUR_LOOKS, Ordering::Relaxed);
+        }
+        Ok(seen)
+    }
+}

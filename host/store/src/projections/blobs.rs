@@ -1,0 +1,107 @@
+//! Which streams name which blobs: a blob that none names is not needed, and one that a thread's messages name may be read in it.
+
+use crate::EMPTY_STATE;
+use crate::sql::Sql;
+use domain::digest::Digest;
+use domain::event::{Event, RunStepped};
+use domain::message::{Message, Part};
+use domain::operation::{Kept, Settlement};
+use domain::step::Effect;
+use rusqlite::params;
+use std::collections::BTreeSet;
+
+/// The blobs that an event names.
+#[derive(Default)]
+struct Named {
+    /// By a message of a thread.
+    shown: BTreeSet<Digest>,
+    /// Otherwise.
+    kept: BTreeSet<Digest>,
+}
+
+/// An event of a stream was stored.
+pub(super) fn named(sql: &Sql<'_>, stream: &str, event: &Event) -> rusqlite::Result<()> {
+    let Named { shown, mut kept } = Named::of(event);
+    // This one is there from the beginning and stays.
+    kept.remove(&Digest::of(EMPTY_STATE));
+    let all = shown.iter().map(|digest| (digest, true)).chain(kept.difference(&shown).map(|digest| (digest, false)));
+    for (digest, shown) in all {
+        sql.execute(
+            "INSERT INTO blob_references (stream, digest, shown) VALUES (?1, ?2, ?3) \
+             ON CONFLICT (stream, digest) DO UPDATE SET shown = 1 WHERE excluded.shown > shown",
+            params![stream, digest.0, shown],
+        )?;
+    }
+    Ok(())
+}
+
+impl Named {
+    /// What an agent says names nothing that its run was not shown before, so decisions and what they start are not looked into.
+    fn of(event: &Event) -> Self {
+        let mut named = Self::default();
+        match event {
+            Event::InputAccepted(accepted) => named.kept.extend(accepted.message.iter().flat_map(|draft| blobs(&draft.parts))),
+            Event::TurnCommitted(committed) => named.kept.extend([committed.turn.session_state]),
+            Event::RunStarted(started) => {
+                named.kept.insert(started.session_state);
+                named.kept.extend(started.outfit.iter().flat_map(|outfit| [outfit.settings, outfit.tools, outfit.peers]));
+            }
+            Event::RunStepped(stepped) => named.step(stepped),
+            Event::RunSettled(settled) => named.settle(&settled.settled),
+            Event::OperationAnswered(answer) => match &answer.kept {
+                Kept::Blob(digest) => named.kept.extend([*digest]),
+                Kept::Value(_) => {}
+            },
+            Event::RunEnded(ended) => {
+                named.settle(&ended.stopped);
+                named.show(&ended.said);
+            }
+            Event::AgentCreated(_)
+            | Event::PreferencesUpdated(_)
+            | Event::SlotTaken(_)
+            | Event::SlotCompleted(_)
+            | Event::SlotTerminated(_)
+            | Event::NoteRemembered(_)
+            | Event::SessionOpened(_)
+            | Event::ItemRecorded(_)
+            | Event::InputDead(_)
+            | Event::InputRequeued(_)
+            | Event::StepFailed(_)
+            | Event::OperationContinued(_)
+            | Event::OperationStarted(_)
+            | Event::PluginEmitted(_) => {}
+        }
+        named
+    }
+
+    fn step(&mut self, stepped: &RunStepped) {
+        let basis = &stepped.basis;
+        self.kept.extend([basis.scene, basis.settings, basis.tools, basis.peers, basis.preferences, basis.session_state]);
+        self.kept.extend(stepped.effects.iter().filter_map(|effect| match effect {
+            Effect::SessionState { state } => Some(Digest::of(state.to_string().as_bytes())),
+            _ => None,
+        }));
+        self.settle(&stepped.settled);
+        self.settle(&stepped.stopped);
+        self.show(&stepped.heard);
+        self.show(&stepped.said);
+    }
+
+    fn settle(&mut self, settlements: &[Settlement]) {
+        for settlement in settlements {
+            self.kept.extend(settlement.blobs());
+            self.kept.extend(settlement.result.iter().flat_map(|draft| blobs(&draft.parts)));
+        }
+    }
+
+    fn show(&mut self, messages: &[Message]) {
+        self.shown.extend(messages.iter().flat_map(|message| blobs(&message.parts)));
+    }
+}
+
+fn blobs(parts: &[Part]) -> impl Iterator<Item = Digest> {
+    parts.iter().filter_map(|part| match part {
+        Part::Blob { digest, .. } => Some(*digest),
+        Part::Text { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
+    })
+}

@@ -1,0 +1,44 @@
+//! Who names a blob.
+
+use super::ReadError;
+use super::turns::holder;
+use crate::EMPTY_STATE;
+use crate::sql::{Columns, limit as rows};
+use crate::store::Store;
+use domain::digest::Digest;
+use domain::id::TurnId;
+use rusqlite::params;
+
+impl Store {
+    /// Whether a message of the thread that ends in `head` names a blob. Costs a walk of logarithmic length for each turn, of whichever
+    /// thread, that shows this very content; how long the thread is does not matter.
+    pub async fn mentions(&self, head: TurnId, digest: Digest) -> Result<bool, ReadError> {
+        self.read(move |sql| {
+            let turns = sql.rows(
+                "SELECT t.id, t.last_message FROM blob_references b JOIN runs r ON r.id = substr(b.stream, length('run/') + 1) \
+                 JOIN turns t ON t.id = r.turn WHERE b.digest = ?1 AND b.shown = 1",
+                [digest.0],
+                |row| Ok((TurnId(row.digest(0)?), row.uint(1)?)),
+            )?;
+            for (turn, last_message) in turns {
+                if holder(sql, head, last_message)?.is_some_and(|holder| holder.id == turn) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+        .await
+    }
+
+    /// Blobs that no event names, at most `limit`: what may be deleted once the events that named it were erased. Looks at every blob.
+    pub async fn unnamed_blobs(&self, limit: usize) -> Result<Vec<Digest>, ReadError> {
+        self.read(move |sql| {
+            sql.rows(
+                "SELECT digest FROM blobs WHERE digest NOT IN (SELECT digest FROM blob_references) AND digest <> ?1 LIMIT ?2",
+                params![Digest::of(EMPTY_STATE).0, rows(limit)],
+                |row| row.digest(0),
+            )
+        })
+        .await
+    }
+}

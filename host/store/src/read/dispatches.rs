@@ -1,0 +1,51 @@
+//! Work that agents handed to each other and that has not ended.
+
+use super::ReadError;
+use crate::sql::{Columns, Sql};
+use crate::store::Store;
+use domain::id::{AgentId, RunId};
+
+/// How much a run, and the tree of agents that it belongs to, has handed over that has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HandedOver {
+    /// By the run.
+    pub by_run: u64,
+    /// By all runs of the tree's agents.
+    pub in_tree: u64,
+    /// The tree: its topmost agent.
+    pub tree: AgentId,
+}
+
+impl Store {
+    /// What a run of an agent's, and its tree, have handed over that has not ended: detached or not, waited for or not.
+    pub async fn handed_over(&self, run: RunId, agent: AgentId) -> Result<HandedOver, ReadError> {
+        self.read(move |sql| {
+            let tree = tree_of(sql, agent)?;
+            let by_run =
+                sql.row("SELECT count(*) FROM inputs WHERE by_run = ?1 AND state IN ('waiting', 'claimed')", [run.to_string()], |row| {
+                    row.uint(0)
+                })?;
+            Ok(HandedOver { by_run: by_run.unwrap_or(0), in_tree: in_tree(sql, tree)?, tree })
+        })
+        .await
+    }
+}
+
+/// The topmost agent above one; that agent itself when none is above it.
+pub(crate) fn tree_of(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<AgentId> {
+    let top = sql.row(
+        "WITH RECURSIVE above (id, parent) AS (SELECT id, parent FROM agents WHERE id = ?1 \
+         UNION ALL SELECT agents.id, agents.parent FROM agents JOIN above ON agents.id = above.parent) \
+         SELECT id FROM above WHERE parent IS NULL",
+        [agent.to_string()],
+        |row| row.id(0),
+    )?;
+    Ok(top.unwrap_or(agent))
+}
+
+/// What a tree has handed over that has not ended.
+pub(crate) fn in_tree(sql: &Sql<'_>, tree: AgentId) -> rusqlite::Result<u64> {
+    let open =
+        sql.row("SELECT count(*) FROM inputs WHERE tree = ?1 AND state IN ('waiting', 'claimed')", [tree.to_string()], |row| row.uint(0))?;
+    Ok(open.unwrap_or(0))
+}

@@ -1,0 +1,78 @@
+//! A session with the sessions that were begun below it: those of the agents that it handed work to, those that they handed work to, and so on.
+
+use super::ReadError;
+use crate::event_row::{self, event_columns};
+use crate::sql::{Columns, int, limit as rows};
+use crate::store::Store;
+use domain::event::Recorded;
+use domain::id::{AgentId, SessionId};
+use rusqlite::params;
+
+/// How deep sessions are looked for below another one: far below what agents may nest.
+const DEPTH_MAX: u32 = 32;
+
+/// A session that was begun below another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpawnedSession {
+    /// Its id.
+    pub id: SessionId,
+    /// The session that began it.
+    pub by: SessionId,
+    /// Its agent.
+    pub agent: AgentId,
+    /// That agent's path.
+    pub path: String,
+    /// How far below: 1 for a session that was begun by the one that was asked about.
+    pub depth: u64,
+}
+
+/// The sessions below `?1` whose agents belong to `?2`, as `family`, `?1` itself included.
+macro_rules! family {
+    ($rest:literal) => {
+        concat!(
+            "WITH RECURSIVE family (id, by_session, agent, path, depth) AS ( \
+               SELECT ?1, NULL, NULL, NULL, 0 \
+               UNION ALL \
+               SELECT spawned.session, spawned.by_session, agents.id, agents.path, family.depth + 1 FROM family \
+               CROSS JOIN spawned ON spawned.by_session = family.id \
+               CROSS JOIN sessions ON sessions.id = spawned.session \
+               CROSS JOIN agents ON agents.id = sessions.agent \
+               WHERE agents.agent ->> '$.owner_user_id' = ?2 AND family.depth < ?3) ",
+            $rest
+        )
+    };
+}
+
+const SESSIONS: &str = family!("SELECT id, by_session, agent, path, depth FROM family WHERE depth > 0 ORDER BY depth, id");
+
+/// Each session gives as many positions as are wanted, by its index, and the first of them all are read.
+const EVENTS: &str = concat!(
+    family!("SELECT "),
+    event_columns!(),
+    " FROM events WHERE position IN ( \
+       SELECT found.position FROM family CROSS JOIN events AS found \
+       ON found.position IN (SELECT position FROM events WHERE session = family.id AND position > ?4 ORDER BY position LIMIT ?5) \
+       ORDER BY found.position LIMIT ?5) \
+     ORDER BY position"
+);
+
+impl Store {
+    /// The sessions below a session, the nearest first, as far as their agents belong to `owner`.
+    pub async fn spawned(&self, session: SessionId, owner: &str) -> Result<Vec<SpawnedSession>, ReadError> {
+        let owner = owner.to_owned();
+        self.read(move |sql| {
+            sql.rows(SESSIONS, params![session.to_string(), owner, DEPTH_MAX], |row| {
+                Ok(SpawnedSession { id: row.id(0)?, by: row.id(1)?, agent: row.id(2)?, path: row.get(3)?, depth: row.uint(4)? })
+            })
+        })
+        .await
+    }
+
+    /// Events after a position about a session or one below it whose agent belongs to `owner`, in order, at most `limit`. A session's first
+    /// event comes after its parent's, so whoever reads on from the last position misses none.
+    pub async fn events_with_spawned(&self, after: u64, session: SessionId, owner: &str, limit: usize) -> Result<Vec<Recorded>, ReadError> {
+        let owner = owner.to_owned();
+        self.read(move |sql| sql.rows(EVENTS, params![session.to_string(), owner, DEPTH_MAX, int(after), rows(limit)], event_row::read))
+            .await
+    }
+}

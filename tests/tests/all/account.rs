@@ -1,0 +1,196 @@
+//! What the events say of everything, and what must hold of it whatever happened to the hosts that wrote them.
+
+use anyhow::{Context, Result, ensure};
+use domain::event::{Event, Recorded, Source};
+use domain::id::{InputId, OperationId, RunId, SessionId};
+use domain::operation::{Operation, Performer, Settlement};
+use domain::step::{Decision, Outcome};
+use domain::tool::EffectClass;
+use domain::turn::TurnEnd;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a run ended, with the code of a failure.
+pub(super) type End = (TurnEnd, Option<String>);
+
+/// What the events say.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    pub(super) accepted: BTreeMap<InputId, u32>,
+    pub(super) openings: BTreeMap<InputId, SessionId>,
+    pub(super) claims: BTreeMap<InputId, u32>,
+    /// Runs, with the first input that each took in.
+    pub(super) started: BTreeMap<RunId, Vec<InputId>>,
+    pub(super) ended: BTreeMap<RunId, Vec<End>>,
+    pub(super) failed_steps: BTreeSet<RunId>,
+    pub(super) dead: BTreeMap<InputId, u32>,
+    pub(super) requeued: BTreeMap<InputId, u32>,
+    pub(super) answered: BTreeMap<OperationId, u32>,
+    /// Slots that were taken, and left, by session.
+    pub(super) slots: BTreeMap<SessionId, (u32, u32)>,
+    turns: usize,
+    operations: BTreeMap<OperationId, (RunId, Operation)>,
+    continued: BTreeMap<(OperationId, u32), u32>,
+    settled: BTreeMap<OperationId, Vec<Outcome>>,
+    replies: BTreeMap<RunId, String>,
+}
+
+/// Positions are dense; versions are contiguous in every stream; no event is there twice.
+pub(super) fn check_places(events: &[Recorded]) -> Result<()> {
+    let mut versions: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut ids = BTreeSet::new();
+    for (index, event) in events.iter().enumerate() {
+        ensure!(event.position == index as u64 + 1, "position {} is the {}. event", event.position, index + 1);
+        let version = versions.entry(&event.stream).or_default();
+        *version += 1;
+        ensure!(event.version == *version, "{}: version {} follows {}", event.stream, event.version, *version - 1);
+        ensure!(ids.insert(event.id.0), "event {} is there twice", event.position);
+    }
+    Ok(())
+}
+
+impl Account {
+    pub(super) fn of(events: &[Recorded]) -> Result<Self> {
+        let mut account = Self::default();
+        for recorded in events {
+            account.take(recorded.event.as_ref().context("an event that was erased")?);
+        }
+        Ok(account)
+    }
+
+    fn take(&mut self, event: &Event) {
+        match event {
+            Event::InputAccepted(it) => {
+                self.claims.entry(it.input).or_default();
+                match it.source {
+                    Source::Api => *self.accepted.entry(it.input).or_default() += 1,
+                    Source::Opening => drop(self.openings.insert(it.input, it.session)),
+                    _ => {}
+                }
+            }
+            Event::RunStarted(it) => {
+                self.started.entry(it.run).or_default().extend(it.claimed.first());
+                self.claim(&it.claimed);
+            }
+            Event::RunStepped(it) => {
+                self.claim(&it.claimed);
+                self.settle(it.settled.iter().chain(&it.stopped));
+                self.operations.extend(it.started.iter().map(|operation| (operation.id, (it.run, operation.clone()))));
+                if let Decision::Reply { parts } = &it.decision {
+                    // Words that arrived meanwhile make it go on, and say something again.
+                    let said = self.replies.entry(it.run).or_default();
+                    *said += &domain::message::text_of(parts);
+                    said.push('\n');
+                }
+            }
+            Event::RunSettled(it) => self.settle(&it.settled),
+            Event::RunEnded(it) => {
+                self.ended.entry(it.run).or_default().push((it.end, it.code.clone()));
+                self.settle(&it.stopped);
+            }
+            Event::OperationContinued(it) => *self.continued.entry((it.operation, it.segment)).or_default() += 1,
+            Event::OperationAnswered(it) => *self.answered.entry(it.operation).or_default() += 1,
+            Event::TurnCommitted(_) => self.turns += 1,
+            Event::InputDead(it) => *self.dead.entry(it.input).or_default() += 1,
+            Event::InputRequeued(it) => *self.requeued.entry(it.input).or_default() += 1,
+            Event::StepFailed(it) => drop(self.failed_steps.insert(it.run)),
+            Event::SlotTaken(it) => self.slots.entry(it.session_id).or_default().0 += 1,
+            Event::SlotCompleted(it) => self.slots.entry(it.session_id).or_default().1 += 1,
+            Event::SlotTerminated(it) => self.slots.entry(it.session_id).or_default().1 += 1,
+            _ => {}
+        }
+    }
+
+    fn claim(&mut self, inputs: &[InputId]) {
+        for input in inputs {
+            *self.claims.entry(*input).or_default() += 1;
+        }
+    }
+
+    fn settle<'a>(&mut self, settled: impl IntoIterator<Item = &'a Settlement>) {
+        for settlement in settled {
+            self.settled.entry(settlement.operation).or_default().push(settlement.outcome.clone());
+            if matches!(settlement.outcome, Outcome::Value { .. }) {
+                *self.answered.entry(settlement.operation).or_default() += 1;
+            }
+        }
+    }
+
+    /// Every input was accepted once and dealt with once, one that was put aside once more for every time that it was requeued.
+    pub(super) fn check_inputs(&self) -> Result<()> {
+        let twice = self.accepted.iter().find(|(_, count)| **count != 1);
+        ensure!(twice.is_none(), "an input was accepted several times: {twice:?}");
+        for (input, claims) in &self.claims {
+            let expected = 1 + self.requeued.get(input).copied().unwrap_or(0);
+            ensure!(*claims == expected, "{claims} runs claimed the input {input}, which had {expected} chances");
+        }
+        Ok(())
+    }
+
+    /// Every run began once and ended once; one that began to speak left one turn; every operation has one outcome, and every segment
+    /// that another follows went on once.
+    pub(super) fn check_runs(&self) -> Result<()> {
+        for (run, first) in &self.started {
+            let ends = self.ended.get(run).map_or(0, Vec::len);
+            ensure!(first.len() == 1 && ends == 1, "run {run} began {} times and ended {ends} times", first.len());
+        }
+        ensure!(self.started.len() == self.ended.len(), "{} runs began and {} ended", self.started.len(), self.ended.len());
+        let buried: u32 = self.dead.values().sum();
+        ensure!(self.turns + buried as usize == self.ended.len(), "{} turns of {} runs", self.turns, self.ended.len());
+        for (id, (_, operation)) in &self.operations {
+            let outcomes = self.settled.get(id).map_or(0, Vec::len);
+            ensure!(outcomes == 1, "{} has {outcomes} outcomes", operation.key);
+        }
+        let twice = self.continued.iter().find(|(_, count)| **count != 1);
+        ensure!(twice.is_none(), "a segment went on several times: {twice:?}");
+        let twice = self.answered.iter().find(|(_, count)| **count != 1);
+        ensure!(twice.is_none(), "a question was answered several times: {twice:?}");
+        Ok(())
+    }
+
+    /// What really happened: a non-idempotent call at most once, and once if it has a result; others under their own key only.
+    pub(super) fn check_effects(&self, log: &[String]) -> Result<()> {
+        let mut begun: BTreeMap<&str, u32> = BTreeMap::new();
+        for line in log {
+            let words: Vec<&str> = line.split(' ').collect();
+            ensure!(words.len() == 3, "a torn line: {line}");
+            if words[1] == "begin" {
+                *begun.entry(words[2]).or_default() += 1;
+            }
+        }
+        let calls = self.operations.iter().filter(|(_, (_, operation))| matches!(operation.performer, Performer::Tool { .. }));
+        let mut keys = Vec::new();
+        for (id, (_, operation)) in calls {
+            let key = id.idempotency_key(0);
+            let count = begun.get(key.as_str()).copied().unwrap_or(0);
+            let came_to = |outcome| self.settled.get(id).is_some_and(|outcomes| outcomes.contains(&outcome));
+            let (unknown, cancelled) = (came_to(Outcome::Unknown), came_to(Outcome::Cancelled));
+            if operation.effect == EffectClass::NonIdempotent {
+                ensure!(count <= 1, "`{}` really happened {count} times", operation.key);
+                ensure!(count == 0 || !cancelled, "`{}` happened and is said not to have", operation.key);
+            } else {
+                ensure!(!unknown, "`{}` could have been made again", operation.key);
+            }
+            ensure!(count >= 1 || unknown || cancelled, "`{}` has an outcome and never happened", operation.key);
+            keys.extend([key, id.idempotency_key(1)]);
+        }
+        let strange = begun.keys().find(|key| !keys.iter().any(|known| known == *key));
+        ensure!(strange.is_none(), "a call under a key of no operation: {strange:?}");
+        Ok(())
+    }
+
+    /// The agent was told of every call of which nothing is known, and said so, unless its turn was ended for it.
+    pub(super) fn check_unknown(&self) -> Result<usize> {
+        let mut count = 0;
+        for (id, outcomes) in &self.settled {
+            if outcomes.contains(&Outcome::Unknown) {
+                let (run, operation) = self.operations.get(id).context("an outcome of no operation")?;
+                let replied = self.ended.get(run).is_some_and(|ends| ends.iter().all(|(end, _)| *end == TurnEnd::Replied));
+                let reply = self.replies.get(run).map(String::as_str).unwrap_or_default();
+                let told = reply.contains(&format!("{} unknown", operation.key));
+                ensure!(told || !replied, "nobody was told that `{}` is unknown: {reply}", operation.key);
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+}

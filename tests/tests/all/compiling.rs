@@ -1,0 +1,61 @@
+//! Components are compiled by processes of the real program, and it survives what becomes of them.
+
+use agent_host_tests::guests::wasm;
+use agent_host_tests::process::program;
+use runtime::{Compiler, Config, LoadError, Runtime};
+use std::path::Path;
+use std::time::Duration;
+
+/// Less than any component takes to compile.
+const TOO_FEW_BYTES: &str = "70000000";
+
+fn compiled_within(folder: &Path, limits: &[&str]) -> Runtime {
+    let arguments = [&["compile-component"], limits].concat().into_iter().map(Into::into).collect();
+    let config = Config { cache_dir: folder.join("cache"), instances_max: 4, ..Config::default() };
+    Runtime::with_compiler(config, Compiler::process(program(), arguments)).unwrap()
+}
+
+#[tokio::test]
+async fn fault_43_a_compiler_that_reaches_its_limits_takes_nothing_along() {
+    let folder = tempfile::tempdir().unwrap();
+    for (limits, expected) in [
+        (vec!["--memory-bytes-max", TOO_FEW_BYTES], "memory allocation of"),
+        (vec!["--cpu-s-max", "0"], "(signal: "),
+        (vec!["--no-such-limit"], "unexpected argument"),
+    ] {
+        let error = compiled_within(folder.path(), &limits).load(wasm("files")).await.unwrap_err();
+        assert!(matches!(error, LoadError::CompilerEnded { .. }) && error.to_string().contains(expected), "{limits:?}: {error}");
+    }
+    let runtime = compiled_within(folder.path(), &[]);
+    let files = runtime.load(wasm("files")).await.unwrap();
+    assert!(files.imports().iter().any(|import| import.starts_with("wasi:filesystem/types@0.2.")));
+    assert_eq!(runtime.stats().compiled, 1);
+    // A thread's code and a process's are the same to the cache.
+    let by_thread = Runtime::new(Config { cache_dir: folder.path().join("cache"), instances_max: 4, ..Config::default() }).unwrap();
+    by_thread.load(wasm("files")).await.unwrap();
+    assert_eq!((by_thread.stats().compiled, by_thread.stats().loaded_from_cache), (0, 1));
+}
+
+#[tokio::test]
+async fn what_a_compiling_process_refuses_is_refused_in_its_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut broken = wasm("files");
+    let middle = broken.len() / 2;
+    broken[middle..middle + 64].fill(0xff);
+    let by_process = compiled_within(folder.path(), &[]).load(broken.clone()).await.unwrap_err();
+    let by_thread = Runtime::new(Config { cache_dir: folder.path().join("cache"), instances_max: 4, ..Config::default() }).unwrap();
+    let by_thread = by_thread.load(broken).await.unwrap_err();
+    let (LoadError::Invalid(by_process), LoadError::Invalid(by_thread)) = (by_process, by_thread) else { panic!("not refused") };
+    let plain = |error: &wasmtime::Error| format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(plain(&by_process), plain(&by_thread));
+}
+
+#[tokio::test]
+async fn a_component_that_nobody_waits_for_is_compiled_no_further() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = compiled_within(folder.path(), &[]);
+    let waiting = tokio::time::timeout(Duration::from_millis(50), runtime.load(wasm("files"))).await;
+    assert!(waiting.is_err());
+    // The place is free again at once.
+    runtime.load(wasm("files")).await.unwrap();
+}

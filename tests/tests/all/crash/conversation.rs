@@ -1,0 +1,133 @@
+//! What is said while the process dies: conversations in which every kind of work and every end occurs.
+
+use super::client::Client;
+use super::ledger::{Fate, Ledger, Sent};
+use anyhow::Result;
+use serde_json::{Value, json};
+
+/// Turns of different kinds of work.
+const TURNS: usize = 4;
+
+/// A conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Conversation {
+    /// Two sessions side by side, with work of every effect class, several segments, timers, another agent, models, recall.
+    Work,
+    /// Questions of the agent and of a tool, words that arrive while a turn waits, a turn that the user cancels in the middle of a call.
+    People,
+    /// A limit, a structured session that is completed and one that is terminated, a dead letter that is requeued.
+    Ends,
+    /// A turn, and a backup.
+    Backup,
+    /// A turn of so many events that its run gets a snapshot.
+    Long,
+}
+
+impl Conversation {
+    pub(super) async fn hold(self, client: &mut Client, ledger: &mut Ledger) -> Result<()> {
+        match self {
+            Self::Work => work(client, ledger).await,
+            Self::People => people(client, ledger).await,
+            Self::Ends => ends(client, ledger).await,
+            Self::Backup => {
+                one_turn(client, ledger, &turn(0)).await?;
+                client.back_up().await
+            }
+            Self::Long => {
+                let steps: Vec<Value> =
+                    (0..40).map(|step| json!({ "start": [{ "key": format!("send-{step}"), "tool": "send" }] })).collect();
+                one_turn(client, ledger, &json!({ "steps": steps }).to_string()).await
+            }
+        }
+    }
+}
+
+/// Turns of all kinds of work, one after the other. Keys carry the number, because a message that arrives at the end of a turn becomes
+/// part of it.
+pub(super) fn turn(number: usize) -> String {
+    let key = |name: &str| format!("{name}-{number}");
+    let reply = json!({ "steps": [{ "reply": "hi" }] }).to_string();
+    let turn = match number % TURNS {
+        0 => json!({ "steps": [{ "until": "all", "start": [
+            { "key": key("look"), "tool": "look" }, { "key": key("put"), "tool": "put" },
+            { "key": key("send"), "tool": "send", "args": { "sleep": 5 } },
+        ] }] }),
+        1 => json!({ "steps": [
+            { "start": [{ "key": key("timer"), "timer": 20 }] },
+            { "until": "all", "start": [{ "key": key("patient"), "tool": "patient" }, { "key": key("send"), "tool": "send" }] },
+        ] }),
+        2 => json!({ "steps": [
+            { "start": [{ "key": key("agent"), "agent": "other", "text": reply }] },
+            { "start": [{ "key": key("model"), "model": "be kind" }] },
+        ] }),
+        _ => json!({ "steps": [
+            { "effects": [{ "remember": "the zebra is striped" }, { "state": { "number": number } }],
+              "start": [{ "key": key("recall"), "recall": "zebra" }, { "key": key("slow"), "tool": "look", "args": { "sleep": 200 } }] },
+            { "cancel": [key("slow")], "until": "all", "start": [{ "key": key("timer"), "timer": 5 }] },
+        ] }),
+    };
+    turn.to_string()
+}
+
+async fn one_turn(client: &mut Client, ledger: &mut Ledger, text: &str) -> Result<()> {
+    let talk = client.open("puppet").await?;
+    client.say(ledger, Sent::new(&talk, text, 0)).await?;
+    client.idle(&talk).await
+}
+
+async fn work(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
+    let talks = [client.open("puppet").await?, client.open("puppet").await?];
+    client.follow(&talks[0]);
+    for number in 0..TURNS {
+        for talk in &talks {
+            client.say(ledger, Sent::new(talk, &turn(number), number)).await?;
+        }
+        for talk in &talks {
+            client.idle(talk).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn people(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
+    let talk = client.open("puppet").await?;
+    client.follow(&talk);
+    let questions = json!({ "steps": [{ "until": "all", "start": [
+        { "key": "question", "client": "confirmation" }, { "key": "asks", "tool": "asks" },
+    ] }] });
+    client.say(ledger, Sent::new(&talk, &questions.to_string(), 0)).await?;
+    client.answer_until_idle(ledger, &talk).await?;
+
+    let long = json!({ "key": "long", "timer": 3_600_000 });
+    let hears = json!({ "steps": [
+        { "start": [long], "hear": true },
+        { "cancel": ["long"], "until": "all", "start": [{ "key": "soon", "timer": 10 }] },
+    ] });
+    client.say(ledger, Sent::new(&talk, &hears.to_string(), 1)).await?;
+    client.say(ledger, Sent::new(&talk, "are you there?", 2)).await?;
+    client.idle(&talk).await?;
+
+    let waits = json!({ "steps": [{ "until": "all", "start": [long, { "key": "sent", "tool": "send", "args": { "sleep": 150 } }] }] });
+    client.say(ledger, Sent::new(&talk, &waits.to_string(), 3).fated(Fate::Aborted)).await?;
+    client.cancel(&talk).await?;
+    client.idle(&talk).await
+}
+
+async fn ends(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
+    let limited = client.open("limited").await?;
+    let ticks: Vec<Value> = (0..3).map(|tick| json!({ "start": [{ "key": format!("tick-{tick}"), "timer": 1 }] })).collect();
+    client.say(ledger, Sent::new(&limited, &json!({ "steps": ticks }).to_string(), 0).fated(Fate::Limited)).await?;
+    client.idle(&limited).await?;
+
+    let lesson = client.begin_lesson(ledger, "completed", Fate::Completed).await?;
+    client.follow(&lesson);
+    client.answer_until_idle(ledger, &lesson).await?;
+    let lesson = client.begin_lesson(ledger, "terminated", Fate::Aborted).await?;
+    client.terminate(&lesson).await?;
+
+    let talk = client.open("puppet").await?;
+    client.say(ledger, Sent::new(&talk, &json!({ "steps": [{ "trap": "on purpose" }] }).to_string(), 0).fated(Fate::Dead)).await?;
+    client.idle(&talk).await?;
+    client.requeue(ledger).await?;
+    client.idle(&talk).await
+}

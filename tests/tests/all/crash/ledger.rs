@@ -1,0 +1,61 @@
+//! What a client knows for certain: what it sent and got acknowledged, what it expects of it, and what it was shown.
+
+use super::follower::Seen;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A session and its agent.
+#[derive(Debug, Clone)]
+pub(super) struct Talk {
+    pub(super) agent: String,
+    pub(super) session: String,
+}
+
+/// How the turn that a message begins is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// With a reply.
+    Replied,
+    /// Cancelled by the user.
+    Aborted,
+    /// At a limit.
+    Limited,
+    /// Not at all: the message is put aside, again and again.
+    Dead,
+    /// With its structured session.
+    Completed,
+}
+
+/// A message that was sent, once or several times, and under which id it was acknowledged.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) talk: Talk,
+    pub(super) text: String,
+    pub(super) key: String,
+    pub(super) fate: Fate,
+    pub(super) input: Option<String>,
+}
+
+impl Sent {
+    pub(super) fn new(talk: &Talk, text: &str, number: usize) -> Self {
+        Self { talk: talk.clone(), text: text.to_owned(), key: format!("{}-{number}", talk.session), fate: Fate::Replied, input: None }
+    }
+
+    pub(super) fn fated(self, fate: Fate) -> Self {
+        Self { fate, ..self }
+    }
+}
+
+/// Everything that one client knows.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    /// Messages.
+    pub(super) sent: Vec<Sent>,
+    /// Structured sessions, and how the turn is to end that opens each.
+    pub(super) lessons: BTreeMap<String, Fate>,
+    /// Questions whose answer was acknowledged.
+    pub(super) answered: BTreeSet<String>,
+    /// Dead letters whose requeueing was acknowledged, and how often.
+    pub(super) requeued: BTreeMap<String, u32>,
+    /// What an event stream showed of each agent.
+    pub(super) seen: BTreeMap<String, Seen>,
+}

@@ -1,0 +1,302 @@
+//! What a host does without: a disk that is full, a disk without inodes, a process without file descriptors.
+
+use agent_host_tests::guests::root;
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use agent_host_tests::small_disk::Room;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use store::{EventFilter, Store};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep};
+
+/// How soon a host has noticed that its disk is full, or is not any more.
+const NOTICED: Duration = Duration::from_secs(5);
+
+fn config() -> Value {
+    let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
+    json!({
+        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
+        "components": {
+            "puppet": { "path": file("puppet") },
+            "effects": { "path": file("effects"), "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] },
+        },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    })
+}
+
+/// A running host on a small disk; none where there can be no such disk, which is said.
+#[expect(clippy::print_stderr, reason = "whoever reads the results is to know what was not tested")]
+async fn on_small_disk(inodes: u64, otherwise: &str) -> Option<(Folder, Host)> {
+    let folder = match Folder::on_small_disk(config(), Room { bytes: 64 << 20, inodes }) {
+        Ok(folder) => folder,
+        Err(why) => {
+            eprintln!("NOT TESTED with a real disk: {why}. Covered here by `{otherwise}` only.");
+            return None;
+        }
+    };
+    folder.warm(&["puppet", "effects"]).await;
+    let host = folder.start(None).await.unwrap();
+    Some((folder, host))
+}
+
+async fn open(host: &Host) -> String {
+    let answer = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
+    assert_eq!(answer.status, 201, "{answer:?}");
+    format!("/api/agents/{}/sessions/{}", answer.text("agent_id"), answer.text("id"))
+}
+
+async fn say(host: &Host, session: &str, content: &str) -> Answer {
+    host.post(&format!("{session}/messages"), &json!({ "content": content })).await.unwrap()
+}
+
+async fn idle(host: &Host, session: &str) -> Value {
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        let seen = host.get(session).await.unwrap().body;
+        if seen["run_id"].is_null() && seen["waiting"] == 0 {
+            return seen;
+        }
+        assert!(Instant::now() < patience, "it has not come to rest: {seen}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Waits until the host says whether it is ready in some way.
+async fn ready(host: &Host, status: u16) -> Answer {
+    let patience = Instant::now() + NOTICED;
+    loop {
+        let answer = host.get("/readyz").await.unwrap();
+        if answer.status == status {
+            return answer;
+        }
+        assert!(Instant::now() < patience, "it still says {answer:?}");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[track_caller]
+fn is_full(answer: &Answer) {
+    assert_eq!((answer.status, answer.text("code").as_str()), (503, "DISK_FULL"), "{answer:?}");
+    assert_eq!(answer.content_type, "application/problem+json", "{answer:?}");
+}
+
+/// Takes all space that is left.
+fn fill(folder: &Path) -> PathBuf {
+    let path = folder.join("filler");
+    let mut file = File::create(&path).unwrap();
+    for bytes in [1 << 20, 4 << 10, 1] {
+        let chunk = vec![7; bytes];
+        loop {
+            match file.write(&chunk) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::StorageFull => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    path
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_whose_disk_is_full_says_so_and_goes_on_by_itself_when_there_is_space() {
+    let Some((folder, host)) = on_small_disk(1_000, "a_full_disk_refuses_commits_and_loses_nothing").await else { return };
+    let (session, busy) = (open(&host).await, open(&host).await);
+    let mut acknowledged = Vec::new();
+    for number in 0..3 {
+        acknowledged.push(say(&host, &session, &format!("word {number}")).await.text("input_id"));
+    }
+    idle(&host, &session).await;
+    let call = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }] });
+    acknowledged.push(say(&host, &busy, &call.to_string()).await.text("input_id"));
+    while folder.effects().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+
+    let filler = fill(&folder.data());
+    // It is told before anybody was refused anything.
+    is_full(&ready(&host, 503).await);
+    let refused = loop {
+        // What still fits is accepted.
+        let answer = say(&host, &session, &"x".repeat(64 << 10)).await;
+        if answer.status != 202 {
+            break answer;
+        }
+        acknowledged.push(answer.text("input_id"));
+        assert!(acknowledged.len() < 1_000, "the disk does not get full");
+    };
+    is_full(&refused);
+    let until = Instant::now() + Duration::from_millis(2_500);
+    while Instant::now() < until {
+        is_full(&host.get("/readyz").await.unwrap());
+        is_full(&say(&host, &session, "no room").await);
+        assert_eq!(host.get("/healthz").await.unwrap().status, 200);
+        assert_eq!(host.get(&session).await.unwrap().status, 200, "reads go on");
+        assert_eq!(host.get("/api/events?limit=10").await.unwrap().status, 200, "reads go on");
+        sleep(Duration::from_millis(100)).await;
+    }
+
+    std::fs::remove_file(filler).unwrap();
+    ready(&host, 200).await;
+    acknowledged.push(say(&host, &session, "room again").await.text("input_id"));
+    idle(&host, &session).await;
+    let seen = idle(&host, &busy).await;
+    assert!(seen["messages"].to_string().contains("t parts send done"), "what was done while nothing could be recorded: {seen}");
+    assert!(host.stop().await.success(), "{}", folder.log());
+    let verified = folder.run(&["verify"]).await;
+    assert!(verified.status.success(), "{verified:?}");
+    assert_eq!(accepted(&folder).await, acknowledged);
+}
+
+/// The inputs that the store of a stopped host holds, in order. It is looked at elsewhere: SQLite does not find its way through `/proc`.
+async fn accepted(folder: &Folder) -> Vec<String> {
+    let elsewhere = tempfile::tempdir().unwrap();
+    for name in ["store.db", "store-id"] {
+        std::fs::copy(folder.data().join(name), elsewhere.path().join(name)).unwrap();
+    }
+    let data = elsewhere.path().to_owned();
+    let store = tokio::task::spawn_blocking(move || Store::open(&data, store::Options::default()).unwrap()).await.unwrap();
+    let events = store.events(0, EventFilter::default(), 1_000_000).await.unwrap();
+    store.close().await;
+    let accepted = events.into_iter().filter_map(|event| match event.event? {
+        domain::event::Event::InputAccepted(it) => Some(it.input.to_string()),
+        _ => None,
+    });
+    accepted.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_starts_on_a_full_disk_says_so_from_the_beginning() {
+    let Some((folder, host)) = on_small_disk(1_000, "a_store_that_opens_on_a_full_disk_says_so").await else { return };
+    let session = open(&host).await;
+    assert!(host.stop().await.success(), "{}", folder.log());
+    let filler = fill(&folder.data());
+    // The token, the address and the log still fit; the ballast is there.
+    File::options().write(true).open(&filler).unwrap().set_len(filler.metadata().unwrap().len() - (1 << 20)).unwrap();
+    let host = folder.start(None).await.unwrap();
+    is_full(&host.get("/readyz").await.unwrap());
+    assert_eq!(host.get(&session).await.unwrap().status, 200);
+    std::fs::remove_file(filler).unwrap();
+    ready(&host, 200).await;
+    assert_eq!(say(&host, &session, "hello").await.status, 202);
+    idle(&host, &session).await;
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_without_inodes_keeps_no_commit_and_no_reply_from_being_made() {
+    let Some((folder, host)) = on_small_disk(64, "a_full_disk_refuses_commits_and_loses_nothing").await else { return };
+    let session = open(&host).await;
+    let mut files = Vec::new();
+    while let Ok(file) = File::create(folder.data().join(format!("file-{}", files.len()))) {
+        drop(file);
+        files.push(folder.data().join(format!("file-{}", files.len())));
+    }
+    for number in 0..20 {
+        assert_eq!(say(&host, &session, &format!("word {number}")).await.status, 202);
+    }
+    idle(&host, &session).await;
+    assert_eq!(host.get("/readyz").await.unwrap().status, 200);
+    let backup = host.post("/api/backups", &json!({})).await.unwrap();
+    assert_eq!((backup.status, backup.text("code").as_str()), (500, "BACKUP_FAILED"), "{backup:?}");
+    for file in files {
+        std::fs::remove_file(file).unwrap();
+    }
+    assert_eq!(host.post("/api/backups", &json!({})).await.unwrap().status, 201);
+    assert!(host.stop().await.success(), "{}", folder.log());
+    assert!(folder.run(&["verify"]).await.status.success());
+}
+
+/// A connection that is kept.
+struct Kept {
+    stream: TcpStream,
+    head: String,
+}
+
+impl Kept {
+    async fn new(host: &Host) -> Self {
+        let address = host.base.trim_start_matches("http://");
+        let head = format!("host: {address}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n", host.token);
+        Self { stream: TcpStream::connect(address).await.unwrap(), head }
+    }
+
+    /// Asks on this connection: status and body.
+    async fn ask(&mut self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let request = format!("{method} {path} HTTP/1.1\r\n{}content-length: {}\r\n\r\n{body}", self.head, body.len());
+        tokio::time::timeout(PATIENCE, self.exchange(&request)).await.expect("an answer in time")
+    }
+
+    async fn exchange(&mut self, request: &str) -> (u16, String) {
+        self.stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        loop {
+            let mut piece = [0; 4_096];
+            let read = self.stream.read(&mut piece).await.unwrap();
+            assert!(read > 0, "the connection was closed after `{answer}`");
+            answer += std::str::from_utf8(&piece[..read]).unwrap();
+            let Some((head, body)) = answer.split_once("\r\n\r\n") else { continue };
+            let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok());
+            if body.len() >= length.expect("a length") {
+                return (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned());
+            }
+        }
+    }
+}
+
+/// Ticks of 10 ms that a process has computed for.
+fn ticks(process: Pid) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_without_file_descriptors_serves_those_it_has_and_recovers() {
+    let folder = Folder::new(config());
+    folder.warm(&["puppet", "effects"]).await;
+    let host = folder.start(None).await.unwrap();
+    let path = open(&host).await;
+    let mut kept = Kept::new(&host).await;
+    assert_eq!(kept.ask("GET", "/healthz", "").await.0, 200);
+    let process = host.process();
+    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_nonzero())).unwrap().flatten();
+    let taken: BTreeSet<u64> = descriptors.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    // Four are left: the limit is a number that no new descriptor may reach.
+    let low = Rlimit { current: (0..).filter(|number| !taken.contains(number)).nth(4), maximum: getrlimit(Resource::Nofile).maximum };
+    prlimit(Some(process), Resource::Nofile, low).unwrap();
+
+    let address = host.base.trim_start_matches("http://").to_owned();
+    let mut crowd = Vec::new();
+    let refused = || folder.log().matches("accepting a connection failed").count();
+    while refused() == 0 {
+        crowd.push(TcpStream::connect(&address).await.unwrap());
+        assert!(crowd.len() < 50, "it never runs out of descriptors");
+        sleep(Duration::from_millis(10)).await;
+    }
+    let (before, tries, since) = (ticks(process), refused(), Instant::now());
+    let body = json!({ "content": json!({ "steps": [{ "reply": "still here" }] }).to_string() }).to_string();
+    assert_eq!(kept.ask("POST", &format!("{path}/messages"), &body).await.0, 202);
+    while since.elapsed() < Duration::from_millis(1_500) {
+        assert_eq!(kept.ask("GET", "/healthz", "").await, (200, "ok".to_owned()));
+        sleep(Duration::from_millis(50)).await;
+    }
+    let (spent, tried) = (ticks(process) - before, refused() - tries);
+    assert!(spent < 75, "it spins: {spent} ticks in 150");
+    assert!(tried < 20, "it spins: {tried} tries");
+
+    drop(crowd);
+    let patience = Instant::now() + NOTICED;
+    let mut fresh = Kept::new(&host).await;
+    assert_eq!(fresh.ask("GET", "/healthz", "").await.0, 200);
+    assert!(Instant::now() < patience, "it took too long to recover");
+    // What could not be begun without descriptors was not given up.
+    assert!(idle(&host, &path).await["messages"].to_string().contains("still here"), "{}", folder.log());
+    assert!(host.stop().await.success(), "{}", folder.log());
+    assert!(folder.run(&["verify"]).await.status.success());
+}

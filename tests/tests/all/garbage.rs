@@ -1,0 +1,188 @@
+//! A model that answers garbage, all the way through the host: a server on loopback in the place of a provider.
+
+use agent_host_tests::guests::root;
+use agent_host_tests::process::{Folder, Host, PATIENCE};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep};
+
+/// What no reply may ever hold: it is in what comes before a stream breaks.
+const PARTIAL: &str = "half a thought";
+
+/// What the server answers when the user says this, as status, media type and body; none for a connection that is closed at once.
+fn garbage(kind: &str) -> Option<(u16, &'static str, Vec<u8>)> {
+    let json = "application/json";
+    let events = "text/event-stream";
+    let delta = |delta: &Value| format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": delta }] }));
+    let started = delta(&json!({ "role": "assistant", "content": PARTIAL }));
+    Some(match kind {
+        "html" => (200, "text/html", b"<html><body>Gateway login</body></html>".to_vec()),
+        "cut json" => (200, json, br#"{"choices":[{"message":{"role":"assistant","content":"half a thou"#.to_vec()),
+        "empty" => (200, json, Vec::new()),
+        "error with 200" => (200, json, json!({ "error": { "message": "upstream exploded", "code": 502 } }).to_string().into_bytes()),
+        "no choices" => (200, json, json!({ "choices": [] }).to_string().into_bytes()),
+        "wrong types" => (200, json, json!({ "choices": "none", "usage": [] }).to_string().into_bytes()),
+        "not utf-8" => (200, json, vec![b'"', 0xff, 0xfe, 0xc3, b'"']),
+        "not json at all" => (200, json, b"I am a teapot".to_vec()),
+        "cut stream" => (200, events, started.into_bytes()),
+        "nonsense stream" => (200, events, format!("{started}data: {{not json\n\ndata: [DONE]\n\n").into_bytes()),
+        "binary stream" => (200, events, [started.as_bytes(), &[0, 0xff, 0x80, b'\n', b'\n']].concat()),
+        "wrong typed stream" => (200, events, format!("{started}data: {{\"choices\":7}}\n\ndata: [DONE]\n\n").into_bytes()),
+        "error in stream" => (200, events, format!("{started}data: {}\n\n", json!({ "error": { "message": "boom" } })).into_bytes()),
+        "closed" => return None,
+        other => panic!("nobody says `{other}`"),
+    })
+}
+
+const KINDS: [&str; 14] = [
+    "html",
+    "cut json",
+    "empty",
+    "error with 200",
+    "no choices",
+    "wrong types",
+    "not utf-8",
+    "not json at all",
+    "cut stream",
+    "nonsense stream",
+    "binary stream",
+    "wrong typed stream",
+    "error in stream",
+    "closed",
+];
+
+/// What is wrong with a call that the model makes when the user says this.
+fn bad_call(kind: &str) -> Option<(&'static str, &'static str)> {
+    match kind {
+        "bad arguments" => Some(("look", "{\"sleep\": 1")),
+        "arguments that are a list" => Some(("look", "[1, 2]")),
+        "unknown tool" => Some(("no_such_tool", "{}")),
+        "a tool without a name" => Some(("", "{}")),
+        _ => None,
+    }
+}
+
+/// Answers as the last message of the prompt asks for.
+fn answer(prompt: &Value) -> Option<(u16, &'static str, Vec<u8>)> {
+    let messages = prompt["messages"].as_array().unwrap();
+    let said = messages.iter().rev().find(|message| message["role"] == "user").unwrap()["content"].as_str().unwrap();
+    let told = messages.last().unwrap();
+    let reply = |message: Value, finish: &str| {
+        let body = json!({ "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "model": "m" });
+        Some((200, "application/json", body.to_string().into_bytes()))
+    };
+    let Some((tool, arguments)) = bad_call(said) else {
+        return if said == "hello" { reply(json!({ "role": "assistant", "content": "sane again" }), "stop") } else { garbage(said) };
+    };
+    if told["role"] == "tool" {
+        return reply(json!({ "role": "assistant", "content": format!("I was told: {}", told["content"]) }), "stop");
+    }
+    let call = json!({ "id": "call-1", "type": "function", "function": { "name": tool, "arguments": arguments } });
+    reply(json!({ "role": "assistant", "content": null, "tool_calls": [call] }), "tool_calls")
+}
+
+async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
+    let mut request = Vec::new();
+    let prompt: Value = loop {
+        let mut piece = [0; 16 << 10];
+        let read = stream.read(&mut piece).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        request.extend_from_slice(&piece[..read]);
+        let text = String::from_utf8_lossy(&request);
+        let Some((_, body)) = text.split_once("\r\n\r\n") else { continue };
+        if let Ok(prompt) = serde_json::from_str(body) {
+            break prompt;
+        }
+    };
+    let Some((status, media, body)) = answer(&prompt) else { return Ok(()) };
+    let head = format!("HTTP/1.1 {status} OK\r\ncontent-type: {media}\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(&body).await?;
+    stream.shutdown().await
+}
+
+/// A host whose model is such a server.
+#[expect(clippy::disallowed_methods, reason = "the tasks end with the test's runtime")]
+async fn started() -> (Folder, Host) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream));
+        }
+    });
+    let effects = root().join("tests/programs/target/wasm32-wasip2/release/effects.wasm");
+    let config = json!({
+        "agents": [{ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["look"] }],
+        "components": { "effects": { "path": effects, "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] } },
+        "providers": { "garbage": { "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1") } },
+        "models": { "m": { "provider": "garbage", "model": "m" } },
+        "retry": { "attemptsMax": 2, "baseMs": 1, "delayMsMax": 10 },
+        "breaker": { "failuresMax": 1_000 },
+    });
+    let folder = Folder::new(config);
+    folder.warm(&["effects", "assistant"]).await;
+    let host = folder.start(None).await.unwrap();
+    (folder, host)
+}
+
+/// Says something in a session of its own, and returns the session when the turn has ended, and how it ended.
+async fn turn(host: &Host, said: &str) -> (Value, Value) {
+    let answer = host.post("/api/agents/assistant/sessions", &json!({})).await.unwrap();
+    let session = format!("/api/agents/{}/sessions/{}", answer.text("agent_id"), answer.text("id"));
+    let accepted = host.post(&format!("{session}/messages"), &json!({ "content": said })).await.unwrap();
+    assert_eq!(accepted.status, 202, "{accepted:?}");
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        let seen = host.get(&session).await.unwrap().body;
+        if seen["run_id"].is_null() && seen["waiting"] == 0 {
+            let events = host.get(&format!("/api/events?limit=1000&session={}", answer.text("id"))).await.unwrap().body;
+            let ended = events["events"].as_array().unwrap().iter().find(|event| event["type"] == "run.ended.v1").unwrap();
+            return (seen, ended["data"].clone());
+        }
+        assert!(Instant::now() < patience, "`{said}` keeps the turn from ending: {seen}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_answers_garbage_fails_the_turn_and_nothing_else() {
+    let (folder, host) = started().await;
+    for kind in KINDS {
+        let (session, ended) = turn(&host, kind).await;
+        assert_eq!(ended["end"], "failed", "{kind}: {ended}");
+        let reason = ended["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains("model"), "{kind}: nobody can tell from `{reason}` what went wrong");
+        let messages = session["messages"].as_array().unwrap();
+        assert_eq!(messages[0]["role"], "user", "{kind}: {messages:?}");
+        assert!(messages.iter().all(|message| message["role"] != "assistant"), "{kind} became a reply: {messages:?}");
+        assert!(!session.to_string().contains(PARTIAL), "{kind}: a partial reply became final: {session}");
+        assert_eq!(host.get("/healthz").await.unwrap().status, 200, "{kind}");
+    }
+    let (session, ended) = turn(&host, "hello").await;
+    assert_eq!((&ended["end"], session.to_string().contains("sane again")), (&json!("replied"), true), "{session}");
+    assert!(host.stop().await.success(), "{}", folder.log());
+    assert!(folder.run(&["verify"]).await.status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_calls_what_it_cannot_call_is_told_so() {
+    let (folder, host) = started().await;
+    for (kind, told) in
+        [("bad arguments", "invalid-arguments"), ("arguments that are a list", "invalid-arguments"), ("unknown tool", "TOOL_NOT_AVAILABLE")]
+    {
+        let (session, ended) = turn(&host, kind).await;
+        assert_eq!(ended["end"], "replied", "{kind}: {ended}");
+        let last = session["messages"].as_array().unwrap().last().unwrap().to_string();
+        assert!(last.contains("I was told") && last.contains(told), "{kind}: {last}");
+    }
+    let (_, ended) = turn(&host, "a tool without a name").await;
+    assert!(ended["end"] == "replied" || ended["end"] == "failed", "{ended}");
+    assert!(folder.effects().is_empty(), "nothing was called: {:?}", folder.effects());
+    assert!(host.stop().await.success(), "{}", folder.log());
+    assert!(folder.run(&["verify"]).await.status.success());
+}

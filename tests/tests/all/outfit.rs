@@ -1,0 +1,94 @@
+//! What an agent sees of the host is frozen for a turn; what it may do is not.
+
+use agent_host_tests::{Setup, World};
+use broker::replay::{Verdict, replay};
+use domain::event::Event;
+use domain::id::{RunId, Stream};
+use serde_json::json;
+
+/// A model that says which of two tools it was given, and in which order.
+const SCRIPT: &str = r#"
+[[rule]]
+when = { tools = ["look", "put"] }
+reply = { text = "I have look and put" }
+
+[[rule]]
+when = { tools = ["put"] }
+reply = { text = "I have put" }
+"#;
+
+async fn events(world: &World, run: RunId) -> Vec<Event> {
+    let events = world.store().stream(Stream::Run(run), 0, 1_000).await.unwrap();
+    events.into_iter().filter_map(|recorded| recorded.event).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_keeps_its_tools_over_a_restart_and_a_tool_that_was_taken_away_is_refused() {
+    let world = World::new(Setup { script: SCRIPT.to_owned(), ..Setup::default() }).await;
+    let session = world.open("puppet").await;
+    let steps = json!({ "steps": [
+        { "start": [{ "key": "q", "client": "free_text" }] },
+        { "until": "all", "start": [{ "key": "m", "model": "x" }, { "key": "a", "tool": "look" }, { "key": "b", "tool": "put" }] },
+    ] });
+    world.say("puppet", session, &steps.to_string()).await;
+    let (call, _) = world.question("puppet", session).await;
+    let world = world
+        .restart(|setup| {
+            setup.definitions[0]["toolDenylist"] = json!(["look"]);
+            setup.definitions[0]["systemPrompt"] = json!("You are somebody else.");
+            setup.definitions.push(json!({ "agentId": "new", "displayName": "New", "component": "puppet" }));
+        })
+        .await;
+    world.answer("puppet", call, json!("go on")).await.unwrap();
+    world.idle(session).await;
+    let mut told: Vec<String> = world.last_reply(session).await.lines().map(str::to_owned).collect();
+    told.sort_unstable();
+    let expected = ["a failed not-granted: `look` is no longer granted", "b parts put done", "m message I have look and put"];
+    assert_eq!(told[..3], expected);
+    assert_eq!(told[3], r#"q value "go on""#);
+    assert!(world.effects().iter().all(|line| line.starts_with("put ")), "{:?}", world.effects());
+
+    let run = world.runs().await[0];
+    let all = events(&world, run).await;
+    let Event::RunStarted(started) = &all[0] else { panic!("{:?}", all[0]) };
+    let frozen = started.outfit.unwrap();
+    let bases: Vec<_> =
+        all.iter().filter_map(|event| if let Event::RunStepped(it) = event { Some(it.basis.clone()) } else { None }).collect();
+    assert!(bases.len() >= 3 && bases.iter().all(|it| (it.settings, it.tools, it.peers) == (frozen.settings, frozen.tools, frozen.peers)));
+    for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run).await.unwrap() {
+        assert_eq!(verdict, Verdict::Same, "step {step}");
+    }
+
+    // The next turn begins with what is configured by now.
+    let told = world.play(json!([{ "start": [{ "key": "m", "model": "x" }] }])).await;
+    assert_eq!(told, ["m message I have put"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_shown_the_tools_of_its_turn_also_when_their_component_was_removed() {
+    let world = World::new(Setup { script: SCRIPT.to_owned(), ..Setup::default() }).await;
+    let session = world.open("puppet").await;
+    let steps = json!({ "steps": [
+        { "start": [{ "key": "t", "timer": 300 }] },
+        { "start": [{ "key": "m", "model": "x" }] },
+    ] });
+    world.say("puppet", session, &steps.to_string()).await;
+    world.until(session, |row| row.open_run.is_some()).await;
+    let world = world.restart(|setup| setup.components.retain(|name| *name != "effects")).await;
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "t elapsed\nm message I have look and put");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_whose_first_step_failed_has_its_tools_stored_all_the_same() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    world.say("puppet", session, r#"{"steps":[{"trap":"on purpose"}]}"#).await;
+    world.idle(session).await;
+    let all = events(&world, world.runs().await[0]).await;
+    let Event::RunStarted(started) = &all[0] else { panic!("{:?}", all[0]) };
+    let frozen = started.outfit.unwrap();
+    for digest in [frozen.settings, frozen.tools, frozen.peers] {
+        assert!(world.store().blob(digest).await.unwrap().is_some());
+    }
+}

@@ -1,0 +1,215 @@
+//! Two that want the same: two brokers on one store, two outcomes of one segment, and more signals than a mailbox holds.
+
+use super::account::{Account, check_places};
+use agent_host_tests::world::{PATIENCE, target};
+use agent_host_tests::{Setup, World};
+use broker::{Broker, PostMessage, Respond};
+use domain::digest::Salt;
+use domain::event::{Event, NewEvent, Recorded, RunSettled};
+use domain::id::{EventId, OperationId, SessionId, Stream};
+use domain::message::Part;
+use domain::operation::{Continuation, Pause, Settlement};
+use domain::step::Outcome;
+use futures::future::join_all;
+use serde_json::{Value, json};
+use std::time::Duration;
+use store::{Commit, EventFilter, Expected};
+use tokio::time::sleep;
+
+/// More than a driver's mailbox holds, which is 256.
+const SIGNALS: usize = 600;
+/// How long the store is held up while signals gather.
+const HELD_UP: Duration = Duration::from_millis(500);
+
+async fn events(world: &World) -> Vec<Recorded> {
+    world.store().events(0, EventFilter::default(), 1_000_000).await.unwrap()
+}
+
+async fn account(world: &World) -> Account {
+    let events = events(world).await;
+    check_places(&events).unwrap();
+    let account = Account::of(&events).unwrap();
+    account.check_inputs().unwrap();
+    account.check_runs().unwrap();
+    account.check_effects(&world.effects()).unwrap();
+    account.check_unknown().unwrap();
+    account
+}
+
+fn message(session: SessionId, text: String) -> PostMessage {
+    PostMessage {
+        target: target("puppet"),
+        session,
+        content: vec![Part::text(text)],
+        model: None,
+        user: "local".into(),
+        idempotency_key: None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_starts_over_the_same_input_one_counts() {
+    let world = World::new(Setup::default()).await;
+    let rival = world.rival().await;
+    let session = world.open("puppet").await;
+    let mut rounds = 0;
+    while world.store().stats().conflicts < 5 {
+        rounds += 1;
+        assert!(rounds < 500, "two brokers never got in each other's way");
+        let posts = [&world.broker, &rival].map(|broker| broker.post_message(message(session, json!({ "steps": [] }).to_string())));
+        for posted in join_all(posts).await {
+            posted.unwrap();
+        }
+        world.idle(session).await;
+    }
+    assert_eq!(account(&world).await.accepted.len(), rounds * 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_brokers_that_drive_the_same_sessions_do_nothing_twice() {
+    let world = World::new(Setup::default()).await;
+    let rival = world.rival().await;
+    let turn = |number: usize| {
+        let key = |name: &str| format!("{name}-{number}");
+        json!({ "steps": [
+            { "start": [{ "key": key("timer"), "timer": 15 }] },
+            { "until": "all", "start": [
+                { "key": key("patient"), "tool": "patient" }, { "key": key("send"), "tool": "send", "args": { "sleep": 20 } },
+                { "key": key("put"), "tool": "put" }, { "key": key("recall"), "recall": "x" },
+            ] },
+        ] })
+        .to_string()
+    };
+    let mut sessions = Vec::new();
+    for _ in 0..4 {
+        sessions.push(world.open("puppet").await);
+    }
+    for number in 0..4 {
+        let both: [&Broker; 2] = [&world.broker, &rival];
+        let posts = sessions.iter().enumerate().map(|(index, session)| {
+            let broker = both[(index + number) % 2];
+            broker.post_message(message(*session, turn(number)))
+        });
+        for posted in join_all(posts).await {
+            posted.unwrap();
+        }
+        for session in &sessions {
+            world.idle(*session).await;
+        }
+    }
+    let account = account(&world).await;
+    assert_eq!((account.accepted.len(), account.dead.len()), (16, 0));
+    assert!(world.store().stats().conflicts > 0, "they never got in each other's way");
+    assert_eq!(world.store().verify().await.unwrap().fault, None);
+}
+
+/// A turn that is in the middle of the first segment of a call, with that call's operation.
+async fn in_a_call(world: &World) -> (SessionId, Stream, OperationId) {
+    let session = world.open("puppet").await;
+    let steps = json!({ "steps": [{ "start": [{ "key": "t", "tool": "patient", "args": { "sleep": 300 } }] }] });
+    world.say("puppet", session, &steps.to_string()).await;
+    while world.effects().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let run = world.runs().await[0];
+    let stepped = world.store().stream(Stream::Run(run), 1, 1).await.unwrap().remove(0);
+    let Some(Event::RunStepped(stepped)) = stepped.event else { panic!("{stepped:?}") };
+    (session, Stream::Run(run), stepped.started[0].id)
+}
+
+/// Appends an event to a run as somebody else who drives it would.
+async fn interfere(world: &World, stream: Stream, event: Event) {
+    let last = world.store().stream(stream, 0, 1_000).await.unwrap().pop().unwrap();
+    let event = NewEvent {
+        id: EventId(uuid::Uuid::now_v7()),
+        event,
+        subject: last.subject,
+        actor: "somebody else".into(),
+        causation: None,
+        correlation: None,
+        time: last.time,
+        salt: Salt::default(),
+    };
+    world.store().commit(Commit::new().append(stream, Expected::Version(last.version), vec![event])).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_continuations_of_one_segment_the_first_counts() {
+    let world = World::new(Setup::default()).await;
+    let (session, stream, operation) = in_a_call(&world).await;
+    let time = events(&world).await.pop().unwrap().time;
+    let other = Continuation { operation, segment: 1, state: b"somebody else".to_vec(), pause: Pause::Until { due: time } };
+    interfere(&world, stream, Event::OperationContinued(other)).await;
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "t parts somebody else");
+    account(&world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_that_comes_after_another_one_is_dropped() {
+    let world = World::new(Setup::default()).await;
+    let (session, stream, operation) = in_a_call(&world).await;
+    let Stream::Run(run) = stream else { panic!("{stream}") };
+    let time = events(&world).await.pop().unwrap().time;
+    let outcome = Outcome::Parts { parts: vec![Part::text("somebody else")] };
+    let settled = vec![Settlement { operation, outcome, result: None, attempts: Vec::new(), usage: None, time }];
+    interfere(&world, stream, Event::RunSettled(RunSettled { run, settled })).await;
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "t parts somebody else");
+    account(&world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_words_than_a_mailbox_holds_are_all_heard() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let posts = (0..SIGNALS).map(|number| world.broker.post_message(message(session, format!("word {number}"))));
+    let posted = tokio::time::timeout(PATIENCE, join_all(posts)).await.expect("nobody waits for ever");
+    assert!(posted.iter().all(Result::is_ok), "{posted:?}");
+    world.idle(session).await;
+    assert_eq!(account(&world).await.accepted.len(), SIGNALS);
+}
+
+/// Runs something while the store takes no commits for a while.
+async fn held_up<T>(world: &World, work: impl Future<Output = T>) -> T {
+    let outsider = rusqlite::Connection::open(world.dir.path().join("data/store.db")).unwrap();
+    outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let release = async {
+        sleep(HELD_UP).await;
+        outsider.execute_batch("ROLLBACK").unwrap();
+    };
+    let (result, ()) = tokio::time::timeout(PATIENCE, async { tokio::join!(work, release) }).await.expect("nobody waits for ever");
+    result
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_more_answers_than_a_mailbox_holds_one_counts_and_all_are_answered() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "q", "client": "free_text" }] }] }).to_string()).await;
+    let (call, _) = world.question("puppet", session).await;
+    let respond = |number: usize| Respond { target: target("puppet"), call, response: Value::from(number), user: "local".into() };
+    let answers = (0..SIGNALS).map(|number| world.broker.respond(respond(number)));
+    let answered = held_up(&world, join_all(answers)).await;
+    let taken: Vec<usize> = answered.iter().enumerate().filter(|(_, answer)| answer.is_ok()).map(|(number, _)| number).collect();
+    assert_eq!(taken.len(), 1, "{taken:?}");
+    assert!(answered.iter().all(|answer| matches!(answer, Ok(_) | Err(broker::Error::Refused(_)))), "{answered:?}");
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, format!("q value {}", taken[0]));
+    account(&world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_more_cancellations_than_a_mailbox_holds_one_counts_and_all_are_answered() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] }).to_string()).await;
+    world.until(session, |row| row.open_run.is_some()).await;
+    let target = target("puppet");
+    let cancels = (0..SIGNALS).map(|_| world.broker.cancel("local", &target, session, None));
+    let cancelled = held_up(&world, join_all(cancels)).await;
+    let done: Vec<bool> = cancelled.into_iter().map(Result::unwrap).collect();
+    assert_eq!(done.iter().filter(|done| **done).count(), 1);
+    world.idle(session).await;
+    account(&world).await;
+}
