@@ -10,6 +10,7 @@ mod key;
 mod limits;
 mod overlay;
 mod place;
+mod ranges;
 mod server;
 #[cfg(test)]
 mod tests;

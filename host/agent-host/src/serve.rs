@@ -49,7 +49,7 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
     let (address, stopper) = (server.address()?, server.stopper());
     let api = Api::new(Access::new(&token, address, &server_config.hosts), limits, data.join("backups"), stopper.stopping());
     let serving = TaskTracker::new();
-    serving.spawn(server.serve(api::router(&api)));
+    let mut accepting = serving.spawn(server.serve(api::router(&api)));
 
     let broker = open(&loaded, &data).await?;
     let address_file = AddressFile::write(&data, address)?;
@@ -57,7 +57,11 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
     let mut signals = Signals::listen()?;
     api.open(broker.clone());
     announce(&loaded, &broker, address, &token_file, terminal);
-    signals.told_to_stop().await;
+    tokio::select! {
+        () = signals.told_to_stop() => {}
+        // A host that nobody can reach is worse than one that has ended and is started again.
+        ended = &mut accepting => return Err(Failure::from(anyhow!("the HTTP server ended by itself: {ended:?}"))),
+    }
     // A second signal ends it at once: nothing is lost by that either.
     tokio::select! {
         () = shut_down(&api, &broker, &stopper, limits.drain()) => tracing::info!("stopped"),

@@ -80,12 +80,16 @@ pub struct DirectoryGrant {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct GuestLimits {
     /// Bytes of all its memories and tables together.
+    #[schemars(range(min = 65_536, max = 268_435_456))]
     pub memory_bytes_max: u64,
     /// Milliseconds of computing.
+    #[schemars(range(min = 1, max = 600_000))]
     pub cpu_ms_max: u64,
     /// Milliseconds of wall time, host calls included.
+    #[schemars(range(min = 1, max = 86_400_000))]
     pub wall_ms_max: u64,
     /// Calls that run at the same time; more wait.
+    #[schemars(range(min = 1, max = 1_000))]
     pub concurrency_max: u32,
 }
 

@@ -7,14 +7,19 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct TurnLimits {
     /// Steps of the agent.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub steps_max: u32,
     /// Tool calls, of the model's and of the agent's own.
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub tool_calls_max: u32,
     /// Tokens of prompts and replies together.
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub tokens_max: u64,
     /// Milliseconds during which a model or a tool is at work. Waiting for the user, a timer or another agent does not count.
+    #[schemars(range(min = 1, max = 604_800_000))]
     pub active_ms_max: u64,
     /// Operations that are open at the same time.
+    #[schemars(range(min = 1, max = 10_000))]
     pub open_operations_max: u32,
 }
 

@@ -16,6 +16,7 @@ mod read;
 mod readers;
 mod rebuild;
 mod schema;
+mod snapshot;
 mod sql;
 mod stats;
 mod store;

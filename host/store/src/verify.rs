@@ -1,4 +1,6 @@
-//! Verification of everything that is stored: the chain from its first event to its last, and what hangs on it.
+//! Verification of everything that is stored: the chain from its first event to its last, what hangs on it, and what is kept beside it.
+
+mod beside;
 
 use crate::event_row::{RAW_EVENTS_AFTER, RawEvent, decode};
 use crate::read::ReadError;
@@ -30,7 +32,7 @@ pub struct Verification {
 /// Something that is not as it was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The position of the event.
+    /// The position of the event; 0 when it is no event but something that is kept beside them.
     pub position: u64,
     /// What is wrong with it.
     pub problem: String,
@@ -45,7 +47,10 @@ struct Progress {
 
 impl Store {
     /// Verifies the whole chain: positions without gaps, hashes, payload digests, stream versions without gaps, ids of turns, and that
-    /// the last event that was stored is there. Commits go on meanwhile; what they add is not looked at.
+    /// the last event that was stored is there. Commits go on meanwhile; what they add is not looked at. Then all pages and indices, that
+    /// each blob is what its digest says, and, as long as no payload is erased, that each projection is what folding all events again
+    /// gives. Takes about as long as storing them did without waiting for the disk, and holds back the moving of the log to the database
+    /// for its second half.
     pub async fn verify(&self) -> Result<Verification, ReadError> {
         let (through, head) = self.read(recorded_head).await?;
         let found = Verification { events: 0, erased: 0, turns: 0, head: GENESIS, fault: None };
@@ -53,7 +58,13 @@ impl Store {
         while progress.found.fault.is_none() && progress.found.events < through {
             progress = self.read(move |sql| chunk(sql, progress)).await?;
         }
-        Ok(finish(progress, head))
+        let found = finish(progress, head);
+        if found.fault.is_some() {
+            return Ok(found);
+        }
+        let erased = found.erased;
+        let problem = self.read(move |sql| beside::problem(sql, erased)).await?;
+        Ok(with(found, problem))
     }
 }
 
@@ -65,7 +76,15 @@ pub(crate) fn whole(sql: &Sql<'_>) -> rusqlite::Result<Verification> {
     while progress.found.fault.is_none() && progress.found.events < through {
         progress = chunk(sql, progress)?;
     }
-    Ok(finish(progress, head))
+    let found = finish(progress, head);
+    let problem = if found.fault.is_none() { beside::problem(sql, found.erased)? } else { None };
+    Ok(with(found, problem))
+}
+
+/// What was found, with what is wrong beside the events.
+fn with(mut found: Verification, problem: Option<String>) -> Verification {
+    found.fault = found.fault.or(problem.map(|problem| Fault { position: 0, problem }));
+    found
 }
 
 /// The position and the hash of the event that was stored last.

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use store::{OpenError, Store};
 
-/// Checks the whole chain of events.
+/// Checks the whole chain of events, and what is kept beside it.
 pub(super) async fn verify(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
     let document = match open(loaded).await? {
         Some(store) => {
@@ -32,7 +32,10 @@ pub(super) async fn verify(loaded: &Loaded, terminal: Terminal) -> Result<(), Fa
             terminal.line(&document.to_string());
         }
         let what = document.get("fault").and_then(Value::as_str).unwrap_or("it cannot be read");
-        let error = anyhow!("event {} is not as it was stored: {what}", number("fault_position"));
+        let error = match number("fault_position") {
+            0 => anyhow!("something is not as it was stored: {what}"),
+            position => anyhow!("event {position} is not as it was stored: {what}"),
+        };
         return Err(Failure::from(error).advise("keep the data folder as it is, and restore the newest backup into another one"));
     }
     terminal.result(&document, || {

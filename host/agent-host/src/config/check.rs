@@ -1,6 +1,6 @@
 //! What can be wrong with a configuration that is well-formed.
 
-use super::{BUILT_INS, Config, Loaded};
+use super::{BUILT_INS, Config, Loaded, ranges};
 use domain::definition::{AgentType, Definition, ToolExposure};
 use domain::grant::DirectoryGrant;
 use serde::Serialize;
@@ -45,6 +45,7 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     check_components(loaded, &mut findings);
     check_models(loaded, &mut findings);
     findings.extend(loaded.config.limits.check());
+    findings.extend(ranges::check("server.limits", &loaded.config.server.limits));
     let listen = loaded.config.server.listen;
     if !listen.ip().is_loopback() {
         let message =
@@ -71,6 +72,7 @@ fn check_agents(loaded: &Loaded, findings: &mut Vec<Finding>) {
         if !seen.insert(id) {
             findings.push(error(format!("agents[{index}].agentId"), format!("`{id}` is defined twice; give one of them another agentId")));
         }
+        findings.extend(ranges::check(&format!("agents[{index}].limits"), &definition.limits));
         if *agent_type == AgentType::External {
             findings.push(error(format!("agents[{index}].type"), "this version drives no agents outside of the host; leave `type` out"));
         }
@@ -95,6 +97,7 @@ fn without_effect(definition: &Definition) -> Vec<&'static str> {
         ("toolExposure", definition.tool_exposure != ToolExposure::Tools),
         ("skillAllowlist", definition.skill_allowlist.is_some()),
         ("skillDenylist", definition.skill_denylist.is_some()),
+        ("apiExposed", definition.api_exposed),
     ];
     said.into_iter().filter(|(_, said)| *said).map(|(key, _)| key).collect()
 }
@@ -118,11 +121,16 @@ fn check_components(loaded: &Loaded, findings: &mut Vec<Finding>) {
                 findings.push(error(format!("components.{name}.path"), message));
             }
             Some(path) if !loaded.resolve(path).is_file() => {
-                let message = format!("there is no file `{}`", loaded.resolve(path).display());
+                let path = loaded.resolve(path);
+                let message = match path.exists() {
+                    true => format!("`{}` is not a regular file", path.display()),
+                    false => format!("there is no file `{}`", path.display()),
+                };
                 findings.push(error(format!("components.{name}.path"), message));
             }
             Some(_) | None => {}
         }
+        findings.extend(ranges::check(&format!("components.{name}.limits"), &component.limits));
         let mut seen = BTreeSet::new();
         for (index, DirectoryGrant { path, at, .. }) in component.directories.iter().enumerate() {
             let key = format!("components.{name}.directories[{index}]");

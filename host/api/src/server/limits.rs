@@ -28,30 +28,43 @@ pub const KEEPALIVE_INTERVAL_S: u64 = 10;
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
     /// Milliseconds until a request's headers are complete, counted from the connection's start or from the request's first byte.
+    #[schemars(range(min = 1, max = 3_600_000))]
     pub header_ms_max: u64,
     /// Milliseconds until a request's body is complete.
+    #[schemars(range(min = 1, max = 3_600_000))]
     pub body_ms_max: u64,
     /// Milliseconds that a connection may be idle between requests.
+    #[schemars(range(min = 1, max = 86_400_000))]
     pub idle_ms_max: u64,
     /// Milliseconds that a response may make no progress because the client does not read.
+    #[schemars(range(min = 1, max = 3_600_000))]
     pub write_ms_max: u64,
     /// Milliseconds during which the rest of a request is still read, and dropped, that was answered before all of it was there.
+    #[schemars(range(min = 0, max = 600_000))]
     pub linger_ms_max: u64,
     /// Connections at the same time.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub connections_max: usize,
     /// Connections at the same time from one address.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub connections_per_address_max: usize,
     /// Bytes that the kernel may buffer for each connection that is slow to read.
+    #[schemars(range(min = 4_096, max = 16_777_216))]
     pub send_buffer_bytes: usize,
     /// Event streams at the same time.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub streams_max: usize,
     /// Milliseconds between the heartbeats of an event stream.
+    #[schemars(range(min = 1, max = 3_600_000))]
     pub heartbeat_ms: u64,
     /// Bytes that may wait for a client that reads an event stream slowly; above, nothing more is sent to it until it has read.
+    #[schemars(range(min = 1_024, max = 67_108_864))]
     pub stream_waiting_bytes_max: usize,
     /// Milliseconds after which such a client is disconnected when it reads nothing.
+    #[schemars(range(min = 1, max = 3_600_000))]
     pub stream_stall_ms_max: u64,
     /// Milliseconds that turns in progress get when the host shuts down.
+    #[schemars(range(min = 0, max = 3_600_000))]
     pub drain_ms: u64,
 }
 

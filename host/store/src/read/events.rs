@@ -3,7 +3,8 @@
 use super::ReadError;
 use crate::commit::Snapshot;
 use crate::event_row::{self, event_columns};
-use crate::sql::{Columns, Sql, int, limit as rows};
+use crate::snapshot::unseal;
+use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::event::Recorded;
@@ -87,19 +88,30 @@ impl Store {
         .await
     }
 
-    /// The newest snapshot of a stream. Whether its format is still understood is for the caller to say.
+    /// The newest snapshot of a stream; none when it was damaged, because the events say the same. Whether its format is still understood
+    /// is for the caller to say.
     pub async fn snapshot(&self, stream: Stream) -> Result<Option<Snapshot>, ReadError> {
         self.read(move |sql| {
-            sql.row("SELECT version, format, state FROM snapshots WHERE stream = ?1", [stream.to_string()], |row| {
-                Ok(Snapshot { version: row.uint(0)?, format: row.get(1)?, state: row.get(2)? })
-            })
+            let found = sql.row("SELECT version, format, state FROM snapshots WHERE stream = ?1", [stream.to_string()], |row| {
+                Ok((row.uint(0)?, row.get(1)?, row.get::<_, Vec<u8>>(2)?))
+            })?;
+            Ok(found.and_then(|(version, format, sealed)| Some(Snapshot { version, format, state: unseal(&sealed)? })))
         })
         .await
     }
 
-    /// The content with this digest.
+    /// The content with this digest, which is checked: damaged content is an error, never an answer.
     pub async fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, ReadError> {
-        self.read(move |sql| sql.row("SELECT bytes FROM blobs WHERE digest = ?1", [digest.0], |row| row.get(0))).await
+        self.read(move |sql| {
+            let bytes = sql.row("SELECT bytes FROM blobs WHERE digest = ?1", [digest.0], |row| row.get::<_, Vec<u8>>(0))?;
+            match bytes {
+                Some(bytes) if Digest::of(&bytes) != digest => {
+                    Err(unreadable(0, format!("the blob {} is not what its digest says", digest.short())))
+                }
+                bytes => Ok(bytes),
+            }
+        })
+        .await
     }
 }
 

@@ -77,3 +77,21 @@ async fn what_was_erased_is_gone_and_everything_else_can_still_be_read() {
     assert_eq!(sample.store.input(super::sample::input(1)).await.unwrap(), None);
     sample.store.rebuild().await.unwrap();
 }
+
+/// Changes something that is no event.
+async fn check_beside(statement: &str, problem: &str) {
+    let fault = tampered(statement).await.fault.unwrap_or_else(|| panic!("{statement}: not found"));
+    assert_eq!(fault.position, 0, "{statement}");
+    assert!(fault.problem.contains(problem), "{statement}: {}", fault.problem);
+}
+
+#[tokio::test]
+async fn what_was_changed_beside_the_events_is_found() {
+    check_beside("UPDATE blobs SET bytes = X'7b7e'", "blob").await;
+    check_beside("UPDATE messages SET message = replace(message, 'hello', 'hallo')", "`messages`").await;
+    check_beside("UPDATE inputs SET state = 'waiting', run = NULL", "`inputs`").await;
+    check_beside("UPDATE sessions SET open_run = 'x'", "`sessions`").await;
+    check_beside("DELETE FROM runs", "`runs`").await;
+    check_beside("DELETE FROM agents", "`agents`").await;
+    check_beside("INSERT INTO wakes VALUES ('x', 'timer', 'y', 1)", "`wakes`").await;
+}

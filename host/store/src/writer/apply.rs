@@ -5,6 +5,7 @@ use crate::commit::{Clash, Committed, Conflict, Expected, Key, Snapshot};
 use crate::fault;
 use crate::prepared::{Prepared, PreparedAppend, PreparedEvent};
 use crate::projections::project;
+use crate::snapshot::seal;
 use crate::sql::{Columns, Sql, int};
 use domain::chain::Link;
 use domain::digest::Digest;
@@ -188,7 +189,7 @@ fn keep(sql: &Sql<'_>, stream: Stream, snapshot: &Snapshot) -> Result<(), Refuse
     sql.execute(
         "INSERT INTO snapshots (stream, version, format, state) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (stream) DO UPDATE \
          SET version = excluded.version, format = excluded.format, state = excluded.state WHERE excluded.version >= version",
-        params![stream.to_string(), int(snapshot.version), snapshot.format, snapshot.state],
+        params![stream.to_string(), int(snapshot.version), snapshot.format, seal(&snapshot.state)],
     )?;
     fault::point("store.snapshot");
     Ok(())

@@ -1,0 +1,61 @@
+//! Ranges of configured numbers: written once, at the field, for the schema, and checked from there.
+
+use super::check::{Finding, error};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Every number of a section that is outside of the range that its schema tells.
+pub(super) fn check<T: JsonSchema + Serialize>(section: &str, values: &T) -> Vec<Finding> {
+    let schema = schemars::schema_for!(T);
+    let Ok(Value::Object(values)) = serde_json::to_value(values) else { return Vec::new() };
+    let bound = |key: &str, name: &str| schema.get("properties")?.get(key)?.get(name)?.as_u64();
+    values
+        .iter()
+        .filter_map(|(key, value)| {
+            let (value, least, most) = (value.as_u64()?, bound(key, "minimum")?, bound(key, "maximum")?);
+            let message = format!("{value} is out of its range: it must be from {least} to {most}");
+            (!(least..=most).contains(&value)).then(|| error(format!("{section}.{key}"), message))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use domain::grant::GuestLimits;
+    use domain::limits::TurnLimits;
+    use schemars::JsonSchema;
+    use serde::Serialize;
+
+    /// The defaults are fine, and every number has both its bounds.
+    fn whole<T: JsonSchema + Serialize + Default>() {
+        assert!(check("x", &T::default()).is_empty());
+        let schema = schemars::schema_for!(T);
+        for (key, property) in schema.get("properties").unwrap().as_object().unwrap() {
+            assert!(property.get("minimum").unwrap().as_u64().is_some(), "{key}");
+            assert!(property.get("maximum").unwrap().as_u64().is_some(), "{key}");
+        }
+    }
+
+    #[test]
+    fn every_limit_of_servers_components_and_turns_has_a_range() {
+        whole::<api::server::Limits>();
+        whole::<GuestLimits>();
+        whole::<TurnLimits>();
+    }
+
+    #[test]
+    fn a_number_out_of_its_range_is_named_with_the_range() {
+        let limits = api::server::Limits { connections_max: usize::MAX, heartbeat_ms: 0, ..Default::default() };
+        let found: Vec<String> =
+            check("server.limits", &limits).into_iter().map(|found| format!("{}: {}", found.key, found.message)).collect();
+        assert_eq!(
+            found,
+            [
+                "server.limits.connectionsMax: 18446744073709551615 is out of its range: it must be from 1 to 1000000",
+                "server.limits.heartbeatMs: 0 is out of its range: it must be from 1 to 3600000",
+            ]
+        );
+    }
+}
