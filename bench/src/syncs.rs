@@ -3,6 +3,7 @@
 use crate::measure::Pair;
 use crate::report::{Bar, Row};
 use crate::shim;
+use agent_host_tests::slow_disk;
 use anyhow::ensure;
 use domain::digest::Salt;
 use domain::event::{Event, NewEvent, PluginEmitted, Subject};
@@ -13,7 +14,7 @@ use store::{Commit, Expected, Options, Store};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-/// Asks for [`count`] under the shim.
+/// Asks for [`count`] on the slow disk.
 pub(crate) const FLAG: &str = "--count-syncs";
 /// Clients, events of each of them, and the bar: syncs per event.
 const CASES: [(u32, u32, f64); 3] = [(1, 100, 1.15), (64, 30, 0.125), (256, 30, 0.04)];
@@ -36,7 +37,7 @@ pub(crate) async fn count(counter: &Path) -> anyhow::Result<Vec<f64>> {
     for (clients, events, _) in CASES {
         let folder = tempfile::tempdir()?;
         let store = Store::open(&folder.path().join("data"), Options::default())?;
-        let before = shim::counted(counter)?;
+        let before = slow_disk::count(counter)?;
         let mut tasks = JoinSet::new();
         for _ in 0..clients {
             tasks.spawn(client(store.clone(), events));
@@ -44,8 +45,8 @@ pub(crate) async fn count(counter: &Path) -> anyhow::Result<Vec<f64>> {
         while let Some(ended) = tasks.join_next().await {
             ended??;
         }
-        let syncs = shim::counted(counter)? - before;
-        ensure!(syncs > 0, "no sync was counted: the shim is not loaded");
+        let syncs = slow_disk::count(counter)? - before;
+        ensure!(syncs > 0, "no sync was counted: the library is not loaded");
         measured.push(syncs as f64 / f64::from(clients * events));
         store.close().await;
     }

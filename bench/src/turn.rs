@@ -10,7 +10,7 @@ use domain::id::SessionId;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Asks for [`measure`] under the shim.
+/// Asks for [`measure`] on the slow disk.
 pub(crate) const FLAG: &str = "--turns";
 /// Sessions, and turns of each.
 const SESSIONS: u64 = 5;

@@ -2,6 +2,8 @@
 
 pub mod guests;
 pub mod process;
+pub mod skip;
+pub mod slow_disk;
 pub mod small_disk;
 pub mod world;
 

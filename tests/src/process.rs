@@ -3,6 +3,7 @@
 //! The program is the one beside the tests in the target folder: `cargo build --workspace` makes it.
 
 use crate::guests::{root, wasm};
+use crate::slow_disk::SlowDisk;
 use crate::small_disk::{Room, SmallDisk};
 use reqwest::{Method, Response};
 use rustix::process::{Pid, Signal, kill_process};
@@ -52,6 +53,8 @@ pub struct Folder {
     dir: TempDir,
     /// The file system that its data is on, when that is one of its own.
     disk: Option<SmallDisk>,
+    /// What its syncs do, when a test says that.
+    slow: Option<SlowDisk>,
 }
 
 impl Folder {
@@ -69,7 +72,7 @@ impl Folder {
             config.entry("server").or_insert(server);
         }
         std::fs::write(dir.path().join(CONFIG), config.to_string()).expect("a config file");
-        Self { dir, disk: None }
+        Self { dir, disk: None, slow: None }
     }
 
     /// The same, with its data on a file system of its own that has so much room.
@@ -82,6 +85,27 @@ impl Folder {
         std::fs::create_dir(&data).map_err(|error| error.to_string())?;
         folder.disk = Some(SmallDisk::mount(&data, room)?);
         Ok(folder)
+    }
+
+    /// The same, on a disk whose syncs do what [`Self::slow_disk`] is told.
+    ///
+    /// # Panics
+    /// When there is no C compiler.
+    #[must_use]
+    pub fn on_slow_disk(config: Value) -> Self {
+        let mut folder = Self::new(config);
+        folder.slow =
+            Some(SlowDisk::new(folder.path()).expect("a library that replaces syncs, made by the C compiler that the host is built with"));
+        folder
+    }
+
+    /// What its syncs do.
+    ///
+    /// # Panics
+    /// When it is on any other disk.
+    #[must_use]
+    pub fn slow_disk(&self) -> &SlowDisk {
+        self.slow.as_ref().expect("a slow disk")
     }
 
     /// Puts compiled code of components into the data folder, so that a start compiles nothing. The code comes from the cache that all tests
@@ -140,6 +164,7 @@ impl Folder {
             None => Command::new(program()),
             Some(disk) => disk.command(&program()),
         };
+        command.envs(self.slow.iter().flat_map(SlowDisk::variables));
         command.args(arguments).arg("--config").arg(self.path().join(CONFIG)).current_dir(self.path()).kill_on_drop(true);
         command.env_remove("RUST_LOG").env("AGENT_HOST_COMPONENTS", root().join("guests/target/wasm32-wasip2/release"));
         command
@@ -199,6 +224,8 @@ pub struct Answer {
     pub status: u16,
     /// The media type.
     pub content_type: String,
+    /// After how many seconds to try again, if it says so.
+    pub retry_after_s: Option<u64>,
     /// The body; null when it is not JSON.
     pub body: Value,
 }
@@ -266,9 +293,10 @@ impl Host {
     pub async fn send(&self, request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
         let response = request.send().await?;
         let status = response.status().as_u16();
-        let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        let (content_type, retry_after_s) = (header("content-type"), header("retry-after").parse().ok());
         let body = response.bytes().await?;
-        Ok(Answer { status, content_type, body: serde_json::from_slice(&body).unwrap_or_default() })
+        Ok(Answer { status, content_type, retry_after_s, body: serde_json::from_slice(&body).unwrap_or_default() })
     }
 
     /// Reads something.

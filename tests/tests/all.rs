@@ -8,12 +8,17 @@ mod all {
     mod compiling;
     mod conversation;
     mod crash;
+    mod disk;
     mod dispatch;
     mod engine;
     mod exhaustion;
+    mod file_size;
     mod garbage;
     mod http;
+    mod languages;
+    mod operator;
     mod outfit;
+    mod panics;
     mod races;
     mod recovery;
     mod replay;

@@ -15,7 +15,9 @@ pub(crate) const COMPILE_COMMAND: &str = "compile-component";
     about = "Runs sandboxed agents that hold durable conversations, and serves them over HTTP.",
     after_help = "Try it:\n  agent-host serve --config examples/demo/agent-host.toml\n  agent-host chat  --config examples/demo/agent-host.toml      (in another terminal)\n\n\
         Exit codes:\n  0 done   1 failed   2 the command or the configuration makes no sense   3 refused   4 no host is running\n\n\
-        Environment:\n  AGENT_HOST_CONFIG       the config file\n  AGENT_HOST__SERVER__…   single keys of it, such as AGENT_HOST__SERVER__LISTEN=127.0.0.1:8080\n  \
+        Environment:\n  AGENT_HOST_CONFIG       the config file\n  \
+        AGENT_HOST__<KEY>       single keys of it: `__` between levels, `_` before a capital letter,\n                          \
+        so AGENT_HOST__LIMITS__HOPS_MAX=8 is limits.hopsMax\n  \
         AGENT_HOST_COMPONENTS   the folder with the built-in components\n  RUST_LOG, NO_COLOR      as everywhere"
 )]
 pub(crate) struct Cli {
@@ -130,6 +132,9 @@ pub(crate) enum Session {
         /// Only of this agent: a UUID or a path
         #[arg(long, short, value_name = "AGENT")]
         agent: Option<String>,
+        /// Also those of agents that are hidden (`uiVisible = false`)
+        #[arg(long)]
+        all: bool,
     },
     /// Show a session and its messages
     Show {
@@ -217,6 +222,9 @@ pub(crate) enum Token {
 /// What compiling may take.
 #[derive(Debug, Args)]
 pub(crate) struct CompileComponent {
+    /// The process that must be its parent: with another one, or none any more, nothing is compiled
+    #[arg(long, value_name = "PID")]
+    pub(crate) parent: Option<u32>,
     /// Bytes of addresses
     #[arg(long, default_value_t = runtime::CompileLimits::default().memory_bytes_max, value_name = "BYTES")]
     pub(crate) memory_bytes_max: u64,
@@ -229,6 +237,15 @@ pub(crate) struct CompileComponent {
 mod tests {
     use super::Cli;
     use clap::CommandFactory;
+
+    #[test]
+    fn the_help_tells_how_a_key_is_written_in_the_environment() {
+        let help = Cli::command().render_long_help().to_string();
+        let variable = "AGENT_HOST__LIMITS__HOPS_MAX";
+        assert!(help.contains(&format!("{variable}=8 is limits.hopsMax")), "{help}");
+        let [overlaid] = crate::config::overlaid([(variable.to_owned(), "3".to_owned())]).try_into().unwrap();
+        assert_eq!(overlaid.key, ["limits", "hopsMax"]);
+    }
 
     #[test]
     fn the_command_line_fits_together() {

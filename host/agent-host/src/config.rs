@@ -3,6 +3,8 @@
 //! A key that is not known is an error that names the key and the nearest known one, because a grant or a deny list that is silently
 //! not read is worse than a host that does not start. The environment may overlay single keys. Never in here: anything that acts on it.
 
+mod agents;
+mod chat_provider;
 mod check;
 mod component;
 mod file;
@@ -14,13 +16,17 @@ mod ranges;
 mod server;
 #[cfg(test)]
 mod tests;
+mod unmatched;
 
 pub(crate) use check::{Finding, Severity, check};
 pub(crate) use component::{BUILT_INS, ComponentConfig};
 pub(crate) use file::load;
 pub(crate) use limits::LimitsConfig;
+#[cfg(test)]
+pub(crate) use overlay::overlaid;
 pub(crate) use place::locate;
 pub(crate) use server::ServerConfig;
+pub(crate) use unmatched::unmatched;
 
 use domain::definition::Definition;
 use schemars::JsonSchema;
@@ -66,6 +72,33 @@ impl Config {
             retry: self.retry,
             timeouts: self.timeouts,
             breaker: self.breaker,
+        }
+    }
+
+    /// The agents as they are to be driven: one that names a `chat.provider` and no model has that provider's model.
+    pub(crate) fn definitions(&self) -> Vec<Definition> {
+        let mut definitions = self.agents.clone();
+        for definition in &mut definitions {
+            // What is wrong with it is an error of the check.
+            if let Ok(Some(alias)) = chat_provider::model(self, definition) {
+                definition.model = Some(alias.to_owned());
+            }
+        }
+        definitions
+    }
+
+    /// The configured model that a name means: an alias, the provider's name of a model, or both with a slash between.
+    fn model(&self, name: &str) -> Option<(&str, &llm::ModelConfig)> {
+        let named = |model: &llm::ModelConfig| model.model == name || format!("{}/{}", model.provider, model.model) == name;
+        let found = self.models.get_key_value(name).or_else(|| self.models.iter().find(|(_, model)| named(model)));
+        found.map(|(alias, model)| (alias.as_str(), model))
+    }
+
+    /// The configured model that is meant when nobody names one.
+    fn model_by_default(&self) -> Option<(&str, &llm::ModelConfig)> {
+        match &self.default_model {
+            Some(name) => self.model(name),
+            None => self.models.iter().next().filter(|_| self.models.len() == 1).map(|(alias, model)| (alias.as_str(), model)),
         }
     }
 

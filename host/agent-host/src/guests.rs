@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 
 /// The variable that names the folder with the built-in components.
 const FOLDER_VARIABLE: &str = "AGENT_HOST_COMPONENTS";
-/// Where they are when this program was built from its repository, seen from the program.
-const IN_REPOSITORY: &str = "../../guests/target/wasm32-wasip2/release";
+/// Where they are in the repository, when this program was built from it.
+const IN_REPOSITORY: &str = "guests/target/wasm32-wasip2/release";
+/// How far above the program the repository then is, its own folder included.
+const REPOSITORY_ABOVE: usize = 3;
 
 /// Loads every component that the configuration has or means.
 ///
@@ -73,7 +75,24 @@ fn folders() -> Vec<PathBuf> {
     if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
         return vec![folder.into()];
     }
-    let program = std::env::current_exe().unwrap_or_default();
-    let beside = program.parent().unwrap_or(Path::new("."));
-    vec![beside.join("components"), beside.join(IN_REPOSITORY)]
+    folders_of(&std::env::current_exe().unwrap_or_default())
+}
+
+/// Beside a program, and in the repository that it was built from.
+fn folders_of(program: &Path) -> Vec<PathBuf> {
+    let at = |above: usize, folder: &str| Some(program.ancestors().nth(above)?.join(folder));
+    [at(1, "components"), at(REPOSITORY_ABOVE, IN_REPOSITORY)].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::folders_of;
+    use std::path::{Path, PathBuf};
+
+    #[test]
+    fn components_are_looked_for_by_paths_without_detours() {
+        let found = folders_of(Path::new("/repo/target/debug/agent-host"));
+        let expected = ["/repo/target/debug/components", "/repo/guests/target/wasm32-wasip2/release"];
+        assert_eq!(found, expected.map(PathBuf::from));
+    }
 }

@@ -14,10 +14,16 @@ mod token;
 
 use clap::Parser;
 use cli::{Cli, Command};
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{IsTerminal, stderr};
+use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 use terminal::Terminal;
+use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
+
+/// The signal to a process that writes more to a file than it may: the same number on Linux and macOS.
+const SIGXFSZ: i32 = 25;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -26,11 +32,12 @@ fn main() -> ExitCode {
     }
     let terminal = Terminal::new(cli.json, cli.quiet);
     log(matches!(cli.command, Command::Serve(_)));
-    let ended = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(failure::Failure::from)
-        .and_then(|runtime| runtime.block_on(command::run(cli, terminal)));
+    let ended = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failure::Failure::from).and_then(|runtime| {
+        runtime.block_on(async {
+            outlive_files_that_are_full()?;
+            command::run(cli, terminal).await
+        })
+    });
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -40,9 +47,28 @@ fn main() -> ExitCode {
     }
 }
 
+/// A file that has reached the limit of the process (`ulimit -f`) is from here on an error for whoever writes to it, and not the end of the
+/// process.
+fn outlive_files_that_are_full() -> std::io::Result<()> {
+    // Whoever listens to a signal takes its effect away, for good; it need not be heard.
+    signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
+}
+
 /// The log goes to stderr: everything of note while serving, warnings otherwise; `RUST_LOG` says otherwise.
 fn log(serving: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(if serving { "info" } else { "warn" }));
     let colours = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_ansi(colours).init();
+    // A log that takes no more lines loses them: to say so on the same stderr would be a panic of whoever had something to log.
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_ansi(colours).log_internal_errors(false).init();
+    std::panic::set_hook(Box::new(log_panic));
+}
+
+/// A panic is a line of the log like any other, and whoever watches that finds it. With `RUST_BACKTRACE` it says how it came to it.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string);
+    let backtrace = Backtrace::capture();
+    let backtrace = (backtrace.status() == BacktraceStatus::Captured).then_some(&backtrace);
+    let message = panic.payload_as_str().unwrap_or("it has no message");
+    let thread = std::thread::current();
+    tracing::error!(panic.place = place, thread = thread.name(), backtrace = backtrace.map(tracing::field::display), "panicked: {message}");
 }

@@ -87,7 +87,7 @@ async fn open(loaded: &Loaded, data: &Path) -> Result<Broker, Failure> {
     let runtime = start_runtime(limits, data).await?;
     let gateway = Arc::new(gateway(loaded)?);
     let entries = guests::load_all(loaded, &runtime).await?;
-    let catalogue = Catalogue::new(loaded.config.agents.clone(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
+    let catalogue = Catalogue::new(loaded.config.definitions(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
     Ok(Broker::start(broker::Parts { store, runtime, gateway, catalogue, limits: limits.broker() }).await?)
 }
 
@@ -95,7 +95,8 @@ async fn open(loaded: &Loaded, data: &Path) -> Result<Broker, Failure> {
 pub(crate) async fn start_runtime(limits: &LimitsConfig, data: &Path) -> Result<Runtime, Failure> {
     refuse_errors(&limits.check())?;
     let config = limits.runtime(data.join("component-cache"));
-    let compiler = Compiler::process(std::env::current_exe()?, vec![COMPILE_COMMAND.into()]);
+    let parent = std::process::id().to_string();
+    let compiler = Compiler::process(std::env::current_exe()?, vec![COMPILE_COMMAND.into(), "--parent".into(), parent.into()]);
     Ok(tokio::task::spawn_blocking(move || Runtime::with_compiler(config, compiler)).await??)
 }
 
@@ -176,7 +177,8 @@ fn announce(loaded: &Loaded, broker: &Broker, address: SocketAddr, token_file: &
             scripted.join(", ")
         ));
     }
-    for finding in config::check(loaded).iter().filter(|finding| !finding.key.starts_with("providers.")) {
+    let unmatched = config::unmatched(&loaded.config.agents, broker.catalogue().tools().map(|(_, tool)| &**tool));
+    for finding in config::check(loaded).iter().chain(&unmatched).filter(|finding| !finding.key.starts_with("providers.")) {
         terminal.notice(&format!("warning: {}: {}", finding.key, finding.message));
     }
 }

@@ -122,6 +122,17 @@ pub(crate) fn id_in_query<T: FromStr<Err = NotAnId>>(name: &str, text: Option<&s
     parsed.map_err(|error: NotAnId| Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query(name)))
 }
 
+/// How many items of a list are asked for: `without` when the query does not say.
+pub(crate) fn limit(asked: Option<usize>, without: usize, max: usize) -> Result<usize, Problem> {
+    match asked.unwrap_or(without) {
+        limit if (1..=max).contains(&limit) => Ok(limit),
+        limit => {
+            let detail = format!("limit: {limit} is out of its range: it must be from 1 to {max}");
+            Err(Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("limit")))
+        }
+    }
+}
+
 fn broken_path(rejection: &PathRejection) -> Problem {
     let problem = Problem::bad_request("INVALID_ID", rejection.body_text());
     match rejection {

@@ -118,6 +118,13 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail).retry_after(STORE_RETRY_AFTER_S)
     }
 
+    /// The store records nothing at this moment, 503: what `/readyz` says.
+    #[must_use]
+    pub fn not_recording() -> Self {
+        let detail = "the event store records nothing at this moment: its disk fails or does not answer, or another program has locked it";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail).retry_after(STORE_RETRY_AFTER_S)
+    }
+
     /// The same, with what of the request is at fault.
     #[must_use]
     pub fn at(mut self, place: Place<'_>) -> Self {

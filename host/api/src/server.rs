@@ -13,8 +13,8 @@ mod tests;
 
 pub(crate) use body::Fault;
 pub use limits::{
-    ACCEPT_PAUSE_MS, BACKLOG, BODY_BYTES_MAX, CROWDED_RETRY_AFTER_S, HEADER_BYTES_MAX, HEADERS_MAX, KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S,
-    LINGER_BYTES_MAX, Limits,
+    ACCEPT_PAUSE_MS, BACKLOG, BODY_BYTES_MAX, CROWDED_RETRY_AFTER_S, GOODBYES_MAX, HEADER_BYTES_MAX, HEADERS_MAX, KEEPALIVE_IDLE_S,
+    KEEPALIVE_INTERVAL_S, LINGER_BYTES_MAX, Limits,
 };
 
 use axum::Router;
@@ -23,6 +23,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -82,6 +83,7 @@ impl Server {
     /// Serves until it is stopped. Connections that are open then go on until [`Stopper::stop`] is through with them.
     pub async fn serve(self, router: Router) {
         let slots = Arc::new(Semaphore::new(self.limits.connections_max));
+        let goodbyes = Arc::new(Semaphore::new(GOODBYES_MAX));
         let addresses = Arc::new(Addresses::default());
         let mut pause_ms = ACCEPT_PAUSE_MS.0;
         loop {
@@ -104,7 +106,9 @@ impl Server {
             let slot = slots.clone().try_acquire_owned().ok();
             let Some(place) = slot.and_then(|slot| addresses.clone().enter(peer.ip(), slot, &self.limits)) else {
                 tracing::debug!(%peer, "too many connections");
-                turn_away(&stream);
+                let goodbye = goodbyes.clone().try_acquire_owned().ok();
+                let turned_away = turn_away(stream, goodbye, self.limits.linger_ms_max, self.stop.clone());
+                self.connections.spawn(turned_away);
                 continue;
             };
             settle_in(&stream);
@@ -144,16 +148,27 @@ impl Stopper {
     }
 }
 
-/// Tells a client that all connections are taken, as far as its socket takes that without waiting.
-fn turn_away(stream: &TcpStream) {
+/// Tells a client that all connections are taken: a fresh socket has room for that. With a goodbye, what the client still sends is then
+/// read and dropped for a while, or it might not see the answer: see [`socket`].
+async fn turn_away(mut stream: TcpStream, goodbye: Option<OwnedSemaphorePermit>, linger_ms_max: u64, stop: CancellationToken) {
     let body = r#"{"type":"urn:agent-host:problem:too-many-connections","title":"Too many connections","status":503,"code":"TOO_MANY_CONNECTIONS"}"#;
     let response = format!(
         "HTTP/1.1 503 Service Unavailable\r\nretry-after: {CROWDED_RETRY_AFTER_S}\r\ncontent-type: application/problem+json\r\n\
          content-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
-    // The peer may not take it; there is nobody to tell.
-    let _ = stream.try_write(response.as_bytes());
+    let told = stream.write_all(response.as_bytes()).await.is_ok() && stream.shutdown().await.is_ok();
+    if !told || goodbye.is_none() {
+        return;
+    }
+    let mut rest = stream.take(LINGER_BYTES_MAX as u64);
+    let mut nowhere = tokio::io::sink();
+    let reading = tokio::time::timeout(Duration::from_millis(linger_ms_max), tokio::io::copy(&mut rest, &mut nowhere));
+    tokio::select! {
+        () = stop.cancelled() => {}
+        // Whatever came of it, the connection ends.
+        _ = reading => {}
+    }
 }
 
 /// Small writes leave at once, and a peer that vanished is noticed.

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use store::Health;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -41,6 +42,7 @@ pub(crate) enum Readiness {
     Starting,
     Ready,
     DiskFull,
+    NotRecording,
     Draining,
 }
 
@@ -112,8 +114,11 @@ impl Api {
         }
         match self.shared.broker.get() {
             None => Readiness::Starting,
-            Some(broker) if broker.store().is_full() => Readiness::DiskFull,
-            Some(_) => Readiness::Ready,
+            Some(broker) => match broker.store().health() {
+                Health::Well => Readiness::Ready,
+                Health::Full => Readiness::DiskFull,
+                Health::Failing | Health::Stalled => Readiness::NotRecording,
+            },
         }
     }
 

@@ -193,9 +193,12 @@ pub struct Broker {
 const DRIVER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits for what a driver says to a command.
-async fn answered<T>(answer: oneshot::Receiver<Result<T, Trouble>>) -> Result<T, Error> {
+async fn answered<T>(core: &Core, answer: oneshot::Receiver<Result<T, Trouble>>) -> Result<T, Error> {
     match tokio::time::timeout(DRIVER_PATIENCE, answer).await {
-        Ok(answer) => Ok(answer.map_err(|_| Error::ShuttingDown)??),
+        Ok(Ok(answer)) => Ok(answer?),
+        Ok(Err(_)) if core.stopping.is_cancelled() => Err(Error::ShuttingDown),
+        // It panicked, and somewhere around the commit.
+        Ok(Err(_)) => Err(crate::refusals::busy("the host failed meanwhile; look again whether it was done before you repeat it").into()),
         Err(_) => Err(crate::refusals::busy("the session is busy; look again whether it was done before you repeat it").into()),
     }
 }

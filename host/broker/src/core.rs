@@ -5,6 +5,7 @@ use crate::command::{Broker, Error};
 use crate::driver::{Driver, Signal};
 use crate::live::Live;
 use crate::outfit::Outfits;
+use crate::panics::{caught, end_process};
 use crate::places::Places;
 use domain::digest::{Digest, Salt};
 use domain::dispatch;
@@ -15,8 +16,9 @@ use runtime::Runtime;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use store::Store;
-use tokio::sync::{Notify, mpsc};
+use store::{Commit, CommitError, Committed, Store};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -78,7 +80,7 @@ pub(crate) struct Core {
     pub(crate) live: Live,
     pub(crate) model_calls: Arc<Places>,
     pub(crate) timers: Notify,
-    pub(crate) tasks: TaskTracker,
+    tasks: TaskTracker,
     /// Nothing new is begun.
     pub(crate) stopping: CancellationToken,
     /// What is being worked on is dropped.
@@ -95,6 +97,15 @@ impl Core {
         Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
+    /// Starts a task of the broker's. A panic that it does not see to by itself ends the process: nobody else would do its work.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        self.tasks.spawn(async move {
+            if let Err(panic) = caught(task).await {
+                end_process("a task of the broker", &panic);
+            }
+        })
+    }
+
     /// Sends a signal to a session's driver, and starts one if there is none.
     pub(crate) async fn signal(self: &Arc<Self>, session: SessionId, mut signal: Signal) {
         loop {
@@ -104,9 +115,15 @@ impl Core {
             let mailbox = self.mailbox(session);
             match mailbox.send(signal).await {
                 Ok(()) => return,
-                // The driver retired in between: the next look starts another.
-                Err(mpsc::error::SendError(back)) => signal = back,
+                // The driver retired in between: the next look starts another. Not before others had their turn: when the whole process
+                // ends, a new driver is gone at once, and so would be the one after it, for ever.
+                Err(mpsc::error::SendError(back)) => {
+                    signal = back;
+                    tokio::task::yield_now().await;
+                }
             }
+            // Where tasks are dropped instead of begun, because the program ends, this one must come to its end too.
+            tokio::task::yield_now().await;
         }
     }
 
@@ -115,10 +132,27 @@ impl Core {
         self.signal(session, Signal::Look).await;
     }
 
+    /// Commits what gives a session work, and wakes it: to the end, also if whoever asked for it goes away or panics meanwhile. Nobody else
+    /// would wake it.
+    pub(crate) async fn commit_work(self: &Arc<Self>, session: SessionId, commit: Commit) -> Result<Committed, CommitError> {
+        let core = self.clone();
+        let (reply, answer) = oneshot::channel();
+        self.spawn(async move {
+            let committed = core.store.commit(commit).await;
+            let has_work = committed.is_ok();
+            // Whoever asked may have gone. They are told first: a driver that is busy takes its time to be woken.
+            let _ = reply.send(committed);
+            if has_work {
+                core.wake(session).await;
+            }
+        });
+        answer.await.unwrap_or(Err(CommitError::Closed))
+    }
+
     /// [`Self::wake`] from within a driver: drivers never wait for each other's mailboxes.
     pub(crate) fn wake_soon(self: &Arc<Self>, session: SessionId) {
         let core = self.clone();
-        self.tasks.spawn(async move { core.wake(session).await });
+        self.spawn(async move { core.wake(session).await });
     }
 
     fn mailbox(self: &Arc<Self>, session: SessionId) -> mpsc::Sender<Signal> {
@@ -129,7 +163,7 @@ impl Core {
         let (sender, receiver) = mpsc::channel(MAILBOX_MAX);
         drivers.insert(session, sender.clone());
         let driver = Driver::new(self.clone(), session, sender.clone(), receiver);
-        self.tasks.spawn(driver.drive());
+        self.spawn(driver.drive());
         sender
     }
 
@@ -209,7 +243,7 @@ impl Broker {
         for session in work {
             core.wake(session).await;
         }
-        core.tasks.spawn(crate::timers::watch(core.clone()));
+        core.spawn(crate::timers::watch(core.clone()));
         Ok(Self { core })
     }
 

@@ -6,6 +6,7 @@
 mod claim;
 mod finish;
 mod fold;
+mod panicked;
 mod perform;
 mod record;
 mod resolve;
@@ -14,6 +15,7 @@ mod step;
 use crate::core::Core;
 pub(crate) use crate::driver::fold::load_run;
 pub(crate) use crate::driver::perform::{CameTo, Performed};
+use crate::panics::caught;
 use domain::event::InputAccepted;
 use domain::id::{InputId, OperationId, SessionId};
 use domain::operation::{Continuation, Settlement};
@@ -27,7 +29,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{AgentRow, CommitError, ReadError, SessionRow};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
 /// Words that one look takes in.
 const WORDS_MAX: usize = 32;
@@ -73,8 +76,8 @@ pub(crate) struct Driving {
     pub(crate) version: u64,
     /// Outcomes that are not recorded yet, with the blobs that they mention.
     pub(crate) arrived: Vec<(Settlement, Vec<Vec<u8>>)>,
-    /// What is being worked on.
-    pub(crate) busy: HashMap<OperationId, AbortHandle>,
+    /// What is being worked on. The work ends with its entry.
+    pub(crate) busy: HashMap<OperationId, AbortOnDropHandle<()>>,
     /// Segments that ended with another to come, and are not recorded yet.
     pub(crate) continued: Vec<Continuation>,
     /// The inputs that it began with, while its start is not stored yet.
@@ -83,11 +86,19 @@ pub(crate) struct Driving {
     pub(crate) agent: Option<AgentRow>,
     /// Whether somebody is known to wait for its reply still, or nobody ever did.
     pub(crate) wanted: bool,
+    /// When to step again, after the host could not do its part of a step.
+    pub(crate) rests_until: Option<Instant>,
 }
 
 impl Driving {
     fn settlements(&self) -> Vec<Settlement> {
         self.arrived.iter().map(|(settlement, _)| settlement.clone()).collect()
+    }
+
+    /// Whether it is too early for another step.
+    fn rests(&mut self) -> bool {
+        self.rests_until = self.rests_until.filter(|until| *until > Instant::now());
+        self.rests_until.is_some()
     }
 
     fn has_arrived(&self, operation: OperationId) -> bool {
@@ -112,6 +123,8 @@ pub(crate) struct Driver {
     idle: Option<SessionRow>,
     /// Whether others may have written to the run's stream since it was folded.
     stale: bool,
+    /// Panics in a row, with nothing recorded in between.
+    panics: u32,
 }
 
 /// What a look came to.
@@ -124,10 +137,20 @@ enum Look {
 
 impl Driver {
     pub(crate) fn new(core: Arc<Core>, session: SessionId, mailbox: mpsc::Sender<Signal>, inbox: mpsc::Receiver<Signal>) -> Self {
-        Self { core, session, mailbox, inbox, driving: None, idle: None, stale: true }
+        Self { core, session, mailbox, inbox, driving: None, idle: None, stale: true, panics: 0 }
     }
 
+    /// Drives until there is nothing to do but wait, or the host stops.
     pub(crate) async fn drive(mut self) {
+        while let Err(panic) = caught(self.keep_on()).await {
+            self.begin_anew(&panic).await;
+            if self.core.stopping.is_cancelled() {
+                return;
+            }
+        }
+    }
+
+    async fn keep_on(&mut self) {
         let mut trouble_ms = TROUBLE_MS;
         loop {
             if self.core.stopping.is_cancelled() {
@@ -164,14 +187,18 @@ impl Driver {
         }
     }
 
-    /// How long to wait for a signal before looking again: until the run's active time is used up. All other times are timers of the store.
+    /// How long to wait for a signal before looking again: until the run's active time is used up, or it has rested. All other times are
+    /// timers of the store.
     fn patience(&self) -> Duration {
         let active = self.driving.as_ref().filter(|driving| driving.run.is_active());
-        Duration::from_millis(active.map_or(PATIENCE_MS, |driving| driving.run.active_ms_left(self.core.now()).clamp(1, PATIENCE_MS)))
+        let active_ms = active.map_or(PATIENCE_MS, |driving| driving.run.active_ms_left(self.core.now()).clamp(1, PATIENCE_MS));
+        let rest =
+            self.driving.as_ref().and_then(|driving| driving.rests_until).map(|until| until.saturating_duration_since(Instant::now()));
+        Duration::from_millis(active_ms).min(rest.unwrap_or(Duration::MAX))
     }
 
     /// The host is stopping: begin nothing, but record the outcome of what is being worked on, as long as there is time.
-    async fn wind_up(mut self) {
+    async fn wind_up(&mut self) {
         let core = self.core.clone();
         while self.driving.as_ref().is_some_and(|driving| !driving.busy.is_empty()) {
             tokio::select! {
@@ -189,14 +216,10 @@ impl Driver {
     }
 
     /// Stops driving. Signals that came in the last moment go to a successor.
-    async fn leave(mut self) {
+    async fn leave(&mut self) {
         self.core.retire(self.session, &self.mailbox);
         self.inbox.close();
-        if let Some(driving) = &self.driving {
-            for handle in driving.busy.values() {
-                handle.abort();
-            }
-        }
+        self.driving = None;
         while let Some(signal) = self.inbox.recv().await {
             let core = self.core.clone();
             Box::pin(core.signal(self.session, signal)).await;
@@ -241,6 +264,10 @@ impl Driver {
             if self.core.stopping.is_cancelled() {
                 return Ok(Look::Working);
             }
+            if self.keeps_panicking() {
+                self.give_up().await?;
+                continue;
+            }
             if !self.refresh().await? {
                 let words = self.core.store.waiting_inputs(self.session, self.core.now(), 1).await?;
                 let (Some(input), Some(session)) = (words.into_iter().next(), self.idle.take()) else { return Ok(Look::Waiting) };
@@ -253,14 +280,14 @@ impl Driver {
             self.record_continued().await?;
             self.attend().await?;
             let words = self.words().await?;
-            let Some(driving) = &self.driving else { continue };
-            let arrived = driving.settlements();
-            if wakes(&driving.run, &arrived, !words.is_empty()) {
+            let Some(driving) = &mut self.driving else { continue };
+            let (arrived, rests) = (driving.settlements(), driving.rests());
+            if !rests && wakes(&driving.run, &arrived, !words.is_empty()) {
                 self.step(words).await?;
             } else if !arrived.is_empty() {
                 self.settle().await?;
             } else {
-                return Ok(if driving.busy.is_empty() { Look::Waiting } else { Look::Working });
+                return Ok(if driving.busy.is_empty() && !rests { Look::Waiting } else { Look::Working });
             }
         }
     }

@@ -12,6 +12,7 @@ mod guest_log;
 mod journal;
 pub mod live;
 mod outfit;
+mod panics;
 mod performance;
 mod places;
 mod refusals;

@@ -3,9 +3,11 @@
 //! When is an event's doing and stored; this only looks at the clock. A timer fires late after a long stop and never early.
 
 use crate::core::Core;
+use crate::panics::{caught, end_process};
 use domain::id::SessionId;
 use domain::time::Timestamp;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Sessions that are woken at a time. Large, so that sessions that stay due for a while do not keep others from being woken.
@@ -17,15 +19,36 @@ const SLEEP_MS_MAX: u64 = 10_000;
 const ROUND_MS: u64 = 20;
 /// The longest such pause.
 const ROUND_MS_MAX: u64 = 2_000;
-/// The pause after the store could not be read, in milliseconds.
+/// The pause after the store could not be read or a round panicked, in milliseconds.
 const TROUBLE_MS: u64 = 1_000;
+/// Panics in a row after which the process ends: a host without timers only seems to work.
+const PANICS_MAX: u32 = 3;
 
+/// Watches until the broker stops. After a panic it begins anew: all that it knows is in the store.
 pub(crate) async fn watch(core: Arc<Core>) {
+    let panics = AtomicU32::new(0);
+    while let Err(panic) = caught(rounds(&core, &panics)).await {
+        let count = panics.fetch_add(1, Ordering::Relaxed) + 1;
+        if count >= PANICS_MAX {
+            end_process("the watch over timers", &panic);
+        }
+        tracing::error!(panic, count, "the watch over timers panicked; it begins anew");
+        tokio::select! {
+            () = core.stopping.cancelled() => return,
+            () = tokio::time::sleep(Duration::from_millis(TROUBLE_MS)) => {}
+        }
+    }
+}
+
+/// One round after the other. `panics` in a row are over when one has come to its end.
+async fn rounds(core: &Arc<Core>, panics: &AtomicU32) {
     let mut last = Vec::new();
     let mut repeated = ROUND_MS;
     loop {
         let now = core.now();
-        let pause = match round(&core, now).await {
+        let came_to = round(core, now).await;
+        panics.store(0, Ordering::Relaxed);
+        let pause = match came_to {
             Ok(Round::Due(due)) => {
                 repeated = if due == last { (repeated * 2).min(ROUND_MS_MAX) } else { ROUND_MS };
                 last = due;

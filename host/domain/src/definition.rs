@@ -49,7 +49,8 @@ pub enum ToolExposure {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ChatSettings {
-    /// `openai`, `openai-compatible`, `claude-cli`, `codex-cli` or `pi-cli` in the design. Has no effect here: `model` says which model is asked.
+    /// The provider whose model it uses, by its name in `providers` or by its kind, such as `openai`. Needed only without `model`, and
+    /// enough when the default model or a single one is there. The design's `claude-cli`, `codex-cli` and `pi-cli` are no kinds here.
     pub provider: Option<String>,
 }
 
@@ -59,7 +60,7 @@ pub struct ChatSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Definition {
-    /// 1 to 64 of `a-z`, `0-9`, `-` and `_`.
+    /// 1 to 64 of `a-z`, `0-9`, `-` and `_`; not a UUID, and none of the words that give segments of paths their meaning.
     pub agent_id: DefinitionId,
     /// Its name for people.
     pub display_name: String,
@@ -81,13 +82,13 @@ pub struct Definition {
     /// Tools that it may not use.
     #[serde(default)]
     pub tool_denylist: Option<PatternList>,
-    /// How tools are shown to it.
+    /// How tools are shown to it. Anything but `tools` has no effect yet.
     #[serde(default)]
     pub tool_exposure: ToolExposure,
-    /// Skills that it may use.
+    /// Skills that it may use. Has no effect yet.
     #[serde(default)]
     pub skill_allowlist: Option<PatternList>,
-    /// Skills that it may not use.
+    /// Skills that it may not use. Has no effect yet.
     #[serde(default)]
     pub skill_denylist: Option<PatternList>,
     /// Capabilities that its tools may use on its behalf.
@@ -102,10 +103,11 @@ pub struct Definition {
     /// Agents that it may not dispatch to.
     #[serde(default)]
     pub agent_denylist: Option<PatternList>,
-    /// Whether it is shown to users and to other agents.
+    /// Whether it is shown to users and to other agents. A hidden one is left out of lists unless they are asked for all; whoever names it
+    /// can still look at it and talk with it, but for other agents.
     #[serde(default = "yes")]
     pub ui_visible: bool,
-    /// Kept from the design's format; has no effect.
+    /// Kept from the design's format, where nothing uses it; has no effect here either.
     #[serde(default)]
     pub api_exposed: bool,
 

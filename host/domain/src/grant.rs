@@ -1,5 +1,6 @@
 //! Grants: what an operator lets a component do, and what of it one call is bound to.
 
+use crate::wildcard;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -26,31 +27,9 @@ impl PatternList {
     }
 }
 
-/// Greedy matching of `*` with one point to come back to: linear in practice, never exponential.
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    let (mut p, mut n, mut retry) = (0, 0, None);
-    while n < name.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                retry = Some((p, n));
-                p += 1;
-            }
-            Some(c) if name.get(n) == Some(c) => {
-                p += 1;
-                n += 1;
-            }
-            _ => match retry {
-                Some((star, from)) => {
-                    retry = Some((star, from + 1));
-                    p = star + 1;
-                    n = from + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.iter().skip(p).all(|c| *c == '*')
+    wildcard::matches(&pattern, &name, |wanted| *wanted == '*', |wanted, letter| wanted == letter)
 }
 
 /// How a folder may be used.

@@ -26,3 +26,4 @@ pub mod step;
 pub mod time;
 pub mod tool;
 pub mod turn;
+mod wildcard;

@@ -19,6 +19,7 @@ use crate::model::Usage;
 use crate::operation::{Kept, Operation, Pause, Performer, Settlement};
 use crate::step::{Decision, Effect, Memo, News, Outcome, Until, Wait};
 use crate::time::Timestamp;
+use crate::tool::EffectClass;
 use crate::turn::TurnEnd;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +47,12 @@ impl Open {
     #[must_use]
     pub fn may_have_been_sent(&self) -> bool {
         self.sent == Some(self.segment)
+    }
+
+    /// Whether this segment may have done what must not be done twice, so that a lost outcome is not known.
+    #[must_use]
+    pub fn may_have_taken_effect(&self) -> bool {
+        self.operation.effect == EffectClass::NonIdempotent && self.may_have_been_sent()
     }
 
     /// Whether a model or a tool is, or should be, at work on it.
@@ -355,6 +362,21 @@ impl Run {
     pub fn active_ms_left(&self, now: Timestamp) -> u64 {
         let running = if self.is_active() { now.since_ms(self.last_time) } else { 0 };
         self.started.limits.active_ms_max.saturating_sub(self.used.active_ms).saturating_sub(running)
+    }
+
+    /// Which limit of the turn is used up at a moment, for people; none while there may be another step.
+    #[must_use]
+    pub fn spent(&self, now: Timestamp) -> Option<String> {
+        let limits = &self.started.limits;
+        if self.step >= limits.steps_max {
+            Some(format!("it took {} steps, which is its limit", limits.steps_max))
+        } else if self.used.usage.total() > limits.tokens_max {
+            Some(format!("it used more than {} tokens, which is its limit", limits.tokens_max))
+        } else if self.active_ms_left(now) == 0 {
+            Some(format!("models and tools worked for {} ms, which is its limit", limits.active_ms_max))
+        } else {
+            None
+        }
     }
 
     /// Whether a model or a tool is, or should be, at work.

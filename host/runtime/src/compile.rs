@@ -6,7 +6,7 @@
 use crate::cache;
 use crate::config::Config;
 use crate::load::LoadError;
-use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
+use rustix::process::{Resource, Rlimit, getppid, setrlimit};
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -64,6 +64,9 @@ pub enum CompileError {
     /// It could not be limited, and so did nothing.
     #[error("the process could not be limited")]
     Unlimited(#[source] rustix::io::Errno),
+    /// Its parent ended before it could be bound to it, or somebody else started it.
+    #[error("the process is not the child of process {0}")]
+    Orphaned(u32),
     /// The component could not be read.
     #[error("the component could not be read")]
     Read(#[source] std::io::Error),
@@ -191,16 +194,17 @@ fn how(ended: ExitStatus, said: &str) -> String {
     if said.is_empty() { ended.to_string() } else { format!("{ended}: {said}") }
 }
 
-/// What a compiling process does: limits itself for good, reads a component to its end, and writes its code. Ends with its parent.
+/// What a compiling process does: limits itself for good, reads a component to its end, and writes its code.
+///
+/// It can open no file and no socket any more, and leaves no core behind. On Linux it ends with its parent, and its addresses are limited;
+/// other systems have no such signal, and map more into every process than the limit allows. `parent` is the process that started it; none
+/// when that may be anybody.
 ///
 /// # Errors
 /// It could not be limited, or there is no code to give. A process that reaches its limits does not come back from this.
-pub fn compile(limits: CompileLimits, mut component: impl Read, mut code: impl Write) -> Result<(), CompileError> {
-    let CompileLimits { memory_bytes_max, cpu_s_max } = limits;
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(CompileError::Unlimited)?;
-    for (resource, max) in [(Resource::As, memory_bytes_max), (Resource::Cpu, cpu_s_max), (Resource::Core, 0)] {
-        setrlimit(resource, Rlimit { current: Some(max), maximum: Some(max) }).map_err(CompileError::Unlimited)?;
-    }
+pub fn compile(parent: Option<u32>, limits: CompileLimits, mut component: impl Read, mut code: impl Write) -> Result<(), CompileError> {
+    stay_with(parent)?;
+    confine(limits)?;
     let mut wasm = Vec::new();
     component.read_to_end(&mut wasm).map_err(CompileError::Read)?;
     let mut config = Config::default().engine();
@@ -209,4 +213,30 @@ pub fn compile(limits: CompileLimits, mut component: impl Read, mut code: impl W
     let engine = Engine::new(&config).map_err(CompileError::Engine)?;
     let compiled = engine.precompile_component(&wasm).map_err(CompileError::Refused)?;
     code.write_all(&compiled).and_then(|()| code.flush()).map_err(CompileError::Write)
+}
+
+/// Ends with its parent, or at once when that has ended already.
+fn stay_with(parent: Option<u32>) -> Result<(), CompileError> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(CompileError::Unlimited)?;
+    // Looked at only now: a parent that ended before sends no signal any more.
+    let is_its_child = |parent| getppid().is_some_and(|pid| u32::try_from(pid.as_raw_nonzero().get()) == Ok(parent));
+    match parent.filter(|parent| !is_its_child(*parent)) {
+        Some(gone) => Err(CompileError::Orphaned(gone)),
+        None => Ok(()),
+    }
+}
+
+fn confine(CompileLimits { memory_bytes_max, cpu_s_max }: CompileLimits) -> Result<(), CompileError> {
+    if cfg!(target_os = "linux") {
+        limit(Resource::As, memory_bytes_max)?;
+    }
+    // What it needs, stdin, stdout and stderr, is open already.
+    [(Resource::Cpu, cpu_s_max), (Resource::Core, 0), (Resource::Nofile, 0)]
+        .into_iter()
+        .try_for_each(|(resource, max)| limit(resource, max))
+}
+
+fn limit(resource: Resource, max: u64) -> Result<(), CompileError> {
+    setrlimit(resource, Rlimit { current: Some(max), maximum: Some(max) }).map_err(CompileError::Unlimited)
 }

@@ -21,6 +21,7 @@ mod run;
 mod runtime;
 mod selftest;
 mod slots;
+mod stats;
 mod tool;
 mod view;
 
@@ -34,7 +35,8 @@ pub use crate::config::{
 pub use crate::load::LoadError;
 pub use crate::log::{LOG_BYTES_MAX, Level, LogLine};
 pub use crate::outcome::{Called, Outcome, Stepped};
-pub use crate::runtime::{Runtime, StartError, Stats};
+pub use crate::runtime::{Runtime, StartError};
 pub use crate::selftest::SelfTestFailed;
+pub use crate::stats::Stats;
 pub use crate::tool::ToolCall;
 pub use crate::view::{Notes, View, ViewError, ViewStatic};

@@ -19,6 +19,7 @@ use crate::outcome::{Called, Outcome, Stepped};
 use crate::run;
 use crate::selftest::{self, SelfTestFailed};
 use crate::slots::{Gate, Slots};
+use crate::stats::{Counts, Stats, count};
 use crate::tool::ToolCall;
 use crate::view::{Notes, View};
 use domain::basis::Basis;
@@ -28,7 +29,6 @@ use domain::operation::CallUsage;
 use domain::step::News;
 use domain::time::Timestamp;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OnceCell, Semaphore};
@@ -55,42 +55,6 @@ pub enum StartError {
     /// A guest that has to be stopped was not.
     #[error(transparent)]
     SelfTest(#[from] SelfTestFailed),
-}
-
-/// How a runtime is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct Stats {
-    /// Components that were compiled.
-    pub compiled: u64,
-    /// Components whose code came from the cache.
-    pub loaded_from_cache: u64,
-    /// Cache entries that could not be used.
-    pub cache_damaged: u64,
-    /// Components that were asked what they are.
-    pub described: u64,
-    /// Steps and tool calls that have ended, refused ones included.
-    pub calls: u64,
-    /// Guests that run now.
-    pub in_flight: u64,
-    /// Calls that wait for a slot now.
-    pub waiting: u64,
-    /// Slots that are free now.
-    pub slots_free: u64,
-    /// Bytes of all guests' memories and tables now.
-    pub memory_bytes: u64,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    compiled: AtomicU64,
-    loaded_from_cache: AtomicU64,
-    cache_damaged: AtomicU64,
-    described: AtomicU64,
-    calls: AtomicU64,
-}
-
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
 }
 
 type Loaded = Arc<OnceCell<Arc<Component>>>;
@@ -171,18 +135,13 @@ impl Runtime {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let Inner { counts, slots, config, process, .. } = &*self.0;
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let free = slots.free() as u64;
         Stats {
-            compiled: read(&counts.compiled),
-            loaded_from_cache: read(&counts.loaded_from_cache),
-            cache_damaged: read(&counts.cache_damaged),
-            described: read(&counts.described),
-            calls: read(&counts.calls),
             in_flight: u64::from(config.instances_max).saturating_sub(free),
             waiting: slots.waiting() as u64,
             slots_free: free,
             memory_bytes: process.bytes(),
+            ..counts.read()
         }
     }
 

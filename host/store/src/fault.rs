@@ -1,6 +1,7 @@
-//! Named places at which a test can make the process die as if by `kill -9`.
+//! Named places at which a test can make the process die as if by `kill -9`, or the code panic.
 //!
 //! With `AGENT_HOST_CRASH_AT=name` in the environment the process aborts when it first passes that place, with `name:N` the N-th time.
+//! `panic@name:N` panics instead, `panic@name:N..M` at each of these passages, `panic@name:N..` from the N-th on.
 //! Without debug assertions all of this is compiled to nothing.
 
 /// The crash points of this crate, for a test that goes through all of them.
@@ -17,20 +18,28 @@ pub const CRASH_POINTS: &[&str] = &[
     "store.checkpoint",
 ];
 
-/// Passes the place of this name: dies here, without unwinding, if the environment says so.
+/// Passes the place of this name: dies here, without unwinding, or panics, if the environment says so.
+///
+/// # Panics
+/// When the environment says so.
 #[cfg(debug_assertions)]
 #[expect(clippy::disallowed_methods, reason = "set by tests, never by an operator")]
 pub fn point(name: &str) {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
+    static WANTED: OnceLock<Option<Wanted>> = OnceLock::new();
     static PASSED: AtomicU64 = AtomicU64::new(0);
 
     let wanted = WANTED.get_or_init(|| std::env::var("AGENT_HOST_CRASH_AT").ok().map(|text| parse(&text)));
-    let Some((wanted, passage)) = wanted else { return };
-    if wanted == name && PASSED.fetch_add(1, Ordering::SeqCst) + 1 == *passage {
-        std::process::abort();
+    let Some(wanted) = wanted.as_ref().filter(|wanted| wanted.name == name) else { return };
+    let passage = PASSED.fetch_add(1, Ordering::SeqCst) + 1;
+    if passage < wanted.first || passage > wanted.last {
+        return;
+    }
+    match wanted.fault {
+        Fault::Death => std::process::abort(),
+        Fault::Panic => panic!("a test wants a panic at {name}, passage {passage}"),
     }
 }
 
@@ -47,21 +56,58 @@ macro_rules! crash_point {
     };
 }
 
+/// What is to happen, where, and at which of its passages.
 #[cfg(debug_assertions)]
-fn parse(text: &str) -> (String, u64) {
-    match text.rsplit_once(':').and_then(|(name, count)| Some((name, count.parse().ok()?))) {
-        Some((name, count)) => (name.to_owned(), count),
-        None => (text.to_owned(), 1),
+#[derive(Debug, PartialEq, Eq)]
+struct Wanted {
+    fault: Fault,
+    name: String,
+    first: u64,
+    last: u64,
+}
+
+#[cfg(debug_assertions)]
+#[derive(Debug, PartialEq, Eq)]
+enum Fault {
+    Death,
+    Panic,
+}
+
+#[cfg(debug_assertions)]
+fn parse(text: &str) -> Wanted {
+    let (fault, place) = match text.strip_prefix("panic@") {
+        Some(place) => (Fault::Panic, place),
+        None => (Fault::Death, text),
+    };
+    let (name, first, last) = passages(place).unwrap_or((place, 1, 1));
+    Wanted { fault, name: name.to_owned(), first, last }
+}
+
+/// A name, and the first and the last passage that are behind its colon.
+#[cfg(debug_assertions)]
+fn passages(place: &str) -> Option<(&str, u64, u64)> {
+    let (name, passages) = place.rsplit_once(':')?;
+    match passages.split_once("..") {
+        None => passages.parse().ok().map(|only| (name, only, only)),
+        Some((first, "")) => Some((name, first.parse().ok()?, u64::MAX)),
+        Some((first, last)) => Some((name, first.parse().ok()?, last.parse().ok()?)),
     }
 }
 
 #[cfg(all(test, debug_assertions))]
 mod tests {
-    use super::parse;
+    use super::{Fault, Wanted, parse};
+
+    fn wanted(fault: Fault, first: u64, last: u64) -> Wanted {
+        Wanted { fault, name: "store.migrate".to_owned(), first, last }
+    }
 
     #[test]
     fn a_crash_point_is_named_with_or_without_a_passage() {
-        assert_eq!(parse("store.migrate"), ("store.migrate".to_owned(), 1));
-        assert_eq!(parse("store.migrate:7"), ("store.migrate".to_owned(), 7));
+        assert_eq!(parse("store.migrate"), wanted(Fault::Death, 1, 1));
+        assert_eq!(parse("store.migrate:7"), wanted(Fault::Death, 7, 7));
+        assert_eq!(parse("panic@store.migrate"), wanted(Fault::Panic, 1, 1));
+        assert_eq!(parse("panic@store.migrate:2..4"), wanted(Fault::Panic, 2, 4));
+        assert_eq!(parse("panic@store.migrate:3.."), wanted(Fault::Panic, 3, u64::MAX));
     }
 }

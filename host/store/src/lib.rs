@@ -9,6 +9,7 @@ mod commit;
 mod event_row;
 pub mod fault;
 mod glances;
+mod health;
 mod open;
 mod prepared;
 mod projections;
@@ -29,6 +30,7 @@ mod writer;
 pub use backup::{BackupError, RestoreError, Restored, restore};
 pub use commit::{Append, Clash, Commit, CommitError, Committed, Conflict, Expected, Guard, Key, Snapshot};
 pub use fault::{CRASH_POINTS, point};
+pub use health::Health;
 pub use open::{OpenError, Options};
 pub use read::{
     AgentRow, DeadInput, EventFilter, HandedOver, Hit, InputState, ReadError, RunRow, SessionRow, SessionStatus, SpawnedSession,

@@ -8,7 +8,7 @@ mod settings;
 mod write_ahead_log;
 
 pub(crate) use data_dir::{DataDir, create_private, sync_dir};
-pub(crate) use settings::{assert_sqlite, reader, writer};
+pub(crate) use settings::{BUSY_TIMEOUT, assert_sqlite, reader, writer};
 
 use crate::event_row::{RAW_EVENTS_AFTER, RawEvent};
 use crate::fault;

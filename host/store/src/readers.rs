@@ -115,6 +115,34 @@ fn read_all(connection: &Connection, queue: &Queue) {
         // What panicked drops the channel on which its answer is awaited; the thread goes on.
         if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| read(&sql))).is_err() {
             tracing::error!("a read of the store panicked");
+            leave_transaction(connection);
         }
+    }
+}
+
+/// Ends the transaction that a read was in when it panicked: in it, every further read would fail, and the log could not be shortened.
+fn leave_transaction(connection: &Connection) {
+    if !connection.is_autocommit()
+        && let Err(error) = connection.execute_batch("ROLLBACK")
+    {
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "a thread that reads the store cannot go on: the process ends, so that it can be started again whole"
+        );
+        std::process::abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Options, ReadError, Store};
+
+    #[tokio::test]
+    async fn a_read_that_panics_fails_by_itself_and_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options { readers: 1, ..Options::default() }).unwrap();
+        let panicked = store.read::<()>(|_| panic!("this is a test")).await;
+        assert!(matches!(panicked, Err(ReadError::Closed)), "{panicked:?}");
+        assert!(store.read(|sql| Ok(sql.connection().is_autocommit())).await.is_ok_and(|alone| !alone), "a transaction of its own");
     }
 }

@@ -25,9 +25,14 @@ pub(crate) fn fold(sql: &Sql<'_>) -> rusqlite::Result<u64> {
         sql.connection().execute(&format!("DELETE FROM {table}"), [])?;
     }
     sql.execute("INSERT INTO recall_index (recall_index) VALUES ('delete-all')", [])?;
+    fold_into(sql, sql)
+}
+
+/// Folds all events of one database into the projections of a database that has none yet; how many events there were.
+pub(crate) fn fold_into(events: &Sql<'_>, projections: &Sql<'_>) -> rusqlite::Result<u64> {
     let mut position = 0;
     loop {
-        let events = sql.rows(
+        let events = events.rows(
             concat!("SELECT ", event_columns!(), " FROM events WHERE position > ?1 ORDER BY position LIMIT ?2"),
             params![int(position), limit(CHUNK_EVENTS)],
             event_row::read,
@@ -35,7 +40,7 @@ pub(crate) fn fold(sql: &Sql<'_>) -> rusqlite::Result<u64> {
         let Some(last) = events.last() else { return Ok(position) };
         position = last.position;
         for recorded in &events {
-            project(sql, recorded)?;
+            project(projections, recorded)?;
         }
     }
 }

@@ -24,6 +24,11 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<usize> {
     Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }
 
+/// Writes the version that the database has once more: a transaction that changes nothing, and goes to the disk all the same.
+pub(crate) fn write_version_again(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "user_version", crate::sql::limit(version(connection)?))
+}
+
 /// Does what is missing, each migration in a transaction of its own. A new database gets `store_id`; one that holds events has its
 /// projections folded again with the last, for tables that were not there when the events were stored.
 pub(crate) fn migrate(connection: &mut Connection, store_id: &str) -> rusqlite::Result<()> {

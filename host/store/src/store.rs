@@ -2,6 +2,7 @@
 
 use crate::commit::{Commit, CommitError, Committed};
 use crate::glances::Glances;
+use crate::health::{Health, Vitals};
 use crate::open::{self, DataDir, OpenError, Options};
 use crate::prepared::Prepared;
 use crate::read::ReadError;
@@ -10,7 +11,7 @@ use crate::sql::Sql;
 use crate::stats::{Counters, Stats, count};
 use crate::writer::{self, Ballast, Request, State, Writer};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -28,7 +29,7 @@ struct Inner {
     /// None once the store was closed.
     senders: Mutex<Option<Senders>>,
     durable: watch::Receiver<u64>,
-    full: Arc<AtomicBool>,
+    vitals: Arc<Vitals>,
     counters: Arc<Counters>,
     queued_bytes: Arc<AtomicUsize>,
     queue_bytes_max: usize,
@@ -63,8 +64,8 @@ impl Store {
         if let Err(error) = &filled {
             tracing::warn!(error = error as &dyn std::error::Error, "there is no space for the ballast: commits wait for it");
         }
-        let full = Arc::new(AtomicBool::new(filled.is_err() || ballast.is_short()));
-        let told = Arc::clone(&full);
+        let vitals = Arc::new(Vitals::new(filled.is_err() || ballast.is_short()));
+        let told = Arc::clone(&vitals);
         let state = State { head: opened.head, latest: opened.latest, checkpointed_pages: 0, full: filled.is_err().then_some(0) };
         let database = dir.database();
         let mut connection = opened.connection;
@@ -78,7 +79,7 @@ impl Store {
                 queued_bytes: queued,
                 durable: durable_sender,
                 ballast,
-                full: told,
+                vitals: told,
                 log_pages,
                 state,
             });
@@ -89,14 +90,19 @@ impl Store {
         threads.push(thread.map_err(|error| OpenError::io("written by a thread", &database, error))?);
         let senders = Mutex::new(Some(Senders { writer: write_sender, readers: Arc::new(started), glances: Arc::new(glances) }));
         let inner =
-            Inner { database, senders, durable, full, counters, queued_bytes, queue_bytes_max, alive, threads: Mutex::new(threads) };
+            Inner { database, senders, durable, vitals, counters, queued_bytes, queue_bytes_max, alive, threads: Mutex::new(threads) };
         Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Stores a commit. When this returns `Ok` it survives a crash of the process and of the machine; on any error nothing of it is
-    /// stored. A caller that goes away meanwhile does not undo it.
+    /// stored. A caller that goes away meanwhile does not undo it. While the writer is held up ([`Health::Stalled`]) it is refused as busy.
     pub async fn commit(&self, commit: Commit) -> Result<Committed, CommitError> {
         count(&self.inner.counters.commits, 1);
+        // Whoever waited behind a disk that does not answer would hold on to what others need: connections, and places in the queue.
+        if self.inner.vitals.is_stalled() {
+            count(&self.inner.counters.busy, 1);
+            return Err(CommitError::Busy);
+        }
         let prepared = Prepared::new(commit).map_err(|error| CommitError::Unavailable { source: error.into() })?;
         let bytes = prepared.bytes;
         if self.inner.queued_bytes.fetch_add(bytes, Ordering::Relaxed) > self.inner.queue_bytes_max {
@@ -118,11 +124,11 @@ impl Store {
         self.inner.durable.clone()
     }
 
-    /// Whether the disk is full, or so nearly that commits will soon be refused. The writer looks every second while it has nothing else
-    /// to do, and whenever it was refused space.
+    /// Whether commits are taken at this moment, and why not. The writer looks for space, and whether what failed still fails, every second
+    /// while it has nothing else to do.
     #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.inner.full.load(Ordering::Relaxed)
+    pub fn health(&self) -> Health {
+        self.inner.vitals.health()
     }
 
     /// What the writer did so far.

@@ -13,8 +13,11 @@ pub(crate) use space::Ballast;
 
 use crate::commit::{Clash, CommitError, Committed, Conflict};
 use crate::fault;
+use crate::health::Vitals;
+use crate::open::BUSY_TIMEOUT;
 use crate::prepared::Prepared;
 use crate::rebuild;
+use crate::schema;
 use crate::sql::{Source, Sql, int};
 use crate::stats::{Counters, count};
 use apply::Refused;
@@ -23,7 +26,7 @@ use rusqlite::hooks::Wal;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode, params};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -35,7 +38,7 @@ const BATCH_BYTES_MAX: usize = 1 << 20;
 /// Pages in the write-ahead log after which they are moved to the database. SQLite would do this before the commit returns; here it
 /// is done after those who wait have their answer.
 const CHECKPOINT_PAGES: usize = 1_000;
-/// How long the writer waits for a request before it looks whether there is space, in milliseconds.
+/// How long the writer waits for a request before it looks whether there is space and whether what failed still fails, in milliseconds.
 const ROOM_MS: u64 = 1_000;
 
 /// What the writer can be asked to do.
@@ -59,8 +62,8 @@ pub(crate) struct Writer<'c> {
     pub(crate) queued_bytes: Arc<AtomicUsize>,
     pub(crate) durable: watch::Sender<u64>,
     pub(crate) ballast: Ballast,
-    /// Whether there is no space, or hardly any: what others are told.
-    pub(crate) full: Arc<AtomicBool>,
+    /// What others are told of how it goes.
+    pub(crate) vitals: Arc<Vitals>,
     /// Pages in the write-ahead log, as the last commit left it.
     pub(crate) log_pages: Arc<AtomicUsize>,
     pub(crate) state: State,
@@ -105,11 +108,14 @@ impl Writer<'_> {
     fn work(mut self) {
         let mut carried = None;
         loop {
+            self.vitals.rests();
             let next = carried.take().map_or_else(|| self.requests.recv_timeout(Duration::from_millis(ROOM_MS)), Ok);
+            self.vitals.begins();
             let request = match next {
                 Ok(request) => request,
                 Err(RecvTimeoutError::Timeout) => {
                     self.look_for_space();
+                    self.try_again();
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -167,6 +173,7 @@ impl Writer<'_> {
                 self.count(&outcomes, before);
                 // Published first, so that whoever has an answer also finds its position published.
                 if self.state.head.position > before.position {
+                    self.works_again();
                     self.durable.send_replace(self.state.head.position);
                 }
                 for (reply, outcome) in replies.into_iter().zip(outcomes) {
@@ -246,10 +253,11 @@ impl Writer<'_> {
     fn fail(&mut self, error: rusqlite::Error, replies: Vec<oneshot::Sender<Result<Committed, CommitError>>>) {
         count(&self.counters.failures, 1);
         // SQLite does not tell a quota that is used up from a disk that is broken.
-        let full = is_full(&error) || (is_io(&error) && self.ballast.refill().is_err());
+        let full = is_full(&error) || (is_io(&error) && self.ballast.refill().is_err_and(|error| space::is_missing(&error)));
         if full {
             self.out_of_space();
         } else {
+            self.vitals.set_failing(true);
             tracing::error!(error = &error as &dyn std::error::Error, "a transaction failed");
         }
         let error = Arc::new(error);
@@ -272,7 +280,7 @@ impl Writer<'_> {
             return;
         }
         let short = self.ballast.is_short();
-        if short != self.full.swap(short, Ordering::Relaxed) {
+        if short != self.vitals.set_full(short) {
             match short {
                 true => tracing::warn!("the disk is all but full"),
                 false => tracing::info!("there is space again"),
@@ -286,15 +294,37 @@ impl Writer<'_> {
             return false;
         }
         self.state.full = None;
-        self.full.store(false, Ordering::Relaxed);
+        self.vitals.set_full(false);
         tracing::info!("there is space again: the store takes commits");
         true
+    }
+
+    /// Looks whether what failed still fails, also while nobody asks for anything, so that others can be told. The version that the database
+    /// has is written once more: that changes nothing and is synced like a commit.
+    fn try_again(&self) {
+        if !self.vitals.is_failing() || self.state.full.is_some() {
+            return;
+        }
+        let connection = self.sql.connection();
+        // Whoever asks for a commit meanwhile does not wait for somebody else's lock twice.
+        let tried = connection.busy_timeout(Duration::ZERO).and_then(|()| schema::write_version_again(connection));
+        let patient = connection.busy_timeout(BUSY_TIMEOUT);
+        match tried.and(patient) {
+            Ok(()) => self.works_again(),
+            Err(error) => tracing::debug!(error = &error as &dyn std::error::Error, "the store still cannot be written to"),
+        }
+    }
+
+    fn works_again(&self) {
+        if self.vitals.set_failing(false) {
+            tracing::info!("the store can be written to again");
+        }
     }
 
     fn out_of_space(&mut self) {
         tracing::error!("the disk is full: nothing is stored until there is space");
         self.state.full = Some(0);
-        self.full.store(true, Ordering::Relaxed);
+        self.vitals.set_full(true);
         self.ballast.free();
         // With the ballast's space the log can be moved to the database, which may give back more than that.
         self.checkpoint(CheckpointMode::TRUNCATE);

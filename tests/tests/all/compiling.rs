@@ -4,7 +4,9 @@ use agent_host_tests::guests::wasm;
 use agent_host_tests::process::program;
 use runtime::{Compiler, Config, LoadError, Runtime};
 use std::path::Path;
-use std::time::Duration;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tokio::process::Command;
 
 /// Less than any component takes to compile.
 const TOO_FEW_BYTES: &str = "70000000";
@@ -58,4 +60,35 @@ async fn a_component_that_nobody_waits_for_is_compiled_no_further() {
     assert!(waiting.is_err());
     // The place is free again at once.
     runtime.load(wasm("files")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_compiling_process_whose_parent_has_gone_compiles_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let parent = std::process::id().to_string();
+    compiled_within(folder.path(), &["--parent", &parent]).load(wasm("files")).await.unwrap();
+    let error = compiled_within(folder.path(), &["--parent", "1"]).load(wasm("worker")).await.unwrap_err();
+    assert!(error.to_string().contains("the process is not the child of process 1"), "{error}");
+}
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn a_compiling_process_can_open_nothing() {
+    let mut command = Command::new(program());
+    let mut child = command.arg("compile-component").stdin(Stdio::piped()).stdout(Stdio::null()).kill_on_drop(true).spawn().unwrap();
+    let limits = format!("/proc/{}/limits", child.id().unwrap());
+    // It reads what it is to compile only after it has limited itself.
+    let patience = Instant::now() + Duration::from_secs(10);
+    for name in ["Max open files", "Max core file size"] {
+        loop {
+            let limits = std::fs::read_to_string(&limits).unwrap();
+            let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
+            if line.split_whitespace().rev().skip(1).take(2).all(|bound| bound == "0") {
+                break;
+            }
+            assert!(Instant::now() < patience, "{limits}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    child.kill().await.unwrap();
 }

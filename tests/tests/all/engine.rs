@@ -70,6 +70,21 @@ async fn words_that_arrive_while_a_reply_is_made_join_the_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn words_that_a_turn_has_no_step_left_for_begin_the_next_one() {
+    let definition = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "limits": { "stepsMax": 2 } });
+    let world = World::new(Setup { definitions: vec![definition], ..Setup::default() }).await;
+    let session = world.open("puppet").await;
+    let steps = json!({ "steps": [{ "start": [{ "key": "t", "tool": "look", "args": { "sleep": 400 } }] }, { "reply": "first" }] });
+    world.say("puppet", session, &steps.to_string()).await;
+    world.until(session, |row| row.open_run.is_some()).await;
+    world.say("puppet", session, "one more thing").await;
+    world.idle(session).await;
+    let texts: Vec<String> = world.messages(session).await.iter().map(|message| message.text()).skip(1).collect();
+    assert_eq!(texts, ["first", "one more thing", "said one more thing"]);
+    assert_eq!(world.runs().await.len(), 2, "each has its turn, and neither failed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tool_can_ask_the_user_and_goes_on_with_the_answer() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;

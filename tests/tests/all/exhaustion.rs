@@ -2,6 +2,7 @@
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use agent_host_tests::skip::{WITHOUT_NAMESPACES, needed};
 use agent_host_tests::small_disk::Room;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ use tokio::time::{Instant, sleep};
 /// How soon a host has noticed that its disk is full, or is not any more.
 const NOTICED: Duration = Duration::from_secs(5);
 
-fn config() -> Value {
+pub(super) fn config() -> Value {
     let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
     json!({
         "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
@@ -31,32 +32,25 @@ fn config() -> Value {
     })
 }
 
-/// A running host on a small disk; none where there can be no such disk, which is said.
-#[expect(clippy::print_stderr, reason = "whoever reads the results is to know what was not tested")]
-async fn on_small_disk(inodes: u64, otherwise: &str) -> Option<(Folder, Host)> {
-    let folder = match Folder::on_small_disk(config(), Room { bytes: 64 << 20, inodes }) {
-        Ok(folder) => folder,
-        Err(why) => {
-            eprintln!("NOT TESTED with a real disk: {why}. Covered here by `{otherwise}` only.");
-            return None;
-        }
-    };
+/// A running host on a small disk; none where there can be no such disk and whoever runs the tests knows that.
+async fn on_small_disk(inodes: u64) -> Option<(Folder, Host)> {
+    let folder = needed(Folder::on_small_disk(config(), Room { bytes: 64 << 20, inodes }), WITHOUT_NAMESPACES)?;
     folder.warm(&["puppet", "effects"]).await;
     let host = folder.start(None).await.unwrap();
     Some((folder, host))
 }
 
-async fn open(host: &Host) -> String {
+pub(super) async fn open(host: &Host) -> String {
     let answer = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
     assert_eq!(answer.status, 201, "{answer:?}");
     format!("/api/agents/{}/sessions/{}", answer.text("agent_id"), answer.text("id"))
 }
 
-async fn say(host: &Host, session: &str, content: &str) -> Answer {
+pub(super) async fn say(host: &Host, session: &str, content: &str) -> Answer {
     host.post(&format!("{session}/messages"), &json!({ "content": content })).await.unwrap()
 }
 
-async fn idle(host: &Host, session: &str) -> Value {
+pub(super) async fn idle(host: &Host, session: &str) -> Value {
     let patience = Instant::now() + PATIENCE;
     loop {
         let seen = host.get(session).await.unwrap().body;
@@ -69,7 +63,7 @@ async fn idle(host: &Host, session: &str) -> Value {
 }
 
 /// Waits until the host says whether it is ready in some way.
-async fn ready(host: &Host, status: u16) -> Answer {
+pub(super) async fn ready(host: &Host, status: u16) -> Answer {
     let patience = Instant::now() + NOTICED;
     loop {
         let answer = host.get("/readyz").await.unwrap();
@@ -106,7 +100,7 @@ fn fill(folder: &Path) -> PathBuf {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_whose_disk_is_full_says_so_and_goes_on_by_itself_when_there_is_space() {
-    let Some((folder, host)) = on_small_disk(1_000, "a_full_disk_refuses_commits_and_loses_nothing").await else { return };
+    let Some((folder, host)) = on_small_disk(1_000).await else { return };
     let (session, busy) = (open(&host).await, open(&host).await);
     let mut acknowledged = Vec::new();
     for number in 0..3 {
@@ -154,11 +148,16 @@ async fn a_host_whose_disk_is_full_says_so_and_goes_on_by_itself_when_there_is_s
     assert_eq!(accepted(&folder).await, acknowledged);
 }
 
-/// The inputs that the store of a stopped host holds, in order. It is looked at elsewhere: SQLite does not find its way through `/proc`.
-async fn accepted(folder: &Folder) -> Vec<String> {
+/// The inputs that the store of a host holds that was stopped or killed, in order. It is looked at elsewhere: SQLite does not find its way through `/proc`.
+pub(super) async fn accepted(folder: &Folder) -> Vec<String> {
     let elsewhere = tempfile::tempdir().unwrap();
-    for name in ["store.db", "store-id"] {
-        std::fs::copy(folder.data().join(name), elsewhere.path().join(name)).unwrap();
+    for name in ["store.db", "store.db-wal", "store-id"] {
+        let file = folder.data().join(name);
+        // A host that was stopped leaves no log.
+        assert!(name.ends_with("-wal") || file.exists(), "{name} is missing");
+        if file.exists() {
+            std::fs::copy(file, elsewhere.path().join(name)).unwrap();
+        }
     }
     let data = elsewhere.path().to_owned();
     let store = tokio::task::spawn_blocking(move || Store::open(&data, store::Options::default()).unwrap()).await.unwrap();
@@ -173,7 +172,7 @@ async fn accepted(folder: &Folder) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_starts_on_a_full_disk_says_so_from_the_beginning() {
-    let Some((folder, host)) = on_small_disk(1_000, "a_store_that_opens_on_a_full_disk_says_so").await else { return };
+    let Some((folder, host)) = on_small_disk(1_000).await else { return };
     let session = open(&host).await;
     assert!(host.stop().await.success(), "{}", folder.log());
     let filler = fill(&folder.data());
@@ -191,7 +190,7 @@ async fn a_host_that_starts_on_a_full_disk_says_so_from_the_beginning() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_without_inodes_keeps_no_commit_and_no_reply_from_being_made() {
-    let Some((folder, host)) = on_small_disk(64, "a_full_disk_refuses_commits_and_loses_nothing").await else { return };
+    let Some((folder, host)) = on_small_disk(64).await else { return };
     let session = open(&host).await;
     let mut files = Vec::new();
     while let Ok(file) = File::create(folder.data().join(format!("file-{}", files.len()))) {

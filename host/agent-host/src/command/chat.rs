@@ -253,7 +253,7 @@ async fn point_to_current(client: &Client, agent: &str, failure: Failure) -> Fai
     if !active {
         return failure;
     }
-    let agents = client.get("/api/agents").await.unwrap_or_default();
+    let agents = client.get("/api/agents?all=true").await.unwrap_or_default();
     let named = |known: &&Value| ["id", "path", "definition"].iter().any(|name| text(known, name) == agent);
     let mut found = agents.get("agents").and_then(Value::as_array).into_iter().flatten().filter(named);
     match found.find_map(|known| known.get("current_session_id")?.as_str()) {
@@ -268,6 +268,7 @@ fn question(session: &Value) -> Option<Question> {
 
 fn default_agent(loaded: &Loaded) -> String {
     let agents = &loaded.config.agents;
-    let named = agents.iter().find(|definition| definition.agent_id.0 == "assistant").or(agents.first());
-    named.map_or_else(|| "assistant".to_owned(), |definition| definition.agent_id.0.clone())
+    let named = agents.iter().find(|definition| definition.agent_id.0 == "assistant");
+    let shown = agents.iter().find(|definition| definition.ui_visible);
+    named.or(shown).or(agents.first()).map_or_else(|| "assistant".to_owned(), |definition| definition.agent_id.0.clone())
 }

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 
 /// Runs the command, before there are threads, a log or a configuration. What is wrong goes to stderr as one line, for the host to read.
 pub(crate) fn compile(limits: &CompileComponent) -> ExitCode {
-    let CompileComponent { memory_bytes_max, cpu_s_max } = *limits;
-    let (what, exit) = match runtime::compile(CompileLimits { memory_bytes_max, cpu_s_max }, stdin().lock(), stdout().lock()) {
+    let CompileComponent { parent, memory_bytes_max, cpu_s_max } = *limits;
+    let limits = CompileLimits { memory_bytes_max, cpu_s_max };
+    let (what, exit) = match runtime::compile(parent, limits, stdin().lock(), stdout().lock()) {
         Ok(()) => return ExitCode::SUCCESS,
         Err(CompileError::Refused(error)) => (format!("{error:#}"), ExitCode::from(COMPILE_REFUSED)),
         Err(error) => (format!("{:#}", anyhow::Error::from(error)), ExitCode::FAILURE),

@@ -12,6 +12,7 @@ use broker::Entry;
 use domain::grant::Grant;
 use runtime::Described;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Runs the command.
@@ -51,8 +52,10 @@ async fn one(named: &str, load: impl FnOnce() -> Result<Loaded, Failure>) -> Res
         Some(config) => config.clone(),
         None if built_in => ComponentConfig::default(),
         None => {
-            let known: Vec<&str> = loaded.config.components.keys().map(String::as_str).chain(BUILT_INS.map(|(name, _)| name)).collect();
-            return Err(Failure::new(Exit::Usage, anyhow!("there is no component `{named}`; known are {}", known.join(", "))));
+            let known: BTreeSet<&str> =
+                loaded.config.components.keys().map(String::as_str).chain(BUILT_INS.map(|(name, _)| name)).collect();
+            let known = known.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(Failure::new(Exit::Usage, anyhow!("there is no component `{named}`; known are {known}")));
         }
     };
     let file = guests::locate(&loaded, named, &config)?;

@@ -1,7 +1,7 @@
 //! `config schema` and `config check`.
 
 use crate::cli::Config;
-use crate::config::{Finding, Loaded, Severity, check, schema};
+use crate::config::{Finding, Loaded, Severity, check, schema, unmatched};
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::serve::{gateway, make_private, refuse_errors, start_runtime};
@@ -23,24 +23,24 @@ pub(super) async fn run(what: &Config, load: impl FnOnce() -> Result<Loaded, Fai
 
 /// Everything that starting a host would look at, but for its port and its data.
 async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
-    let findings = check(loaded);
-    for warning in findings.iter().filter(|finding| finding.severity == Severity::Warning) {
-        terminal.notice(&format!("warning: {}: {}", warning.key, warning.message));
-    }
+    let mut findings = check(loaded);
+    show_warnings(&findings, terminal);
     refuse_errors(&findings)?;
     gateway(loaded)?;
     let data = loaded.data_dir();
     make_private(&data)?;
     let entries = guests::load_all(loaded, &start_runtime(&loaded.config.limits, &data).await?).await?;
     let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
-    let catalogue = Catalogue::new(loaded.config.agents.clone(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
+    let catalogue = Catalogue::new(loaded.config.definitions(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
+    let unmatched = unmatched(&loaded.config.agents, catalogue.tools().map(|(_, tool)| &**tool));
+    show_warnings(&unmatched, terminal);
+    findings.extend(unmatched);
     let agents: Vec<String> = catalogue.definitions().map(|definition| definition.agent_id.to_string()).collect();
     let tools: Vec<String> = catalogue.tools().map(|(_, tool)| tool.name.clone()).collect();
     let models: Vec<&String> = loaded.config.models.keys().collect();
-    let warnings: Vec<&Finding> = findings.iter().collect();
     let document = json!({
         "config": loaded.file, "data_dir": data, "listen": loaded.config.server.listen, "overlaid": loaded.overlaid, "agents": agents,
-        "components": names, "tools": tools, "models": models, "findings": warnings,
+        "components": names, "tools": tools, "models": models, "findings": findings,
     });
     terminal.result(&document, || {
         vec![
@@ -54,4 +54,10 @@ async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
         ]
     });
     Ok(())
+}
+
+fn show_warnings(findings: &[Finding], terminal: Terminal) {
+    for warning in findings.iter().filter(|finding| finding.severity == Severity::Warning) {
+        terminal.notice(&format!("warning: {}: {}", warning.key, warning.message));
+    }
 }

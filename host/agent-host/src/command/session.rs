@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
     match what {
-        Session::List { agent } => list(&client, agent, terminal).await,
+        Session::List { agent, all } => list(&client, agent, all, terminal).await,
         Session::Show { id, from, to } => {
             let range: Vec<String> =
                 [("from", from), ("to", to)].iter().filter_map(|(name, value)| Some(format!("{name}={}", (*value)?))).collect();
@@ -22,16 +22,23 @@ pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> R
     }
 }
 
-async fn list(client: &Client, agent: Option<String>, terminal: Terminal) -> Result<(), Failure> {
+async fn list(client: &Client, agent: Option<String>, all: bool, terminal: Terminal) -> Result<(), Failure> {
     let agents = match agent {
         Some(agent) => vec![client.get(&format!("/api/agents/{}", segment(&agent))).await?],
-        None => all_agents(client).await?,
+        None => agents_listed(client, all).await?,
     };
     let mut sessions = Vec::new();
     for agent in &agents {
         let page = client.get(&format!("/api/agents/{}/sessions", segment(text(agent, "/id")))).await?;
         for mut session in page.get("sessions").and_then(Value::as_array).cloned().unwrap_or_default() {
+            // What a run waits for is told with its session alone.
+            let running = session.get("run_id").is_some_and(Value::is_string);
+            let shown = match running {
+                true => Some(client.get(&format!("/api/sessions/{}?from=1&to=0", segment(text(&session, "/id")))).await?),
+                false => None,
+            };
             if let Value::Object(fields) = &mut session {
+                fields.insert("run_status".to_owned(), json!(shown.as_ref().and_then(|shown| shown.get("run_status"))));
                 fields.insert("agent_path".to_owned(), json!(text(agent, "/path")));
             }
             sessions.push(session);
@@ -45,13 +52,13 @@ async fn list(client: &Client, agent: Option<String>, terminal: Terminal) -> Res
     Ok(())
 }
 
-async fn all_agents(client: &Client) -> Result<Vec<Value>, Failure> {
+async fn agents_listed(client: &Client, all: bool) -> Result<Vec<Value>, Failure> {
     let (mut agents, mut after) = (Vec::new(), String::new());
     loop {
-        let page = client.get(&format!("/api/agents{after}")).await?;
+        let page = client.get(&format!("/api/agents?all={all}{after}")).await?;
         agents.extend(page.get("agents").and_then(Value::as_array).cloned().unwrap_or_default());
         match page.get("next_after").and_then(Value::as_str) {
-            Some(next) => after = format!("?after={next}"),
+            Some(next) => after = format!("&after={next}"),
             None => return Ok(agents),
         }
     }
@@ -62,9 +69,9 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 }
 
 fn line(session: &Value) -> String {
-    let doing = if session.get("run_id").is_some_and(Value::is_string) { "running" } else { text(session, "/status") };
+    let doing = session.get("run_status").and_then(Value::as_str).unwrap_or_else(|| text(session, "/status"));
     format!(
-        "{}  {:<10}  {:<10}  {}  {}  {}",
+        "{}  {:<10}  {:<15}  {}  {}  {}",
         text(session, "/id"),
         text(session, "/session_type"),
         doing,
@@ -88,4 +95,19 @@ fn show(session: &Value) -> Vec<String> {
         lines.push(format!("waits for an answer to {}: {}", text(action, "/call_id"), clean(text(action, "/props/prompt"))));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::show;
+    use serde_json::json;
+
+    #[test]
+    fn a_session_shows_what_its_run_does_and_without_one_what_it_is() {
+        for (run_status, shown) in [(json!("running"), "running"), (json!("awaiting_client"), "awaiting_client"), (json!(null), "open")] {
+            let session = json!({ "id": "s", "session_type": "tutor", "status": "open", "run_id": "r", "run_status": run_status });
+            let first = show(&session).remove(0);
+            assert_eq!(first.split_whitespace().nth(2), Some(shown), "{first}");
+        }
+    }
 }

@@ -47,12 +47,22 @@ fn hint(named: &str, known: &[&str]) -> String {
 
 /// The known name that looks most like the one given, if any looks like it at all. `tool_allowlist` is as good as `toolAllowlist`.
 pub(crate) fn nearest<'a>(named: &str, known: &[&'a str]) -> Option<&'a str> {
-    let plain = |name: &str| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    let named = plain(named);
-    let distance = |known: &&&str| strsim::damerau_levenshtein(&named, &plain(known));
-    let best = known.iter().min_by_key(distance)?;
-    let longest = named.len().max(best.len());
-    (distance(&best) * 100 <= longest * SLIP_PERCENT_MAX).then_some(best)
+    let best = closest(named, known.iter().copied())?;
+    let longest = plain(named).len().max(best.len());
+    (distance(named, best) * 100 <= longest * SLIP_PERCENT_MAX).then_some(best)
+}
+
+/// The known name that looks most like the one given, however little that is.
+pub(crate) fn closest<'a>(named: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known.into_iter().min_by_key(|known| distance(named, known))
+}
+
+fn distance(named: &str, known: &str) -> usize {
+    strsim::damerau_levenshtein(&plain(named), &plain(known))
+}
+
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
 }
 
 fn text(path: &Path) -> String {

@@ -2,10 +2,10 @@
 //!
 //! What one turn may use stands at its agent, what one call of a component may use at the component, what clients may take at the server.
 
-use super::check::{Finding, error};
+use super::check::Finding;
+use super::ranges;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// What the host as a whole may take on, and how far agents may go with each other.
@@ -102,30 +102,6 @@ impl LimitsConfig {
 
     /// Every value that is out of its range.
     pub(crate) fn check(&self) -> Vec<Finding> {
-        let wrong = self.ranges().into_iter().filter(|(_, value, range)| !range.contains(value));
-        wrong
-            .map(|(key, value, range)| {
-                let message = format!("{value} is out of its range: it must be from {} to {}", range.start(), range.end());
-                error(format!("limits.{key}"), message)
-            })
-            .collect()
-    }
-
-    /// Every key with its value and the range that the schema tells.
-    pub(super) fn ranges(&self) -> [(&'static str, u64, RangeInclusive<u64>); 12] {
-        [
-            ("instancesMax", self.instances_max.into(), 1..=1_000),
-            ("instancesWaitingMax", self.instances_waiting_max.into(), 0..=100_000),
-            ("instanceWaitMsMax", self.instance_wait_ms_max, 1..=600_000),
-            ("instancesMemoryBytesMax", self.instances_memory_bytes_max, 64 << 20..=1 << 40),
-            ("componentBytesMax", self.component_bytes_max, 64 << 10..=256 << 20),
-            ("modelCallsMax", self.model_calls_max.into(), 1..=10_000),
-            ("reservedTokens", self.reserved_tokens, 1..=1_000_000),
-            ("dispatchMs", self.dispatch_ms, 1..=86_400_000),
-            ("callDepthMax", self.call_depth_max.into(), 0..=5),
-            ("childrenMax", self.children_max.into(), 1..=1_000),
-            ("treeDispatchesMax", self.tree_dispatches_max.into(), 1..=10_000),
-            ("hopsMax", self.hops_max.into(), 0..=1_000),
-        ]
+        ranges::check("limits", self)
     }
 }

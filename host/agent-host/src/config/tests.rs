@@ -1,7 +1,8 @@
 //! The configuration as operators write it, right and wrong.
 
-use super::{Config, LimitsConfig, Loaded, Severity, check, load, schema};
+use super::{Config, LimitsConfig, Loaded, Severity, check, load, schema, unmatched};
 use domain::grant::{Access, PatternList};
+use domain::tool::ToolDefinition;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -142,6 +143,155 @@ fn what_is_well_formed_and_wrong_is_found() {
     );
 }
 
+/// What is found in a configuration: severity, key and message.
+fn findings(text: &str) -> Vec<(Severity, String, String)> {
+    let loaded = Loaded { config: config(text), file: "/none/c.toml".into(), overlaid: Vec::new() };
+    check(&loaded).into_iter().map(|finding| (finding.severity, finding.key, finding.message)).collect()
+}
+
+#[test]
+fn an_agent_cannot_be_called_what_would_be_read_as_something_else() {
+    let wrong = |id: &str| {
+        let found = findings(&format!("[[agents]]\nagentId = \"{id}\"\ndisplayName = \"x\"\n"));
+        found.into_iter().find(|(severity, key, _)| (*severity, key.as_str()) == (Severity::Error, "agents[0].agentId"))
+    };
+    for reserved in ["agent", "cron", "task", "subuser", "sub", "memory", "search", "system"] {
+        let (_, _, message) = wrong(reserved).unwrap_or_else(|| panic!("`{reserved}` is accepted"));
+        assert!(message.starts_with(&format!("`{reserved}` is reserved: in the path of an agent,")), "{message}");
+    }
+    for uuid in ["7b3c2a54-8a75-4c7b-9d7e-0d7f3c1d2e3f", "7b3c2a548a754c7b9d7e0d7f3c1d2e3f"] {
+        let (_, _, message) = wrong(uuid).unwrap();
+        assert!(message.starts_with(&format!("`{uuid}` reads as a UUID")), "{message}");
+    }
+    for right in ["memory-2", "tasks", "a", "7b3c2a54"] {
+        assert_eq!(wrong(right), None);
+    }
+}
+
+/// Two models at one provider, one at another, and one that is scripted.
+const MODELS: &str = r#"
+    [providers.here]
+    kind = "openai-compatible"
+    baseUrl = "http://127.0.0.1:1/v1"
+    [providers.there]
+    kind = "anthropic"
+    [providers.fixed]
+    kind = "scripted"
+    script = "s.toml"
+    [models]
+    small = { provider = "here", model = "s-1" }
+    large = { provider = "here", model = "l-1" }
+    other = { provider = "there", model = "o-1" }
+    fixed = { provider = "fixed", model = "f-1" }
+"#;
+
+/// An agent that names a provider, beside [`MODELS`].
+fn at_provider(provider: &str, more: &str, default: &str) -> String {
+    format!("{default}\n{MODELS}\n[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\nchat = {{ provider = \"{provider}\" }}\n{more}")
+}
+
+#[test]
+fn a_chat_provider_chooses_the_model() {
+    for (provider, more, default, model) in [
+        ("there", "", "", Some("other")),
+        ("anthropic", "", "", Some("other")),
+        ("here", "", "defaultModel = \"large\"", Some("large")),
+        ("openai-compatible", "", "defaultModel = \"here/l-1\"", Some("large")),
+        ("there", "", "defaultModel = \"large\"", Some("other")),
+        ("here", "model = \"s-1\"", "", Some("s-1")),
+    ] {
+        let text = at_provider(provider, more, default);
+        let config = config(&text);
+        assert_eq!(config.definitions()[0].model.as_deref(), model, "{provider} {more} {default}");
+        assert!(findings(&text).iter().all(|(_, key, _)| !key.starts_with("agents")), "{provider} {more} {default}");
+    }
+}
+
+#[test]
+fn a_chat_provider_that_chooses_no_model_is_an_error() {
+    for (provider, more, default, message) in [
+        ("openai", "", "", "no model of `models` is at a provider of the name or kind `openai`; providers are `fixed`, `here`, `there`"),
+        ("pi-cli", "", "", "no model of `models` is at a provider of the name or kind `pi-cli`; providers are `fixed`, `here`, `there`"),
+        ("here", "", "defaultModel = \"other\"", "`large`, `small` are at `here`: say which one with `model`"),
+        ("there", "model = \"small\"", "", "the agent's model `small` is at `here` and not at `there`; leave one of the two out"),
+    ] {
+        let found = findings(&at_provider(provider, more, default));
+        assert!(found.contains(&(Severity::Error, "agents[0].chat.provider".to_owned(), message.to_owned())), "{found:?}");
+    }
+}
+
+#[test]
+fn what_this_version_does_not_act_upon_is_told() {
+    let agent = "[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\n";
+    for (line, key) in [
+        ("toolExposure = \"mixed\"", "toolExposure"),
+        ("skillAllowlist = [\"notes\"]", "skillAllowlist"),
+        ("skillDenylist = []", "skillDenylist"),
+        ("apiExposed = true", "apiExposed"),
+    ] {
+        let found = findings(&format!("{agent}{line}\n"));
+        let told = |(severity, at, message): &&(Severity, String, String)| {
+            (*severity, at.as_str()) == (Severity::Warning, format!("agents[0].{key}").as_str()) && message.contains("has no effect")
+        };
+        assert_eq!(found.iter().filter(told).count(), 1, "{line}: {found:?}");
+    }
+    assert!(findings(&format!("{agent}toolExposure = \"tools\"\napiExposed = false\n")).iter().all(|(_, key, _)| key == "models"));
+}
+
+fn tool(name: &str, capabilities: &[&str]) -> ToolDefinition {
+    let tool = json!({ "name": name, "description": "", "arguments": {}, "effect": "read-only", "capabilities": capabilities });
+    serde_json::from_value(tool).unwrap()
+}
+
+#[test]
+fn a_pattern_that_matches_nothing_is_told_with_its_place_and_the_nearest_name() {
+    let config = config(
+        r#"
+        [[agents]]
+        agentId = "assistant"
+        displayName = "x"
+        toolAllowlist = ["delegate", "read_*", "*"]
+        capabilityAllowlist = ["files.*"]
+        agentAllowlist = ["work*"]
+        [[agents]]
+        agentId = "worker"
+        displayName = "x"
+        toolAllowlist = ["raed_file", "read_file"]
+        toolDenylist = ["write_file", "system_*"]
+        capabilityAllowlist = ["file.*"]
+        capabilityDenylist = ["net"]
+        agentAllowlist = []
+        agentDenylist = ["asistant", "*"]
+        skillAllowlist = ["nothing"]
+    "#,
+    );
+    let tools = [tool("read_file", &["files.read"]), tool("remove_file", &["files.write"])];
+    let found: Vec<_> = unmatched(&config.agents, &tools).into_iter().map(|found| (found.key, found.message)).collect();
+    let told = |key: &str, message: &str| (format!("agents[1].{key}"), message.to_owned());
+    assert_eq!(
+        found,
+        [
+            told("toolAllowlist[0]", "`raed_file` matches no tool; the nearest is `read_file`"),
+            told("toolDenylist[0]", "`write_file` matches no tool; the nearest is `read_file`"),
+            told("toolDenylist[1]", "`system_*` matches no tool; the nearest is `delegate`"),
+            told("capabilityAllowlist[0]", "`file.*` matches no capability of a tool; the nearest is `files.read`"),
+            told("capabilityDenylist[0]", "`net` matches no capability of a tool; the nearest is `files.read`"),
+            told("agentDenylist[0]", "`asistant` matches no agent; the nearest is `assistant`"),
+        ]
+    );
+    let alone = unmatched(&config.agents[..1], &[]);
+    let found: Vec<_> = alone.into_iter().map(|found| format!("{}: {}", found.key, found.message)).collect();
+    assert_eq!(
+        found,
+        [
+            "agents[0].toolAllowlist[0]: `delegate` matches no tool; there is none",
+            "agents[0].toolAllowlist[1]: `read_*` matches no tool; there is none",
+            "agents[0].capabilityAllowlist[0]: `files.*` matches no capability of a tool; there is none",
+            "agents[0].agentAllowlist[0]: `work*` matches no agent; the nearest is `assistant`",
+        ]
+    );
+}
+
 #[test]
 fn the_demos_configuration_is_in_order() {
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/demo/agent-host.toml");
@@ -165,9 +315,11 @@ fn the_schema_knows_every_key_and_no_other() {
 fn every_configured_limit_reaches_the_runtime_or_the_broker() {
     assert_eq!(config("").limits, LimitsConfig::default());
     assert_eq!(LimitsConfig::default().check(), []);
-    let keys: Vec<&str> = LimitsConfig::default().ranges().map(|(key, ..)| key).to_vec();
+    let defaults = json!(LimitsConfig::default());
+    let keys: Vec<&String> = defaults.as_object().unwrap().keys().collect();
     // A value of its own for each key, none of them its default.
     let values = [11, 12, 13, 67_108_865, 65_537, 14, 15, 16, 3, 17, 18, 19];
+    assert_eq!(keys.len(), values.len());
     let text: String = keys.iter().zip(values).map(|(key, value)| format!("{key} = {value}\n")).collect();
     let limits = config(&format!("[limits]\n{text}")).limits;
     assert_eq!(limits.check(), []);
@@ -193,20 +345,15 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
 #[test]
 fn a_limit_out_of_its_range_is_refused_by_its_name_and_the_schema_tells_the_same_range() {
     let schema = schema();
-    let defaults = LimitsConfig::default();
-    for (key, default, range) in defaults.ranges() {
+    for (key, default) in json!(LimitsConfig::default()).as_object().unwrap() {
         let told = schema.pointer(&format!("/$defs/LimitsConfig/properties/{key}")).unwrap();
-        let bound = |name: &str| told[name].as_f64();
-        assert_eq!(bound("minimum"), Some(*range.start() as f64), "{key}");
-        assert_eq!(bound("maximum"), Some(*range.end() as f64), "{key}");
-        assert_eq!(told["default"].as_u64(), Some(default), "{key}");
-        let below = range.start().checked_sub(1);
-        for wrong in below.into_iter().chain([range.end() + 1]) {
+        let (least, most) = (told["minimum"].as_u64().unwrap(), told["maximum"].as_u64().unwrap());
+        assert_eq!(told["default"], *default, "{key}");
+        for wrong in least.checked_sub(1).into_iter().chain([most + 1]) {
             let found = config(&format!("[limits]\n{key} = {wrong}\n")).limits.check();
             let [finding] = found.as_slice() else { panic!("{key} = {wrong}: {found:?}") };
             assert_eq!((finding.severity, finding.key.as_str()), (Severity::Error, format!("limits.{key}").as_str()));
-            let message = format!("{wrong} is out of its range: it must be from {} to {}", range.start(), range.end());
-            assert_eq!(finding.message, message);
+            assert_eq!(finding.message, format!("{wrong} is out of its range: it must be from {least} to {most}"));
         }
     }
     assert_eq!(

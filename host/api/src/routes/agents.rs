@@ -1,11 +1,11 @@
 //! Agents: make, list, look at.
 
-use crate::input::{Json, OfAgent, Params, id_in_query};
+use crate::input::{Json, OfAgent, Params, id_in_query, limit};
 use crate::problem::{Place, Problem};
 use crate::state::{Api, USER};
 use crate::wire;
 use axum::extract::State;
-use broker::CreateAgent;
+use broker::{AgentView, CreateAgent};
 use domain::definition::DefinitionId;
 use domain::id::{AgentId, NotAnId};
 use http::header::LOCATION;
@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 /// Agents on one page unless asked for fewer, and at most.
 const PAGE_MAX: usize = 200;
+/// How often agents are read for one page. When nearly all are hidden, it ends before it is full.
+const READS_MAX: usize = 20;
 
 /// What makes an agent.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -58,27 +60,47 @@ pub(super) async fn create(
 pub(super) struct Page {
     /// The `next_after` of the page before.
     after: Option<String>,
-    /// At most so many, 200 at most.
+    /// At most so many, from 1 to 200; 200 without.
     limit: Option<usize>,
+    /// Also those that the configuration hides (`uiVisible`).
+    #[serde(default)]
+    all: bool,
 }
 
 /// One page of agents.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct AgentList {
-    /// The agents, in the order of their ids.
+    /// The agents, in the order of their ids. A page may be short and have another one after it.
     agents: Vec<wire::AgentView>,
     /// Where the next page begins; none on the last.
     next_after: Option<String>,
 }
 
-/// Lists the agents that you may use.
+/// Lists the agents that you may use, but for those that the configuration hides.
 #[utoipa::path(get, path = "/api/agents", tag = "agents", params(Page), responses((status = 200, description = "A page.", body = AgentList)))]
 pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> Result<axum::Json<AgentList>, Problem> {
-    let after = id_in_query::<AgentId>("after", page.after.as_deref())?;
-    let limit = page.limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
-    let agents = api.broker()?.agents(USER, after, limit).await?;
-    let next_after = agents.last().filter(|_| agents.len() == limit).map(|last| last.row.agent.id.to_string());
-    Ok(axum::Json(AgentList { agents: agents.iter().map(wire::agent).collect(), next_after }))
+    let mut after = id_in_query::<AgentId>("after", page.after.as_deref())?;
+    let limit = limit(page.limit, PAGE_MAX, PAGE_MAX)?;
+    let broker = api.broker()?;
+    // One whose definition is gone is shown: nothing says any more that it is to be hidden.
+    let shown = |view: &AgentView| page.all || broker.catalogue().definition(&view.row.agent.definition).is_none_or(|it| it.ui_visible);
+    let mut agents = Vec::new();
+    for _ in 0..READS_MAX {
+        let found = broker.agents(USER, after, PAGE_MAX).await?;
+        let mut views = found.iter();
+        while agents.len() < limit {
+            let Some(view) = views.next() else { break };
+            after = Some(view.row.agent.id);
+            agents.extend(shown(view).then(|| wire::agent(view)));
+        }
+        if views.len() == 0 && found.len() < PAGE_MAX {
+            after = None;
+        }
+        if after.is_none() || agents.len() == limit {
+            break;
+        }
+    }
+    Ok(axum::Json(AgentList { agents, next_after: after.map(|id| id.to_string()) }))
 }
 
 /// Looks at one agent.

@@ -1,6 +1,6 @@
 //! Inputs that could not be dealt with.
 
-use crate::input::{Params, id_in_path};
+use crate::input::{Params, id_in_path, limit};
 use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
@@ -16,7 +16,7 @@ const LIST_MAX: usize = 200;
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListParams {
-    /// At most so many, 200 at most.
+    /// At most so many, from 1 to 200; 200 without.
     limit: Option<usize>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct DeadLetterList {
     responses((status = 200, description = "The dead letters.", body = DeadLetterList))
 )]
 pub(super) async fn list(State(api): State<Api>, Params(params): Params<ListParams>) -> Result<axum::Json<DeadLetterList>, Problem> {
-    let limit = params.limit.unwrap_or(LIST_MAX).clamp(1, LIST_MAX);
+    let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
     let dead = api.broker()?.dead_letters(limit).await?;
     Ok(axum::Json(DeadLetterList { dead_letters: dead.iter().map(wire::dead_letter).collect() }))
 }

@@ -1,6 +1,6 @@
 //! Stored events, a page at a time.
 
-use crate::input::{Params, id_in_query};
+use crate::input::{Params, id_in_query, limit};
 use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
@@ -23,7 +23,7 @@ const CHUNK: usize = 32;
 pub(super) struct Page {
     /// Only events after this position; 0 without.
     after: Option<u64>,
-    /// At most so many: 100 without, 1,000 at most.
+    /// At most so many, from 1 to 1,000; 100 without.
     limit: Option<usize>,
     /// Only about this agent, a UUID.
     agent: Option<String>,
@@ -50,7 +50,7 @@ pub(super) struct EventList {
 pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> Result<axum::Json<EventList>, Problem> {
     let store = api.broker()?.store();
     let after = page.after.unwrap_or(0);
-    let limit = page.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+    let limit = limit(page.limit, PAGE.0, PAGE.1)?;
     let filter = EventFilter {
         agent: id_in_query("agent", page.agent.as_deref())?,
         session: id_in_query("session", page.session.as_deref())?,

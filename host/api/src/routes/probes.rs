@@ -12,7 +12,8 @@ pub(super) async fn healthz() -> &'static str {
     "ok"
 }
 
-/// Whether the host takes requests: not while it starts or stops, and not while the disk is full.
+/// Whether the host takes requests: not while it starts or stops, and not while nothing can be recorded, because the disk is full, fails
+/// or does not answer, or because somebody else holds the database.
 #[utoipa::path(
     get, path = "/readyz", tag = "probes", security(()),
     responses((status = 200, description = "It does.", body = String), (status = 503, description = "Not now; `code` says why."))
@@ -23,6 +24,7 @@ pub(super) async fn readyz(State(api): State<Api>) -> Result<&'static str, Probl
         Readiness::Starting => Err(Problem::starting()),
         Readiness::Draining => Err(Problem::shutting_down()),
         Readiness::DiskFull => Err(Problem::disk_full()),
+        Readiness::NotRecording => Err(Problem::not_recording()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod content;
 
-use crate::input::{Json, OfAgent, OfSession, OptionalJson, Params, id_in_path, target};
+use crate::input::{Json, OfAgent, OfSession, OptionalJson, Params, id_in_path, limit, target};
 use crate::problem::{Place, Problem};
 use crate::state::{Api, USER};
 use crate::wire;
@@ -61,7 +61,7 @@ pub(super) async fn open(
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListParams {
-    /// At most so many, 200 at most.
+    /// At most so many, from 1 to 200; 200 without.
     limit: Option<usize>,
 }
 
@@ -82,7 +82,7 @@ pub(super) async fn list(
     OfAgent(target): OfAgent,
     Params(params): Params<ListParams>,
 ) -> Result<axum::Json<SessionList>, Problem> {
-    let limit = params.limit.unwrap_or(LIST_MAX).clamp(1, LIST_MAX);
+    let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
     let sessions = api.broker()?.sessions(USER, &target, limit).await?;
     Ok(axum::Json(SessionList { sessions: sessions.iter().map(wire::session_row).collect() }))
 }

@@ -18,6 +18,9 @@ pub const LINGER_BYTES_MAX: usize = 32 << 20;
 pub const BACKLOG: i32 = 1_024;
 /// Seconds that a client is asked to wait when all connections are taken.
 pub const CROWDED_RETRY_AFTER_S: u64 = 5;
+/// Clients that were turned away and of which the rest is still read, at the same time; from more of them nothing is read, and they may not
+/// see why they were turned away.
+pub const GOODBYES_MAX: usize = 64;
 /// Seconds of silence after which the kernel asks whether a peer is still there.
 pub const KEEPALIVE_IDLE_S: u64 = 15;
 /// Seconds between such questions. Three without an answer end the connection, 45 s after the peer vanished.

@@ -1,6 +1,6 @@
 //! The server's limits, over real sockets and with short times.
 
-use super::{HEADER_BYTES_MAX, LINGER_BYTES_MAX, Limits, Server, Stopper};
+use super::{GOODBYES_MAX, HEADER_BYTES_MAX, LINGER_BYTES_MAX, Limits, Server, Stopper};
 use axum::Router;
 use axum::routing::{get, post};
 use std::net::SocketAddr;
@@ -196,6 +196,51 @@ async fn a_client_that_sends_everything_before_it_reads_sees_why_it_was_refused(
     assert!(nowhere.starts_with("HTTP/1.1 404 "), "{nowhere}");
     let headers = answer_to(address, &format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(1 << 20)), b"").await;
     assert!(headers.starts_with("HTTP/1.1 431 "), "{headers}");
+}
+
+#[tokio::test]
+async fn a_client_that_is_turned_away_while_it_sends_sees_why() {
+    let (address, _) = start(Limits { connections_per_address_max: 1, linger_ms_max: 5_000, ..SHORT }).await;
+    let held = TcpStream::connect(address).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let body = vec![b'x'; 10 << 20];
+    let head = format!("POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n", body.len());
+    for _ in 0..5 {
+        let answer = answer_to(address, &head, &body).await;
+        assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("TOO_MANY_CONNECTIONS"), "{answer}");
+    }
+    drop(held);
+}
+
+/// Whether the server still takes what a client sends that has read its answer.
+async fn is_listened_to(stream: &mut TcpStream) -> bool {
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 503 "), "{}", String::from_utf8_lossy(&answer));
+    for _ in 0..5 {
+        if stream.write_all(b"x").await.is_err() {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    true
+}
+
+#[tokio::test]
+async fn of_clients_that_are_turned_away_only_so_many_are_listened_to_and_none_when_the_server_stops() {
+    let limits = Limits { connections_per_address_max: 1, linger_ms_max: 60_000, header_ms_max: 60_000, ..SHORT };
+    let (address, stopper) = start(limits).await;
+    let mut clients = Vec::new();
+    for _ in 0..GOODBYES_MAX + 2 {
+        clients.push(TcpStream::connect(address).await.unwrap());
+    }
+    // The first one has the only place.
+    assert!(is_listened_to(&mut clients[1]).await);
+    assert!(is_listened_to(&mut clients[GOODBYES_MAX]).await);
+    assert!(!is_listened_to(&mut clients[GOODBYES_MAX + 1]).await);
+    let start = Instant::now();
+    stopper.stop(Duration::from_millis(2_000)).await;
+    assert!(start.elapsed() < Duration::from_millis(1_000), "those that were turned away held the server up");
 }
 
 /// Sends a body without end, a piece every `pause`; for how long and how many bytes the server took it.

@@ -61,6 +61,8 @@ fn of_messages(agent: &str, session: &str) -> Vec<Case> {
     vec![
         posted(messages, r#"{"content":""}"#, 422, "INVALID", Some("/content")),
         posted(messages, r#"{"content":[]}"#, 422, "INVALID", Some("/content")),
+        posted(messages, "{\"content\":\" \\n\\t\u{a0}\"}", 422, "INVALID", Some("/content")),
+        posted(messages, r#"{"content":[{"type":"text","text":" "},{"type":"text","text":""}]}"#, 422, "INVALID", Some("/content")),
         posted(messages, r#"{"content":7}"#, 422, "INVALID_FIELD", Some("/content")),
         posted(messages, r#"{"content":[{"type":"image","text":"x"}]}"#, 422, "INVALID_FIELD", Some("/content/0/type")),
         posted(messages, r#"{"content":[{"type":"text","txt":"x"}]}"#, 422, "UNKNOWN_FIELD", Some("/content/0/txt")),

@@ -116,6 +116,32 @@ async fn a_message_is_accepted_once_however_often_it_is_sent_under_one_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_limit_out_of_its_range_is_refused_with_the_range() {
+    let host = Host::start().await;
+    let (agent, _) = host.agent_with_session().await;
+    for (path, max) in [
+        ("/api/agents".to_owned(), 200),
+        (format!("/api/agents/{agent}/sessions"), 200),
+        ("/api/events".to_owned(), 1_000),
+        ("/api/dead-letters".to_owned(), 200),
+    ] {
+        for wrong in [0, max + 1] {
+            let answer = host.get(&format!("{path}?limit={wrong}")).await;
+            let problem = answer.json();
+            assert_eq!(
+                (answer.status, &problem["code"], &problem["field"]),
+                (400, &"INVALID_QUERY".into(), &"query:limit".into()),
+                "{path}"
+            );
+            assert_eq!(problem["detail"], format!("limit: {wrong} is out of its range: it must be from 1 to {max}"));
+        }
+        for right in [1, max] {
+            assert_eq!(host.get(&format!("{path}?limit={right}")).await.status, 200, "{path}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn agents_sessions_and_events_can_be_looked_at() {
     let host = Host::start().await;
     let (agent, session) = host.agent_with_session().await;
@@ -128,6 +154,7 @@ async fn agents_sessions_and_events_can_be_looked_at() {
     for path in [format!("/api/agents/{agent}/sessions/{session}"), format!("/api/sessions/{session}?from=1&to=0")] {
         let view = host.get(&path).await.json();
         assert_eq!((view["id"].as_str(), view["status"].as_str()), (Some(session.to_string().as_str()), Some("open")));
+        assert_eq!(view["run_status"], Value::Null);
         assert_eq!((&view["messages"], &view["client_actions"]), (&serde_json::json!([]), &serde_json::json!([])));
     }
     let page = host.get("/api/events?limit=1").await.json();

@@ -90,6 +90,8 @@ pub struct SessionView {
     /// What a list shows of it.
     #[serde(flatten)]
     pub summary: SessionRowView,
+    /// What the open run does: `running`, or `awaiting_client` while a question waits for an answer. None without an open run.
+    pub run_status: Option<&'static str>,
     /// The questions that wait for an answer.
     pub client_actions: Vec<ClientActionView>,
     /// The operations of the open run that have no outcome.
@@ -173,6 +175,7 @@ pub fn session_row(row: &SessionRow) -> SessionRowView {
 pub fn session(view: &broker::SessionView) -> SessionView {
     SessionView {
         summary: session_row(&view.row),
+        run_status: view.run.map(|_| if view.asking.is_empty() { "running" } else { "awaiting_client" }),
         client_actions: view.asking.iter().map(|(call, action)| client_action(*call, action)).collect(),
         operations: view.open.iter().map(operation).collect(),
         messages: view.messages.iter().map(message).collect(),

@@ -30,14 +30,14 @@ impl Broker {
         let row = self.core.store.session(session).await?.ok_or_else(|| crate::refusals::session_not_found(session))?;
         let event = Event::InputRequeued(InputRequeued { input, session, time: now });
         let context = Context::new("user:operator", now).about(row.agent, Some(session), None).following(Some(input));
-        let commit = Commit::new().guard(Guard::InputDead(input));
+        let commit =
+            Commit::new().guard(Guard::InputDead(input)).append(Stream::Session(session), Expected::Any, vec![context.event(event)]);
         store::point("broker.requeue.before");
-        match self.core.store.commit(commit.append(Stream::Session(session), Expected::Any, vec![context.event(event)])).await {
+        match self.core.commit_work(session, commit).await {
             Err(CommitError::Conflict(_)) => return Err(not_there(input)),
             committed => committed?,
         };
         store::point("broker.requeue.after");
-        self.core.wake(session).await;
         Ok(())
     }
 }

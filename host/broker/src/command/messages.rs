@@ -47,13 +47,10 @@ impl Broker {
             .append(Stream::Session(session), Expected::Any, vec![context.event(Event::InputAccepted(accepted))]);
         commit.key = key;
         store::point("broker.accept.before");
-        let committed = self.core.store.commit(commit).await;
+        let committed = self.core.commit_work(session, commit).await;
         store::point("broker.accept.after");
         match committed {
-            Ok(committed) => {
-                self.core.wake(session).await;
-                Ok(InputReceipt { input, session, position: committed.last_position, replayed: false })
-            }
+            Ok(committed) => Ok(InputReceipt { input, session, position: committed.last_position, replayed: false }),
             Err(CommitError::Replayed { reply }) => self.replayed(&reply).await,
             Err(CommitError::Conflict(conflict)) => Err(match conflict.clash {
                 Clash::Guard(Guard::WaitingAtMost { .. }) => {
@@ -103,8 +100,8 @@ fn check_content(content: &[Part]) -> Result<(), Error> {
     if content.iter().any(|part| !matches!(part, Part::Text { .. })) {
         return Err(invalid("a message is made of text", "/content"));
     }
-    if bytes == 0 {
-        return Err(invalid("the message says nothing", "/content"));
+    if content.iter().all(|part| matches!(part, Part::Text { text } if text.trim().is_empty())) {
+        return Err(invalid("the message says nothing: it is empty, or white space and nothing else", "/content"));
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ impl Broker {
         }
         let (done, answered) = oneshot::channel();
         self.core.signal(session, Signal::Answer { operation: command.call, value: command.response, done }).await;
-        crate::command::answered(answered).await
+        crate::command::answered(&self.core, answered).await
     }
 
     /// Names the question that does wait, if one does.

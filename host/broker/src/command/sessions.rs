@@ -67,15 +67,13 @@ impl Broker {
             );
         }
         commit = commit.append(Stream::Session(session), Expected::New, context.events(events));
-        match self.core.store.commit(commit).await {
+        let committed = if structured { self.core.commit_work(session, commit).await } else { self.core.store.commit(commit).await };
+        match committed {
             Ok(_) => {}
             Err(CommitError::Conflict(conflict)) if matches!(conflict.clash, Clash::Guard(Guard::SlotFor { .. })) => {
                 return Err(session_active(id).into());
             }
             Err(error) => return Err(error.into()),
-        }
-        if structured {
-            self.core.wake(session).await;
         }
         self.session(&command.user, &Target::Agent(id), session, None).await
     }
@@ -202,6 +200,6 @@ impl Broker {
     async fn abort(&self, session: SessionId, reason: String) -> Result<bool, Error> {
         let (done, aborted) = oneshot::channel();
         self.core.signal(session, Signal::Abort { reason, done }).await;
-        crate::command::answered(aborted).await
+        crate::command::answered(&self.core, aborted).await
     }
 }

@@ -60,6 +60,7 @@ impl Driver {
             opening: vec![input],
             agent: Some(agent),
             wanted: false,
+            rests_until: None,
         });
         self.stale = false;
         Ok(())

@@ -44,22 +44,26 @@ impl Driver {
         run.advance(&stepped)?;
         let mut ends = plan.cause.is_some();
         loop {
+            let Some(driving) = &self.driving else { return Ok(()) };
             let (mut commit, mut wake) = self.step_commit(driving, &plan, &stepped);
             if let (true, Some(cause)) = (ends, &plan.cause) {
                 wake.extend(self.add_end(&mut commit, &run, cause, Vec::new(), Vec::new(), plan.time).await?);
-                if matches!(cause, Cause::Replied | Cause::Completed { .. }) {
+                // Without another step left, words that arrived wait for the next turn: they must not make a failure of this one.
+                if matches!(cause, Cause::Replied | Cause::Completed { .. }) && run.spent(plan.time).is_none() {
                     let except = plan.words.iter().map(|input| input.input).collect();
                     commit.guards.push(Guard::NothingWaiting { session: self.session, now: plan.time, except });
                 }
             }
             self.add_snapshot(&mut commit, driving, &run, ends);
             store::point("broker.commit.before");
-            match self.core.store.commit(commit).await {
+            match self.commit(commit).await {
                 Ok(committed) => {
+                    // Before anything else: nobody but this driver knows that they have something to do.
+                    self.wake(wake);
                     store::point("broker.commit.after");
                     let stream = Stream::Run(run.started.run);
                     let version = committed.versions.iter().find(|(there, _)| *there == stream).map_or(0, |(_, version)| *version);
-                    self.committed(run, version, &plan, ends, wake);
+                    self.committed(run, version, &plan, ends);
                     return Ok(());
                 }
                 Err(CommitError::Conflict(conflict)) => match conflict.clash {
@@ -81,7 +85,9 @@ impl Driver {
             own.push(context.event(Event::RunStarted(Box::new(driving.run.started.clone()))));
             commit.guards = driving.start_guards(&plan.words);
         } else {
-            commit.guards = plan.words.iter().map(|input| Guard::InputWaiting(input.input)).collect();
+            // A first step that is tried again hears what its run has claimed already.
+            let waiting = plan.words.iter().map(|input| input.input).filter(|input| !driving.run.claimed.contains(input));
+            commit.guards = waiting.map(Guard::InputWaiting).collect();
         }
         own.push(context.event(stepped.clone()));
         commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: own });
@@ -103,7 +109,8 @@ impl Driver {
         commit.blobs = self.core.unknown_blobs(basis).into_iter().map(|(_, bytes)| bytes.to_vec()).collect();
         commit.blobs.extend(state_blobs(&plan.stepped.effects));
         commit.blobs.extend(driving.arrived.iter().flat_map(|(_, blobs)| blobs.iter().cloned()));
-        (commit, plan.spawned.iter().map(|spawned| spawned.session).collect())
+        let stopped = plan.stepped.stopped.iter().filter_map(|settlement| driving.run.open.get(&settlement.operation)?.operation.child());
+        (commit, plan.spawned.iter().map(|spawned| spawned.session).chain(stopped).collect())
     }
 
     /// Keeps the fold of a long run, so that going on with it after a restart does not begin at its beginning.
@@ -188,16 +195,10 @@ impl Driver {
     }
 
     /// What follows once a step's commit is durable.
-    fn committed(&mut self, run: Run, version: u64, plan: &Plan, ended: bool, wake: Wake) {
+    fn committed(&mut self, run: Run, version: u64, plan: &Plan, ended: bool) {
         self.core.know_blobs(plan.blobs.iter().map(|sealed| sealed.digest));
-        for session in wake {
-            self.core.wake_soon(session);
-        }
         let timed = plan.stepped.started.iter().any(|operation| operation.deadline.is_some() || operation.due().is_some());
         let reminded = plan.stepped.effects.iter().any(|effect| matches!(effect, domain::step::Effect::Schedule { .. }));
-        for child in plan.stepped.stopped.iter().filter_map(|settlement| self.child_of(settlement)) {
-            self.core.wake_soon(child);
-        }
         if timed || reminded {
             self.core.timers.notify_one();
         }
@@ -210,9 +211,8 @@ impl Driver {
         }
     }
 
-    /// The session that an operation was handed to, which is told when the operation is stopped.
-    fn child_of(&self, settlement: &Settlement) -> Option<SessionId> {
-        self.driving.as_ref()?.run.open.get(&settlement.operation)?.operation.child()
+    fn wake(&self, sessions: Wake) {
+        sessions.into_iter().for_each(|session| self.core.wake_soon(session));
     }
 
     /// Ends the open run without asking its agent.
@@ -234,16 +234,12 @@ impl Driver {
             let (stopped, said) = cut_off(&run, &notice(&cause), time, fresh::salt());
             wake.extend(self.add_end(&mut commit, &run, &cause, stopped, said, time).await?);
         }
-        store::point("broker.end.before");
-        self.core.store.commit(commit).await?;
-        store::point("broker.end.after");
         wake.extend(run.open.values().filter_map(|open| open.operation.child()));
-        for session in wake {
-            self.core.wake_soon(session);
-        }
-        if let Some(driving) = self.driving.take() {
-            driving.busy.values().for_each(tokio::task::AbortHandle::abort);
-        }
+        store::point("broker.end.before");
+        self.commit(commit).await?;
+        self.wake(wake);
+        store::point("broker.end.after");
+        self.driving = None;
         Ok(())
     }
 
@@ -291,7 +287,6 @@ impl Driver {
         driving.wanted = !unwanted;
         let run = &driving.run;
         let now = self.core.now();
-        let limits = &run.started.limits;
         let failed = |code: &str, reason: String| Some(Cause::Failed { code: code.to_owned(), reason });
         let cause = if unwanted {
             Some(Cause::Aborted { reason: "the caller waits for it no more".to_owned() })
@@ -299,14 +294,8 @@ impl Driver {
             failed("timed-out", "it was not done by its deadline".to_owned())
         } else if self.core.catalogue.definition(&run.started.definition).is_none() {
             failed("not-configured", format!("the definition `{}` is no longer configured", run.started.definition))
-        } else if run.step >= limits.steps_max {
-            failed("limit-reached", format!("it took {} steps, which is its limit", limits.steps_max))
-        } else if run.used.usage.total() > limits.tokens_max {
-            failed("limit-reached", format!("it used more than {} tokens, which is its limit", limits.tokens_max))
-        } else if run.active_ms_left(now) == 0 {
-            failed("limit-reached", format!("models and tools worked for {} ms, which is its limit", limits.active_ms_max))
         } else {
-            None
+            run.spent(now).and_then(|reason| failed("limit-reached", reason))
         };
         let Some(cause) = cause else { return Ok(false) };
         self.fail(cause).await?;

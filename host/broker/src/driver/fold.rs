@@ -57,9 +57,7 @@ impl Driving {
             if self.run.open.get(&operation).is_some_and(|open| open.segment != segment) {
                 self.arrived.retain(|(settlement, _)| settlement.operation != operation);
                 self.continued.retain(|continuation| continuation.operation != operation);
-                if let Some(handle) = self.busy.remove(&operation) {
-                    handle.abort();
-                }
+                self.busy.remove(&operation);
             }
         }
         self.drop_what_is_settled();
@@ -71,13 +69,7 @@ impl Driving {
         let open = &self.run.open;
         self.arrived.retain(|(settlement, _)| open.contains_key(&settlement.operation));
         self.continued.retain(|continuation| open.contains_key(&continuation.operation));
-        self.busy.retain(|operation, handle| {
-            let keep = open.contains_key(operation);
-            if !keep {
-                handle.abort();
-            }
-            keep
-        });
+        self.busy.retain(|operation, _| open.contains_key(operation));
     }
 }
 
@@ -114,6 +106,7 @@ impl Driver {
             opening: Vec::new(),
             agent: None,
             wanted: false,
+            rests_until: None,
         });
         self.stale = false;
         Ok(true)

@@ -2,6 +2,7 @@
 
 use super::{Driver, Signal};
 use crate::core::Core;
+use crate::panics::caught;
 use crate::performance::{Model, Ran, Tool};
 use domain::event::RunStarted;
 use domain::id::{AgentId, OperationId};
@@ -9,12 +10,14 @@ use domain::limits::SEGMENTS_MAX;
 use domain::message::Message;
 use domain::model::Attempt;
 use domain::operation::{CallUsage, Continuation, Pause, Performer};
+use domain::run::recover::lost;
 use domain::run::settle::{Ended, settlement};
 use domain::run::{Open, Run};
 use domain::step::Failure;
 use domain::tool::ClientAction;
 use serde_json::json;
 use std::sync::Arc;
+use tokio_util::task::AbortOnDropHandle;
 
 /// What a piece of work came to.
 pub(crate) struct Performed {
@@ -34,9 +37,10 @@ impl Performed {
     }
 }
 
-/// An end, or another segment.
+/// An end, nothing because the work panicked, or another segment.
 pub(crate) enum CameTo {
     End(Ended),
+    Lost,
     Later { after_ms: u64, state: Vec<u8> },
     Ask { action: ClientAction, state: Vec<u8> },
 }
@@ -49,14 +53,16 @@ impl Driver {
         let (started, messages) = (driving.run.started.clone(), seen(&driving.run, open));
         let work = Work { core: self.core.clone(), open: open.clone(), started, messages };
         let (mailbox, segment) = (self.mailbox.clone(), open.segment);
-        let task = self.core.tasks.spawn(async move {
-            store::point("broker.perform.before");
-            let performed = work.perform().await;
-            store::point("broker.perform.after");
+        let session = self.session;
+        let task = self.core.spawn(async move {
+            let performed = caught(Box::pin(work.perform())).await.unwrap_or_else(|panic| {
+                tracing::error!(session.id = %session, operation.id = %operation, segment, panic, "the work on an operation panicked");
+                Performed::came(CameTo::Lost)
+            });
             // A driver that is gone has left the operation to a successor.
             let _ = mailbox.send(Signal::Performed { operation, segment, performed: Box::new(performed) }).await;
         });
-        driving.busy.insert(operation, task.abort_handle());
+        driving.busy.insert(operation, AbortOnDropHandle::new(task));
     }
 
     /// Takes what a segment of an operation came to.
@@ -75,6 +81,11 @@ impl Driver {
                 let mut settlement = settlement(&open.operation, ended, now).costing(performed.attempts);
                 settlement.usage = performed.usage;
                 driving.arrived.push((settlement, performed.blobs));
+                return;
+            }
+            CameTo::Lost => {
+                let told = "the host failed while it worked on this, and has no result; whoever runs it finds the reason in its log";
+                driving.arrived.push((lost(open, Failure::lasting("host-failed", told), now), Vec::new()));
                 return;
             }
             _ if segment >= SEGMENTS_MAX => {
@@ -106,6 +117,13 @@ struct Work {
 
 impl Work {
     async fn perform(self) -> Performed {
+        store::point("broker.perform.before");
+        let performed = self.segment().await;
+        store::point("broker.perform.after");
+        performed
+    }
+
+    async fn segment(self) -> Performed {
         let Self { core, open, started, messages } = self;
         match &open.operation.performer {
             Performer::Model { request, through, .. } => {

@@ -7,7 +7,7 @@ use domain::id::{OperationId, Stream};
 use domain::run::settle::answer;
 use domain::time::Timestamp;
 use serde_json::Value;
-use store::{Commit, Expected, Guard};
+use store::{Commit, CommitError, Committed, Expected, Guard};
 
 impl Driving {
     pub(super) fn context(&self, time: Timestamp) -> Context {
@@ -40,17 +40,26 @@ impl Driver {
         Ok(())
     }
 
+    /// Commits something of this session's. What is recorded is progress, so that panics before it do not count any more.
+    pub(super) async fn commit(&mut self, commit: Commit) -> Result<Committed, CommitError> {
+        let committed = self.core.store.commit(commit).await?;
+        self.panics = 0;
+        Ok(committed)
+    }
+
     /// Commits one event of the run's own stream and applies it.
     pub(super) async fn commit_run_event(&mut self, event: Event, blobs: Vec<Vec<u8>>) -> Result<u64, Trouble> {
-        let Some(driving) = &mut self.driving else { return Err(Trouble::Missing("an open run".to_owned())) };
+        let Some(driving) = &self.driving else { return Err(Trouble::Missing("an open run".to_owned())) };
         let context = driving.context(self.core.now());
         let mut commit = Commit::new().append(driving.stream(), driving.expected(), vec![context.event(event.clone())]);
         commit.blobs = blobs;
         store::point("broker.settle.before");
-        let committed = self.core.store.commit(commit).await?;
+        let committed = self.commit(commit).await?;
         store::point("broker.settle.after");
-        driving.version += 1;
-        driving.run.advance(&event)?;
+        if let Some(driving) = &mut self.driving {
+            driving.version += 1;
+            driving.run.advance(&event)?;
+        }
         Ok(committed.last_position)
     }
 
@@ -108,7 +117,7 @@ impl Driver {
             Expected::Any,
             vec![context.event(event)],
         );
-        self.core.store.commit(commit).await?;
+        self.commit(commit).await?;
         Ok(())
     }
 }

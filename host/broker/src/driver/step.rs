@@ -17,7 +17,18 @@ use domain::run::intake::{Intake, intake};
 use domain::time::Timestamp;
 use runtime::{Component, Described, Outcome, ViewStatic};
 use std::sync::Arc;
+use std::time::Duration;
 use store::{AgentRow, Commit, Guard};
+use tokio::time::Instant;
+
+/// How often a step is tried that the host could not do its part of: with the pauses between them for half a minute.
+const FAULTED_ATTEMPTS_MAX: u32 = 10;
+/// The pause after the first such attempt, in milliseconds; it doubles up to [`FAULTED_PAUSE_MS_MAX`].
+const FAULTED_PAUSE_MS: u64 = 100;
+/// The longest such pause, in milliseconds.
+const FAULTED_PAUSE_MS_MAX: u64 = 10_000;
+/// How such an attempt is recorded.
+const FAULTED: &str = "faulted";
 
 /// What a step sees, frozen, with the blobs that its basis names.
 pub(super) struct Frozen {
@@ -56,7 +67,7 @@ impl Driver {
         let result = match stepped.outcome {
             Outcome::Returned(result) => result,
             Outcome::Busy => return Err(Trouble::Busy),
-            Outcome::Faulted { detail } => return self.step_failed("faulted", detail, stepped.usage, &words).await,
+            Outcome::Faulted { detail } => return self.step_failed(FAULTED, detail, stepped.usage, &words).await,
             Outcome::Refused { detail } => return self.step_failed("refused", detail, stepped.usage, &words).await,
             Outcome::Trapped { message, .. } => return self.step_failed("trapped", message, stepped.usage, &words).await,
             Outcome::OutOfMemory => return self.step_failed("out_of_memory", String::new(), stepped.usage, &words).await,
@@ -171,7 +182,8 @@ impl Driver {
         Ok(Frozen { basis, view, blobs })
     }
 
-    /// Records that an attempt at a step failed, and ends the run when it was the last.
+    /// Records that an attempt at a step failed, and ends the run when it was the last. After a fault of the host's, which may pass and is no
+    /// doing of the guest's, there are more attempts, and pauses between them.
     async fn step_failed(&mut self, outcome: &str, detail: String, usage: CallUsage, words: &[InputAccepted]) -> Result<(), Trouble> {
         let Some(driving) = &self.driving else { return Ok(()) };
         let attempt = driving.run.failed_attempts + 1;
@@ -191,7 +203,11 @@ impl Driver {
         };
         self.commit_start(words).await?;
         self.commit_run_event(Event::StepFailed(failed), Vec::new()).await?;
-        if attempt < STEP_ATTEMPTS_MAX {
+        let faulted = outcome == FAULTED;
+        if attempt < if faulted { FAULTED_ATTEMPTS_MAX } else { STEP_ATTEMPTS_MAX } {
+            if let Some(driving) = self.driving.as_mut().filter(|_| faulted) {
+                driving.rests_until = Some(Instant::now() + Duration::from_millis(faulted_pause_ms(attempt)));
+            }
             return Ok(());
         }
         let reason = if detail.is_empty() { outcome.to_owned() } else { format!("{outcome}: {detail}") };
@@ -200,10 +216,7 @@ impl Driver {
 
     /// Commits a run's start alone, when its first step did not come to a commit of its own.
     pub(super) async fn commit_start(&mut self, words: &[InputAccepted]) -> Result<(), Trouble> {
-        let Some(driving) = &mut self.driving else { return Ok(()) };
-        if driving.version > 0 {
-            return Ok(());
-        }
+        let Some(driving) = self.driving.as_ref().filter(|driving| driving.version == 0) else { return Ok(()) };
         let context = driving.context(self.core.now());
         let started = Event::RunStarted(Box::new(driving.run.started.clone()));
         let mut commit = Commit::new().append(driving.stream(), driving.expected(), vec![context.event(started)]);
@@ -211,8 +224,10 @@ impl Driver {
         // A start names its outfit, which must be found when the configuration has changed by the next attempt.
         let outfit = self.core.outfits.of(&driving.run.started.definition);
         commit.blobs = outfit.iter().flat_map(|outfit| outfit.sealed()).map(|sealed| sealed.bytes.to_vec()).collect();
-        self.core.store.commit(commit).await?;
-        driving.version = 1;
+        self.commit(commit).await?;
+        if let Some(driving) = &mut self.driving {
+            driving.version = 1;
+        }
         Ok(())
     }
 }
@@ -230,6 +245,11 @@ impl Driving {
         guards.extend(words.iter().map(|input| Guard::InputWaiting(input.input)));
         guards
     }
+}
+
+/// The pause after an attempt, counted from 1, that the host could not do its part of.
+fn faulted_pause_ms(attempt: u32) -> u64 {
+    FAULTED_PAUSE_MS.saturating_mul(1 << (attempt - 1).min(16)).min(FAULTED_PAUSE_MS_MAX)
 }
 
 fn missing_definition(driving: &Driving) -> Trouble {

@@ -1,6 +1,7 @@
 //! Paths: the one spelling in which a path is compared and sent, and the patterns that operators write for them.
 
 use crate::grant::PatternList;
+use crate::wildcard;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -85,7 +86,7 @@ impl PathPattern {
             return false;
         }
         let pattern: Vec<&str> = self.0.trim_start_matches('/').split('/').collect();
-        matches(&pattern, &parts)
+        wildcard::matches(&pattern, &parts, |wanted| *wanted == "**", |wanted, part| part_matches(wanted, part))
     }
 }
 
@@ -94,32 +95,6 @@ fn is_ambiguous(part: &str) -> bool {
     let escape = |digits: &str| matches!(digits, "2F" | "5C" | "25" | "7F") || digits.starts_with(['0', '1']);
     let dots = part.split(';').next().is_some_and(|name| name != part && (name == "." || name == ".."));
     dots || part.contains('\\') || part.split('%').skip(1).any(|after| after.get(..2).is_none_or(escape))
-}
-
-/// Matches parts greedily with one `**` to come back to: at most parts times pattern steps.
-fn matches(pattern: &[&str], parts: &[&str]) -> bool {
-    let (mut p, mut n, mut retry) = (0, 0, None);
-    while let Some(part) = parts.get(n) {
-        match pattern.get(p) {
-            Some(&"**") => {
-                retry = Some((p, n));
-                p += 1;
-            }
-            Some(&wanted) if part_matches(wanted, part) => {
-                p += 1;
-                n += 1;
-            }
-            _ => match retry {
-                Some((stars, from)) => {
-                    retry = Some((stars, from + 1));
-                    p = stars + 1;
-                    n = from + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.iter().skip(p).all(|rest| *rest == "**")
 }
 
 fn part_matches(pattern: &str, part: &str) -> bool {

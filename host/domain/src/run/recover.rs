@@ -4,6 +4,7 @@ use super::{Open, Run};
 use crate::limits::PARALLEL_CALLS_MAX;
 use crate::operation::{Pause, Performer};
 use crate::run::settle::{Ended, settlement};
+use crate::step::Failure;
 use crate::time::Timestamp;
 use crate::tool::EffectClass;
 use crate::{id::OperationId, operation::Settlement};
@@ -31,8 +32,7 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
     let operation = &open.operation;
     let settle = |ended| Next::Settle(Box::new(settlement(operation, ended, now)));
     if operation.deadline.is_some_and(|deadline| deadline <= now) {
-        let unknown = operation.effect == EffectClass::NonIdempotent && open.may_have_been_sent();
-        return settle(if unknown { Ended::Unknown } else { Ended::TimedOut });
+        return settle(if open.may_have_taken_effect() { Ended::Unknown } else { Ended::TimedOut });
     }
     match (&operation.performer, &open.pause) {
         (Performer::Refused { outcome }, _) => settle(refused(outcome.clone())),
@@ -42,15 +42,16 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
         (_, Pause::Until { due }) if *due > now => {
             Next::Wait { until: Some(operation.deadline.map_or(*due, |deadline| deadline.min(*due))) }
         }
-        _ if operation.effect == EffectClass::NonIdempotent => {
-            if open.may_have_been_sent() {
-                settle(Ended::Unknown)
-            } else {
-                Next::Perform { record_first: true }
-            }
-        }
-        _ => Next::Perform { record_first: false },
+        _ if open.may_have_taken_effect() => settle(Ended::Unknown),
+        _ => Next::Perform { record_first: operation.effect == EffectClass::NonIdempotent },
     }
+}
+
+/// The settlement of an operation whose work the host lost while it was done: not known if it may have taken effect, and otherwise failed.
+#[must_use]
+pub fn lost(open: &Open, failure: Failure, now: Timestamp) -> Settlement {
+    let ended = if open.may_have_taken_effect() { Ended::Unknown } else { Ended::Failed(failure) };
+    settlement(&open.operation, ended, now)
 }
 
 fn refused(outcome: crate::step::Outcome) -> Ended {

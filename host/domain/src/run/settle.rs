@@ -11,7 +11,7 @@ use crate::refusal::{Kind, Refusal};
 use crate::spill::{spill, spill_value};
 use crate::step::{Failure, Outcome};
 use crate::time::Timestamp;
-use crate::tool::{ClientAction, EffectClass};
+use crate::tool::ClientAction;
 use serde_json::Value;
 
 /// How a piece of work ended, before it is known what the agent and the thread see of it.
@@ -143,8 +143,7 @@ fn paired(operation: &Operation, parts: Vec<Part>, failed: bool, untrusted: bool
 /// What stopping an open operation comes to: cancelled, unless it may have reached the world and must not be thought undone.
 #[must_use]
 pub fn stopped(open: &Open, time: Timestamp) -> Settlement {
-    let unknown = open.operation.effect == EffectClass::NonIdempotent && open.may_have_been_sent();
-    settlement(&open.operation, if unknown { Ended::Unknown } else { Ended::Cancelled }, time)
+    settlement(&open.operation, if open.may_have_taken_effect() { Ended::Unknown } else { Ended::Cancelled }, time)
 }
 
 /// The question that an open operation waits with.

@@ -3,7 +3,7 @@
 use super::decide::{Resolved, Taken, check, decide};
 use super::end::{Cause, Joint, cut_off, turn};
 use super::intake::{intake, wakes};
-use super::recover::{Next, next, ready};
+use super::recover::{Next, lost, next, ready};
 use super::settle::{Ended, answer, settlement, stopped};
 use super::*;
 use crate::definition::DefinitionId;
@@ -15,7 +15,7 @@ use crate::limits::TurnLimits;
 use crate::message::{Draft, Part, Role};
 use crate::model::{Reply, Stop};
 use crate::operation::{CallUsage, Continuation};
-use crate::step::{Audience, Call, Context, ModelRequest, Outcome, Request, StepResult, Toolset, Work};
+use crate::step::{Audience, Call, Context, Failure, ModelRequest, Outcome, Request, StepResult, Toolset, Work};
 use crate::tool::{ClientAction, EffectClass};
 use serde_json::json;
 use uuid::Uuid;
@@ -249,6 +249,25 @@ fn after_a_crash_only_what_was_never_sent_of_non_idempotent_work_is_performed() 
     let run = run.apply(&Event::OperationStarted(started)).unwrap();
     assert_eq!(next(&run.open[&first], NOW), Next::Settle(Box::new(stopped(&run.open[&first], NOW))));
     assert_eq!(stopped(&run.open[&first], NOW).outcome, Outcome::Unknown);
+}
+
+#[test]
+fn lost_work_has_failed_unless_it_may_have_taken_effect() {
+    for (effect, sent, outcome) in [
+        (EffectClass::ReadOnly, true, "failed"),
+        (EffectClass::Idempotent, true, "failed"),
+        (EffectClass::NonIdempotent, false, "failed"),
+        (EffectClass::NonIdempotent, true, "unknown"),
+    ] {
+        let mut open = with_two_calls(effect).open.into_values().next().unwrap();
+        open.sent = sent.then_some(open.segment);
+        let came_to = match lost(&open, Failure::lasting("x", "y"), NOW).outcome {
+            Outcome::Failed { failure } if failure.code == "x" => "failed",
+            Outcome::Unknown => "unknown",
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(came_to, outcome, "{effect:?}, sent: {sent}");
+    }
 }
 
 #[test]

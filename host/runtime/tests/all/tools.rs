@@ -98,6 +98,7 @@ async fn what_was_not_granted_is_denied_by_type_and_noted_for_the_operator() {
         [
             "wasi:keyvalue/store.open `secrets`",
             "wasi:sockets/tcp-create-socket.create-tcp-socket",
+            "wasi:sockets/udp-create-socket.create-udp-socket",
             "wasi:http/outgoing-handler.handle `169.254.169.254`",
         ]
     );

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Before this one a race between a checkpoint and a commit could lose the commit.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
 /// How long a lock of another process is waited for.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What holds for every connection. Memory-mapped pages are off, because a stray write into them would reach the disk.
 const EVERY: &str = "PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY; \

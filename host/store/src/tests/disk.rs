@@ -1,7 +1,7 @@
 //! A disk that is full, a database that somebody else holds, a queue that is full: refused, never lost, and over when it is over.
 
 use super::sample::{Sample, begin, commit, noise, open, run, session};
-use crate::{CommitError, Options, Store};
+use crate::{CommitError, Health, Options, Store};
 use domain::id::Stream;
 use rusqlite::Connection;
 use std::time::Duration;
@@ -16,7 +16,7 @@ async fn a_full_disk_refuses_commits_and_loses_nothing() {
     let large = || commit(Stream::Run(run(1)), vec![noise(1)]).blob(vec![7; 1 << 20]);
     for _ in 0..5 {
         assert!(matches!(sample.store.commit(large()).await, Err(CommitError::Full)));
-        assert!(sample.store.is_full());
+        assert_eq!(sample.store.health(), Health::Full);
         assert_eq!(sample.store.events(0, crate::EventFilter::default(), 100).await.unwrap(), before, "reads go on");
     }
     sample.store.execute("PRAGMA max_page_count = 1000000").await;
@@ -26,7 +26,7 @@ async fn a_full_disk_refuses_commits_and_loses_nothing() {
         tries += 1;
         assert!(tries <= 2, "it does not take commits again");
     }
-    assert!(sample.dir.path().join("ballast").exists() && !sample.store.is_full());
+    assert!(sample.dir.path().join("ballast").exists() && sample.store.health() == Health::Well);
     let verified = sample.store.verify().await.unwrap();
     assert_eq!((verified.events, verified.fault), (3, None));
 }
@@ -57,12 +57,12 @@ async fn a_store_that_opens_on_a_full_disk_says_so() {
     // What keeps it from taking the space is that something else is there.
     std::fs::create_dir(&ballast).unwrap();
     let store = open(dir.path());
-    assert!(store.is_full(), "before anybody was refused anything");
+    assert_eq!(store.health(), Health::Full, "before anybody was refused anything");
     let one = || commit(Stream::Run(run(1)), vec![noise(1)]);
     assert!(matches!(store.commit(one()).await, Err(CommitError::Full)));
     std::fs::remove_dir(&ballast).unwrap();
     let recovered = async {
-        while store.is_full() {
+        while store.health() == Health::Full {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -79,7 +79,15 @@ async fn a_lock_of_somebody_else_is_waited_for_and_then_reported() {
     let refused = sample.store.commit(commit(Stream::Run(run(1)), vec![noise(1)])).await;
     assert!(matches!(refused, Err(CommitError::Unavailable { .. })));
     assert!(sample.store.session(session(1)).await.unwrap().is_some(), "reads go on");
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert_eq!(sample.store.health(), Health::Failing, "as long as the lock is there, whether anybody asks or not");
     outsider.execute_batch("ROLLBACK").unwrap();
+    let recovered = async {
+        while sample.store.health() == Health::Failing {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), recovered).await.expect("it looks by itself whether the lock is gone");
     sample.store.commit(commit(Stream::Run(run(1)), vec![noise(1)])).await.unwrap();
     assert_eq!(sample.store.verify().await.unwrap().events, 3);
 }

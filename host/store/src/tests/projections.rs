@@ -190,7 +190,7 @@ async fn projections_are_the_same_when_they_are_folded_again() {
     let mut open = stepped(run(60), vec![message(15, Role::User, "x")], Vec::new(), vec![timer(run(60), "t", NOON.plus_ms(7))]);
     open.basis.tools = domain::digest::Digest::of(b"[]");
     let events = vec![run_started(run(60), 1, Some(&turn), Vec::new()), Event::RunStepped(Box::new(open))];
-    sample.store.commit(commit(Stream::Run(run(60)), events)).await.unwrap();
+    sample.store.commit(commit(Stream::Run(run(60)), events).blob(b"[]".to_vec())).await.unwrap();
 
     spawn(&sample, 70, 1, "/ada/assistant/sub/2", "ada").await;
 

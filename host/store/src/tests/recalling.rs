@@ -4,7 +4,7 @@ use super::sample::{NOON, Sample, agent, begin, created, opened, session, take_t
 use domain::event::{Event, NoteRemembered};
 use domain::id::Stream;
 
-fn note(of: u128, text: &str) -> Event {
+pub(super) fn note(of: u128, text: &str) -> Event {
     let note = NoteRemembered { agent: agent(of), session: session(of), note: text.to_owned(), untrusted: true, time: NOON };
     Event::NoteRemembered(note)
 }

@@ -1,7 +1,10 @@
 //! Verification finds whatever was changed behind the store's back, and where.
 
-use super::sample::{Sample, begin, take_turn};
-use crate::Verification;
+use super::recalling::note;
+use super::sample::{Sample, agent, begin, take_turn};
+use crate::sql::Sql;
+use crate::{Verification, verify};
+use domain::id::Stream;
 use rusqlite::Connection;
 
 async fn tampered(statement: &str) -> Verification {
@@ -88,10 +91,30 @@ async fn check_beside(statement: &str, problem: &str) {
 #[tokio::test]
 async fn what_was_changed_beside_the_events_is_found() {
     check_beside("UPDATE blobs SET bytes = X'7b7e'", "blob").await;
+    check_beside("DELETE FROM blobs", "missing").await;
     check_beside("UPDATE messages SET message = replace(message, 'hello', 'hallo')", "`messages`").await;
     check_beside("UPDATE inputs SET state = 'waiting', run = NULL", "`inputs`").await;
     check_beside("UPDATE sessions SET open_run = 'x'", "`sessions`").await;
     check_beside("DELETE FROM runs", "`runs`").await;
     check_beside("DELETE FROM agents", "`agents`").await;
     check_beside("INSERT INTO wakes VALUES ('x', 'timer', 'y', 1)", "`wakes`").await;
+    check_beside("DELETE FROM recall_index_data WHERE id = (SELECT max(id) FROM recall_index_data)", "recall_index").await;
+}
+
+#[tokio::test]
+async fn what_was_said_since_a_connection_last_searched_is_no_damage() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let connection = Connection::open(sample.database()).unwrap();
+    let note = || sample.append(Stream::Agent(agent(1)), vec![note(1, "prefers green tea to coffee")]);
+    for _ in 0..20 {
+        note().await;
+    }
+    let found: i64 =
+        connection.query_row("SELECT count(*) FROM recall_index WHERE recall_index MATCH 'tea'", [], |row| row.get(0)).unwrap();
+    assert_eq!(found, 20);
+    for _ in 0..20 {
+        note().await;
+    }
+    assert_eq!(verify::whole(&Sql::new(&connection)).unwrap().fault, None);
 }

@@ -11,6 +11,11 @@ const HEADROOM_BYTES: u64 = 4 << 20;
 /// Bytes that are written at a time where space cannot be reserved.
 const CHUNK_BYTES: usize = 64 << 10;
 
+/// Whether something failed for want of space, and not because the disk is broken.
+pub(super) fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// A file that does nothing but take up space.
 #[derive(Debug)]
 pub(crate) struct Ballast {

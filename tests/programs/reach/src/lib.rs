@@ -1,28 +1,72 @@
-//! A tool that reaches for what nobody granted, and says how it was refused.
+//! A tool that reaches for what nobody granted, and says how it was refused. It imports all of WASI, as guests of other languages do.
 
+use bindings::wasi::cli::{environment, exit, stderr, stdin, stdout, terminal_stderr, terminal_stdin, terminal_stdout};
+use bindings::wasi::clocks::{monotonic_clock, wall_clock};
+use bindings::wasi::filesystem::preopens;
 use bindings::wasi::http::outgoing_handler::handle;
 use bindings::wasi::http::types::{Fields, OutgoingRequest};
+use bindings::wasi::io::streams::StreamError;
+use bindings::wasi::random::{insecure, insecure_seed, random};
+use bindings::wasi::sockets::instance_network::instance_network;
+use bindings::wasi::sockets::ip_name_lookup::resolve_addresses;
 use bindings::wasi::sockets::network::IpAddressFamily;
 use bindings::wasi::sockets::tcp_create_socket::create_tcp_socket;
+use bindings::wasi::sockets::udp_create_socket::create_udp_socket;
 use plugin::tool::{CallContext, Guest, Progress, ToolDefinition, ToolError, done, named};
+
+/// How long it sleeps, in nanoseconds: longer than the clocks are coarse.
+const SLEEP_NS: u64 = 3_000_000;
 
 struct Program;
 
 impl Guest for Program {
     fn describe() -> Vec<ToolDefinition> {
-        vec![named("reach")]
+        ["reach", "sense", "leave"].map(named).into()
     }
 
-    fn call(_context: CallContext, _name: String, _arguments: String) -> Result<Progress, ToolError> {
-        let bucket = bindings::wasi::keyvalue::store::open("secrets").err();
-        let socket = create_tcp_socket(IpAddressFamily::Ipv4).err();
-        let home = std::env::vars().count() + std::env::args().count();
-        let folder = std::fs::read_dir("/").is_err();
-        done(format!("{bucket:?} | {socket:?} | {home} | {folder} | {}", request()))
+    fn call(_context: CallContext, name: String, _arguments: String) -> Result<Progress, ToolError> {
+        match name.as_str() {
+            "sense" => done(format!("{:?} {}", sense(), has_terminal())),
+            "leave" => {
+                exit::exit(Err(()));
+                done("still here")
+            }
+            _ => reach(),
+        }
     }
 }
 
 plugin::tool::export!(Program);
+
+fn reach() -> Result<Progress, ToolError> {
+    let bucket = bindings::wasi::keyvalue::store::open("secrets").err();
+    let socket = create_tcp_socket(IpAddressFamily::Ipv4).err();
+    let datagrams = create_udp_socket(IpAddressFamily::Ipv6).err();
+    let address = resolve_addresses(&instance_network(), "localhost").err();
+    let place = environment::initial_cwd().iter().count();
+    let home = environment::get_environment().len() + environment::get_arguments().len() + place + preopens::get_directories().len();
+    let folder = std::fs::read_dir("/").is_err();
+    done(format!("{bucket:?} | {socket:?} | {datagrams:?} | {address:?} | {home} | {folder} | {}", request()))
+}
+
+/// What everybody may have: clocks, chance, and streams with nothing at their other end.
+fn sense() -> [bool; 5] {
+    let began = monotonic_clock::now();
+    monotonic_clock::subscribe_duration(SLEEP_NS).block();
+    let (low, high) = insecure_seed::insecure_seed();
+    [
+        monotonic_clock::now() > began,
+        wall_clock::now().seconds > 0,
+        [random::get_random_u64(), insecure::get_insecure_random_u64(), low, high].iter().any(|number| *number > 0),
+        matches!(stdin::get_stdin().blocking_read(1), Err(StreamError::Closed)),
+        stdout::get_stdout().blocking_flush().and(stderr::get_stderr().blocking_flush()).is_ok(),
+    ]
+}
+
+fn has_terminal() -> bool {
+    let input = terminal_stdin::get_terminal_stdin().is_some();
+    input || terminal_stdout::get_terminal_stdout().is_some() || terminal_stderr::get_terminal_stderr().is_some()
+}
 
 fn request() -> String {
     let request = OutgoingRequest::new(Fields::new());

@@ -221,7 +221,9 @@ fn delegated(words: &str) -> Option<(bool, String)> {
 }
 
 fn step_failed(data: &Value) -> Vec<Shown> {
-    vec![faint(format!("(a step failed: {}, {})", text(data, "outcome"), brief(text(data, "detail"))))]
+    let told = [text(data, "outcome").to_owned(), brief(text(data, "detail"))];
+    let told: Vec<&str> = told.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+    vec![faint(format!("(a step failed: {})", told.join(", ")))]
 }
 
 /// What of a path lies below the agent that is talked with: `sub/0` of `/local/agent/assistant/sub/0` at a depth of 1.

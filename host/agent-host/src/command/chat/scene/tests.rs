@@ -53,6 +53,16 @@ fn the_end_of_a_turn_says_why_it_failed() {
     assert_eq!(shown, [Shown::Line(Shade::Bold, "the turn failed: LIMIT: too many steps".into()), Shown::TurnEnded]);
 }
 
+#[test]
+fn a_step_that_failed_is_told_with_what_is_known_of_it() {
+    for (data, told) in [
+        (json!({ "outcome": "out_of_memory", "detail": "" }), "(a step failed: out_of_memory)"),
+        (json!({ "outcome": "trapped", "detail": "at\nmain" }), "(a step failed: trapped, at main)"),
+    ] {
+        assert_eq!(Scene::default().take("run.step_failed.v1", &json!({ "data": data })), [faint(told)]);
+    }
+}
+
 /// The same frame as it comes from an agent below.
 fn below(mut frame: Value, path: &str, depth: u64) -> Value {
     frame["agent_id"] = json!("worker");

@@ -1,0 +1,50 @@
+//! Patterns in agents' lists that match nothing there is: a slip of the pen in a deny list denies nothing.
+
+use super::check::{Finding, warning};
+use super::key::closest;
+use domain::definition::Definition;
+use domain::delegate::{self, Target};
+use domain::grant::PatternList;
+use domain::tool::ToolDefinition;
+use std::collections::BTreeSet;
+
+/// A warning for each pattern of each agent's lists of tools, capabilities and agents that matches none. `tools` are those of all
+/// components. The lists of skills are not looked at: there are none in this version, which is a finding of its own.
+pub(crate) fn unmatched<'a>(agents: &'a [Definition], tools: impl IntoIterator<Item = &'a ToolDefinition>) -> Vec<Finding> {
+    let (mut names, mut capabilities) = (BTreeSet::new(), BTreeSet::new());
+    for tool in tools {
+        names.insert(tool.name.as_str());
+        capabilities.extend(tool.capabilities.iter().map(String::as_str));
+    }
+    let ids: BTreeSet<&str> = agents.iter().map(|agent| agent.agent_id.0.as_str()).collect();
+    // The host builds it for whoever there is to delegate to.
+    names.extend(Target::ALL.iter().any(|target| ids.contains(target.name())).then_some(delegate::NAME));
+    let mut findings = Vec::new();
+    for (index, agent) in agents.iter().enumerate() {
+        for (list, patterns, what, known) in [
+            ("toolAllowlist", &agent.tool_allowlist, "tool", &names),
+            ("toolDenylist", &agent.tool_denylist, "tool", &names),
+            ("capabilityAllowlist", &agent.capability_allowlist, "capability of a tool", &capabilities),
+            ("capabilityDenylist", &agent.capability_denylist, "capability of a tool", &capabilities),
+            ("agentAllowlist", &agent.agent_allowlist, "agent", &ids),
+            ("agentDenylist", &agent.agent_denylist, "agent", &ids),
+        ] {
+            let patterns = patterns.iter().flat_map(|list| &list.0).enumerate();
+            findings.extend(patterns.filter(|(_, pattern)| !matches_any(pattern, known)).map(|(place, pattern)| {
+                let nearest = match closest(pattern, known.iter().copied()) {
+                    Some(nearest) => format!("the nearest is `{nearest}`"),
+                    None => "there is none".to_owned(),
+                };
+                warning(format!("agents[{index}].{list}[{place}]"), format!("`{pattern}` matches no {what}; {nearest}"))
+            }));
+        }
+    }
+    findings
+}
+
+/// Whether a pattern matches one of the names. One for everything means whatever there is, be it nothing.
+fn matches_any(pattern: &str, names: &BTreeSet<&str>) -> bool {
+    let everything = !pattern.is_empty() && pattern.chars().all(|c| c == '*');
+    let list = PatternList(vec![pattern.to_owned()]);
+    everything || names.iter().any(|name| list.matches(name))
+}

@@ -1,0 +1,130 @@
+//! What happens to an input, from its acceptance, and where it came from.
+
+use crate::delegate::Priority;
+use crate::id::{InputId, SessionId};
+use crate::message::Draft;
+use crate::operation::ReplyTo;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Where an input came from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Source {
+    /// The API.
+    Api,
+    /// A structured session began: there are no words.
+    Opening,
+    /// Another agent handed over work.
+    Dispatch {
+        /// Who waits for the reply; none when detached.
+        reply_to: Option<ReplyTo>,
+        /// The calling agent's path.
+        from: String,
+        /// When the work is to be done by.
+        deadline: Option<Timestamp>,
+        /// How many calls deep.
+        depth: u32,
+        /// How many hops the calling run had ([`crate::dispatch::Limits::hops_max`]).
+        #[serde(default)]
+        hops: u32,
+        /// How urgent it is.
+        #[serde(default)]
+        priority: Priority,
+    },
+    /// A reply that nobody waits for any more.
+    LateReply {
+        /// The replying agent's path.
+        from: String,
+        /// How many calls deep the run was that handed the work over.
+        #[serde(default)]
+        depth: u32,
+        /// One hop more than the work had that it replies to.
+        #[serde(default)]
+        hops: u32,
+    },
+    /// A reminder that the agent set itself; not to be dealt with before it is due.
+    Reminder {
+        /// When.
+        due: Timestamp,
+        /// How many calls deep the run was that set it.
+        #[serde(default)]
+        depth: u32,
+    },
+}
+
+impl Source {
+    /// Whether these are words that may join a run that is open. Work that somebody waits for, and an opening, get a run of their own.
+    #[must_use]
+    pub fn is_words(&self) -> bool {
+        matches!(self, Self::Api | Self::LateReply { .. } | Self::Reminder { .. })
+    }
+
+    /// How many calls deep a run is that begins with it.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        match self {
+            Self::Dispatch { depth, .. } | Self::LateReply { depth, .. } | Self::Reminder { depth, .. } => *depth,
+            Self::Api | Self::Opening => 0,
+        }
+    }
+
+    /// How many hops a run has that takes it in ([`crate::dispatch::Limits::hops_max`]).
+    #[must_use]
+    pub fn hops(&self) -> u32 {
+        match self {
+            Self::Dispatch { hops, .. } | Self::LateReply { hops, .. } => *hops,
+            Self::Api | Self::Opening | Self::Reminder { .. } => 0,
+        }
+    }
+
+    /// How urgent a run is that begins with it.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        match self {
+            Self::Dispatch { priority, .. } => *priority,
+            Self::Api | Self::Opening | Self::LateReply { .. } | Self::Reminder { .. } => Priority::default(),
+        }
+    }
+}
+
+/// See [`super::Event::InputAccepted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputAccepted {
+    /// The input.
+    pub input: InputId,
+    /// The session.
+    pub session: SessionId,
+    /// Where it came from.
+    pub source: Source,
+    /// What it says, without a place in the thread yet; none for an opening.
+    pub message: Option<Draft>,
+    /// The model that its turn is to use.
+    pub model: Option<String>,
+    /// When.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::InputDead`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputDead {
+    /// The input.
+    pub input: InputId,
+    /// The session.
+    pub session: SessionId,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::InputRequeued`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputRequeued {
+    /// The input.
+    pub input: InputId,
+    /// The session.
+    pub session: SessionId,
+    /// When.
+    pub time: Timestamp,
+}

@@ -1,0 +1,68 @@
+//! An event with everything that is stored beside its payload.
+
+use super::Event;
+use crate::digest::{Digest, Salt};
+use crate::id::{AgentId, EventId, InputId, RunId, SessionId};
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Whom an event is about, for filters and for who may see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Subject {
+    /// The agent.
+    pub agent: Option<AgentId>,
+    /// The session.
+    pub session: Option<SessionId>,
+    /// The run.
+    pub run: Option<RunId>,
+}
+
+/// An event that is about to be stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewEvent {
+    /// Its id.
+    pub id: EventId,
+    /// What happened.
+    pub event: Event,
+    /// Whom it is about.
+    pub subject: Subject,
+    /// Who caused it: `user:<id>`, `agent:<path>`, `host`.
+    pub actor: String,
+    /// The event or input that led to it.
+    pub causation: Option<EventId>,
+    /// What ties everything together that follows from one input: that input's id.
+    pub correlation: Option<InputId>,
+    /// When.
+    pub time: Timestamp,
+    /// The salt of its payload's digest.
+    pub salt: Salt,
+}
+
+/// An event as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// Its place among all events, counted from 1, without gaps, in the order of commits.
+    pub position: u64,
+    /// Its stream, as text.
+    pub stream: String,
+    /// Its place in its stream, counted from 1.
+    pub version: u64,
+    /// Its id.
+    pub id: EventId,
+    /// Its CloudEvents type.
+    pub kind: String,
+    /// What happened; none when it was erased.
+    pub event: Option<Event>,
+    /// Whom it is about.
+    pub subject: Subject,
+    /// Who caused it.
+    pub actor: String,
+    /// What led to it.
+    pub causation: Option<EventId>,
+    /// What it belongs to.
+    pub correlation: Option<InputId>,
+    /// When.
+    pub time: Timestamp,
+    /// Its hash, chained to the event before it.
+    pub hash: Digest,
+}

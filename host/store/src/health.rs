@@ -1,0 +1,111 @@
+//! How the writer is doing, as anybody may ask at any time without waiting for it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// How long the writer may be at one thing before it counts as held up, in milliseconds. Longer than it waits for a lock of another
+/// process, which ends with a failure of its own.
+const STALLED_MS: u64 = 10_000;
+
+/// Whether commits are taken at this moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    /// They are.
+    Well,
+    /// The disk is full, or so nearly that commits will soon be refused.
+    Full,
+    /// The last transaction failed as a whole and none has become durable since. The writer tries one every second until it succeeds.
+    Failing,
+    /// The writer has been at one transaction for more than ten seconds: the disk does not answer. What is asked meanwhile is refused as busy;
+    /// what was asked before may still become durable.
+    Stalled,
+}
+
+/// What the writer says of itself.
+#[derive(Debug)]
+pub(crate) struct Vitals {
+    epoch: Instant,
+    full: AtomicBool,
+    failing: AtomicBool,
+    /// One more than the milliseconds from the epoch to the beginning of what the writer is at; 0 while it waits for something to do.
+    since: AtomicU64,
+}
+
+impl Vitals {
+    pub(crate) fn new(full: bool) -> Self {
+        Self { epoch: Instant::now(), full: AtomicBool::new(full), failing: AtomicBool::new(false), since: AtomicU64::new(0) }
+    }
+
+    /// How it is doing. Held up comes first, because then nothing else is known for certain.
+    pub(crate) fn health(&self) -> Health {
+        if self.is_stalled() {
+            Health::Stalled
+        } else if self.full.load(Ordering::Relaxed) {
+            Health::Full
+        } else if self.is_failing() {
+            Health::Failing
+        } else {
+            Health::Well
+        }
+    }
+
+    pub(crate) fn is_stalled(&self) -> bool {
+        stalled(self.since.load(Ordering::Relaxed), self.ms())
+    }
+
+    pub(crate) fn is_failing(&self) -> bool {
+        self.failing.load(Ordering::Relaxed)
+    }
+
+    /// The writer begins something.
+    pub(crate) fn begins(&self) {
+        self.since.store(self.ms() + 1, Ordering::Relaxed);
+    }
+
+    /// The writer waits for something to do.
+    pub(crate) fn rests(&self) {
+        self.since.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether there is no space; what was said before.
+    pub(crate) fn set_full(&self, full: bool) -> bool {
+        self.full.swap(full, Ordering::Relaxed)
+    }
+
+    /// Whether transactions fail; what was said before.
+    pub(crate) fn set_failing(&self, failing: bool) -> bool {
+        self.failing.swap(failing, Ordering::Relaxed)
+    }
+
+    fn ms(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX - 1)
+    }
+}
+
+fn stalled(since: u64, now_ms: u64) -> bool {
+    since > 0 && now_ms.saturating_sub(since - 1) > STALLED_MS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_is_held_up_when_it_has_been_at_one_thing_for_too_long() {
+        assert!(!stalled(0, u64::MAX), "it waits for something to do");
+        assert!(!stalled(1, STALLED_MS));
+        assert!(stalled(1, STALLED_MS + 1));
+        assert!(!stalled(5_000, 100), "a clock read by two threads");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_and_then_no_longer() {
+        let vitals = Vitals::new(true);
+        assert_eq!(vitals.health(), Health::Full);
+        assert!(!vitals.set_failing(true) && vitals.set_full(false));
+        assert_eq!(vitals.health(), Health::Failing);
+        vitals.begins();
+        assert!(vitals.set_failing(false));
+        assert_eq!(vitals.health(), Health::Well);
+    }
+}

@@ -1,0 +1,272 @@
+//! A disk that is slow, hangs or fails, and a database that somebody else holds: what waits is bounded, what is refused is told, whoever only
+//! looks notices nothing, and nothing that was acknowledged is lost.
+
+use super::exhaustion::{accepted, config, idle, open, ready, say};
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use agent_host_tests::slow_disk::{Syncs, count};
+use futures::future::join_all;
+use reqwest::Method;
+use rusqlite::Connection;
+use rustix::process::Pid;
+use serde_json::{Value, json};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+/// How soon whoever only looks has an answer, and a stream its next heartbeat. Every fault here lasts longer.
+const PROMPT: Duration = Duration::from_millis(2_500);
+/// How long a slow sync takes.
+const SLOW: Duration = Duration::from_secs(3);
+/// Clients that speak at the same time.
+const CROWD: usize = 60;
+/// Bytes of all commits that may wait; see `store::Options`.
+const QUEUED_BYTES_MAX: usize = 256 << 20;
+/// Bytes of a message that is as large as messages may be, nearly.
+const LARGE_BYTES: usize = (1 << 20) - 4_096;
+/// Bytes that a host takes at most while so much waits: each message also as it came.
+const MEMORY_BYTES_MAX: u64 = 1 << 30;
+/// How soon a host has noticed that its disk does not answer.
+const HELD_UP: Duration = Duration::from_secs(15);
+
+/// A configuration whose streams are seen to be alive often.
+fn watched() -> Value {
+    let mut config = config();
+    config["server"] = json!({
+        "listen": "127.0.0.1:0", "dataDir": "data", "limits": { "heartbeatMs": 200, "connectionsPerAddressMax": 1_000 },
+    });
+    config
+}
+
+async fn started(folder: &Folder) -> Host {
+    folder.warm(&["puppet", "effects"]).await;
+    folder.start(None).await.unwrap()
+}
+
+/// Does something, and sees to it that the host answers all the while, that reads go on and that streams have their heartbeats.
+async fn undisturbed<T>(host: &Host, session: &str, work: impl Future<Output = T>) -> T {
+    let looking = async {
+        loop {
+            for path in ["/healthz", session, "/api/events?limit=10"] {
+                let answer = timeout(PROMPT, host.get(path)).await.unwrap_or_else(|_| panic!("{path} has to wait")).unwrap();
+                assert_eq!(answer.status, 200, "{path}: {answer:?}");
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let listening = async {
+        let (agent, id) = session.split_once("/sessions/").unwrap();
+        let mut stream = host.request(Method::GET, &format!("{agent}/stream?session={id}")).send().await.unwrap();
+        loop {
+            let heard = timeout(PROMPT, stream.chunk()).await.expect("a heartbeat in time").unwrap();
+            assert!(heard.is_some(), "the stream has ended");
+        }
+    };
+    tokio::select! {
+        done = work => done,
+        _ = async { let _: Infallible = looking.await; } => unreachable!("it looks for ever"),
+        _ = async { let _: Infallible = listening.await; } => unreachable!("it listens for ever"),
+    }
+}
+
+#[track_caller]
+fn is_not_recorded(answer: &Answer) {
+    assert_eq!((answer.status, answer.text("code").as_str()), (503, "STORE_UNAVAILABLE"), "{answer:?}");
+    assert_eq!(answer.content_type, "application/problem+json", "{answer:?}");
+    assert!(answer.retry_after_s.is_some(), "{answer:?}");
+}
+
+/// Says a few words that are answered, and has a tool begin that takes a while: what it comes to is to be recorded during the fault. The
+/// inputs, the session to look at and the one that works.
+async fn under_way(folder: &Folder, host: &Host) -> (Vec<String>, String, String) {
+    let (session, busy) = (open(host).await, open(host).await);
+    let mut acknowledged = Vec::new();
+    for number in 0..3 {
+        acknowledged.push(say(host, &session, &format!("word {number}")).await.text("input_id"));
+    }
+    idle(host, &session).await;
+    let call = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }] });
+    acknowledged.push(say(host, &busy, &call.to_string()).await.text("input_id"));
+    while folder.effects().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    (acknowledged, session, busy)
+}
+
+/// Says it to many at the same time.
+async fn crowd(host: &Host, session: &str) -> Vec<Answer> {
+    let words: Vec<String> = (0..CROWD).map(|number| format!("voice {number}")).collect();
+    join_all(words.iter().map(|words| say(host, session, words))).await
+}
+
+/// Everything that was begun comes to its end, and what is stored is what was acknowledged and nothing else.
+async fn all_is_well(folder: &Folder, host: Host, mut acknowledged: Vec<String>, session: &str, busy: &str) {
+    acknowledged.push(say(&host, session, "all is well").await.text("input_id"));
+    idle(&host, session).await;
+    let seen = idle(&host, busy).await;
+    assert!(seen["messages"].to_string().contains("t parts send done"), "what was done during the fault: {seen}");
+    assert_eq!(folder.effects().len(), 2, "once begun and once done");
+    assert!(host.stop().await.success(), "{}", folder.log());
+    let verified = folder.run(&["verify"]).await;
+    assert!(verified.status.success(), "{verified:?}");
+    let mut accepted = accepted(folder).await;
+    accepted.sort();
+    acknowledged.sort();
+    assert_eq!(accepted, acknowledged);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_somebody_else_holds_is_told_and_taken_up_again() {
+    let folder = Folder::new(watched());
+    let host = started(&folder).await;
+    let (acknowledged, session, busy) = under_way(&folder, &host).await;
+    let outsider = Connection::open(folder.data().join("store.db")).unwrap();
+    outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
+    undisturbed(&host, &session, async {
+        for answer in crowd(&host, &session).await {
+            is_not_recorded(&answer);
+        }
+        let until = Instant::now() + Duration::from_millis(2_500);
+        while Instant::now() < until {
+            is_not_recorded(&host.get("/readyz").await.unwrap());
+            sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    outsider.execute_batch("ROLLBACK").unwrap();
+    ready(&host, 200).await;
+    all_is_well(&folder, host, acknowledged, &session, &busy).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_fails_is_told_until_it_works_again_and_nothing_acknowledged_is_lost() {
+    let folder = Folder::on_slow_disk(watched());
+    let host = started(&folder).await;
+    let (acknowledged, session, busy) = under_way(&folder, &host).await;
+    folder.slow_disk().set(Syncs::Fail).unwrap();
+    undisturbed(&host, &session, async {
+        is_not_recorded(&say(&host, &session, "lost").await);
+        let until = Instant::now() + Duration::from_millis(2_500);
+        while Instant::now() < until {
+            is_not_recorded(&host.get("/readyz").await.unwrap());
+            sleep(Duration::from_millis(20)).await;
+        }
+        is_not_recorded(&say(&host, &session, "lost too").await);
+    })
+    .await;
+    folder.slow_disk().set(Syncs::Take(Duration::ZERO)).unwrap();
+    ready(&host, 200).await;
+    all_is_well(&folder, host, acknowledged, &session, &busy).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_disk_is_shared_by_those_who_wait_for_it_and_noticed_by_nobody_else() {
+    let folder = Folder::on_slow_disk(watched());
+    let host = started(&folder).await;
+    let (mut acknowledged, session, busy) = under_way(&folder, &host).await;
+    let disk = folder.slow_disk();
+    disk.set(Syncs::Take(SLOW)).unwrap();
+    let (began, before) = (Instant::now(), count(disk.counter()).unwrap());
+    undisturbed(&host, &session, async {
+        for answer in crowd(&host, &session).await {
+            assert_eq!(answer.status, 202, "{answer:?}");
+            acknowledged.push(answer.text("input_id"));
+        }
+        assert_eq!(host.get("/readyz").await.unwrap().status, 200, "slow is not broken");
+    })
+    .await;
+    let (took, syncs) = (began.elapsed(), count(disk.counter()).unwrap() - before);
+    assert!(took < 5 * SLOW && syncs < 6, "they do not share: {syncs} syncs in {took:?}");
+    disk.set(Syncs::Take(Duration::ZERO)).unwrap();
+    all_is_well(&folder, host, acknowledged, &session, &busy).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_hangs_keeps_waiting_whom_it_has_and_refuses_the_others() {
+    let folder = Folder::on_slow_disk(watched());
+    let host = Arc::new(started(&folder).await);
+    let (mut acknowledged, session, busy) = under_way(&folder, &host).await;
+    let disk = folder.slow_disk();
+    disk.set(Syncs::Hang).unwrap();
+    let mut waiting = JoinSet::new();
+    for number in 0..CROWD {
+        let (host, session) = (host.clone(), session.clone());
+        waiting.spawn(async move { say(&host, &session, &format!("patient {number}")).await });
+    }
+    undisturbed(&host, &session, async {
+        let told = async {
+            loop {
+                let answer = host.get("/readyz").await.unwrap();
+                if answer.status != 200 {
+                    return answer;
+                }
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        is_not_recorded(&timeout(HELD_UP, told).await.expect("a host that notices"));
+        for number in 0..CROWD {
+            let answer = timeout(PROMPT, say(&host, &session, &format!("late {number}"))).await.expect("nobody else has to wait");
+            assert_eq!((answer.status, answer.text("code").as_str()), (429, "BUSY"), "{answer:?}");
+            assert!(answer.retry_after_s.is_some(), "{answer:?}");
+        }
+        is_not_recorded(&host.get("/readyz").await.unwrap());
+        assert!(waiting.try_join_next().is_none(), "what is not durable is not acknowledged");
+    })
+    .await;
+    disk.set(Syncs::Take(Duration::ZERO)).unwrap();
+    while let Some(answer) = timeout(PATIENCE, waiting.join_next()).await.expect("an answer in time") {
+        let answer = answer.unwrap();
+        assert_eq!(answer.status, 202, "{answer:?}");
+        acknowledged.push(answer.text("input_id"));
+    }
+    ready(&host, 200).await;
+    let host = Arc::into_inner(host).unwrap();
+    all_is_well(&folder, host, acknowledged, &session, &busy).await;
+}
+
+/// Bytes of memory that a process has had at most.
+fn memory_peak(process: Pid) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_a_disk_that_hangs_is_bounded_and_survives_kill_nine_once_acknowledged() {
+    let folder = Folder::on_slow_disk(watched());
+    let host = Arc::new(started(&folder).await);
+    let session = open(&host).await;
+    let disk = folder.slow_disk();
+    disk.set(Syncs::Hang).unwrap();
+    // So much that not all of it may wait.
+    let words = Arc::new("x".repeat(LARGE_BYTES));
+    let mut waiting = JoinSet::new();
+    for _ in 0..QUEUED_BYTES_MAX / LARGE_BYTES + CROWD {
+        let (host, session, words) = (host.clone(), session.clone(), words.clone());
+        waiting.spawn(async move { say(&host, &session, &words).await });
+    }
+    let mut refused = 0;
+    // One is being written, and the last that was let in went over the limit.
+    while refused < CROWD - 4 {
+        let answer = timeout(PATIENCE, waiting.join_next()).await.expect("the queue is full").unwrap().unwrap();
+        assert_eq!((answer.status, answer.text("code").as_str()), (429, "BUSY"), "{answer:?}");
+        assert!(answer.retry_after_s.is_some(), "{answer:?}");
+        refused += 1;
+    }
+    let peak = memory_peak(host.process());
+    assert!(peak < MEMORY_BYTES_MAX, "{peak} bytes of memory");
+    disk.set(Syncs::Take(Duration::ZERO)).unwrap();
+    let mut acknowledged = Vec::new();
+    while let Some(answer) = timeout(PATIENCE, waiting.join_next()).await.expect("an answer in time") {
+        let answer = answer.unwrap();
+        match answer.status {
+            202 => acknowledged.push(answer.text("input_id")),
+            429 => {}
+            _ => panic!("{answer:?}"),
+        }
+    }
+    Arc::into_inner(host).unwrap().kill().await;
+    let accepted = accepted(&folder).await;
+    assert!(acknowledged.iter().all(|input| accepted.contains(input)), "{} of {}", accepted.len(), acknowledged.len());
+}

@@ -1,0 +1,274 @@
+//! What is left of a host in which something panicked: everything. Nothing stands still, nothing acknowledged is lost, and nothing that must
+//! not happen twice does.
+
+use agent_host_tests::guests::root;
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use serde_json::{Value, json};
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// What a process ends with that ended itself at once.
+const ABORTED: i32 = 6;
+
+fn config() -> Value {
+    let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
+    json!({
+        "agents": [
+            { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+            { "agentId": "other", "displayName": "Other", "component": "puppet" },
+        ],
+        "components": {
+            "puppet": { "path": file("puppet") },
+            "effects": { "path": file("effects"), "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] },
+        },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    })
+}
+
+/// A host in which something panics, in a folder.
+async fn host(config: Value, panic: Option<&str>) -> (Folder, Host) {
+    let folder = Folder::new(config);
+    folder.warm(&["puppet", "effects"]).await;
+    let host = folder.start(panic.map(|place| format!("panic@{place}")).as_deref()).await.unwrap();
+    (folder, host)
+}
+
+/// A new session with the puppet, as a path.
+async fn open(host: &Host) -> String {
+    let answer = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
+    assert_eq!(answer.status, 201, "{answer:?}");
+    format!("/api/agents/{}/sessions/{}", answer.text("agent_id"), answer.text("id"))
+}
+
+async fn say(host: &Host, session: &str, content: &Value) -> Answer {
+    let answer = host.post(&format!("{session}/messages"), &json!({ "content": content.to_string() })).await.unwrap();
+    assert_eq!(answer.status, 202, "{answer:?}");
+    answer
+}
+
+/// Waits until a session is in some state.
+async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value {
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        let seen = host.get(session).await.unwrap().body;
+        if is(&seen) {
+            return seen;
+        }
+        assert!(Instant::now() < patience, "it stands still: {seen}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// What a session's last message says, once it has nothing to do.
+async fn last(host: &Host, session: &str) -> String {
+    let seen = until(host, session, |seen| seen["run_id"].is_null() && seen["waiting"] == 0).await;
+    let message = seen["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
+    message["parts"].as_array().into_iter().flatten().filter_map(|part| part["text"].as_str()).collect()
+}
+
+/// Runs one script in a host that panics somewhere, sees that the same process goes on, and returns what came of it and what the tools did.
+async fn play(panic: &str, script: &Value) -> (String, Vec<String>) {
+    let (folder, host) = host(config(), Some(panic)).await;
+    let session = open(&host).await;
+    say(&host, &session, script).await;
+    let reply = last(&host, &session).await;
+    assert!(folder.log().contains("a test wants a panic at"), "{panic}: nothing panicked");
+    assert!(folder.log().contains("panic.place"), "{panic}: where it panicked is not said: {}", folder.log());
+    let other = open(&host).await;
+    say(&host, &other, &json!({ "steps": [{ "reply": "still here" }] })).await;
+    assert_eq!(last(&host, &other).await, "still here", "{panic}");
+    assert!(host.stop().await.success(), "{panic}: {}", folder.log());
+    assert!(folder.run(&["verify"]).await.status.success(), "{panic}");
+    let effects = folder.effects();
+    (reply, effects)
+}
+
+fn count(effects: &[String], what: &str) -> usize {
+    effects.iter().filter(|line| line.starts_with(what)).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_whose_driver_panics_goes_on_from_what_is_stored_and_repeats_nothing() {
+    let script = json!({ "steps": [
+        { "until": "all", "start": [{ "key": "model", "model": "be brief" }, { "key": "put", "tool": "put" }] },
+        { "start": [{ "key": "send", "tool": "send", "args": { "sleep": 50 } }] },
+        { "start": [{ "key": "timer", "timer": 5 }] },
+    ] });
+    let whole = "model message hello from the model\nput parts put done\nsend parts send done\ntimer elapsed";
+    let lost = "model message hello from the model\nput parts put done\nsend unknown\ntimer elapsed";
+    for (panic, reply, sends) in [
+        ("broker.step.before:1", whole, 1),
+        ("broker.step.after:1..2", whole, 1),
+        // What came of the call was not recorded yet.
+        ("broker.step.before:3", lost, 1),
+        ("broker.commit.before:2", whole, 1),
+        ("broker.commit.after:1", whole, 1),
+        // As often as it likes, as long as something was recorded in between.
+        ("broker.commit.after:1..", whole, 1),
+        // The first of two outcomes is recorded by itself, then that the call is about to be made.
+        ("broker.settle.before:1", whole, 1),
+        ("broker.settle.after:1", whole, 1),
+        ("broker.settle.before:2", whole, 1),
+        ("broker.settle.after:2", lost, 0),
+        ("broker.started.after:1", lost, 0),
+    ] {
+        let (came, effects) = play(panic, &script).await;
+        let mut told: Vec<&str> = came.lines().collect();
+        // Which of the first two is done first is left open.
+        if told.len() > 1 {
+            told[..2].sort_unstable();
+        }
+        assert_eq!(told.join("\n"), reply, "{panic}");
+        assert_eq!(count(&effects, "send begin"), sends, "{panic}: {effects:?}");
+        assert!(effects.iter().filter(|line| line.starts_with("put")).all(|line| line.ends_with(effects[0].rsplit(' ').next().unwrap())));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_was_under_way_when_its_driver_panicked_is_unknown_and_not_made_again() {
+    let script = json!({ "steps": [{ "until": "all", "start": [
+        { "key": "send", "tool": "send", "args": { "sleep": 600 } }, { "key": "look", "tool": "look" },
+    ] }] });
+    // What comes of `look` is recorded while `send` is still under way.
+    let (reply, effects) = play("broker.settle.after:2", &script).await;
+    assert_eq!(reply, "look parts look done\nsend unknown");
+    assert_eq!(count(&effects, "send begin"), 1, "{effects:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_whose_driver_keeps_panicking_is_given_up_and_nobody_else_suffers() {
+    // Only a call that must not be made twice is recorded by itself here.
+    let script = json!({ "steps": [{ "start": [{ "key": "send", "tool": "send" }] }] });
+    let (reply, effects) = play("broker.settle.before:1..", &script).await;
+    assert_eq!(
+        reply,
+        "The turn failed: the host failed 3 times in a row while it worked on this; whoever runs it finds the reason in its log"
+    );
+    assert!(effects.is_empty(), "{effects:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_over_which_the_driver_keeps_panicking_is_a_dead_letter_that_can_be_requeued() {
+    let (folder, host) = host(config(), Some("broker.step.before:1..3")).await;
+    let session = open(&host).await;
+    let input = say(&host, &session, &json!({ "steps": [{ "reply": "at last" }] })).await.text("input_id");
+    assert_eq!(last(&host, &session).await, "", "a turn without a step leaves nothing");
+    let dead = host.get("/api/dead-letters").await.unwrap().body;
+    assert_eq!(dead["dead_letters"][0]["input_id"], input.as_str(), "{dead}");
+    assert!(dead.to_string().contains("the host failed 3 times in a row"), "{dead}");
+    assert!(folder.log().contains("keeps panicking"), "{}", folder.log());
+    assert_eq!(host.post(&format!("/api/dead-letters/{input}/requeue"), &json!({})).await.unwrap().status, 202);
+    assert_eq!(last(&host, &session).await, "at last");
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_that_panics_has_failed_unless_it_may_have_taken_effect() {
+    let failed =
+        "t failed host-failed: the host failed while it worked on this, and has no result; whoever runs it finds the reason in its log";
+    let (model, recall) = (json!({ "key": "t", "model": "be brief" }), json!({ "key": "t", "recall": "zebra" }));
+    let tool = |name: &str| json!({ "key": "t", "tool": name });
+    for (panic, operation, reply, begun) in [
+        ("broker.perform.before:1", &model, failed, 0),
+        ("broker.perform.after:1", &recall, failed, 0),
+        ("broker.perform.before:1", &tool("look"), failed, 0),
+        ("broker.perform.after:1", &tool("put"), failed, 1),
+        ("broker.perform.before:1", &tool("send"), "t unknown", 0),
+        ("broker.perform.after:1", &tool("send"), "t unknown", 1),
+    ] {
+        let (came, effects) = play(panic, &json!({ "steps": [{ "start": [operation] }] })).await;
+        assert_eq!(came, reply, "{panic}, {operation}");
+        assert_eq!(effects.iter().filter(|line| line.contains(" begin ")).count(), begun, "{panic}, {operation}: {effects:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_over_which_the_driver_panics_is_not_acknowledged_and_can_be_given_again() {
+    let (folder, host) = host(config(), Some("broker.settle.before:1")).await;
+    let session = open(&host).await;
+    say(&host, &session, &json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] })).await;
+    let asks = |seen: &Value| seen["client_actions"].as_array().is_some_and(|actions| !actions.is_empty());
+    let call = until(&host, &session, asks).await["client_actions"][0]["call_id"].clone();
+    let respond = format!("{}/respond", session.split("/sessions").next().unwrap());
+    let body = json!({ "call_id": call, "response": true });
+    let refused = host.post(&respond, &body).await.unwrap();
+    assert_eq!((refused.status, refused.text("code").as_str()), (429, "BUSY"), "{refused:?}");
+    assert_eq!(host.post(&respond, &body).await.unwrap().status, 202);
+    assert_eq!(last(&host, &session).await, "q value true");
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_for_a_driver_that_panics_after_its_commit_is_woken_all_the_same() {
+    let reply = json!({ "steps": [{ "reply": "done by the other" }] }).to_string();
+    let script = json!({ "steps": [{ "start": [{ "key": "t", "agent": "other", "text": reply }] }] });
+    // What was handed over, and what came of it.
+    for panic in ["broker.commit.after:1", "broker.commit.after:2"] {
+        assert_eq!(play(panic, &script).await.0, "t parts done by the other", "{panic}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_that_are_stored_are_dealt_with_also_when_the_request_that_brought_them_panicked() {
+    let (folder, host) = host(config(), Some("broker.accept.after:1")).await;
+    let session = open(&host).await;
+    let content = json!({ "steps": [{ "reply": "heard" }] }).to_string();
+    assert!(host.post(&format!("{session}/messages"), &json!({ "content": content })).await.is_err(), "nothing was acknowledged");
+    until(&host, &session, |seen| seen["last_message"] == 2 && seen["run_id"].is_null()).await;
+    assert_eq!(last(&host, &session).await, "heard");
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn timers_that_panic_are_watched_again_and_a_host_that_cannot_watch_them_ends() {
+    let script = json!({ "steps": [{ "start": [{ "key": "t", "timer": 50 }] }] });
+    let (reply, _) = play("broker.timer.due:1..2", &script).await;
+    assert_eq!(reply, "t elapsed");
+
+    let (folder, mut ends) = host(config(), Some("broker.timer.due:1..")).await;
+    let session = open(&ends).await;
+    say(&ends, &session, &script).await;
+    let status = ends.died(PATIENCE).await.expect("an end");
+    assert_eq!(status.signal(), Some(ABORTED), "{status}");
+    assert!(folder.log().contains("the watch over timers panicked: the process ends"), "{}", folder.log());
+    let again = folder.start(None).await.unwrap();
+    assert_eq!(last(&again, &session).await, "t elapsed", "what its supervisor starts goes on");
+    assert!(again.stop().await.success(), "{}", folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_of_the_host_that_passes_fails_no_turn() {
+    let mut config = config();
+    // The least that may be configured: some sixty guests.
+    config["limits"] = json!({ "instancesMemoryBytesMax": 64 << 20, "instancesMax": 200 });
+    config["components"]["effects"]["limits"] = json!({ "concurrencyMax": 200 });
+    let (folder, host) = host(config, None).await;
+    let looks: Vec<Value> = (0..8).map(|place| json!({ "key": place.to_string(), "tool": "look", "args": { "sleep": 4_000 } })).collect();
+    let mut crowd = Vec::new();
+    for _ in 0..8 {
+        let session = open(&host).await;
+        say(&host, &session, &json!({ "steps": [{ "until": "all", "start": looks }, { "reply": "done" }] })).await;
+        crowd.push(session);
+    }
+    let faulted = || folder.log().contains("the memory for all guests together is used up");
+    let mut words = Vec::new();
+    let patience = Instant::now() + Duration::from_millis(3_500);
+    while !faulted() && Instant::now() < patience {
+        let session = open(&host).await;
+        say(&host, &session, &json!({ "steps": [{ "reply": "still here" }] })).await;
+        words.push(session);
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert!(faulted(), "the memory was never used up, so this was never tried: {}", folder.log());
+    for session in &words {
+        assert_eq!(last(&host, session).await, "still here");
+    }
+    for session in &crowd {
+        assert_eq!(last(&host, session).await, "done");
+    }
+    let dead = host.get("/api/dead-letters").await.unwrap().body;
+    assert_eq!(dead["dead_letters"], json!([]));
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
