@@ -3,9 +3,11 @@
 use crate::guests::wasm;
 use broker::{Broker, Catalogue, CreateAgent, Entry, InputReceipt, Limits, NewSession, Parts, PostMessage, Target};
 use domain::definition::{Definition, DefinitionId};
+use domain::egress::EgressGrant;
 use domain::grant::{Access, DirectoryGrant, Grant, GuestLimits};
 use domain::id::{RunId, SessionId};
 use domain::message::{Message, Part, Role};
+use egress::{Egress, SystemResolver};
 use llm::Gateway;
 use runtime::Runtime;
 use serde_json::{Value, json};
@@ -29,6 +31,10 @@ pub struct Setup {
     pub script: String,
     /// Limits of the broker.
     pub limits: Limits,
+    /// Requests that components are granted.
+    pub network: Vec<EgressGrant>,
+    /// What one call of a tool may use.
+    pub guest_limits: GuestLimits,
 }
 
 impl Default for Setup {
@@ -45,6 +51,8 @@ impl Default for Setup {
             ],
             script: SCRIPT.to_owned(),
             limits: Limits::default(),
+            network: Vec::new(),
+            guest_limits: GuestLimits::default(),
         }
     }
 }
@@ -250,7 +258,7 @@ async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Pa
     let mut entries = Vec::new();
     for name in &setup.components {
         let component = runtime.load(wasm(name)).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
-        entries.push(Entry { name: (*name).to_owned(), component, grant: grant(&dir.join("files")) });
+        entries.push(Entry { name: (*name).to_owned(), component, grant: grant(&dir.join("files"), setup) });
     }
     let definitions: Vec<Definition> =
         setup.definitions.iter().map(|definition| serde_json::from_value(definition.clone()).expect("a definition")).collect();
@@ -269,12 +277,19 @@ pub fn target(definition: &str) -> Target {
 #[must_use]
 pub fn runtime() -> Runtime {
     let cache_dir = crate::guests::root().join("target/test-component-cache");
-    Runtime::new(runtime::Config { cache_dir, instances_max: 32, ..runtime::Config::default() }).expect("a runtime")
+    // Nothing in a test speaks TLS, and it needs no authorities.
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions of TLS")
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    let egress = Some(Arc::new(Egress::new(Arc::new(SystemResolver), tls, egress::Limits::default())));
+    Runtime::new(runtime::Config { cache_dir, instances_max: 32, egress, ..runtime::Config::default() }).expect("a runtime")
 }
 
-fn grant(files: &Path) -> Grant {
+fn grant(files: &Path, setup: &Setup) -> Grant {
     let folder = DirectoryGrant { path: files.to_owned(), at: "/data".into(), access: Access::ReadWrite };
-    Grant { directories: vec![folder], limits: GuestLimits::default() }
+    Grant { directories: vec![folder], network: setup.network.clone(), limits: setup.guest_limits }
 }
 
 fn gateway(dir: &Path, script: &str) -> Gateway {

@@ -32,6 +32,9 @@ pub(crate) fn read(folders: &Folders, _: &CallContext, arguments: Arguments) -> 
     if meta.is_dir() {
         return Err(ToolError::invalid("path", format_args!("is a folder: `{}`; use list_files", place.shown)));
     }
+    if !meta.is_file() {
+        return Err(ToolError::invalid("path", format_args!("is no file that can be read: `{}`", place.shown)));
+    }
     let Some(mut text) = open_text(&place).map_err(fails)? else {
         return Ok(format!("`{}` is not text; it has {} bytes", place.shown, meta.len()));
     };

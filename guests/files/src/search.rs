@@ -84,7 +84,9 @@ impl Findings {
 
     /// None when the file is not one that is searched.
     fn search_file(&mut self, place: &Place, name: &str, regex: &Regex) -> Option<()> {
-        if fs::metadata(&place.path).ok()?.len() > SEARCHED_BYTES_MAX {
+        let meta = fs::metadata(&place.path).ok()?;
+        // To open a pipe would be to wait for whoever writes to it.
+        if !meta.is_file() || meta.len() > SEARCHED_BYTES_MAX {
             return None;
         }
         let mut text = open_text(place).ok()??;

@@ -306,6 +306,16 @@ fn links_are_shown_and_not_followed() {
     assert!(outside.path().join("secret.txt").exists());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_not_opened_because_nobody_may_ever_write_to_it() {
+    let world = World::new();
+    let made = std::process::Command::new("mkfifo").arg(world.dir.path().join("pipe")).status().unwrap();
+    assert!(made.success());
+    assert!(invalid(world.error("read_file", json!({ "path": "pipe" }))).contains("no file"));
+    assert!(world.text("search_files", json!({ "path": ".", "pattern": "x" })).starts_with("[no line"));
+}
+
 #[test]
 fn unknown_parameters_are_refused_by_name() {
     let world = World::new();

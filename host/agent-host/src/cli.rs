@@ -1,6 +1,10 @@
 //! The command line.
 
+use crate::failure::{Exit, Failure};
+use anyhow::anyhow;
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -59,8 +63,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Events(Events),
     /// Check that everything that was stored is still as it was
-    #[command(after_help = "Asks the running host, or opens the data folder when none is running.")]
-    Verify,
+    #[command(after_help = "Asks the running host, or opens the data folder when none is running. Checks the chain of events, the blobs \
+                           that they name, and what is folded from them; not the keys of repeated requests, of which nothing else tells.")]
+    Verify(Verify),
     /// Make a backup, also while the host is running
     #[command(after_help = "Example:\n  agent-host backup /backups/agent-host-$(date +%F).sqlite")]
     Backup(Backup),
@@ -180,6 +185,14 @@ pub(crate) struct Backup {
     pub(crate) file: PathBuf,
 }
 
+/// How to check what was stored.
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// Before that, fold everything again that follows from the events; no host may be running
+    #[arg(long)]
+    pub(crate) rebuild: bool,
+}
+
 /// What to restore where.
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
@@ -231,6 +244,25 @@ pub(crate) struct CompileComponent {
     /// Seconds of computing, on all threads together
     #[arg(long, default_value_t = runtime::CompileLimits::default().cpu_s_max, value_name = "SECONDS")]
     pub(crate) cpu_s_max: u64,
+}
+
+/// Whether a command line asks for JSON, be the rest of it as it may.
+pub(crate) fn wants_json(arguments: impl IntoIterator<Item = OsString>) -> bool {
+    arguments.into_iter().skip(1).take_while(|argument| argument != "--").any(|argument| argument == "--json")
+}
+
+/// Why a command line makes no sense, out of the parser's text: what is wrong, perhaps a tip, and how it is meant to be.
+pub(crate) fn failure(wrong: &clap::Error) -> Failure {
+    let text = wrong.render().to_string();
+    let on_one_line = |part: &str| part.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut parts = text.split("\n\n").map(on_one_line);
+    let message = match wrong.kind() {
+        // The text is the help.
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "the command is not complete".to_owned(),
+        _ => parts.next().map(|part| part.trim_start_matches("error: ").to_owned()).unwrap_or_default(),
+    };
+    let tip = parts.find_map(|part| part.strip_prefix("tip: ").map(str::to_owned));
+    Failure::new(Exit::Usage, anyhow!(message)).advise(tip.unwrap_or_else(|| "--help tells what there is".to_owned()))
 }
 
 #[cfg(test)]

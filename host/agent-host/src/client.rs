@@ -2,6 +2,7 @@
 
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
+use crate::invocation;
 use crate::serve::ADDRESS_FILE;
 use crate::token;
 use anyhow::anyhow;
@@ -46,7 +47,7 @@ pub(crate) type Frames = Pin<Box<dyn Stream<Item = Result<Sse, Failure>> + Send>
 impl Client {
     /// A client of the host that the configuration describes. Connects to nothing yet.
     pub(crate) fn new(loaded: &Loaded) -> Result<Self, Failure> {
-        let start = format!("agent-host serve --config {}", loaded.file.display());
+        let start = invocation::command(loaded, "serve");
         let file = loaded.token_file();
         if !file.exists() {
             let error = anyhow!("there is no token at `{}`: the host has never been started", file.display());

@@ -15,6 +15,7 @@ pub(crate) use compile::compile;
 use crate::cli::{Cli, Command};
 use crate::config::{Loaded, load, locate};
 use crate::failure::{Exit, Failure};
+use crate::invocation;
 use crate::serve::serve;
 use crate::terminal::Terminal;
 use std::path::Path;
@@ -29,7 +30,7 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Component(what) => component::run(what, load, terminal).await,
         Command::Session(what) => session::run(&load()?, what, terminal).await,
         Command::Events(what) => events::run(&load()?, what, terminal).await,
-        Command::Verify => store::verify(&load()?, terminal).await,
+        Command::Verify(options) => store::verify(&load()?, &options, terminal).await,
         Command::Backup(what) => store::back_up(&load()?, &what.file, terminal).await,
         Command::Restore(what) => store::restore(&what, terminal).await,
         Command::DeadLetter(what) => dead_letter::run(&load()?, what, terminal).await,
@@ -42,7 +43,7 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
 
 fn configuration(named: Option<&Path>) -> Result<Loaded, Failure> {
     let file = locate(named)
-        .map_err(|error| Failure::new(Exit::Usage, error).advise("agent-host serve --config examples/demo/agent-host.toml"))?;
+        .map_err(|error| Failure::new(Exit::Usage, error).advise(invocation::command_with("examples/demo/agent-host.toml", "serve")))?;
     load(&file, std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))))
         .map_err(|error| Failure::new(Exit::Usage, error))
 }

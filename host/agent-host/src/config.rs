@@ -7,6 +7,7 @@ mod agents;
 mod chat_provider;
 mod check;
 mod component;
+mod directories;
 mod file;
 mod key;
 mod limits;

@@ -8,6 +8,7 @@ mod command;
 mod config;
 mod failure;
 mod guests;
+mod invocation;
 mod serve;
 mod terminal;
 mod token;
@@ -18,6 +19,7 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{IsTerminal, stderr};
 use std::panic::PanicHookInfo;
 use std::process::ExitCode;
+use std::time::Duration;
 use terminal::Terminal;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -25,18 +27,33 @@ use tracing_subscriber::EnvFilter;
 /// The signal to a process that writes more to a file than it may: the same number on Linux and macOS.
 const SIGXFSZ: i32 = 25;
 
+/// How long the end of the process waits for what still runs in it.
+const LEAVE: Duration = Duration::from_secs(2);
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(wrong) if wrong.use_stderr() && cli::wants_json(std::env::args_os()) => {
+            let failure = cli::failure(&wrong);
+            Terminal::new(true, false).failure(&failure);
+            return failure.exit_code();
+        }
+        // The help and the version end here too.
+        Err(wrong) => wrong.exit(),
+    };
     if let Command::CompileComponent(limits) = &cli.command {
         return command::compile(limits);
     }
     let terminal = Terminal::new(cli.json, cli.quiet);
     log(matches!(cli.command, Command::Serve(_)));
     let ended = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failure::Failure::from).and_then(|runtime| {
-        runtime.block_on(async {
+        let ended = runtime.block_on(async {
             outlive_files_that_are_full()?;
             command::run(cli, terminal).await
-        })
+        });
+        // A thread that the system holds on to, in a file that does not answer, must not keep the process from ending.
+        runtime.shutdown_timeout(LEAVE);
+        ended
     });
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -9,6 +9,7 @@ use crate::token;
 use anyhow::{Context, anyhow};
 use api::{Access, Api, Server, Stopper};
 use broker::{Broker, Catalogue};
+use egress::{Egress, SystemResolver};
 use llm::Gateway;
 use runtime::{Compiler, Runtime};
 use serde_json::json;
@@ -84,20 +85,31 @@ async fn open(loaded: &Loaded, data: &Path) -> Result<Broker, Failure> {
         Failure::from(error).advise(advice)
     })?;
     let limits = &loaded.config.limits;
-    let runtime = start_runtime(limits, data).await?;
+    let runtime = start_runtime(limits, data, way_out(loaded)?).await?;
     let gateway = Arc::new(gateway(loaded)?);
     let entries = guests::load_all(loaded, &runtime).await?;
     let catalogue = Catalogue::new(loaded.config.definitions(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
     Ok(Broker::start(broker::Parts { store, runtime, gateway, catalogue, limits: limits.broker() }).await?)
 }
 
-/// A runtime with its cache in a data folder.
-pub(crate) async fn start_runtime(limits: &LimitsConfig, data: &Path) -> Result<Runtime, Failure> {
+/// A runtime with its cache in a data folder, and the way out for its tools.
+pub(crate) async fn start_runtime(limits: &LimitsConfig, data: &Path, egress: Option<Arc<Egress>>) -> Result<Runtime, Failure> {
     refuse_errors(&limits.check())?;
-    let config = limits.runtime(data.join("component-cache"));
+    let config = runtime::Config { egress, ..limits.runtime(data.join("component-cache")) };
     let parent = std::process::id().to_string();
     let compiler = Compiler::process(std::env::current_exe()?, vec![COMPILE_COMMAND.into(), "--parent".into(), parent.into()]);
     Ok(tokio::task::spawn_blocking(move || Runtime::with_compiler(config, compiler)).await??)
+}
+
+/// The one way out for the tools of all components. A machine without certificate authorities has none, which matters only to those who
+/// were granted requests.
+fn way_out(loaded: &Loaded) -> Result<Option<Arc<Egress>>, Failure> {
+    let granted = loaded.config.components.values().any(|component| !component.network.is_empty());
+    match egress::system_tls() {
+        Ok(tls) => Ok(Some(Arc::new(Egress::new(Arc::new(SystemResolver), tls, egress::Limits::default())))),
+        Err(_) if !granted => Ok(None),
+        Err(error) => Err(Failure::from(anyhow!(error).context("components are granted requests, and TLS cannot be set up"))),
+    }
 }
 
 /// The models of the configuration.

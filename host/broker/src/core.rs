@@ -27,6 +27,8 @@ use uuid::Uuid;
 const MAILBOX_MAX: usize = 256;
 /// How long drivers may take to drop what they are doing.
 const LEAVE: Duration = Duration::from_secs(2);
+/// How long the end of the broker waits for the store, whose disk may not answer.
+const CLOSE: Duration = Duration::from_secs(5);
 /// Digests of blobs that are known to be stored, before the list is begun anew.
 const KNOWN_BLOBS_MAX: usize = 100_000;
 
@@ -115,12 +117,8 @@ impl Core {
             let mailbox = self.mailbox(session);
             match mailbox.send(signal).await {
                 Ok(()) => return,
-                // The driver retired in between: the next look starts another. Not before others had their turn: when the whole process
-                // ends, a new driver is gone at once, and so would be the one after it, for ever.
-                Err(mpsc::error::SendError(back)) => {
-                    signal = back;
-                    tokio::task::yield_now().await;
-                }
+                // The driver retired in between: the next look starts another.
+                Err(mpsc::error::SendError(back)) => signal = back,
             }
             // Where tasks are dropped instead of begun, because the program ends, this one must come to its end too.
             tokio::task::yield_now().await;
@@ -258,6 +256,8 @@ impl Broker {
             // Dropping work takes no time to speak of; a driver that is in the middle of a commit finishes it.
             let _ = tokio::time::timeout(LEAVE, self.core.tasks.wait()).await;
         }
-        self.core.store.close().await;
+        if tokio::time::timeout(CLOSE, self.core.store.close()).await.is_err() {
+            tracing::warn!("the disk does not answer: the store is left as it is, and takes up what its log holds when it is opened again");
+        }
     }
 }

@@ -23,6 +23,7 @@ use domain::refusal::Refusal;
 use domain::run::Run;
 use domain::run::intake::wakes;
 use domain::run::recover::{Next, ready};
+use domain::step::Outcome;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -321,11 +322,15 @@ impl Driver {
     /// Sees to operations that nobody is working on.
     async fn attend(&mut self) -> Result<(), Trouble> {
         let Some(driving) = &self.driving else { return Ok(()) };
-        let now = self.core.now();
+        let (now, run) = (self.core.now(), driving.run.started.run);
         let busy = |id: OperationId| driving.is_seen_to(id);
         for (operation, next) in ready(&driving.run, &busy, now) {
             match next {
                 Next::Settle(settlement) => {
+                    if settlement.outcome == Outcome::Unknown {
+                        let told = "work that must not be repeated was cut off; whether it took effect is unknown";
+                        tracing::warn!(session.id = %self.session, run.id = %run, operation.id = %operation, "{told}");
+                    }
                     if let Some(driving) = &mut self.driving {
                         driving.arrived.push((*settlement, Vec::new()));
                     }

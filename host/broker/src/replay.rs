@@ -148,5 +148,6 @@ async fn view(store: &Store, run: &Run, stepped: &RunStepped) -> Result<Result<S
 
 async fn document<T: DeserializeOwned>(store: &Store, digest: Digest) -> Result<Option<T>, Trouble> {
     let Some(bytes) = store.blob(digest).await? else { return Ok(None) };
-    Ok(serde_json::from_slice(&bytes).ok())
+    let read = serde_json::from_slice(&bytes);
+    read.map(Some).map_err(|_| Trouble::Missing(format!("what the blob {} should say", digest.short())))
 }

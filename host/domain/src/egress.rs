@@ -11,6 +11,7 @@ mod host;
 mod path;
 mod permit;
 mod request_target;
+mod traffic;
 
 pub use address::{AddressRange, AddressRangeError, Reach, classify, embedded_v4, metadata, special_ranges};
 pub use grant::{EgressGrant, GrantError, RequestLimits, ceiling};
@@ -19,3 +20,4 @@ pub use host::{Host, HostError, HostPattern, HostPatternError};
 pub use path::{PathPattern, PathPatternError};
 pub use permit::{Barred, Denied, Mismatch, Permit, permit};
 pub use request_target::{Method, NotAMethod, Scheme, Target, TargetError, URL_BYTES_MAX};
+pub use traffic::{HOPS_RECORDED_MAX, Hop, Traffic};

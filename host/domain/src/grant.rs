@@ -1,8 +1,19 @@
 //! Grants: what an operator lets a component do, and what of it one call is bound to.
 
+use crate::egress::EgressGrant;
 use crate::wildcard;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+
+/// Capabilities that bind what a tool may use of its component's grant. A tool names what it needs; an agent's lists say what it may have.
+pub mod capability {
+    /// Reading in the granted folders.
+    pub const FILES_READ: &str = "files.read";
+    /// Writing in the granted folders, where the grant allows it.
+    pub const FILES_WRITE: &str = "files.write";
+    /// Sending the granted HTTP requests.
+    pub const NET_HTTP: &str = "net.http";
+}
 
 /// A refusal by one of the operator's rules. The guest sees a uniform denial; this is for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -84,6 +95,8 @@ impl Default for GuestLimits {
 pub struct Grant {
     /// Folders that it may use.
     pub directories: Vec<DirectoryGrant>,
+    /// Requests that it may send.
+    pub network: Vec<EgressGrant>,
     /// What it may use of the machine.
     pub limits: GuestLimits,
 }
@@ -93,24 +106,28 @@ pub struct Grant {
 pub struct Bound {
     /// The folders, each with no more access than the caller's capabilities allow.
     pub directories: Vec<DirectoryGrant>,
+    /// The requests that it may send: all that are granted, or none.
+    pub network: Vec<EgressGrant>,
     /// What it may use of the machine.
     pub limits: GuestLimits,
 }
 
 impl Grant {
-    /// The grant as far as a caller's capabilities reach: without `files.read` no folders, without `files.write` read-only ones.
+    /// The grant as far as a caller's capabilities reach: without `files.read` no folders, without `files.write` read-only ones,
+    /// without `net.http` no requests.
     /// A tool therefore cannot do for an agent what the agent's lists rule out, however hostile the tool is.
     #[must_use]
     pub fn bind(&self, capabilities: &[String]) -> Bound {
         let has = |name: &str| capabilities.iter().any(|capability| capability == name);
-        let (read, write) = (has("files.read"), has("files.write"));
+        let (read, write) = (has(capability::FILES_READ), has(capability::FILES_WRITE));
         let directories = self
             .directories
             .iter()
             .filter(|_| read || write)
             .map(|directory| DirectoryGrant { access: if write { directory.access } else { Access::ReadOnly }, ..directory.clone() })
             .collect();
-        Bound { directories, limits: self.limits }
+        let network = if has(capability::NET_HTTP) { self.network.clone() } else { Vec::new() };
+        Bound { directories, network, limits: self.limits }
     }
 }
 
@@ -137,7 +154,7 @@ mod tests {
     #[test]
     fn an_agent_without_files_write_gets_read_only_folders_from_any_tool() {
         let folder = DirectoryGrant { path: "/data".into(), at: "/data".into(), access: Access::ReadWrite };
-        let grant = Grant { directories: vec![folder], limits: GuestLimits::default() };
+        let grant = Grant { directories: vec![folder], ..Grant::default() };
         let access = |capabilities: &[&str]| {
             let capabilities: Vec<String> = capabilities.iter().map(|&c| c.to_owned()).collect();
             grant.bind(&capabilities).directories.first().map(|d| d.access)
@@ -145,5 +162,16 @@ mod tests {
         assert_eq!(access(&[]), None);
         assert_eq!(access(&["files.read"]), Some(Access::ReadOnly));
         assert_eq!(access(&["files.read", "files.write"]), Some(Access::ReadWrite));
+    }
+
+    #[test]
+    fn an_agent_without_net_http_sends_no_request_through_any_tool() {
+        let host = crate::egress::HostPattern::parse("example.com").unwrap();
+        let grant = Grant { network: vec![EgressGrant::of(host)], ..Grant::default() };
+        let requests = |capabilities: &[&str]| {
+            let capabilities: Vec<String> = capabilities.iter().map(|&c| c.to_owned()).collect();
+            grant.bind(&capabilities).network.len()
+        };
+        assert_eq!((requests(&[]), requests(&["files.read", "files.write", "net"]), requests(&["net.http"])), (0, 0, 1));
     }
 }

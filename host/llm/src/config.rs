@@ -12,6 +12,10 @@ use std::path::PathBuf;
 pub(crate) const CONTEXT_WINDOW_DEFAULT: u64 = 128_000;
 /// Calls of one provider at the same time where the config does not say.
 pub(crate) const CONCURRENT_DEFAULT: u32 = 16;
+/// Calls of one provider at the same time, at most.
+pub(crate) const CONCURRENT_MAX: u32 = 1_000;
+/// Milliseconds of any pause and time limit, at most: a day, as longer is a mistake.
+const MS_MAX: u64 = 24 * 3_600_000;
 
 /// Providers, models and the limits of asking them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -65,6 +69,7 @@ pub struct ProviderConfig {
     pub script: Option<PathBuf>,
     /// Calls at the same time, 1 to 1,000; 16 without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = CONCURRENT_MAX))]
     pub concurrent_max: Option<u32>,
     /// Never: a key does not belong here. Read only in order to say so.
     #[serde(default, alias = "api_key", alias = "key", alias = "token", skip_serializing)]
@@ -92,9 +97,11 @@ pub struct ModelConfig {
     pub model: String,
     /// Tokens of prompt and reply that it can hold; 128,000 without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub context_window: Option<u64>,
     /// At most so many tokens of reply, whatever an agent asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,
     /// Aliases that are tried, in this order, when this one does not answer. Their own fallbacks are not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -109,12 +116,16 @@ pub struct ModelConfig {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RetryLimits {
     /// Attempts at one model, the first included: 1 to 10.
+    #[schemars(range(min = 1, max = 10))]
     pub attempts_max: u32,
     /// Milliseconds before the second attempt, at most; twice as much before each further one, and always a random part of it.
+    #[schemars(range(min = 0, max = MS_MAX))]
     pub base_ms: u64,
     /// Milliseconds between two attempts, at most.
+    #[schemars(range(min = 0, max = MS_MAX))]
     pub delay_ms_max: u64,
     /// Milliseconds that a provider may ask for (`Retry-After`). When it asks for more, the next fallback is tried at once.
+    #[schemars(range(min = 0, max = MS_MAX))]
     pub retry_after_ms_max: u64,
 }
 
@@ -129,14 +140,19 @@ impl Default for RetryLimits {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Timeouts {
     /// Name, connection and TLS.
+    #[schemars(range(min = 1, max = MS_MAX))]
     pub connect_ms: u64,
     /// From sending to the first bytes of a streamed reply.
+    #[schemars(range(min = 1, max = MS_MAX))]
     pub first_token_ms: u64,
     /// Between two portions of a reply.
+    #[schemars(range(min = 1, max = MS_MAX))]
     pub idle_ms: u64,
     /// From sending to the first bytes of a reply that is not streamed: the model is done by then.
+    #[schemars(range(min = 1, max = MS_MAX))]
     pub whole_ms: u64,
     /// Everything: waiting, attempts, pauses and fallbacks of one call.
+    #[schemars(range(min = 1, max = MS_MAX))]
     pub total_ms: u64,
 }
 
@@ -151,8 +167,10 @@ impl Default for Timeouts {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct BreakerLimits {
     /// After so many failures in a row: 1 to 1,000.
+    #[schemars(range(min = 1, max = 1_000))]
     pub failures_max: u32,
     /// For so many milliseconds; then one call goes out to see.
+    #[schemars(range(min = 0, max = MS_MAX))]
     pub open_ms: u64,
 }
 
@@ -306,29 +324,24 @@ fn quoted(path: &std::path::Path) -> String {
 }
 
 impl Config {
-    /// Checks every number.
+    /// Checks every number of the sections against the range that its schema tells.
     pub(crate) fn check_ranges(&self) -> Result<(), ConfigError> {
-        /// A day: longer is a mistake.
-        const MS_MAX: u64 = 24 * 3_600_000;
-        let Self { retry, timeouts, breaker, .. } = self;
-        let ranges = [
-            ("retry.attemptsMax", u64::from(retry.attempts_max), 1, 10),
-            ("retry.baseMs", retry.base_ms, 0, MS_MAX),
-            ("retry.delayMsMax", retry.delay_ms_max, 0, MS_MAX),
-            ("retry.retryAfterMsMax", retry.retry_after_ms_max, 0, MS_MAX),
-            ("timeouts.connectMs", timeouts.connect_ms, 1, MS_MAX),
-            ("timeouts.firstTokenMs", timeouts.first_token_ms, 1, MS_MAX),
-            ("timeouts.idleMs", timeouts.idle_ms, 1, MS_MAX),
-            ("timeouts.wholeMs", timeouts.whole_ms, 1, MS_MAX),
-            ("timeouts.totalMs", timeouts.total_ms, 1, MS_MAX),
-            ("breaker.failuresMax", u64::from(breaker.failures_max), 1, 1_000),
-            ("breaker.openMs", breaker.open_ms, 0, MS_MAX),
-        ];
-        for (key, value, min, max) in ranges {
-            if !(min..=max).contains(&value) {
-                return Err(ConfigProblem::OutOfRange { min, max }.at(key));
-            }
-        }
-        Ok(())
+        check_section("retry", &self.retry)?;
+        check_section("timeouts", &self.timeouts)?;
+        check_section("breaker", &self.breaker)
     }
+}
+
+fn check_section<T: JsonSchema + Serialize>(section: &str, values: &T) -> Result<(), ConfigError> {
+    let schema = schemars::schema_for!(T);
+    let bound = |key: &str, name: &str| schema.get("properties")?.get(key)?.get(name)?.as_u64();
+    let Ok(Value::Object(values)) = serde_json::to_value(values) else { return Ok(()) };
+    for (key, value) in &values {
+        if let (Some(value), Some(min), Some(max)) = (value.as_u64(), bound(key, "minimum"), bound(key, "maximum"))
+            && !(min..=max).contains(&value)
+        {
+            return Err(ConfigProblem::OutOfRange { min, max }.at(format!("{section}.{key}")));
+        }
+    }
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::config::{HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX};
 use crate::host::denials::Denials;
+use crate::host::http::WayOut;
 use crate::host::progress::Noting;
 use crate::host::senses::Senses;
 use crate::host::turn::StepView;
@@ -40,6 +41,7 @@ pub(crate) struct CallState {
     pub(crate) wasi: WasiCtx,
     pub(crate) table: ResourceTable,
     http: WasiHttpCtx,
+    way_out: WayOut,
     time: Arc<CallTime>,
 }
 
@@ -63,11 +65,12 @@ pub(crate) struct FolderGone {
 }
 
 impl CallState {
-    /// The state of a call that reaches no more than `purpose`, `senses` and `directories` say.
+    /// The state of a call that reaches no more than `purpose`, `senses`, `directories` and `way_out` say.
     pub(crate) fn new(
         purpose: Purpose,
         senses: Senses,
         directories: &[DirectoryGrant],
+        way_out: WayOut,
         memory: MemoryMeter,
         cpu_max: Duration,
     ) -> Result<Self, FolderGone> {
@@ -103,6 +106,7 @@ impl CallState {
             wasi: wasi.build(),
             table,
             http,
+            way_out,
             time: Arc::new(time),
         })
     }
@@ -124,6 +128,13 @@ impl CallState {
     pub(crate) fn entered(&mut self) -> &mut Self {
         self.host_calls += 1;
         self
+    }
+
+    /// Everything that was refused. Leaves nothing behind.
+    pub(crate) fn denied(&mut self) -> Vec<String> {
+        let mut denied = self.denials.take();
+        denied.extend(self.way_out.denied());
+        denied
     }
 
     /// What the call has used so far.
@@ -172,8 +183,8 @@ impl WasiView for CallState {
 
 impl WasiHttpView for CallState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        let Self { http, table, denials, host_calls, .. } = self;
+        let Self { http, table, way_out, host_calls, .. } = self;
         *host_calls += 1;
-        WasiHttpCtxView { hooks: denials, table, ctx: http }
+        WasiHttpCtxView { hooks: way_out, table, ctx: http }
     }
 }

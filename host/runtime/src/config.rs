@@ -1,7 +1,9 @@
 //! The numbers that bound every guest, and the engine they are built into.
 
 use domain::grant::GuestLimits;
+use egress::Egress;
 use std::path::PathBuf;
+use std::sync::Arc;
 use wasmtime::{Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Strategy, WasmBacktraceDetails};
 
 /// Bytes of one linear memory that the pool has room for. A guest's own limit ([`GuestLimits::memory_bytes_max`]) applies when it is lower.
@@ -59,6 +61,8 @@ pub struct Config {
     pub component_bytes_max: usize,
     /// What `describe` may use.
     pub describe: GuestLimits,
+    /// The way out for tools that were granted requests. Without one every request is refused.
+    pub egress: Option<Arc<Egress>>,
 }
 
 impl Default for Config {
@@ -72,6 +76,7 @@ impl Default for Config {
             process_memory_bytes_max: 2 << 30,
             component_bytes_max: 32 << 20,
             describe: GuestLimits { memory_bytes_max: 256 << 20, cpu_ms_max: 5_000, wall_ms_max: 30_000, concurrency_max: 1 },
+            egress: None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! that imports what it was not granted loads, and is refused when it asks.
 
 pub(crate) mod denials;
+pub(crate) mod http;
 pub(crate) mod keyvalue;
 pub(crate) mod link;
 pub(crate) mod logging;

@@ -2,6 +2,7 @@
 
 use crate::log::LogLine;
 use domain::digest::Digest;
+use domain::egress::Traffic;
 use domain::operation::CallUsage;
 use domain::step::StepResult;
 use domain::tool::{Progress, ToolError};
@@ -81,4 +82,6 @@ pub struct Called {
     pub logs: Vec<LogLine>,
     /// Host functions that were refused during the call, for the operator.
     pub denied: Vec<String>,
+    /// What it sent out over HTTP, and what it tried to.
+    pub egress: Traffic,
 }

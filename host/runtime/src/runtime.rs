@@ -8,6 +8,7 @@ use crate::component::{Component, Described, World};
 use crate::config::Config;
 use crate::convert::describe::{agent_description, tool_definitions};
 use crate::convert::{Unacceptable, step::step_result, tool::call_context, tool::call_result, view::guest_news};
+use crate::host::http::WayOut;
 use crate::host::link;
 use crate::host::progress::Noting;
 use crate::host::senses::Senses;
@@ -24,6 +25,7 @@ use crate::tool::ToolCall;
 use crate::view::{Notes, View};
 use domain::basis::Basis;
 use domain::digest::Digest;
+use domain::egress::Traffic;
 use domain::grant::{Bound, DirectoryGrant, GuestLimits};
 use domain::operation::CallUsage;
 use domain::step::News;
@@ -87,6 +89,7 @@ struct Means<'a> {
     purpose: Purpose,
     senses: Senses,
     directories: &'a [DirectoryGrant],
+    way_out: WayOut,
     limits: &'a GuestLimits,
 }
 
@@ -240,7 +243,7 @@ impl Runtime {
         let limits = self.0.config.describe;
         let _slot = self.0.slots.enter_ungated().await.ok_or(LoadError::Busy)?;
         let senses = Senses::frozen(Timestamp(0), Digest::of(b"describe"));
-        let means = Means { purpose: Purpose::Describe, senses, directories: &[], limits: &limits };
+        let means = Means { purpose: Purpose::Describe, senses, directories: &[], way_out: WayOut::default(), limits: &limits };
         let mut store = self.store(means).map_err(|detail| LoadError::Faulted { detail })?;
         let time = store.data().time();
         let guest = async {
@@ -280,7 +283,7 @@ impl Runtime {
             return stepped(self.unmet(Outcome::Busy));
         };
         let purpose = Purpose::Step(Box::new(StepView::new(view, basis)));
-        let means = Means { purpose, senses: Senses::frozen(basis.now, basis.seed), directories: &[], limits };
+        let means = Means { purpose, senses: Senses::frozen(basis.now, basis.seed), directories: &[], way_out: WayOut::default(), limits };
         let mut store = match self.store(means) {
             Ok(store) => store,
             Err(detail) => return stepped(self.unmet(Outcome::Faulted { detail })),
@@ -308,7 +311,9 @@ impl Runtime {
         let Some(_slot) = self.0.slots.enter(&component.gate, limits.concurrency_max).await else {
             return called(self.unmet(Outcome::Busy));
         };
-        let means = Means { purpose: Purpose::Tool(Noting::new(notes)), senses: Senses::live(), directories: &bound.directories, limits };
+        let (way_out, passed) = WayOut::open(self.0.config.egress.clone(), &bound.network, component.digest.to_string());
+        let purpose = Purpose::Tool(Noting::new(notes));
+        let means = Means { purpose, senses: Senses::live(), directories: &bound.directories, way_out, limits };
         let mut store = match self.store(means) {
             Ok(store) => store,
             Err(detail) => return called(self.unmet(Outcome::Faulted { detail })),
@@ -322,14 +327,17 @@ impl Runtime {
         };
         let ended = run::drive(&time, Duration::from_millis(wall_ms), guest).await;
         let ended = self.ended(&mut store, |state, logs| run::outcome(ended, state, &time, logs));
+        // With it go the call's connections.
+        drop(store);
+        let egress = passed.collect().await;
         let Ended { outcome, usage, answers: _, logs, denied } = ended;
-        Called { outcome: outcome.and_then(|result| accepted(call_result(result))), usage, logs, denied }
+        Called { outcome: outcome.and_then(|result| accepted(call_result(result))), usage, logs, denied, egress }
     }
 
     fn store(&self, means: Means<'_>) -> Result<Store<CallState>, String> {
-        let Means { purpose, senses, directories, limits } = means;
+        let Means { purpose, senses, directories, way_out, limits } = means;
         let memory = memory_meter(&self.0.process, limits);
-        let state = CallState::new(purpose, senses, directories, memory, Duration::from_millis(limits.cpu_ms_max));
+        let state = CallState::new(purpose, senses, directories, way_out, memory, Duration::from_millis(limits.cpu_ms_max));
         Ok(state.map_err(|error| error.to_string())?.into_store(&self.0.engine))
     }
 
@@ -340,7 +348,7 @@ impl Runtime {
         let (logs, dropped) = state.log.take();
         let outcome = outcome(state, &logs);
         let usage = state.usage(self.0.config.tick_ms, dropped);
-        Ended { outcome, usage, answers: state.answers(), logs, denied: state.denials.take() }
+        Ended { outcome, usage, answers: state.answers(), logs, denied: state.denied() }
     }
 
     /// What remains of a call that never began.
@@ -370,7 +378,7 @@ fn stepped(ended: Ended<domain::step::StepResult>) -> Stepped {
 
 fn called(ended: Ended<Result<domain::tool::Progress, domain::tool::ToolError>>) -> Called {
     let Ended { outcome, usage, answers: _, logs, denied } = ended;
-    Called { outcome, usage, logs, denied }
+    Called { outcome, usage, logs, denied, egress: Traffic::default() }
 }
 
 fn accepted<T>(read: Result<T, Unacceptable>) -> Outcome<T> {

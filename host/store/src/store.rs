@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
 /// An open store. Clones are the same store; dropping the last one waits until what is queued is durable.
@@ -22,6 +23,11 @@ use tokio::sync::{oneshot, watch};
 pub struct Store {
     inner: Arc<Inner>,
 }
+
+/// How long dropping waits for threads that are held up by the disk.
+const LEAVE: Duration = Duration::from_secs(5);
+/// How often dropping looks whether they have ended.
+const LOOK: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 struct Inner {
@@ -144,7 +150,8 @@ impl Store {
         answer.await.unwrap_or(Err(CommitError::Closed))
     }
 
-    /// Takes nothing more, finishes what is queued, moves the log to the database and lets go of the data directory.
+    /// Takes nothing more, finishes what is queued, moves the log to the database and lets go of the data directory. Takes as long as the
+    /// disk does; whoever does not wait for it loses nothing that was acknowledged.
     pub async fn close(&self) {
         drop(self.inner.take_senders());
         self.inner.alive.closed().await;
@@ -225,7 +232,12 @@ impl Drop for Inner {
     fn drop(&mut self) {
         drop(self.take_senders());
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
+        // A thread that waits for a disk that does not answer must not keep the process from ending.
+        let patience = Instant::now() + LEAVE;
+        while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < patience {
+            std::thread::sleep(LOOK);
+        }
+        for thread in threads.into_iter().filter(JoinHandle::is_finished) {
             // A reader that panicked has said so already; the writer ends the process instead.
             let _ = thread.join();
         }

@@ -225,6 +225,20 @@ async fn a_disk_that_hangs_keeps_waiting_whom_it_has_and_refuses_the_others() {
     all_is_well(&folder, host, acknowledged, &session, &busy).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_whose_disk_hangs_ends_all_the_same() {
+    let mut config = watched();
+    config["server"]["limits"]["drainMs"] = json!(200);
+    let folder = Folder::on_slow_disk(config);
+    let host = started(&folder).await;
+    let session = open(&host).await;
+    folder.slow_disk().set(Syncs::Hang).unwrap();
+    let asked = host.request(Method::POST, &format!("{session}/messages")).json(&json!({ "content": "hello" }));
+    assert!(timeout(Duration::from_secs(1), asked.send()).await.is_err(), "nothing is acknowledged that is not durable");
+    let status = timeout(PATIENCE, host.stop()).await.expect("it does not wait for the disk");
+    assert!(status.success(), "{status}: {}", folder.log());
+}
+
 /// Bytes of memory that a process has had at most.
 fn memory_peak(process: Pid) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).unwrap();

@@ -1,11 +1,13 @@
 //! What an operator is shown: warnings about the configuration, names that exist, agents that are hidden, and what sessions wait for.
 
 use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::process::{Folder, Host, PATIENCE, program};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
 use tokio::time::sleep;
 
 fn config(agents: &Value) -> Value {
@@ -133,5 +135,33 @@ async fn a_session_that_waits_for_its_client_says_so() {
         let first = String::from_utf8_lossy(&shown.stdout).lines().next().unwrap_or_default().to_owned();
         assert_eq!(first.split_whitespace().nth(2), Some("awaiting_client"), "{shown:?}");
     }
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
+/// Pipes something into a command, which ends with its input.
+async fn piped(command: &mut Command, input: &[u8]) -> Output {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove("RUST_LOG").kill_on_drop(true);
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).await.unwrap();
+    tokio::time::timeout(PATIENCE, child.wait_with_output()).await.expect("an end in time").unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chat_tells_input_that_is_no_text_and_how_to_go_on_as_one_can_type_it() {
+    let folder = Folder::new(config(&json!([agent("a", &json!({}))])));
+    folder.warm(&["puppet", "files"]).await;
+    let host = folder.start(None).await.unwrap();
+    let chat = || {
+        let mut chat = Command::new(program());
+        chat.args(["chat", "--config"]).arg(folder.path().join("agent-host.json"));
+        chat
+    };
+    let failed = piped(&mut chat(), b"\n\xff\xfe\n").await;
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    assert!(err(&failed).contains("error: line 2 of the input is not UTF-8\n"), "{failed:?}");
+    let ended = piped(&mut chat(), b"").await;
+    let told = err(&ended).lines().find_map(|line| line.strip_prefix("go on with: ").map(str::to_owned)).expect("how to go on");
+    let goes_on = piped(Command::new("sh").args(["-c", &told]), b"").await;
+    assert!(goes_on.status.success() && err(&goes_on).contains(&told), "{told}: {goes_on:?}");
     assert!(host.stop().await.success(), "{}", folder.log());
 }

@@ -138,7 +138,13 @@ async fn of_two_continuations_of_one_segment_the_first_counts() {
     let world = World::new(Setup::default()).await;
     let (session, stream, operation) = in_a_call(&world).await;
     let time = events(&world).await.pop().unwrap().time;
-    let other = Continuation { operation, segment: 1, state: b"somebody else".to_vec(), pause: Pause::Until { due: time } };
+    let other = Continuation {
+        operation,
+        segment: 1,
+        state: b"somebody else".to_vec(),
+        pause: Pause::Until { due: time },
+        egress: Default::default(),
+    };
     interfere(&world, stream, Event::OperationContinued(other)).await;
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "t parts somebody else");
@@ -152,7 +158,15 @@ async fn an_outcome_that_comes_after_another_one_is_dropped() {
     let Stream::Run(run) = stream else { panic!("{stream}") };
     let time = events(&world).await.pop().unwrap().time;
     let outcome = Outcome::Parts { parts: vec![Part::text("somebody else")] };
-    let settled = vec![Settlement { operation, outcome, result: None, attempts: Vec::new(), usage: None, time }];
+    let settled = vec![Settlement {
+        operation,
+        outcome,
+        result: None,
+        attempts: Vec::new(),
+        usage: None,
+        egress: domain::egress::Traffic::default(),
+        time,
+    }];
     interfere(&world, stream, Event::RunSettled(RunSettled { run, settled })).await;
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "t parts somebody else");

@@ -110,6 +110,41 @@ async fn a_dead_letter_is_requeued_once_however_often_it_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_of_a_session_that_has_ended_stays_one() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let input = world.say("puppet", session, r#"{"steps":[{"trap":"on purpose"}]}"#).await.input;
+    world.idle(session).await;
+    let data = world.dir.path().join("data/store.db");
+    let close = format!("UPDATE sessions SET status = 'terminated' WHERE id = '{session}'");
+    let world = world.restart(|_| rusqlite::Connection::open(data).unwrap().execute_batch(&close).unwrap()).await;
+    let refused = world.broker.requeue(input).await.unwrap_err();
+    assert!(matches!(&refused, broker::Error::Refused(refusal) if refusal.code == "SESSION_CLOSED"), "{refused:?}");
+    assert_eq!(world.broker.dead_letters(10).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_whose_state_is_gone_fails_its_turn_and_does_not_begin_from_nothing() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open_as("tutor", Some("tutor")).await;
+    let (first, _) = world.question("tutor", session).await;
+    world.answer("tutor", first, json!({ "selection": "x", "index": 0 })).await.unwrap();
+    let second = loop {
+        let (call, _) = world.question("tutor", session).await;
+        if call != first {
+            break call;
+        }
+    };
+    let data = world.dir.path().join("data/store.db");
+    let forget = "DELETE FROM blobs WHERE digest IN (SELECT digest FROM blob_references WHERE shown = 0) AND bytes LIKE '%\"correct\"%'";
+    let world = world.restart(|_| assert!(rusqlite::Connection::open(data).unwrap().execute(forget, []).unwrap() > 0)).await;
+    world.answer("tutor", second, json!({ "selection": "x", "index": 0 })).await.unwrap();
+    world.until(session, |row| row.open_run.is_none()).await;
+    let told = world.last_reply(session).await;
+    assert!(told.starts_with("The turn failed: the session's state is missing"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_turn_whose_definition_was_removed_ends_and_its_slot_is_free() {
     let world = World::new(Setup::default()).await;
     let session = world.open_as("tutor", Some("tutor")).await;

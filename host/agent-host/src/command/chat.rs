@@ -9,6 +9,7 @@ use crate::cli::Chat;
 use crate::client::{Client, Frames, Refused, segment};
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
+use crate::invocation;
 use crate::terminal::{Shade, Terminal, clean};
 use anyhow::anyhow;
 use futures::StreamExt;
@@ -57,9 +58,14 @@ pub(super) async fn chat(loaded: &Loaded, options: Chat, terminal: Terminal) -> 
     let mut conversation = Conversation::begin(&client, loaded, options, terminal).await?;
     let ended = conversation.run(Input::start()).await?;
     if !ended {
-        terminal.notice(&format!("go on with: agent-host chat --session {}", conversation.session));
+        terminal.notice(&format!("go on with: {}", going_on(loaded, &conversation.session)));
     }
     Ok(())
+}
+
+/// The command that goes on with a session.
+fn going_on(loaded: &Loaded, session: &str) -> String {
+    invocation::command(loaded, &format!("chat --session {session}"))
 }
 
 fn text<'a>(value: &'a Value, name: &str) -> &'a str {
@@ -77,7 +83,7 @@ impl<'a> Conversation<'a> {
                 let agent = options.agent.unwrap_or_else(|| default_agent(loaded));
                 let body = json!({ "session_type": options.session_type, "model": options.model });
                 match client.post(&format!("/api/agents/{}/sessions", segment(&agent)), &body).await {
-                    Err(failure) => return Err(point_to_current(client, &agent, failure).await),
+                    Err(failure) => return Err(point_to_current(client, loaded, &agent, failure).await),
                     Ok(session) => session,
                 }
             }
@@ -85,7 +91,7 @@ impl<'a> Conversation<'a> {
         let (agent, id) = (text(&session, "agent_id").to_owned(), text(&session, "id").to_owned());
         if text(&session, "status") != "open" {
             let error = anyhow!("the session {id} has ended ({})", text(&session, "status"));
-            return Err(Failure::new(Exit::Refused, error).advise(format!("agent-host session show {id}")));
+            return Err(Failure::new(Exit::Refused, error).advise(invocation::command(loaded, &format!("session show {id}"))));
         }
         let new = options.session.is_none();
         let waiting = match question(&session) {
@@ -127,7 +133,15 @@ impl<'a> Conversation<'a> {
                 }
             };
             self.line.typed();
-            let Some(words) = words else { return Ok(false) };
+            let words = match words {
+                Ok(Some(words)) => words,
+                Ok(None) => return Ok(false),
+                Err(wrong @ input::InputError::NotText { .. }) if self.terminal.is_interactive() => {
+                    self.terminal.failure(&wrong.into());
+                    continue;
+                }
+                Err(wrong) => return Err(wrong.into()),
+            };
             if words.trim().is_empty() {
                 continue;
             }
@@ -248,7 +262,7 @@ fn stream(agent: &str, session: &str, position: u64) -> String {
 }
 
 /// An agent that leads one session leads no other: says which one it is.
-async fn point_to_current(client: &Client, agent: &str, failure: Failure) -> Failure {
+async fn point_to_current(client: &Client, loaded: &Loaded, agent: &str, failure: Failure) -> Failure {
     let active = failure.error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == "SESSION_ALREADY_ACTIVE");
     if !active {
         return failure;
@@ -257,7 +271,7 @@ async fn point_to_current(client: &Client, agent: &str, failure: Failure) -> Fai
     let named = |known: &&Value| ["id", "path", "definition"].iter().any(|name| text(known, name) == agent);
     let mut found = agents.get("agents").and_then(Value::as_array).into_iter().flatten().filter(named);
     match found.find_map(|known| known.get("current_session_id")?.as_str()) {
-        Some(current) => failure.advise(format!("agent-host chat --session {current}")),
+        Some(current) => failure.advise(going_on(loaded, current)),
         None => failure,
     }
 }

@@ -22,7 +22,7 @@ pub(super) async fn run(what: Component, load: impl FnOnce() -> Result<Loaded, F
             let loaded = load()?;
             let data = loaded.data_dir();
             make_private(&data)?;
-            let entries = guests::load_all(&loaded, &start_runtime(&loaded.config.limits, &data).await?).await?;
+            let entries = guests::load_all(&loaded, &start_runtime(&loaded.config.limits, &data, None).await?).await?;
             let components: Vec<_> = entries.iter().map(wire::component).collect();
             terminal.result(&json!({ "components": components }), || entries.iter().map(line).collect());
         }
@@ -40,7 +40,7 @@ async fn one(named: &str, load: impl FnOnce() -> Result<Loaded, Failure>) -> Res
     if path.extension().is_some_and(|extension| extension == "wasm") || path.is_file() {
         let scratch = std::env::temp_dir().join(format!("agent-host-inspect-{}", std::process::id()));
         make_private(&scratch)?;
-        let loaded = async { guests::load_file(&start_runtime(&LimitsConfig::default(), &scratch).await?, path).await }.await;
+        let loaded = async { guests::load_file(&start_runtime(&LimitsConfig::default(), &scratch, None).await?, path).await }.await;
         // The folder of temporary files is emptied in time anyway.
         let _ = std::fs::remove_dir_all(&scratch);
         let component = loaded.map_err(|failure| Failure { error: failure.error.context(format!("cannot load `{named}`")), ..failure })?;
@@ -61,7 +61,7 @@ async fn one(named: &str, load: impl FnOnce() -> Result<Loaded, Failure>) -> Res
     let file = guests::locate(&loaded, named, &config)?;
     let data = loaded.data_dir();
     make_private(&data)?;
-    let component = guests::load_file(&start_runtime(&loaded.config.limits, &data).await?, &file).await?;
+    let component = guests::load_file(&start_runtime(&loaded.config.limits, &data, None).await?, &file).await?;
     Ok((Entry { name: named.to_owned(), component, grant: config.grant(loaded.folder()) }, file))
 }
 
@@ -103,6 +103,10 @@ fn inspect(entry: &Entry, file: &Path) -> Vec<String> {
             directory.at,
             json!(directory.access).as_str().unwrap_or_default()
         ));
+    }
+    for grant in &entry.grant.network {
+        let methods: Vec<&str> = grant.methods.iter().map(|method| method.as_str()).collect();
+        lines.push(format!("  granted  requests to {} ({})", grant.host, methods.join(", ")));
     }
     lines.extend(component.imports().iter().map(|import| format!("  imports  {import}")));
     lines

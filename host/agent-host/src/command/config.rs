@@ -29,7 +29,7 @@ async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
     gateway(loaded)?;
     let data = loaded.data_dir();
     make_private(&data)?;
-    let entries = guests::load_all(loaded, &start_runtime(&loaded.config.limits, &data).await?).await?;
+    let entries = guests::load_all(loaded, &start_runtime(&loaded.config.limits, &data, None).await?).await?;
     let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
     let catalogue = Catalogue::new(loaded.config.definitions(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
     let unmatched = unmatched(&loaded.config.agents, catalogue.tools().map(|(_, tool)| &**tool));

@@ -4,6 +4,7 @@ use crate::cli::Session;
 use crate::client::{Client, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
+use crate::invocation;
 use crate::terminal::{Terminal, clean};
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
     match what {
-        Session::List { agent, all } => list(&client, agent, all, terminal).await,
+        Session::List { agent, all } => list(&client, loaded, agent, all, terminal).await,
         Session::Show { id, from, to } => {
             let range: Vec<String> =
                 [("from", from), ("to", to)].iter().filter_map(|(name, value)| Some(format!("{name}={}", (*value)?))).collect();
@@ -22,7 +23,7 @@ pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> R
     }
 }
 
-async fn list(client: &Client, agent: Option<String>, all: bool, terminal: Terminal) -> Result<(), Failure> {
+async fn list(client: &Client, loaded: &Loaded, agent: Option<String>, all: bool, terminal: Terminal) -> Result<(), Failure> {
     let agents = match agent {
         Some(agent) => vec![client.get(&format!("/api/agents/{}", segment(&agent))).await?],
         None => agents_listed(client, all).await?,
@@ -47,7 +48,7 @@ async fn list(client: &Client, agent: Option<String>, all: bool, terminal: Termi
     sessions.sort_by(|a, b| text(b, "/updated_at").cmp(text(a, "/updated_at")));
     terminal.result(&json!({ "sessions": sessions }), || sessions.iter().map(line).collect());
     if sessions.is_empty() {
-        terminal.notice("there are no sessions yet; `agent-host chat` begins one");
+        terminal.notice(&format!("there are no sessions yet; this begins one: {}", invocation::command(loaded, "chat")));
     }
     Ok(())
 }

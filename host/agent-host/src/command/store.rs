@@ -1,9 +1,10 @@
 //! `verify`, `backup` and `restore`: through the running host, or on the data folder itself when none is running.
 
-use crate::cli::Restore;
+use crate::cli::{Restore, Verify};
 use crate::client::Client;
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
+use crate::invocation;
 use crate::terminal::Terminal;
 use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
@@ -12,9 +13,12 @@ use std::path::{Path, PathBuf};
 use store::{OpenError, Store};
 
 /// Checks the whole chain of events, and what is kept beside it.
-pub(super) async fn verify(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn verify(loaded: &Loaded, options: &Verify, terminal: Terminal) -> Result<(), Failure> {
     let document = match open(loaded).await? {
         Some(store) => {
+            if options.rebuild {
+                store.rebuild().await?;
+            }
             let found = store.verify().await?;
             let fault = found.fault.as_ref();
             let document = json!({
@@ -23,6 +27,9 @@ pub(super) async fn verify(loaded: &Loaded, terminal: Terminal) -> Result<(), Fa
             });
             store.close().await;
             document
+        }
+        None if options.rebuild => {
+            return Err(Failure::new(Exit::Refused, anyhow!("a running host uses what would be made again")).advise("stop it first"));
         }
         None => Client::new(loaded)?.post("/api/verifications", &json!({})).await?,
     };
@@ -36,7 +43,9 @@ pub(super) async fn verify(loaded: &Loaded, terminal: Terminal) -> Result<(), Fa
             0 => anyhow!("something is not as it was stored: {what}"),
             position => anyhow!("event {position} is not as it was stored: {what}"),
         };
-        return Err(Failure::from(error).advise("keep the data folder as it is, and restore the newest backup into another one"));
+        let advice = "keep a copy of the data folder as it is; where the events are whole, `verify --rebuild` makes the rest of them again, and \
+                      otherwise restore the newest backup into another folder";
+        return Err(Failure::from(error).advise(advice));
     }
     terminal.result(&document, || {
         let head = document.get("head").and_then(Value::as_str).unwrap_or_default();
@@ -104,7 +113,7 @@ async fn open(loaded: &Loaded) -> Result<Option<Store>, Failure> {
     let dir = loaded.data_dir();
     if !dir.is_dir() {
         let error = anyhow!("there is no data folder `{}`", dir.display());
-        return Err(Failure::new(Exit::Usage, error).advise(format!("agent-host serve --config {}", loaded.file.display())));
+        return Err(Failure::new(Exit::Usage, error).advise(invocation::command(loaded, "serve")));
     }
     let opened = tokio::task::spawn_blocking(move || Store::open(&dir, store::Options::default())).await?;
     match opened {

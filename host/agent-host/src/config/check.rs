@@ -1,9 +1,7 @@
 //! What can be wrong with a configuration that is well-formed.
 
-use super::{BUILT_INS, Loaded, agents, ranges};
-use domain::grant::DirectoryGrant;
+use super::{BUILT_INS, Loaded, agents, directories, ranges};
 use serde::Serialize;
-use std::collections::BTreeSet;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -74,19 +72,10 @@ fn check_components(loaded: &Loaded, findings: &mut Vec<Finding>) {
             Some(_) | None => {}
         }
         findings.extend(ranges::check(&format!("components.{name}.limits"), &component.limits));
-        let mut seen = BTreeSet::new();
-        for (index, DirectoryGrant { path, at, .. }) in component.directories.iter().enumerate() {
-            let key = format!("components.{name}.directories[{index}]");
-            let path = loaded.resolve(path);
-            if !path.is_dir() {
-                let message = format!("there is no folder `{}`; make it with: mkdir -p {}", path.display(), path.display());
-                findings.push(error(format!("{key}.path"), message));
-            }
-            if !at.starts_with('/') {
-                findings.push(error(format!("{key}.at"), format!("`{at}` must begin with `/`, such as `/workspace`")));
-            }
-            if !seen.insert(at) {
-                findings.push(error(format!("{key}.at"), format!("`{at}` is granted twice")));
+        directories::check(loaded, name, &component.directories, findings);
+        for (index, grant) in component.network.iter().enumerate() {
+            if let Err(wrong) = grant.check() {
+                findings.push(error(format!("components.{name}.network[{index}]"), wrong.to_string()));
             }
         }
     }

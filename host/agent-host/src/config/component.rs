@@ -1,5 +1,6 @@
 //! Components and their grants.
 
+use domain::egress::EgressGrant;
 use domain::grant::{DirectoryGrant, Grant, GuestLimits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,9 @@ pub(crate) struct ComponentConfig {
     pub(crate) path: Option<PathBuf>,
     /// Folders that it may use.
     pub(crate) directories: Vec<DirectoryGrant>,
+    /// HTTP requests that it may send. One of its tools sends them only for an agent that may have the capability `net.http`, and only if
+    /// the tool names it. Every request, and every redirect, is put on record with the call.
+    pub(crate) network: Vec<EgressGrant>,
     /// What one of its calls may use of the machine.
     pub(crate) limits: GuestLimits,
 }
@@ -26,6 +30,6 @@ impl ComponentConfig {
     pub(crate) fn grant(&self, folder: &Path) -> Grant {
         let directories =
             self.directories.iter().map(|directory| DirectoryGrant { path: folder.join(&directory.path), ..directory.clone() });
-        Grant { directories: directories.collect(), limits: self.limits }
+        Grant { directories: directories.collect(), network: self.network.clone(), limits: self.limits }
     }
 }

@@ -39,10 +39,13 @@ mod tests {
     }
 
     #[test]
-    fn every_limit_of_servers_components_and_turns_has_a_range() {
+    fn every_limit_of_servers_components_turns_and_models_has_a_range() {
         whole::<api::server::Limits>();
         whole::<GuestLimits>();
         whole::<TurnLimits>();
+        whole::<llm::RetryLimits>();
+        whole::<llm::Timeouts>();
+        whole::<llm::BreakerLimits>();
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn an_unknown_key_is_told_with_its_place_and_the_nearest_known_key() {
         (
             "c.json",
             "{\n  \"components\": {\"files\": {\"alow\": []}}\n}",
-            "c.json:2:33: components.files.alow: unknown key `alow` in `components.files`; known are `path`, `directories`, `limits`",
+            "c.json:2:33: components.files.alow: unknown key `alow` in `components.files`; known are `path`, `directories`, `network`, `limits`",
         ),
         (
             "c.json",
@@ -290,6 +290,72 @@ fn a_pattern_that_matches_nothing_is_told_with_its_place_and_the_nearest_name() 
             "agents[0].agentAllowlist[0]: `work*` matches no agent; the nearest is `assistant`",
         ]
     );
+}
+
+/// What the check says of one granted folder, in a folder with data, a key and a link to each of them.
+fn granting(path: &str, at: &str, access: &str) -> Vec<String> {
+    let (folder, file) = file(
+        "c.toml",
+        &format!(
+            "[server]\ndataDir = \"state/../state/data\"\ntokenFile = \"secrets/token\"\n\
+             [providers.p]\nkind = \"anthropic\"\napiKeyFile = \"keys/linked\"\n\
+             [components.files]\npath = \"c.toml\"\ndirectories = [{{ path = \"{path}\", at = \"{at}\", access = \"{access}\" }}]\n"
+        ),
+    );
+    for made in ["state/data/cache", "secrets", "keys", "real-keys", "work"] {
+        std::fs::create_dir_all(folder.path().join(made)).unwrap();
+    }
+    for (link, to) in [("to-data", "state/data"), ("work/up", ".."), ("keys/linked", "../real-keys/key")] {
+        std::os::unix::fs::symlink(to, folder.path().join(link)).unwrap();
+    }
+    std::fs::write(folder.path().join("real-keys/key"), "k").unwrap();
+    let found = check(&load(&file, []).unwrap());
+    found.into_iter().filter(|finding| finding.key.starts_with("components")).map(|finding| finding.message).collect()
+}
+
+#[test]
+fn a_granted_folder_holds_nothing_of_the_hosts_own() {
+    for (path, access, holds) in [
+        ("state/data", "read-only", "data of the host"),
+        ("state", "read-only", "data of the host"),
+        ("state/data/cache", "read-write", "data of the host"),
+        ("work/../state/data", "read-only", "data of the host"),
+        ("to-data", "read-only", "data of the host"),
+        ("work/up", "read-only", "data of the host"),
+        ("secrets", "read-only", "the token of the API"),
+        ("keys", "read-write", "the key of the provider `p`"),
+        ("real-keys", "read-only", "the key of the provider `p`"),
+        ("/", "read-only", "data of the host"),
+    ] {
+        let found = granting(path, "/w", access);
+        let [message] = found.as_slice() else { panic!("{path}: {found:?}") };
+        assert!(message.contains(&format!("` holds {holds}")), "{path}: {message}");
+    }
+    assert_eq!(granting("work", "/w", "read-write"), [""; 0]);
+}
+
+#[test]
+fn the_configurations_folder_may_be_granted_for_reading_and_not_for_writing() {
+    let (folder, file) = file(
+        "c.toml",
+        "[server]\ndataDir = \"/nowhere/data\"\n[components.files]\ndirectories = [\n{ path = \".\", at = \"/r\", access = \"read-only\" },\n\
+         { path = \".\", at = \"/w\", access = \"read-write\" }]\n",
+    );
+    let found: Vec<_> = check(&load(&file, []).unwrap()).into_iter().map(|found| (found.key, found.message)).collect();
+    let [(key, message)] = found.iter().filter(|(key, _)| key.starts_with("comp")).collect::<Vec<_>>()[..] else { panic!("{found:?}") };
+    assert_eq!(key, "components.files.directories[1].path");
+    assert!(message.contains("holds the configuration itself"), "{message} in {}", folder.path().display());
+}
+
+#[test]
+fn a_place_of_a_folder_can_be_written_in_one_way_only() {
+    for wrong in ["w", "", "/w/", "//w", "/w//x", "/./w", "/w/..", "/..", "//"] {
+        let found = granting("work", wrong, "read-only");
+        assert!(found.iter().any(|message| message.starts_with(&format!("`{wrong}` must be a path such as"))), "{wrong}: {found:?}");
+    }
+    for right in ["/", "/w", "/w/x", "/.w/..x"] {
+        assert_eq!(granting("work", right, "read-only"), [""; 0], "{right}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::journal::Context;
 use domain::event::{Event, InputRequeued};
 use domain::id::{InputId, Stream};
 use domain::refusal::{Kind, Refusal};
-use store::{Commit, CommitError, DeadInput, Expected, Guard, InputState};
+use store::{Clash, Commit, CommitError, DeadInput, Expected, Guard, InputState, SessionStatus};
 
 impl Broker {
     /// Dead letters, the newest first.
@@ -19,7 +19,7 @@ impl Broker {
     /// Lets a dead letter wait again.
     ///
     /// # Errors
-    /// There is no such dead letter.
+    /// There is no such dead letter, or its session has ended.
     pub async fn requeue(&self, input: InputId) -> Result<(), Error> {
         let found = self.core.store.input(input).await?;
         let Some((accepted, InputState::Dead { .. })) = found else {
@@ -30,10 +30,16 @@ impl Broker {
         let row = self.core.store.session(session).await?.ok_or_else(|| crate::refusals::session_not_found(session))?;
         let event = Event::InputRequeued(InputRequeued { input, session, time: now });
         let context = Context::new("user:operator", now).about(row.agent, Some(session), None).following(Some(input));
-        let commit =
-            Commit::new().guard(Guard::InputDead(input)).append(Stream::Session(session), Expected::Any, vec![context.event(event)]);
+        if row.status != SessionStatus::Open {
+            return Err(crate::refusals::session_closed().into());
+        }
+        let guarded = Commit::new().guard(Guard::InputDead(input)).guard(Guard::SessionOpen(session));
+        let commit = guarded.append(Stream::Session(session), Expected::Any, vec![context.event(event)]);
         store::point("broker.requeue.before");
         match self.core.commit_work(session, commit).await {
+            Err(CommitError::Conflict(conflict)) if conflict.clash == Clash::Guard(Guard::SessionOpen(session)) => {
+                return Err(crate::refusals::session_closed().into());
+            }
             Err(CommitError::Conflict(_)) => return Err(not_there(input)),
             committed => committed?,
         };

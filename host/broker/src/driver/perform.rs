@@ -4,6 +4,7 @@ use super::{Driver, Signal};
 use crate::core::Core;
 use crate::panics::caught;
 use crate::performance::{Model, Ran, Tool};
+use domain::egress::Traffic;
 use domain::event::RunStarted;
 use domain::id::{AgentId, OperationId};
 use domain::limits::SEGMENTS_MAX;
@@ -24,6 +25,7 @@ pub(crate) struct Performed {
     pub(crate) came_to: CameTo,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) usage: Option<CallUsage>,
+    pub(crate) egress: Traffic,
     pub(crate) blobs: Vec<Vec<u8>>,
 }
 
@@ -33,7 +35,7 @@ impl Performed {
     }
 
     pub(crate) fn came(came_to: CameTo) -> Self {
-        Self { came_to, attempts: Vec::new(), usage: None, blobs: Vec::new() }
+        Self { came_to, attempts: Vec::new(), usage: None, egress: Traffic::default(), blobs: Vec::new() }
     }
 }
 
@@ -80,6 +82,7 @@ impl Driver {
             CameTo::End(ended) => {
                 let mut settlement = settlement(&open.operation, ended, now).costing(performed.attempts);
                 settlement.usage = performed.usage;
+                settlement.egress = performed.egress;
                 driving.arrived.push((settlement, performed.blobs));
                 return;
             }
@@ -90,13 +93,15 @@ impl Driver {
             }
             _ if segment >= SEGMENTS_MAX => {
                 let failure = Failure::lasting("limit-reached", format!("the call was continued {SEGMENTS_MAX} times"));
-                driving.arrived.push((settlement(&open.operation, Ended::Failed(failure), now), Vec::new()));
+                let mut settlement = settlement(&open.operation, Ended::Failed(failure), now);
+                settlement.egress = performed.egress;
+                driving.arrived.push((settlement, Vec::new()));
                 return;
             }
             CameTo::Later { after_ms, state } => (Pause::Until { due: now.plus_ms(after_ms) }, state),
             CameTo::Ask { action, state } => (Pause::Asking { action }, state),
         };
-        driving.continued.push(Continuation { operation, segment, state, pause });
+        driving.continued.push(Continuation { operation, segment, state, pause, egress: performed.egress });
     }
 }
 

@@ -56,7 +56,12 @@ impl Driver {
             let reason = "the tools and settings that this turn began with are gone".to_owned();
             return self.fail(Cause::Failed { code: "outfit-gone".into(), reason }).await;
         };
-        let Frozen { basis, view, blobs } = self.freeze(driving, &agent, &outfit, &intake, component.digest(), now).await?;
+        let Some(state) = self.session_state(driving.run.session_state).await? else {
+            let reason = "the session's state is missing: the data folder was damaged; `agent-host verify` says more".to_owned();
+            return self.fail(Cause::Failed { code: "state-gone".into(), reason }).await;
+        };
+        let seen = (state, component.digest());
+        let Frozen { basis, view, blobs } = self.freeze(driving, &agent, &outfit, &intake, seen, now);
         store::point("broker.step.before");
         let stepped = self.core.runtime.step(&component, Arc::new(view), &intake.news, &basis, &limits).await;
         store::point("broker.step.after");
@@ -113,6 +118,14 @@ impl Driver {
         Ok(kept.map(|kept| (kept, limits)))
     }
 
+    /// The session's state as it stands; none if it should be there and is not.
+    async fn session_state(&self, digest: Digest) -> Result<Option<Vec<u8>>, Trouble> {
+        if digest == Digest::of(store::EMPTY_STATE) {
+            return Ok(Some(store::EMPTY_STATE.to_vec()));
+        }
+        Ok(self.core.store.blob(digest).await?)
+    }
+
     /// What a step is told. A run's first step claims nothing more than its start has claimed.
     fn take_in(&self, driving: &Driving, words: &[InputAccepted], salt: domain::digest::Salt) -> Intake {
         let mut intake = intake(&driving.run, driving.settlements(), words, salt);
@@ -122,15 +135,15 @@ impl Driver {
         intake
     }
 
-    async fn freeze(
+    fn freeze(
         &self,
         driving: &Driving,
         agent: &AgentRow,
         outfit: &Outfit,
         intake: &Intake,
-        component: Digest,
+        (state, component): (Vec<u8>, Digest),
         now: Timestamp,
-    ) -> Result<Frozen, Trouble> {
+    ) -> Frozen {
         let run = &driving.run;
         let scene = Scene {
             agent_id: run.started.agent.to_string(),
@@ -139,9 +152,6 @@ impl Driver {
         };
         let sealed_scene = Sealed::json(&scene);
         let preferences = Sealed::json(&agent.agent.preferences);
-        let state =
-            if run.session_state == Digest::of(store::EMPTY_STATE) { None } else { self.core.store.blob(run.session_state).await? };
-        let state = state.unwrap_or_else(|| store::EMPTY_STATE.to_vec());
         let head = intake.heard.last().map_or(run.head(), |message| message.id);
         let basis = Basis {
             component,
@@ -179,7 +189,7 @@ impl Driver {
             fresh: driving.arrived.iter().flat_map(|(_, blobs)| blobs).map(|blob| (Digest::of(blob), blob.clone())).collect(),
         };
         let blobs = [sealed_scene, preferences].into_iter().chain(outfit.sealed()).collect();
-        Ok(Frozen { basis, view, blobs })
+        Frozen { basis, view, blobs }
     }
 
     /// Records that an attempt at a step failed, and ends the run when it was the last. After a fault of the host's, which may pass and is no

@@ -73,6 +73,7 @@ impl Tool<'_> {
             if !matches!(called.outcome, Outcome::Busy) {
                 let mut performed = self.outcome(called.outcome);
                 performed.usage = Some(called.usage);
+                performed.egress = called.egress;
                 return performed;
             }
             tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;

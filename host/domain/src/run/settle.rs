@@ -2,6 +2,7 @@
 
 use super::{Open, Run};
 use crate::digest::Digest;
+use crate::egress::Traffic;
 use crate::event::{Event, RunSettled};
 use crate::id::OperationId;
 use crate::message::{Answers, Draft, Part, Role};
@@ -73,7 +74,7 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
             (outcome, paired(operation, vec![Part::text(text)], true, false))
         }
     };
-    Settlement { operation: operation.id, outcome, result, attempts: Vec::new(), usage: None, time }
+    Settlement { operation: operation.id, outcome, result, attempts: Vec::new(), usage: None, egress: Traffic::default(), time }
 }
 
 impl Settlement {

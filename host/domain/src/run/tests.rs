@@ -316,7 +316,7 @@ fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
 
     let run = with_two_calls(EffectClass::Idempotent);
     let operation = run.by_key("call-2-0").unwrap().operation.id;
-    let asking = Continuation { operation, segment: 1, state: Vec::new(), pause: Pause::Asking { action } };
+    let asking = Continuation { operation, segment: 1, state: Vec::new(), pause: Pause::Asking { action }, egress: Default::default() };
     let run = run.apply(&Event::OperationContinued(asking)).unwrap();
     let (event, blobs) = answer(&run, operation, essay, NOW).unwrap();
     assert!(serde_json::to_string(&event).unwrap().len() < 1 << 10, "the tool gets the whole when it is called again");

@@ -1,7 +1,7 @@
 //! From the config to a gateway that can be used: every mistake is found here and named by its key.
 
 use crate::breaker::Breaker;
-use crate::config::{CONCURRENT_DEFAULT, Config, ConfigError, ConfigProblem, ModelConfig, ProviderConfig, ProviderKind};
+use crate::config::{CONCURRENT_DEFAULT, CONCURRENT_MAX, Config, ConfigError, ConfigProblem, ModelConfig, ProviderConfig, ProviderKind};
 use crate::failure::nearest;
 use crate::gate::Gate;
 use crate::gateway::{Gateway, Model, Upstream};
@@ -16,9 +16,6 @@ use reqwest::dns::Resolve;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Calls of one provider at the same time, at most.
-const CONCURRENT_MAX: u32 = 1_000;
 
 /// What the config does not hold itself.
 pub(crate) struct Surroundings<'a> {

@@ -92,6 +92,25 @@ fn every_mistake_is_named_by_its_key() {
 }
 
 #[test]
+fn a_number_is_refused_outside_of_the_range_that_the_schema_tells() {
+    let schema = serde_json::to_value(schemars::schema_for!(Config)).unwrap();
+    for (section, kind) in [("retry", "RetryLimits"), ("timeouts", "Timeouts"), ("breaker", "BreakerLimits")] {
+        for (key, told) in schema["$defs"][kind]["properties"].as_object().unwrap() {
+            let (least, most) = (told["minimum"].as_u64().unwrap(), told["maximum"].as_u64().unwrap());
+            let configured = |value: u64| with(&format!("/{section}"), json!({ key.as_str(): value }));
+            for wrong in least.checked_sub(1).into_iter().chain([most + 1]) {
+                let error = refused(configured(wrong));
+                assert_eq!(error.to_string(), format!("`{section}.{key}`: must be from {least} to {most}"));
+            }
+            gateway(configured(least));
+            gateway(configured(most));
+        }
+    }
+    let told = &schema["$defs"]["ProviderConfig"]["properties"]["concurrentMax"];
+    assert_eq!((&told["minimum"], &told["maximum"]), (&json!(1), &json!(1_000)));
+}
+
+#[test]
 fn unknown_keys_are_refused_and_the_schema_has_no_place_for_a_key() {
     let unknown = serde_json::from_value::<Config>(json!({"providers": {"p": {"kind": "openai", "bseUrl": "x"}}})).unwrap_err();
     assert!(unknown.to_string().contains("bseUrl"), "{unknown}");

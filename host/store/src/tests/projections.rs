@@ -134,14 +134,21 @@ async fn operations_are_open_until_they_settle_and_wake_their_session_meanwhile(
     assert!(sample.store.due_wakes(NOON, 10).await.unwrap().is_empty());
     assert_eq!(sample.store.due_wakes(NOON.plus_ms(400), 10).await.unwrap(), [session(1)]);
 
-    let settlement =
-        Settlement { operation: quick_id, outcome: Outcome::Elapsed, result: None, attempts: Vec::new(), usage: None, time: NOON };
+    let settlement = Settlement {
+        operation: quick_id,
+        outcome: Outcome::Elapsed,
+        result: None,
+        attempts: Vec::new(),
+        usage: None,
+        egress: domain::egress::Traffic::default(),
+        time: NOON,
+    };
     sample.append(Stream::Run(run(1)), vec![Event::RunSettled(RunSettled { run: run(1), settled: vec![settlement] })]).await;
     assert!(matches!(sample.store.commit(open(quick_id)).await, Err(CommitError::Conflict(_))));
     assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(300)));
 
     let pause = Pause::Until { due: NOON.plus_ms(50) };
-    let continued = Continuation { operation: slow_id, segment: 1, state: Vec::new(), pause };
+    let continued = Continuation { operation: slow_id, segment: 1, state: Vec::new(), pause, egress: Default::default() };
     sample.append(Stream::Run(run(1)), vec![Event::OperationContinued(continued)]).await;
     assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(50)));
     let started = OperationStarted { run: run(1), operation: slow_id, segment: 1, time: NOON };

@@ -1,10 +1,11 @@
-//! A tool that reaches for what nobody granted, and says how it was refused. It imports all of WASI, as guests of other languages do.
+//! A tool that reaches for what nobody granted, and says how it was refused; one that fetches a URL and says what came of it. It imports
+//! all of WASI, as guests of other languages do.
 
 use bindings::wasi::cli::{environment, exit, stderr, stdin, stdout, terminal_stderr, terminal_stdin, terminal_stdout};
 use bindings::wasi::clocks::{monotonic_clock, wall_clock};
 use bindings::wasi::filesystem::preopens;
 use bindings::wasi::http::outgoing_handler::handle;
-use bindings::wasi::http::types::{Fields, OutgoingRequest};
+use bindings::wasi::http::types::{ErrorCode, Fields, IncomingResponse, Method, OutgoingRequest, Scheme};
 use bindings::wasi::io::streams::StreamError;
 use bindings::wasi::random::{insecure, insecure_seed, random};
 use bindings::wasi::sockets::instance_network::instance_network;
@@ -13,6 +14,7 @@ use bindings::wasi::sockets::network::IpAddressFamily;
 use bindings::wasi::sockets::tcp_create_socket::create_tcp_socket;
 use bindings::wasi::sockets::udp_create_socket::create_udp_socket;
 use plugin::tool::{CallContext, Guest, Progress, ToolDefinition, ToolError, done, named};
+use serde_json::Value;
 
 /// How long it sleeps, in nanoseconds: longer than the clocks are coarse.
 const SLEEP_NS: u64 = 3_000_000;
@@ -21,11 +23,16 @@ struct Program;
 
 impl Guest for Program {
     fn describe() -> Vec<ToolDefinition> {
-        ["reach", "sense", "leave"].map(named).into()
+        let fetch = ToolDefinition { capabilities: vec!["net.http".into()], ..named("fetch") };
+        ["reach", "sense", "leave"].map(named).into_iter().chain([fetch]).collect()
     }
 
-    fn call(_context: CallContext, name: String, _arguments: String) -> Result<Progress, ToolError> {
+    fn call(_context: CallContext, name: String, arguments: String) -> Result<Progress, ToolError> {
         match name.as_str() {
+            "fetch" => {
+                let arguments: Value = serde_json::from_str(&arguments).map_err(|error| ToolError::InvalidArguments(error.to_string()))?;
+                done(fetched(&arguments).unwrap_or_else(|error| format!("{error:?}")))
+            }
             "sense" => done(format!("{:?} {}", sense(), has_terminal())),
             "leave" => {
                 exit::exit(Err(()));
@@ -81,6 +88,38 @@ fn request() -> String {
             }
         }
     }
+}
+
+/// Fetches `url` by `method`: the status and the body.
+fn fetched(arguments: &Value) -> Result<String, ErrorCode> {
+    let url = arguments["url"].as_str().unwrap_or_default();
+    let (scheme, rest) = url.split_once("://").ok_or(ErrorCode::HttpRequestUriInvalid)?;
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let request = OutgoingRequest::new(Fields::new());
+    let addressed = request
+        .set_scheme(Some(&if scheme == "http" { Scheme::Http } else { Scheme::Https }))
+        .and(request.set_authority(Some(authority)))
+        .and(request.set_path_with_query(Some(if path.is_empty() { "/" } else { path })))
+        .and(request.set_method(&if arguments["method"] == "POST" { Method::Post } else { Method::Get }));
+    addressed.map_err(|()| ErrorCode::HttpRequestUriInvalid)?;
+    let answer = handle(request, None)?;
+    answer.subscribe().block();
+    let Some(Ok(response)) = answer.get() else { return Err(ErrorCode::InternalError(None)) };
+    response.map(|response| read(&response))
+}
+
+fn read(response: &IncomingResponse) -> String {
+    let Ok(body) = response.consume() else { return "no body".into() };
+    let Ok(stream) = body.stream() else { return "no stream".into() };
+    let mut all = Vec::new();
+    let end = loop {
+        match stream.blocking_read(4_096) {
+            Ok(bytes) => all.extend(bytes),
+            Err(StreamError::Closed) => break "",
+            Err(StreamError::LastOperationFailed(_)) => break " and broke off",
+        }
+    };
+    format!("{} {}{end}", response.status(), String::from_utf8_lossy(&all))
 }
 
 mod bindings {

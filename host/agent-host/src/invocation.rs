@@ -1,0 +1,49 @@
+//! Commands that a user is told to type, so that they can be typed as they are printed.
+
+use crate::config::{Loaded, locate};
+use std::path::Path;
+
+/// A command of this program, called as it was called now, for the host of a configuration.
+pub(crate) fn command(loaded: &Loaded, words: &str) -> String {
+    // The file that is found without being named need not be named.
+    let is_found = locate(None).is_ok_and(|found| found == loaded.file);
+    line(std::env::args_os().next().as_deref().map(Path::new), (!is_found).then_some(&loaded.file), words)
+}
+
+/// The same, for a config file that is yet to be named.
+pub(crate) fn command_with(config: &str, words: &str) -> String {
+    line(std::env::args_os().next().as_deref().map(Path::new), Some(Path::new(config)), words)
+}
+
+fn line(called: Option<&Path>, config: Option<&Path>, words: &str) -> String {
+    // A name without a folder was found on the PATH, under which name ever.
+    let called = called.filter(|called| called.components().nth(1).is_some()).map_or_else(|| "agent-host".to_owned(), quoted);
+    let config = config.map(|file| format!(" --config {}", quoted(file))).unwrap_or_default();
+    format!("{called} {words}{config}")
+}
+
+/// A path as a shell takes it.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line;
+    use std::path::Path;
+
+    #[test]
+    fn a_command_that_is_told_can_be_typed_as_it_stands() {
+        for (called, config, expected) in [
+            ("agent-host", None, "agent-host chat"),
+            ("./agent-host", None, "./agent-host chat"),
+            ("/opt/my host/agent-host", Some("/etc/a.toml"), "'/opt/my host/agent-host' chat --config /etc/a.toml"),
+            ("target/debug/agent-host", Some("/it's/a.toml"), r"target/debug/agent-host chat --config '/it'\''s/a.toml'"),
+        ] {
+            assert_eq!(line(Some(Path::new(called)), config.map(Path::new), "chat"), expected);
+        }
+        assert_eq!(line(None, None, "chat"), "agent-host chat");
+    }
+}

@@ -1,0 +1,188 @@
+//! Tools on the network: what is granted is sent and on record, and nothing else leaves the host.
+
+use agent_host_tests::{Setup, World};
+use domain::egress::{AddressRange, EgressGrant, Hop, HostPattern, PathPattern, Scheme};
+use domain::event::Event;
+use domain::grant::GuestLimits;
+use serde_json::json;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a guest is told of every refusal.
+const REFUSED: &str = "t parts ErrorCode::HttpRequestDenied";
+/// How long a server waits for the other side to hang up.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A server on loopback that notes what it is asked and when the other side hangs up. It goes with the test's process.
+struct Server {
+    port: u16,
+    asked: Arc<Mutex<Vec<String>>>,
+    hung_up: Arc<Mutex<Vec<Instant>>>,
+}
+
+impl Server {
+    /// One that gives this answer. Without one it says nothing and waits.
+    fn saying(answer: Option<String>) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let server = Self { port: listener.local_addr().unwrap().port(), asked: Arc::default(), hung_up: Arc::default() };
+        let (asked, hung_up) = (server.asked.clone(), server.hung_up.clone());
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let head = head(&mut stream);
+                asked.lock().unwrap().push(head.lines().next().unwrap_or_default().to_owned());
+                match &answer {
+                    Some(answer) => stream.write_all(answer.as_bytes()).unwrap(),
+                    None => {
+                        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                        if matches!(stream.read(&mut [0]), Ok(0) | Err(_)) {
+                            hung_up.lock().unwrap().push(Instant::now());
+                        }
+                    }
+                }
+            }
+        });
+        server
+    }
+
+    fn ok(body: &str) -> Self {
+        Self::saying(Some(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())))
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// Lets `GET` through to the paths below `/open` of this server.
+    fn grant(&self) -> EgressGrant {
+        EgressGrant {
+            schemes: vec![Scheme::Http],
+            ports: Some(vec![self.port]),
+            path: PathPattern::parse("/open/**").unwrap(),
+            private_addresses: vec![AddressRange::parse("127.0.0.1").unwrap()],
+            ..EgressGrant::of(HostPattern::parse("127.0.0.1").unwrap())
+        }
+    }
+}
+
+fn head(stream: &mut TcpStream) -> String {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
+        head.push(byte[0]);
+    }
+    String::from_utf8(head).unwrap()
+}
+
+fn setup(network: Vec<EgressGrant>) -> Setup {
+    let definitions = vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })];
+    Setup { components: vec!["puppet", "reach"], definitions, network, ..Setup::default() }
+}
+
+/// What a tool that fetches a URL came to, one line.
+async fn fetch(world: &World, method: &str, url: &str) -> String {
+    world.play(json!([{ "start": [{ "key": "t", "tool": "fetch", "args": { "method": method, "url": url } }] }])).await.join("\n")
+}
+
+/// The hops on record, of all calls.
+async fn hops(world: &World) -> Vec<Hop> {
+    let rows = world.store().events(0, store::EventFilter::default(), 100_000).await.unwrap();
+    let mut hops = Vec::new();
+    for row in rows {
+        let settled = match row.event {
+            Some(Event::RunStepped(stepped)) => stepped.settled,
+            Some(Event::RunSettled(settled)) => settled.settled,
+            _ => continue,
+        };
+        hops.extend(settled.into_iter().flat_map(|settlement| settlement.egress.hops));
+    }
+    hops
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_granted_request_is_answered_and_its_record_is_in_the_event_of_the_call() {
+    let server = Server::ok("hello from outside");
+    let world = World::new(setup(vec![server.grant()])).await;
+    assert_eq!(fetch(&world, "GET", &server.url("/open/a?secret=1")).await, "t parts 200 hello from outside");
+    assert_eq!(server.asked(), ["GET /open/a?secret=1 HTTP/1.1"]);
+    let hops = hops(&world).await;
+    let [hop] = hops.as_slice() else { panic!("{hops:?}") };
+    assert_eq!((hop.verdict.as_str(), hop.status, hop.port), ("done", Some(200), Some(server.port)));
+    assert_eq!((hop.scheme, hop.host.as_deref(), hop.path.as_deref()), (Some(Scheme::Http), Some("127.0.0.1"), Some("/open/a")));
+    assert!(hop.bytes_in > 18 && hop.bytes_out > 18, "{hop:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_differs_from_its_grant_in_anything_is_refused_and_reaches_nobody() {
+    let (server, other) = (Server::ok("no"), Server::ok("no"));
+    let world = World::new(setup(vec![server.grant()])).await;
+    for (method, url) in [
+        ("POST", server.url("/open/a")),
+        ("GET", server.url("/closed")),
+        ("GET", other.url("/open/a")),
+        ("GET", format!("https://127.0.0.1:{}/open/a", server.port)),
+        ("GET", format!("http://localhost:{}/open/a", server.port)),
+        ("GET", "http://169.254.169.254/open/a".to_owned()),
+    ] {
+        assert_eq!(fetch(&world, method, &url).await, REFUSED, "{method} {url}");
+    }
+    assert_eq!((server.asked().len(), other.asked().len()), (0, 0));
+    let verdicts: Vec<String> = hops(&world).await.into_iter().map(|hop| hop.verdict).collect();
+    assert_eq!(verdicts, ["not-granted"; 6]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_without_a_grant_sends_nothing_and_the_attempt_is_on_record() {
+    let server = Server::ok("no");
+    let world = World::new(setup(Vec::new())).await;
+    assert_eq!(fetch(&world, "GET", &server.url("/open/a")).await, REFUSED);
+    assert_eq!(server.asked().len(), 0);
+    let hops = hops(&world).await;
+    assert_eq!(hops.iter().map(|hop| (hop.verdict.as_str(), hop.port)).collect::<Vec<_>>(), [("not-granted", Some(server.port))]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_granted_request_is_not_sent_for_an_agent_that_is_denied_the_capability() {
+    let server = Server::ok("no");
+    let mut setup = setup(vec![server.grant()]);
+    setup.definitions[0]["capabilityDenylist"] = json!(["net.*"]);
+    let world = World::new(setup).await;
+    assert_eq!(fetch(&world, "GET", &server.url("/open/a")).await, "t denied");
+    // A tool that does not say that it sends requests is not bound to any.
+    let told = world.play(json!([{ "start": [{ "key": "t", "tool": "reach", "args": {} }] }])).await.join("\n");
+    assert!(told.ends_with("ErrorCode::HttpRequestDenied"), "{told}");
+    assert_eq!(server.asked().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_to_where_nothing_is_granted_is_refused_there() {
+    let inner = Server::ok("no");
+    let server = Server::saying(Some(format!("HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", inner.url("/open/a"))));
+    let world = World::new(setup(vec![EgressGrant { redirects: 3, ..server.grant() }])).await;
+    assert_eq!(fetch(&world, "GET", &server.url("/open/a")).await, REFUSED);
+    assert_eq!((server.asked().len(), inner.asked().len()), (1, 0));
+    let hops = hops(&world).await;
+    let verdicts: Vec<_> = hops.iter().map(|hop| (hop.verdict.as_str(), hop.port)).collect();
+    assert_eq!(verdicts, [("redirected", Some(server.port)), ("not-granted", Some(inner.port))]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_server_is_left_when_the_calls_time_is_over_and_the_connection_closes() {
+    let server = Server::saying(None);
+    let limits = GuestLimits { wall_ms_max: 500, ..GuestLimits::default() };
+    let world = World::new(Setup { guest_limits: limits, ..setup(vec![server.grant()]) }).await;
+    let begun = Instant::now();
+    assert_eq!(fetch(&world, "GET", &server.url("/open/a")).await, "t timed-out");
+    while server.hung_up.lock().unwrap().is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "the connection stays open");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let hops = hops(&world).await;
+    assert_eq!(hops.iter().map(|hop| hop.verdict.as_str()).collect::<Vec<_>>(), ["dropped"]);
+}
