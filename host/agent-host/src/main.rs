@@ -46,7 +46,9 @@ fn main() -> ExitCode {
     }
     let terminal = Terminal::new(cli.json, cli.quiet);
     log(matches!(cli.command, Command::Serve(_)));
-    let ended = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failure::Failure::from).and_then(|runtime| {
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    threads.enable_all().on_thread_start(runtime::Runtime::ready_thread);
+    let ended = threads.build().map_err(failure::Failure::from).and_then(|runtime| {
         let ended = runtime.block_on(async {
             outlive_files_that_are_full()?;
             command::run(cli, terminal).await

@@ -19,6 +19,7 @@ pub mod limits;
 pub mod message;
 pub mod model;
 pub mod operation;
+pub mod ranges;
 pub mod refusal;
 pub mod run;
 pub mod spill;

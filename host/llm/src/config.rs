@@ -1,5 +1,6 @@
 //! The part of the config file that names providers and models.
 
+use domain::ranges::{OutOfRange, out_of_range};
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -333,15 +334,10 @@ impl Config {
 }
 
 fn check_section<T: JsonSchema + Serialize>(section: &str, values: &T) -> Result<(), ConfigError> {
-    let schema = schemars::schema_for!(T);
-    let bound = |key: &str, name: &str| schema.get("properties")?.get(key)?.get(name)?.as_u64();
-    let Ok(Value::Object(values)) = serde_json::to_value(values) else { return Ok(()) };
-    for (key, value) in &values {
-        if let (Some(value), Some(min), Some(max)) = (value.as_u64(), bound(key, "minimum"), bound(key, "maximum"))
-            && !(min..=max).contains(&value)
-        {
-            return Err(ConfigProblem::OutOfRange { min, max }.at(format!("{section}.{key}")));
+    match out_of_range(values).first() {
+        Some(OutOfRange { key, least, most, .. }) => {
+            Err(ConfigProblem::OutOfRange { min: *least, max: *most }.at(format!("{section}.{key}")))
         }
+        None => Ok(()),
     }
-    Ok(())
 }

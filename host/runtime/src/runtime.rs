@@ -94,6 +94,12 @@ struct Means<'a> {
 }
 
 impl Runtime {
+    /// Readies the calling thread for guests. Without, the first guest on a thread does, and takes the process with it if there is no memory
+    /// for that.
+    pub fn ready_thread() {
+        Engine::tls_eager_initialize();
+    }
+
     /// Makes the engine, starts its ticker, and shows that guests are stopped at their limits.
     ///
     /// # Errors

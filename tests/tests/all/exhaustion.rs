@@ -256,6 +256,48 @@ fn ticks(process: Pid) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_host_without_memory_may_end_and_loses_nothing_that_it_acknowledged() {
+    let folder = Folder::new(config());
+    folder.warm(&["puppet", "effects"]).await;
+    for room_kb in [0, 64, 512, 4_096, 32_768] {
+        let host = folder.start(None).await.unwrap();
+        let session = open(&host).await;
+        let usual = getrlimit(Resource::As);
+        let most = Rlimit { current: Some(address_space(host.process()) + (room_kb << 10)), maximum: usual.maximum };
+        prlimit(Some(host.process()), Resource::As, most).unwrap();
+        let mut acknowledged = Vec::new();
+        for number in 0..10 {
+            let body = json!({ "content": format!("words {number}") });
+            // Nobody answers once it has ended.
+            let Ok(answer) = host.post(&format!("{session}/messages"), &body).await else { continue };
+            match answer.status {
+                202 => acknowledged.push(answer.text("input_id")),
+                status => assert!(status >= 429, "{answer:?}"),
+            }
+        }
+        host.kill().await;
+        let host = folder.start(None).await.unwrap();
+        idle(&host, &session).await;
+        assert!(host.stop().await.success(), "{}", folder.log());
+        let accepted = accepted(&folder).await;
+        assert!(
+            acknowledged.iter().all(|input| accepted.contains(input)),
+            "with {room_kb} KiB: {} of {}",
+            accepted.len(),
+            acknowledged.len()
+        );
+        assert!(folder.run(&["verify"]).await.status.success());
+    }
+}
+
+/// Bytes of address space that a process has taken.
+fn address_space(process: Pid) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    size.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_host_without_file_descriptors_serves_those_it_has_and_recovers() {
     let folder = Folder::new(config());
     folder.warm(&["puppet", "effects"]).await;

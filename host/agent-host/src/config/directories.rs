@@ -53,8 +53,15 @@ fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String
             return Some(format!("the key of the provider `{name}`"));
         }
     }
-    let is_writable = access == Access::ReadWrite;
-    (is_writable && Reached::by(&loaded.file).passes(&granted)).then(|| "the configuration itself".to_owned())
+    if access == Access::ReadOnly {
+        return None;
+    }
+    if Reached::by(&loaded.file).passes(&granted) {
+        return Some("the configuration itself".to_owned());
+    }
+    let components = loaded.config.components.iter().filter_map(|(name, component)| Some((name, component.path.as_ref()?)));
+    let mut within = components.filter(|(_, file)| Reached::by(&loaded.resolve(file)).passes(&granted));
+    within.next().map(|(name, _)| format!("the file of the component `{name}`"))
 }
 
 /// Where a path leads, and the links on the way, whose folder decides as well.

@@ -1,21 +1,17 @@
-//! Ranges of configured numbers: written once, at the field, for the schema, and checked from there.
+//! Configured numbers that are out of their ranges, as findings.
 
 use super::check::{Finding, error};
+use domain::ranges::out_of_range;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 /// Every number of a section that is outside of the range that its schema tells.
 pub(super) fn check<T: JsonSchema + Serialize>(section: &str, values: &T) -> Vec<Finding> {
-    let schema = schemars::schema_for!(T);
-    let Ok(Value::Object(values)) = serde_json::to_value(values) else { return Vec::new() };
-    let bound = |key: &str, name: &str| schema.get("properties")?.get(key)?.get(name)?.as_u64();
-    values
-        .iter()
-        .filter_map(|(key, value)| {
-            let (value, least, most) = (value.as_u64()?, bound(key, "minimum")?, bound(key, "maximum")?);
-            let message = format!("{value} is out of its range: it must be from {least} to {most}");
-            (!(least..=most).contains(&value)).then(|| error(format!("{section}.{key}"), message))
+    let wrong = out_of_range(values).into_iter();
+    wrong
+        .map(|found| {
+            let message = format!("{} is out of its range: it must be from {} to {}", found.value, found.least, found.most);
+            error(format!("{section}.{}", found.key), message)
         })
         .collect()
 }

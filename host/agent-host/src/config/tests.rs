@@ -348,6 +348,21 @@ fn the_configurations_folder_may_be_granted_for_reading_and_not_for_writing() {
 }
 
 #[test]
+fn a_folder_with_a_component_in_it_may_be_granted_for_reading_and_not_for_writing() {
+    let (folder, file) = file(
+        "c.toml",
+        "[server]\ndataDir = \"/nowhere/data\"\n[components.mine]\npath = \"plugins/mine.wasm\"\ndirectories = [\n\
+         { path = \"plugins\", at = \"/r\", access = \"read-only\" },\n{ path = \"plugins\", at = \"/w\", access = \"read-write\" }]\n",
+    );
+    std::fs::create_dir(folder.path().join("plugins")).unwrap();
+    std::fs::write(folder.path().join("plugins/mine.wasm"), "").unwrap();
+    let found: Vec<_> = check(&load(&file, []).unwrap()).into_iter().map(|found| (found.key, found.message)).collect();
+    let [(key, message)] = found.iter().filter(|(key, _)| key.starts_with("comp")).collect::<Vec<_>>()[..] else { panic!("{found:?}") };
+    assert_eq!(key, "components.mine.directories[1].path");
+    assert!(message.contains("holds the file of the component `mine`"), "{message}");
+}
+
+#[test]
 fn a_place_of_a_folder_can_be_written_in_one_way_only() {
     for wrong in ["w", "", "/w/", "//w", "/w//x", "/./w", "/w/..", "/..", "//"] {
         let found = granting("work", wrong, "read-only");
