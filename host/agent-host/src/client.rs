@@ -121,11 +121,11 @@ impl Client {
     }
 }
 
-/// Where the host listens: as configured, or as the running host says when any port would do.
+/// Where the host listens: as the one that runs on this data folder says, which may have been told so on its command line, or as configured.
 fn address(loaded: &Loaded) -> SocketAddr {
     let configured = loaded.config.server.listen;
     let said = || std::fs::read_to_string(loaded.data_dir().join(ADDRESS_FILE)).ok()?.trim().parse().ok();
-    let mut address = if configured.port() == 0 { said().unwrap_or(configured) } else { configured };
+    let mut address = said().unwrap_or(configured);
     if address.ip().is_unspecified() {
         address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
     }
