@@ -183,6 +183,12 @@ pub struct Settlement {
 }
 
 impl Settlement {
+    /// An outcome with nothing on record beside it.
+    #[must_use]
+    pub fn of(operation: OperationId, outcome: Outcome, time: Timestamp) -> Self {
+        Self { operation, outcome, result: None, attempts: Vec::new(), usage: None, egress: Traffic::default(), time }
+    }
+
     /// The blobs that a result outside the thread names.
     pub fn blobs(&self) -> impl Iterator<Item = Digest> {
         let parts = match &self.outcome {

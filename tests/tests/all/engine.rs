@@ -55,16 +55,21 @@ async fn an_agent_that_hears_is_stepped_when_the_user_speaks() {
     assert_eq!(world.last_reply(session).await, "said are you there?\nlong cancelled");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn words_that_arrive_while_a_reply_is_made_join_the_turn() {
-    let world = World::new(Setup::default()).await;
+/// What a thread holds after its first message, when words arrive before its reply is made.
+async fn interrupted(world: &World) -> Vec<String> {
     let session = world.open("puppet").await;
     let steps = json!({ "steps": [{ "start": [{ "key": "t", "tool": "look", "args": { "sleep": 400 } }] }, { "reply": "first" }] });
     world.say("puppet", session, &steps.to_string()).await;
     world.until(session, |row| row.open_run.is_some()).await;
     world.say("puppet", session, "one more thing").await;
     world.idle(session).await;
-    let texts: Vec<String> = world.messages(session).await.iter().map(|message| message.text()).skip(1).collect();
+    world.messages(session).await.iter().map(|message| message.text()).skip(1).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_that_arrive_while_a_reply_is_made_join_the_turn() {
+    let world = World::new(Setup::default()).await;
+    let texts = interrupted(&world).await;
     assert_eq!(texts, ["first", "one more thing", "t parts look done\nsaid one more thing"]);
     assert_eq!(world.runs().await.len(), 1, "one turn, not two");
 }
@@ -73,13 +78,7 @@ async fn words_that_arrive_while_a_reply_is_made_join_the_turn() {
 async fn words_that_a_turn_has_no_step_left_for_begin_the_next_one() {
     let definition = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "limits": { "stepsMax": 2 } });
     let world = World::new(Setup { definitions: vec![definition], ..Setup::default() }).await;
-    let session = world.open("puppet").await;
-    let steps = json!({ "steps": [{ "start": [{ "key": "t", "tool": "look", "args": { "sleep": 400 } }] }, { "reply": "first" }] });
-    world.say("puppet", session, &steps.to_string()).await;
-    world.until(session, |row| row.open_run.is_some()).await;
-    world.say("puppet", session, "one more thing").await;
-    world.idle(session).await;
-    let texts: Vec<String> = world.messages(session).await.iter().map(|message| message.text()).skip(1).collect();
+    let texts = interrupted(&world).await;
     assert_eq!(texts, ["first", "one more thing", "said one more thing"]);
     assert_eq!(world.runs().await.len(), 2, "each has its turn, and neither failed");
 }

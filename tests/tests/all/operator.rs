@@ -165,3 +165,44 @@ async fn a_chat_tells_input_that_is_no_text_and_how_to_go_on_as_one_can_type_it(
     assert!(goes_on.status.success() && err(&goes_on).contains(&told), "{told}: {goes_on:?}");
     assert!(host.stop().await.success(), "{}", folder.log());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_finds_the_host_of_its_data_folder_wherever_that_listens() {
+    let folder = Folder::new(config(&json!([agent("a", &json!({}))])));
+    folder.warm(&["puppet", "files"]).await;
+    let host = folder.start(None).await.unwrap();
+    let list = || {
+        let mut list = Command::new(program());
+        // As if the host had been started with `--listen`: nobody is where the configuration says.
+        list.args(["session", "list", "--config"])
+            .arg(folder.path().join("agent-host.json"))
+            .env("AGENT_HOST__SERVER__LISTEN", "127.0.0.1:9");
+        list
+    };
+    let found = piped(&mut list(), b"").await;
+    assert!(found.status.success(), "{found:?}");
+    assert!(host.stop().await.success(), "{}", folder.log());
+    let missed = piped(&mut list(), b"").await;
+    assert_eq!(missed.status.code(), Some(4), "{missed:?}");
+    assert!(err(&missed).contains("no host is running at http://127.0.0.1:9\n"), "{missed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_follows_from_the_events_can_be_made_again_while_no_host_runs() {
+    let folder = Folder::new(config(&json!([agent("a", &json!({}))])));
+    folder.warm(&["puppet", "files"]).await;
+    let host = folder.start(None).await.unwrap();
+    open(&host, "a").await;
+    let rebuild = ["verify", "--rebuild"];
+    let refused = folder.run(&rebuild).await;
+    assert_eq!(refused.status.code(), Some(3), "{refused:?}");
+    assert!(host.stop().await.success(), "{}", folder.log());
+    rusqlite::Connection::open(folder.data().join("store.db")).unwrap().execute("DELETE FROM sessions", []).unwrap();
+    let found = folder.run(&["verify"]).await;
+    assert_eq!(found.status.code(), Some(1), "{found:?}");
+    assert!(err(&found).contains("the table `sessions` is not what the events say"), "{found:?}");
+    for command in [rebuild.as_slice(), &["verify"]] {
+        let made = folder.run(command).await;
+        assert!(made.status.success(), "{made:?}");
+    }
+}

@@ -158,15 +158,7 @@ async fn an_outcome_that_comes_after_another_one_is_dropped() {
     let Stream::Run(run) = stream else { panic!("{stream}") };
     let time = events(&world).await.pop().unwrap().time;
     let outcome = Outcome::Parts { parts: vec![Part::text("somebody else")] };
-    let settled = vec![Settlement {
-        operation,
-        outcome,
-        result: None,
-        attempts: Vec::new(),
-        usage: None,
-        egress: domain::egress::Traffic::default(),
-        time,
-    }];
+    let settled = vec![Settlement::of(operation, outcome, time)];
     interfere(&world, stream, Event::RunSettled(RunSettled { run, settled })).await;
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "t parts somebody else");

@@ -2,7 +2,6 @@
 
 use super::{Open, Run};
 use crate::digest::Digest;
-use crate::egress::Traffic;
 use crate::event::{Event, RunSettled};
 use crate::id::OperationId;
 use crate::message::{Answers, Draft, Part, Role};
@@ -74,7 +73,7 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
             (outcome, paired(operation, vec![Part::text(text)], true, false))
         }
     };
-    Settlement { operation: operation.id, outcome, result, attempts: Vec::new(), usage: None, egress: Traffic::default(), time }
+    Settlement { result, ..Settlement::of(operation.id, outcome, time) }
 }
 
 impl Settlement {

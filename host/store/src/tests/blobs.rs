@@ -69,15 +69,7 @@ async fn a_blob_that_no_event_names_is_found_and_any_other_is_not() {
     showing(&sample.store, 1, None, 1, b"shown").await;
     let outcome = Outcome::Parts { parts: vec![part(b"result")] };
     let operation = OperationId::mint(run(2), 0, "t");
-    let settled = vec![Settlement {
-        operation,
-        outcome,
-        result: None,
-        attempts: Vec::new(),
-        usage: None,
-        egress: domain::egress::Traffic::default(),
-        time: NOON,
-    }];
+    let settled = vec![Settlement::of(operation, outcome, NOON)];
     let settled = Event::RunSettled(RunSettled { run: run(2), settled });
     let stream = Stream::Run(run(2));
     sample.store.commit(commit(stream, vec![run_started(run(2), 1, None, Vec::new()), settled]).blob(b"result".to_vec())).await.unwrap();

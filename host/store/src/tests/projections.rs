@@ -134,15 +134,7 @@ async fn operations_are_open_until_they_settle_and_wake_their_session_meanwhile(
     assert!(sample.store.due_wakes(NOON, 10).await.unwrap().is_empty());
     assert_eq!(sample.store.due_wakes(NOON.plus_ms(400), 10).await.unwrap(), [session(1)]);
 
-    let settlement = Settlement {
-        operation: quick_id,
-        outcome: Outcome::Elapsed,
-        result: None,
-        attempts: Vec::new(),
-        usage: None,
-        egress: domain::egress::Traffic::default(),
-        time: NOON,
-    };
+    let settlement = Settlement::of(quick_id, Outcome::Elapsed, NOON);
     sample.append(Stream::Run(run(1)), vec![Event::RunSettled(RunSettled { run: run(1), settled: vec![settlement] })]).await;
     assert!(matches!(sample.store.commit(open(quick_id)).await, Err(CommitError::Conflict(_))));
     assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(300)));

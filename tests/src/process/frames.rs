@@ -1,0 +1,72 @@
+//! Event streams as a client reads them.
+
+use super::PATIENCE;
+use reqwest::Response;
+use serde_json::Value;
+
+/// One frame of an event stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    /// The position of a committed event; none for what is ephemeral.
+    pub id: Option<u64>,
+    /// What it is.
+    pub event: String,
+    /// Its data.
+    pub data: Value,
+}
+
+/// An event stream.
+#[derive(Debug)]
+pub struct Frames {
+    response: Response,
+    read: String,
+}
+
+impl Frames {
+    pub(super) fn of(response: Response) -> Self {
+        Self { response, read: String::new() }
+    }
+
+    /// The next frame that is no comment; none at the end of the stream.
+    pub async fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some((frame, rest)) = self.read.split_once("\n\n") {
+                let frame = parse(frame);
+                self.read = rest.to_owned();
+                match frame {
+                    Some(frame) => return Some(frame),
+                    None => continue,
+                }
+            }
+            let chunk = self.response.chunk().await.ok().flatten()?;
+            self.read += &String::from_utf8_lossy(&chunk);
+        }
+    }
+
+    /// All frames up to the first of a type, itself included.
+    ///
+    /// # Panics
+    /// When it does not come.
+    pub async fn until(&mut self, event: &str) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        let reading = async {
+            while let Some(frame) = self.next().await {
+                let last = frame.event == event;
+                frames.push(frame);
+                if last {
+                    return true;
+                }
+            }
+            false
+        };
+        let found = tokio::time::timeout(PATIENCE, reading).await.unwrap_or(false);
+        assert!(found, "no {event} came: {frames:?}");
+        frames
+    }
+}
+
+fn parse(text: &str) -> Option<Frame> {
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let data = serde_json::from_str(field("data:")?).ok()?;
+    Some(Frame { id: field("id:").and_then(|id| id.parse().ok()), event: field("event:")?.to_owned(), data })
+}
