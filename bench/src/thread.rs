@@ -44,6 +44,7 @@ impl Conversation {
             parent: None,
             owner_user_id: "local".to_owned(),
             name: "Assistant".to_owned(),
+            denies: Default::default(),
             created_at: NOON,
         });
         let opened = Event::SessionOpened(SessionOpened {
@@ -144,6 +145,7 @@ impl Conversation {
             depth: 0,
             hops: 0,
             priority: Priority::default(),
+            denies: Default::default(),
             user_id: "local".to_owned(),
             model: None,
             time: NOON,

@@ -4,7 +4,7 @@ use crate::guests::wasm;
 use broker::{Broker, Catalogue, CreateAgent, Entry, InputReceipt, Limits, NewSession, Parts, PostMessage, Target};
 use domain::definition::{Definition, DefinitionId};
 use domain::egress::EgressGrant;
-use domain::grant::{Access, DirectoryGrant, Grant, GuestLimits};
+use domain::grant::{Access, DirectoryGrant, Grant, GuestLimits, PatternList};
 use domain::id::{RunId, SessionId};
 use domain::message::{Message, Part, Role};
 use egress::{Egress, SystemResolver};
@@ -289,7 +289,8 @@ pub fn runtime() -> Runtime {
 
 fn grant(files: &Path, setup: &Setup) -> Grant {
     let folder = DirectoryGrant { path: files.to_owned(), at: "/data".into(), access: Access::ReadWrite };
-    Grant { directories: vec![folder], network: setup.network.clone(), limits: setup.guest_limits }
+    let (models, agents) = (PatternList::everything(), PatternList::everything());
+    Grant { directories: vec![folder], network: setup.network.clone(), limits: setup.guest_limits, models, agents, ..Grant::default() }
 }
 
 fn gateway(dir: &Path, script: &str) -> Gateway {

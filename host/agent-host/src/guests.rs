@@ -27,7 +27,7 @@ pub(crate) async fn load_all(loaded: &Loaded, runtime: &Runtime) -> Result<Vec<E
             error: failure.error.context(format!("components.{name}: cannot load `{}`", file.display())),
             ..failure
         })?;
-        entries.push(Entry { grant: config.grant(loaded.folder()), name, component });
+        entries.push(Entry { grant: config.grant(&name, loaded.folder()), name, component });
     }
     Ok(entries)
 }

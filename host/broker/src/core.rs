@@ -237,6 +237,7 @@ impl Broker {
             known_blobs: Mutex::default(),
             drivers: Mutex::default(),
         });
+        crate::admission::admit(&core).await?;
         let work = core.store.sessions_with_work(core.now()).await.map_err(Error::unavailable)?;
         for session in work {
             core.wake(session).await;

@@ -16,7 +16,7 @@ use crate::core::Core;
 pub(crate) use crate::driver::fold::load_run;
 pub(crate) use crate::driver::perform::{CameTo, Performed};
 use crate::panics::caught;
-use domain::event::InputAccepted;
+use domain::event::{Event, InputAccepted};
 use domain::id::{InputId, OperationId, SessionId};
 use domain::operation::{Continuation, Settlement};
 use domain::refusal::Refusal;
@@ -71,16 +71,25 @@ pub(crate) enum Trouble {
     Busy,
 }
 
+/// What is committed together with what came of a piece of work.
+#[derive(Clone, Default)]
+pub(crate) struct Beside {
+    /// Blobs that it mentions.
+    pub(crate) blobs: Vec<Vec<u8>>,
+    /// Further events of the run's stream, which its fold passes over: what the boundary decided.
+    pub(crate) events: Vec<Event>,
+}
+
 /// A run that is being driven.
 pub(crate) struct Driving {
     pub(crate) run: Run,
     pub(crate) version: u64,
-    /// Outcomes that are not recorded yet, with the blobs that they mention.
-    pub(crate) arrived: Vec<(Settlement, Vec<Vec<u8>>)>,
+    /// Outcomes that are not recorded yet.
+    pub(crate) arrived: Vec<(Settlement, Beside)>,
     /// What is being worked on. The work ends with its entry.
     pub(crate) busy: HashMap<OperationId, AbortOnDropHandle<()>>,
     /// Segments that ended with another to come, and are not recorded yet.
-    pub(crate) continued: Vec<Continuation>,
+    pub(crate) continued: Vec<(Continuation, Beside)>,
     /// The inputs that it began with, while its start is not stored yet.
     pub(crate) opening: Vec<InputAccepted>,
     /// Its agent as it was when the run began, for the first step.
@@ -94,6 +103,16 @@ pub(crate) struct Driving {
 impl Driving {
     fn settlements(&self) -> Vec<Settlement> {
         self.arrived.iter().map(|(settlement, _)| settlement.clone()).collect()
+    }
+
+    /// The blobs of what has arrived.
+    fn blobs(&self) -> Vec<Vec<u8>> {
+        self.arrived.iter().flat_map(|(_, beside)| beside.blobs.iter().cloned()).collect()
+    }
+
+    /// The further events of what has arrived.
+    fn beside(&self) -> impl Iterator<Item = Event> {
+        self.arrived.iter().flat_map(|(_, beside)| beside.events.iter().cloned())
     }
 
     /// Whether it is too early for another step.
@@ -110,7 +129,7 @@ impl Driving {
     fn is_seen_to(&self, operation: OperationId) -> bool {
         self.busy.contains_key(&operation)
             || self.has_arrived(operation)
-            || self.continued.iter().any(|continuation| continuation.operation == operation)
+            || self.continued.iter().any(|(continuation, _)| continuation.operation == operation)
     }
 }
 
@@ -332,7 +351,7 @@ impl Driver {
                         tracing::warn!(session.id = %self.session, run.id = %run, operation.id = %operation, "{told}");
                     }
                     if let Some(driving) = &mut self.driving {
-                        driving.arrived.push((*settlement, Vec::new()));
+                        driving.arrived.push((*settlement, Beside::default()));
                     }
                 }
                 Next::Perform { record_first } => {

@@ -4,6 +4,7 @@
 //! guests in `runtime`, models in `llm`; what is here is the order of things.
 //! Never in here: HTTP routing, WIT types, SQL.
 
+mod admission;
 pub mod catalogue;
 pub mod command;
 mod core;

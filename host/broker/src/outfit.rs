@@ -4,11 +4,13 @@
 //! another matter: that is decided from the outfit of the present configuration.
 
 use crate::catalogue::Catalogue;
+use domain::authority::{Caller, Ceiling, Denies, Permissions};
 use domain::basis::{OutfitDigests, Peer};
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
 use domain::digest::Digest;
 use domain::event::RunStarted;
+use domain::grant::Grant;
 use domain::tool::ToolDefinition;
 use jsonschema::Validator;
 use std::collections::{BTreeMap, HashMap};
@@ -40,12 +42,14 @@ impl Sealed {
     }
 }
 
-/// What one definition's agents see.
+/// What one definition's agents see, and what they may have at most.
 #[derive(Debug)]
 pub(crate) struct Outfit {
     pub(crate) settings: Sealed,
     pub(crate) tools: Sealed,
     pub(crate) peers: Sealed,
+    /// None for a run from before it was frozen.
+    pub(crate) ceiling: Option<(Sealed, Arc<Ceiling>)>,
     pub(crate) tool_list: Arc<Vec<ToolDefinition>>,
     pub(crate) peer_list: Vec<Peer>,
     arguments: HashMap<String, Arc<Validator>>,
@@ -57,6 +61,7 @@ pub(crate) struct Outfits {
     by_definition: BTreeMap<DefinitionId, Arc<Outfit>>,
     earlier: Mutex<HashMap<OutfitDigests, Arc<Outfit>>>,
     results: HashMap<String, Validator>,
+    grants: BTreeMap<String, Sealed>,
     pub(crate) delegates: Vec<delegate::Target>,
 }
 
@@ -75,11 +80,13 @@ impl Outfits {
         let arguments: HashMap<String, Arc<Validator>> = tools.iter().filter_map(|tool| checks_arguments(tool)).collect();
         let results =
             tools.iter().filter_map(|tool| Some((tool.name.clone(), jsonschema::validator_for(tool.results.as_ref()?).ok()?))).collect();
+        let grants: BTreeMap<String, Grant> = catalogue.tools().map(|(entry, _)| (entry.name.clone(), entry.grant.clone())).collect();
         let by_definition = catalogue
             .definitions()
-            .map(|definition| (definition.agent_id.clone(), Arc::new(Outfit::of(definition, catalogue, &tools, &arguments))))
+            .map(|definition| (definition.agent_id.clone(), Arc::new(Outfit::of(definition, catalogue, &tools, &arguments, &grants))))
             .collect();
-        Self { by_definition, earlier: Mutex::default(), results, delegates }
+        let grants = catalogue.entries().map(|entry| (entry.name.clone(), Sealed::json(&entry.grant))).collect();
+        Self { by_definition, earlier: Mutex::default(), results, grants, delegates }
     }
 
     /// What a definition's agents see as it is configured.
@@ -97,7 +104,7 @@ impl Outfits {
             return Ok(Some(earlier.clone()));
         }
         let mut read = Vec::new();
-        for digest in [digests.settings, digests.tools, digests.peers] {
+        for digest in [digests.settings, digests.tools, digests.peers].into_iter().chain(digests.ceiling) {
             let Some(bytes) = store.blob(digest).await? else { return Ok(None) };
             read.push(Sealed { digest, bytes: Arc::new(bytes) });
         }
@@ -108,6 +115,11 @@ impl Outfits {
         }
         earlier.insert(digests, outfit.clone());
         Ok(Some(outfit))
+    }
+
+    /// What a component is granted, as the ledger names it.
+    pub(crate) fn grant(&self, component: &str) -> Option<&Sealed> {
+        self.grants.get(component)
     }
 
     /// What is wrong with a tool's result.
@@ -148,43 +160,58 @@ impl Outfit {
         catalogue: &Catalogue,
         tools: &[Arc<ToolDefinition>],
         arguments: &HashMap<String, Arc<Validator>>,
+        grants: &BTreeMap<String, Grant>,
     ) -> Self {
+        let caller = Caller { agent: definition, denies: &Denies::default(), permissions: &Permissions::default() };
+        let granted = catalogue.entry(&definition.component).map(|entry| entry.grant.clone()).unwrap_or_default();
         let settings = serde_json::json!({ "prompt": definition.prompt(), "settings": definition.settings });
         let tool_list: Vec<ToolDefinition> =
-            tools.iter().filter(|tool| definition.may_use(tool).is_ok()).map(|tool| ToolDefinition::clone(tool)).collect();
+            tools.iter().filter(|tool| caller.may_call(&***tool).is_ok()).map(|tool| ToolDefinition::clone(tool)).collect();
         let peer_list: Vec<Peer> = catalogue
             .definitions()
-            .filter(|other| other.agent_id != definition.agent_id && definition.may_reach(other).is_ok())
+            .filter(|other| other.agent_id != definition.agent_id && caller.may_reach(other, &granted).is_ok())
             .map(|other| Peer { id: other.agent_id.0.clone(), name: other.display_name.clone(), description: other.description.clone() })
             .collect();
+        let ceiling = Ceiling { agent: definition.clone(), grants: grants.clone() };
         let own = tool_list.iter().filter_map(|tool| Some((tool.name.clone(), arguments.get(&tool.name)?.clone())));
         Self {
             settings: Sealed::json(&settings),
             tools: Sealed::json(&tool_list),
             peers: Sealed::json(&peer_list),
+            ceiling: Some((Sealed::json(&ceiling), Arc::new(ceiling))),
             arguments: own.collect(),
             tool_list: Arc::new(tool_list),
             peer_list,
         }
     }
 
-    /// An earlier outfit from its settings, tools and peers as they were stored.
+    /// An earlier outfit from its settings, tools, peers and ceiling as they were stored.
     fn read(sealed: Vec<Sealed>) -> Option<Self> {
-        let [settings, tools, peers] = <[Sealed; 3]>::try_from(sealed).ok()?;
+        let mut sealed = sealed.into_iter();
+        let (settings, tools, peers) = (sealed.next()?, sealed.next()?, sealed.next()?);
+        let ceiling = match sealed.next() {
+            Some(sealed) => {
+                let ceiling = serde_json::from_slice(&sealed.bytes).ok()?;
+                Some((sealed, Arc::new(ceiling)))
+            }
+            None => None,
+        };
         let tool_list: Vec<ToolDefinition> = serde_json::from_slice(&tools.bytes).ok()?;
         let peer_list = serde_json::from_slice(&peers.bytes).ok()?;
         let arguments = tool_list.iter().filter_map(checks_arguments).collect();
-        Some(Self { settings, tools, peers, tool_list: Arc::new(tool_list), peer_list, arguments })
+        Some(Self { settings, tools, peers, ceiling, tool_list: Arc::new(tool_list), peer_list, arguments })
     }
 
     /// What it is known by.
     pub(crate) fn digests(&self) -> OutfitDigests {
-        OutfitDigests { settings: self.settings.digest, tools: self.tools.digest, peers: self.peers.digest }
+        let ceiling = self.ceiling.as_ref().map(|(sealed, _)| sealed.digest);
+        OutfitDigests { settings: self.settings.digest, tools: self.tools.digest, peers: self.peers.digest, ceiling }
     }
 
     /// What has to be stored for it to be found again.
-    pub(crate) fn sealed(&self) -> [Sealed; 3] {
-        [self.settings.clone(), self.tools.clone(), self.peers.clone()]
+    pub(crate) fn sealed(&self) -> impl Iterator<Item = Sealed> {
+        let ceiling = self.ceiling.iter().map(|(sealed, _)| sealed.clone());
+        [self.settings.clone(), self.tools.clone(), self.peers.clone()].into_iter().chain(ceiling)
     }
 
     /// One of its tools.

@@ -1,5 +1,6 @@
 //! The agent aggregate as far as a conversation needs it: preferences and the slot for structured sessions.
 
+use crate::authority::Denies;
 use crate::definition::DefinitionId;
 use crate::event::Event;
 use crate::id::{AgentId, SessionId};
@@ -19,6 +20,9 @@ pub struct Agent {
     pub owner_user_id: String,
     /// Its name.
     pub name: String,
+    /// What the agents that spawned it may not do: it may not either, for as long as it lives.
+    #[serde(default, skip_serializing_if = "Denies::is_empty")]
+    pub denies: Denies,
     /// What it remembers of the user's wishes.
     pub preferences: Map<String, Value>,
     /// The structured session that holds its slot, with its type.
@@ -40,6 +44,7 @@ impl Agent {
                 path: created.path.clone(),
                 owner_user_id: created.owner_user_id.clone(),
                 name: created.name.clone(),
+                denies: created.denies.clone(),
                 preferences: Map::new(),
                 slot: None,
                 total_sessions: 0,

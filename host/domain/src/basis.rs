@@ -57,6 +57,9 @@ pub struct OutfitDigests {
     pub tools: Digest,
     /// The peers.
     pub peers: Digest,
+    /// What it may have at most: a [`Ceiling`](crate::authority::Ceiling). None in events from before it was frozen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Digest>,
 }
 
 impl Basis {

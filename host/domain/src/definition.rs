@@ -3,9 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::grant::{Denied, PatternList};
+use crate::grant::PatternList;
 use crate::limits::TurnLimits;
-use crate::tool::ToolDefinition;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -142,59 +141,5 @@ impl Definition {
             None if self.description.is_empty() => format!("You are {}.", self.display_name),
             None => format!("You are {}. {}", self.display_name, self.description),
         }
-    }
-
-    /// Whether its lists let it use a tool (S3.3, S3.18–S3.20). `system_*` tools pass allow lists; a deny wins over everything.
-    ///
-    /// # Errors
-    /// The rule that decided, for the operator.
-    pub fn may_use(&self, tool: &ToolDefinition) -> Result<(), Denied> {
-        let denied = |rule: &'static str, what: &str| Denied { rule, what: what.to_owned() };
-        if self.tool_denylist.as_ref().is_some_and(|list| list.matches(&tool.name)) {
-            return Err(denied("toolDenylist", &tool.name));
-        }
-        if tool.name.starts_with("system_") {
-            return Ok(());
-        }
-        if self.tool_allowlist.as_ref().is_some_and(|list| !list.matches(&tool.name)) {
-            return Err(denied("toolAllowlist", &tool.name));
-        }
-        for capability in &tool.capabilities {
-            self.may_have(capability)?;
-        }
-        Ok(())
-    }
-
-    /// Whether its lists let its tools use a capability.
-    ///
-    /// # Errors
-    /// The rule that decided.
-    pub fn may_have(&self, capability: &str) -> Result<(), Denied> {
-        let denied = |rule: &'static str| Denied { rule, what: capability.to_owned() };
-        if self.capability_denylist.as_ref().is_some_and(|list| list.matches(capability)) {
-            return Err(denied("capabilityDenylist"));
-        }
-        if self.capability_allowlist.as_ref().is_some_and(|list| !list.matches(capability)) {
-            return Err(denied("capabilityAllowlist"));
-        }
-        Ok(())
-    }
-
-    /// Whether it may dispatch to another definition (S3.12).
-    ///
-    /// # Errors
-    /// The rule that decided.
-    pub fn may_reach(&self, other: &Self) -> Result<(), Denied> {
-        let denied = |rule: &'static str| Denied { rule, what: other.agent_id.0.clone() };
-        if self.agent_denylist.as_ref().is_some_and(|list| list.matches(&other.agent_id.0)) {
-            return Err(denied("agentDenylist"));
-        }
-        if self.agent_allowlist.as_ref().is_some_and(|list| !list.matches(&other.agent_id.0)) {
-            return Err(denied("agentAllowlist"));
-        }
-        if !other.ui_visible {
-            return Err(denied("uiVisible"));
-        }
-        Ok(())
     }
 }

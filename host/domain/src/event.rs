@@ -4,12 +4,16 @@
 //! CloudEvents type; a payload that changes shape gets a new version beside the old, never a new meaning.
 
 mod agent;
+mod boundary;
 mod input;
 mod record;
 mod run;
 mod session;
 
 pub use agent::{AgentCreated, NoteRemembered, PreferencesUpdated, SlotCompleted, SlotTaken, SlotTerminated};
+pub use boundary::{
+    AGENT_CALL, BoundaryDecided, ComponentAdmitted, DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX, Decision, MODEL_CALL, TOOL_CALL, Verdict,
+};
 pub use input::{InputAccepted, InputDead, InputRequeued, Source};
 pub use record::{NewEvent, Recorded, Subject};
 pub use run::{OperationStarted, PluginEmitted, RunEnded, RunSettled, RunStarted, RunStepped, StepFailed};
@@ -82,6 +86,12 @@ pub enum Event {
     /// A run ended.
     #[serde(rename = "run.ended.v1")]
     RunEnded(RunEnded),
+    /// What the boundary decided during a call: what was granted, refused and limited, and what left the host.
+    #[serde(rename = "boundary.decided.v1")]
+    BoundaryDecided(Box<BoundaryDecided>),
+    /// A component is served with a grant that it did not have before, or with other code.
+    #[serde(rename = "component.admitted.v1")]
+    ComponentAdmitted(ComponentAdmitted),
     /// An event of an agent's own.
     #[serde(rename = "plugin.emitted.v1")]
     PluginEmitted(PluginEmitted),

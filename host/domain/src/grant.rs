@@ -1,11 +1,20 @@
 //! Grants: what an operator lets a component do, and what of it one call is bound to.
 
+mod bucket;
+mod secret;
+
+pub use bucket::{BUCKET_BYTES_MAX, BUCKET_NAME_BYTES_MAX, BucketGrant, BucketScope, KEY_BYTES_MAX, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX};
+pub use secret::{SecretGrant, SecretSlot};
+
+use crate::authority::Ruling;
 use crate::egress::EgressGrant;
 use crate::wildcard;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Capabilities that bind what a tool may use of its component's grant. A tool names what it needs; an agent's lists say what it may have.
+/// A bucket adds two of its own: `<bucket>.read` and `<bucket>.write`.
 pub mod capability {
     /// Reading in the granted folders.
     pub const FILES_READ: &str = "files.read";
@@ -13,16 +22,10 @@ pub mod capability {
     pub const FILES_WRITE: &str = "files.write";
     /// Sending the granted HTTP requests.
     pub const NET_HTTP: &str = "net.http";
-}
-
-/// A refusal by one of the operator's rules. The guest sees a uniform denial; this is for the operator.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{what}` is not allowed by `{rule}`")]
-pub struct Denied {
-    /// The config key that decided.
-    pub rule: &'static str,
-    /// What was asked for.
-    pub what: String,
+    /// Reading the granted environment values.
+    pub const ENV_READ: &str = "env.read";
+    /// Having the host put granted secrets into requests.
+    pub const SECRETS_USE: &str = "secrets.use";
 }
 
 /// A list of names, where `*` stands for any run of characters and everything else for itself.
@@ -35,6 +38,30 @@ impl PatternList {
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| matches(pattern, name))
+    }
+
+    /// Whether it matches nothing because nothing is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// These patterns, and others, each once.
+    #[must_use]
+    pub fn and(&self, others: Option<&Self>) -> Self {
+        let mut all = self.clone();
+        for other in others.into_iter().flat_map(|others| &others.0) {
+            if !all.0.contains(other) {
+                all.0.push(other.clone());
+            }
+        }
+        all
+    }
+
+    /// Everything.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self(vec!["*".to_owned()])
     }
 }
 
@@ -81,11 +108,28 @@ pub struct GuestLimits {
     /// Calls that run at the same time; more wait.
     #[schemars(range(min = 1, max = 1_000))]
     pub concurrency_max: u32,
+    /// Calls that begin within one minute; more are refused.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub calls_per_minute_max: u32,
+    /// Bytes that all HTTP requests of one call may send and receive together.
+    #[schemars(range(min = 0, max = 17_179_869_184_u64))]
+    pub egress_bytes_max: u64,
+    /// Bytes of log that are kept of one call, stdout and stderr included; what is over is dropped and counted.
+    #[schemars(range(min = 0, max = 1_048_576))]
+    pub log_bytes_max: u64,
 }
 
 impl Default for GuestLimits {
     fn default() -> Self {
-        Self { memory_bytes_max: 64 << 20, cpu_ms_max: 1_000, wall_ms_max: 30_000, concurrency_max: 16 }
+        Self {
+            memory_bytes_max: 64 << 20,
+            cpu_ms_max: 1_000,
+            wall_ms_max: 30_000,
+            concurrency_max: 16,
+            calls_per_minute_max: 60_000,
+            egress_bytes_max: 1 << 30,
+            log_bytes_max: 64 << 10,
+        }
     }
 }
 
@@ -97,38 +141,37 @@ pub struct Grant {
     pub directories: Vec<DirectoryGrant>,
     /// Requests that it may send.
     pub network: Vec<EgressGrant>,
+    /// Environment variables that it sees, by name.
+    pub environment: BTreeMap<String, String>,
+    /// Buckets of keys and values that it may use.
+    pub key_value: Vec<BucketGrant>,
+    /// Secrets that the host puts into its requests.
+    pub secrets: Vec<SecretGrant>,
+    /// Models that an agent component may ask, by alias.
+    pub models: PatternList,
+    /// Agents that an agent component may dispatch to.
+    pub agents: PatternList,
     /// What it may use of the machine.
     pub limits: GuestLimits,
 }
 
-/// What of a component's grant one call is bound to. Computed by [`Grant::bind`] and by nothing else.
+/// What of a component's grant one call is bound to. Computed by [`Caller::bound`](crate::authority::Caller::bound) and by nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bound {
     /// The folders, each with no more access than the caller's capabilities allow.
     pub directories: Vec<DirectoryGrant>,
     /// The requests that it may send: all that are granted, or none.
     pub network: Vec<EgressGrant>,
+    /// Environment variables that it sees.
+    pub environment: BTreeMap<String, String>,
+    /// The buckets, each with no more access than the caller's capabilities allow.
+    pub key_value: Vec<BucketGrant>,
+    /// Secrets that the host puts into its requests.
+    pub secrets: Vec<SecretGrant>,
     /// What it may use of the machine.
     pub limits: GuestLimits,
-}
-
-impl Grant {
-    /// The grant as far as a caller's capabilities reach: without `files.read` no folders, without `files.write` read-only ones,
-    /// without `net.http` no requests.
-    /// A tool therefore cannot do for an agent what the agent's lists rule out, however hostile the tool is.
-    #[must_use]
-    pub fn bind(&self, capabilities: &[String]) -> Bound {
-        let has = |name: &str| capabilities.iter().any(|capability| capability == name);
-        let (read, write) = (has(capability::FILES_READ), has(capability::FILES_WRITE));
-        let directories = self
-            .directories
-            .iter()
-            .filter(|_| read || write)
-            .map(|directory| DirectoryGrant { access: if write { directory.access } else { Access::ReadOnly }, ..directory.clone() })
-            .collect();
-        let network = if has(capability::NET_HTTP) { self.network.clone() } else { Vec::new() };
-        Bound { directories, network, limits: self.limits }
-    }
+    /// Every capability that the tool asks for or that its component is granted, with the rule that decided, by name.
+    pub rulings: Vec<Ruling>,
 }
 
 #[cfg(test)]
@@ -149,29 +192,5 @@ mod tests {
         ] {
             assert_eq!(matches(pattern, name), expected, "{pattern} on {name}");
         }
-    }
-
-    #[test]
-    fn an_agent_without_files_write_gets_read_only_folders_from_any_tool() {
-        let folder = DirectoryGrant { path: "/data".into(), at: "/data".into(), access: Access::ReadWrite };
-        let grant = Grant { directories: vec![folder], ..Grant::default() };
-        let access = |capabilities: &[&str]| {
-            let capabilities: Vec<String> = capabilities.iter().map(|&c| c.to_owned()).collect();
-            grant.bind(&capabilities).directories.first().map(|d| d.access)
-        };
-        assert_eq!(access(&[]), None);
-        assert_eq!(access(&["files.read"]), Some(Access::ReadOnly));
-        assert_eq!(access(&["files.read", "files.write"]), Some(Access::ReadWrite));
-    }
-
-    #[test]
-    fn an_agent_without_net_http_sends_no_request_through_any_tool() {
-        let host = crate::egress::HostPattern::parse("example.com").unwrap();
-        let grant = Grant { network: vec![EgressGrant::of(host)], ..Grant::default() };
-        let requests = |capabilities: &[&str]| {
-            let capabilities: Vec<String> = capabilities.iter().map(|&c| c.to_owned()).collect();
-            grant.bind(&capabilities).network.len()
-        };
-        assert_eq!((requests(&[]), requests(&["files.read", "files.write", "net"]), requests(&["net.http"])), (0, 0, 1));
     }
 }

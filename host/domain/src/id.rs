@@ -115,6 +115,8 @@ pub enum Stream {
     Session(SessionId),
     /// A run: news, decisions, operations. The only hot stream, and the fence of its run.
     Run(RunId),
+    /// The host itself: which components it serves under which grants.
+    Host,
 }
 
 impl fmt::Display for Stream {
@@ -123,6 +125,7 @@ impl fmt::Display for Stream {
             Self::Agent(id) => write!(f, "agent/{id}"),
             Self::Session(id) => write!(f, "session/{id}"),
             Self::Run(id) => write!(f, "run/{id}"),
+            Self::Host => f.write_str("host"),
         }
     }
 }
@@ -130,7 +133,10 @@ impl fmt::Display for Stream {
 impl FromStr for Stream {
     type Err = NotAnId;
     fn from_str(text: &str) -> Result<Self, NotAnId> {
-        let expected = "a stream: `agent/<id>`, `session/<id>` or `run/<id>`";
+        if text == "host" {
+            return Ok(Self::Host);
+        }
+        let expected = "a stream: `agent/<id>`, `session/<id>`, `run/<id>` or `host`";
         let no = || NotAnId { text: text.to_owned(), expected };
         let (kind, id) = text.split_once('/').ok_or_else(no)?;
         match kind {

@@ -5,6 +5,7 @@
 //! Never in here: IO, async, clocks, randomness, wasmtime, SQL, HTTP.
 
 pub mod agent;
+pub mod authority;
 pub mod basis;
 pub mod chain;
 pub mod definition;

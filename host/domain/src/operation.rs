@@ -3,7 +3,6 @@
 //! The open operations of all runs are the host's outbox: what was decided, is stored, and has no outcome yet.
 
 use crate::digest::Digest;
-use crate::egress::Traffic;
 use crate::id::{AgentId, InputId, OperationId, RunId, SessionId};
 use crate::message::{Answers, Draft, Part};
 use crate::model::Attempt;
@@ -154,9 +153,6 @@ pub struct Continuation {
     pub state: Vec<u8>,
     /// What it waits for.
     pub pause: Pause,
-    /// What the segment that ended sent out over HTTP.
-    #[serde(default, skip_serializing_if = "Traffic::is_empty")]
-    pub egress: Traffic,
 }
 
 /// How an operation ended, with what goes on record beside it.
@@ -175,9 +171,6 @@ pub struct Settlement {
     /// What each call of a guest used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<CallUsage>,
-    /// What its last call sent out over HTTP.
-    #[serde(default, skip_serializing_if = "Traffic::is_empty")]
-    pub egress: Traffic,
     /// When it ended.
     pub time: Timestamp,
 }
@@ -186,7 +179,7 @@ impl Settlement {
     /// An outcome with nothing on record beside it.
     #[must_use]
     pub fn of(operation: OperationId, outcome: Outcome, time: Timestamp) -> Self {
-        Self { operation, outcome, result: None, attempts: Vec::new(), usage: None, egress: Traffic::default(), time }
+        Self { operation, outcome, result: None, attempts: Vec::new(), usage: None, time }
     }
 
     /// The blobs that a result outside the thread names.

@@ -1,7 +1,7 @@
 //! The state of one call: everything that host functions may touch, made for the call and gone with it.
 
 use crate::config::{HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX};
-use crate::host::denials::Denials;
+use crate::host::book::Book;
 use crate::host::http::WayOut;
 use crate::host::progress::Noting;
 use crate::host::senses::Senses;
@@ -34,7 +34,7 @@ pub(crate) struct CallState {
     pub(crate) senses: Senses,
     pub(crate) memory: MemoryMeter,
     pub(crate) log: Log,
-    pub(crate) denials: Denials,
+    pub(crate) book: Book,
     pub(crate) host_calls: u64,
     /// What the host could not do, when that is why the call ends.
     pub(crate) fault: Option<String>,
@@ -71,10 +71,12 @@ impl CallState {
         senses: Senses,
         directories: &[DirectoryGrant],
         way_out: WayOut,
+        book: Book,
         memory: MemoryMeter,
-        cpu_max: Duration,
+        limits: &GuestLimits,
     ) -> Result<Self, FolderGone> {
-        let log = Log::default();
+        let log = Log::keeping(limits.log_bytes_max);
+        let cpu_max = Duration::from_millis(limits.cpu_ms_max);
         let mut wasi = WasiCtx::builder();
         wasi.stdout(log.pipe(Pipe::Stdout))
             .stderr(log.pipe(Pipe::Stderr))
@@ -100,7 +102,7 @@ impl CallState {
             senses,
             memory,
             log,
-            denials: Denials::default(),
+            book,
             host_calls: 0,
             fault: None,
             wasi: wasi.build(),
@@ -128,13 +130,6 @@ impl CallState {
     pub(crate) fn entered(&mut self) -> &mut Self {
         self.host_calls += 1;
         self
-    }
-
-    /// Everything that was refused. Leaves nothing behind.
-    pub(crate) fn denied(&mut self) -> Vec<String> {
-        let mut denied = self.denials.take();
-        denied.extend(self.way_out.denied());
-        denied
     }
 
     /// What the call has used so far.

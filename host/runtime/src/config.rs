@@ -75,7 +75,13 @@ impl Default for Config {
             tick_ms: 5,
             process_memory_bytes_max: 2 << 30,
             component_bytes_max: 32 << 20,
-            describe: GuestLimits { memory_bytes_max: 256 << 20, cpu_ms_max: 5_000, wall_ms_max: 30_000, concurrency_max: 1 },
+            describe: GuestLimits {
+                memory_bytes_max: 256 << 20,
+                cpu_ms_max: 5_000,
+                wall_ms_max: 30_000,
+                concurrency_max: 1,
+                ..GuestLimits::default()
+            },
             egress: None,
         }
     }

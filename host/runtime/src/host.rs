@@ -3,7 +3,7 @@
 //! One linker serves agents and tools alike: what a call can reach is decided by its state, never by what is linked, so a component
 //! that imports what it was not granted loads, and is refused when it asks.
 
-pub(crate) mod denials;
+pub(crate) mod book;
 pub(crate) mod http;
 pub(crate) mod keyvalue;
 pub(crate) mod link;

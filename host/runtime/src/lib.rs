@@ -33,8 +33,8 @@ pub use crate::config::{
     POOL_MEMORY_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX,
 };
 pub use crate::load::LoadError;
-pub use crate::log::{LOG_BYTES_MAX, Level, LogLine};
-pub use crate::outcome::{Called, Outcome, Stepped};
+pub use crate::log::{Level, LogLine};
+pub use crate::outcome::{Called, Decided, Outcome, Stepped};
 pub use crate::runtime::{Runtime, StartError};
 pub use crate::selftest::SelfTestFailed;
 pub use crate::stats::Stats;

@@ -7,8 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-/// Bytes of log that are kept of one call; what is over is dropped and counted.
-pub const LOG_BYTES_MAX: usize = 64 << 10;
 /// What a line costs beside its text, so that empty lines are bounded too.
 const LINE_COST_BYTES: usize = 32;
 /// Bytes that a guest may write to stdout or stderr at once.
@@ -44,12 +42,13 @@ pub struct LogLine {
 }
 
 /// The log of one call, shared by the host functions that write to it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Log(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
     lines: Vec<LogLine>,
+    bytes_max: usize,
     bytes: usize,
     dropped: u64,
     /// The unfinished last lines of stdout and of stderr.
@@ -57,6 +56,12 @@ struct Kept {
 }
 
 impl Log {
+    /// A log that keeps so many bytes; what is over is dropped and counted.
+    pub(crate) fn keeping(bytes_max: u64) -> Self {
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        Self(Arc::new(Mutex::new(Kept { bytes_max, ..Kept::default() })))
+    }
+
     /// Writes one line, as far as there is room.
     pub(crate) fn write(&self, level: Level, context: &str, message: &str) {
         self.kept().push(level, context, message);
@@ -86,7 +91,7 @@ impl Log {
 impl Kept {
     fn push(&mut self, level: Level, context: &str, message: &str) {
         let cost = LINE_COST_BYTES + context.len() + message.len();
-        if self.bytes + cost > LOG_BYTES_MAX {
+        if self.bytes + cost > self.bytes_max {
             self.dropped = self.dropped.saturating_add(cost as u64);
             return;
         }
@@ -105,7 +110,7 @@ impl Kept {
     }
 
     fn partial(&mut self, pipe: Pipe, text: &str) {
-        let room = LOG_BYTES_MAX.saturating_sub(self.bytes + self.partial_of(pipe).len());
+        let room = self.bytes_max.saturating_sub(self.bytes + self.partial_of(pipe).len());
         let kept = text.floor_char_boundary(room);
         self.dropped = self.dropped.saturating_add((text.len() - kept) as u64);
         let (kept, _) = text.split_at(kept);
@@ -212,7 +217,8 @@ mod tests {
 
     #[test]
     fn a_flood_is_cut_at_the_limit_and_counted() {
-        let log = Log::default();
+        const LOG_BYTES_MAX: usize = 10_000;
+        let log = Log::keeping(LOG_BYTES_MAX as u64);
         for _ in 0..10_000 {
             log.write(Level::Info, "flood", &"x".repeat(1_000));
         }
@@ -228,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_line_of_stderr_may_come_in_pieces() {
-        let log = Log::default();
+        let log = Log::keeping(1_000);
         let mut pipe = log.pipe(Pipe::Stderr);
         for piece in ["one ", "line\nand", " another"] {
             pipe.write(Bytes::from(piece)).unwrap();

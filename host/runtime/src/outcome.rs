@@ -3,6 +3,7 @@
 use crate::log::LogLine;
 use domain::digest::Digest;
 use domain::egress::Traffic;
+use domain::event::Decision;
 use domain::operation::CallUsage;
 use domain::step::StepResult;
 use domain::tool::{Progress, ToolError};
@@ -32,6 +33,8 @@ pub enum Outcome<T> {
     TimedOut,
     /// Nothing of it ran: too many calls were under way or waiting.
     Busy,
+    /// Nothing of it ran: its component was called as often within this minute as it may be.
+    TooOften,
     /// The host could not do its part: the view could not be read, a granted folder is not there, the process is out of memory.
     /// Never the guest's doing. Part of the call may have run.
     Faulted {
@@ -51,9 +54,19 @@ impl<T> Outcome<T> {
             Self::OutOfCpu => Outcome::OutOfCpu,
             Self::TimedOut => Outcome::TimedOut,
             Self::Busy => Outcome::Busy,
+            Self::TooOften => Outcome::TooOften,
             Self::Faulted { detail } => Outcome::Faulted { detail },
         }
     }
+}
+
+/// What the boundary decided during a call, for the ledger.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Decided {
+    /// One entry for each capability, verdict and rule.
+    pub decisions: Vec<Decision>,
+    /// How many more there were.
+    pub left_out: u64,
 }
 
 /// What came of a step.
@@ -67,8 +80,8 @@ pub struct Stepped {
     pub answers: Digest,
     /// What it logged, stdout and stderr included.
     pub logs: Vec<LogLine>,
-    /// Host functions that were refused, for the operator.
-    pub denied: Vec<String>,
+    /// What the boundary decided meanwhile.
+    pub decided: Decided,
 }
 
 /// What came of a tool call.
@@ -80,8 +93,8 @@ pub struct Called {
     pub usage: CallUsage,
     /// What it logged, stdout and stderr included.
     pub logs: Vec<LogLine>,
-    /// Host functions that were refused during the call, for the operator.
-    pub denied: Vec<String>,
+    /// What the boundary decided meanwhile.
+    pub decided: Decided,
     /// What it sent out over HTTP, and what it tried to.
     pub egress: Traffic,
 }

@@ -8,6 +8,7 @@ use crate::component::{Component, Described, World};
 use crate::config::Config;
 use crate::convert::describe::{agent_description, tool_definitions};
 use crate::convert::{Unacceptable, step::step_result, tool::call_context, tool::call_result, view::guest_news};
+use crate::host::book::Book;
 use crate::host::http::WayOut;
 use crate::host::link;
 use crate::host::progress::Noting;
@@ -16,7 +17,7 @@ use crate::host::turn::{StepView, ViewHandle};
 use crate::load::{self, LoadError};
 use crate::log::LogLine;
 use crate::meter::ProcessMemory;
-use crate::outcome::{Called, Outcome, Stepped};
+use crate::outcome::{Called, Decided, Outcome, Stepped};
 use crate::run;
 use crate::selftest::{self, SelfTestFailed};
 use crate::slots::{Gate, Slots};
@@ -32,7 +33,7 @@ use domain::step::News;
 use domain::time::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{OnceCell, Semaphore};
 use wasmtime::component::{Component as Code, Linker, Resource};
 use wasmtime::{Engine, Store};
@@ -90,6 +91,7 @@ struct Means<'a> {
     senses: Senses,
     directories: &'a [DirectoryGrant],
     way_out: WayOut,
+    book: Book,
     limits: &'a GuestLimits,
 }
 
@@ -249,7 +251,14 @@ impl Runtime {
         let limits = self.0.config.describe;
         let _slot = self.0.slots.enter_ungated().await.ok_or(LoadError::Busy)?;
         let senses = Senses::frozen(Timestamp(0), Digest::of(b"describe"));
-        let means = Means { purpose: Purpose::Describe, senses, directories: &[], way_out: WayOut::default(), limits: &limits };
+        let means = Means {
+            purpose: Purpose::Describe,
+            senses,
+            directories: &[],
+            way_out: WayOut::default(),
+            book: Book::default(),
+            limits: &limits,
+        };
         let mut store = self.store(means).map_err(|detail| LoadError::Faulted { detail })?;
         let time = store.data().time();
         let guest = async {
@@ -275,7 +284,7 @@ impl Runtime {
             Outcome::OutOfMemory => Err(LoadError::DescribeStopped { limit: "needs more memory than it may have" }),
             Outcome::OutOfCpu => Err(LoadError::DescribeStopped { limit: "computes for too long" }),
             Outcome::TimedOut => Err(LoadError::DescribeStopped { limit: "takes too long" }),
-            Outcome::Busy => Err(LoadError::Busy),
+            Outcome::Busy | Outcome::TooOften => Err(LoadError::Busy),
             Outcome::Faulted { detail } => Err(LoadError::Faulted { detail }),
         }
     }
@@ -285,11 +294,15 @@ impl Runtime {
         let World::Agent(pre) = &component.world else {
             return stepped(self.unmet(Outcome::Faulted { detail: format!("component {} is not an agent", component.digest) }));
         };
+        if !component.gate.admits(limits.calls_per_minute_max, Instant::now()) {
+            return stepped(self.unmet(Outcome::Busy));
+        }
         let Some(_slot) = self.0.slots.enter(&component.gate, limits.concurrency_max).await else {
             return stepped(self.unmet(Outcome::Busy));
         };
         let purpose = Purpose::Step(Box::new(StepView::new(view, basis)));
-        let means = Means { purpose, senses: Senses::frozen(basis.now, basis.seed), directories: &[], way_out: WayOut::default(), limits };
+        let (senses, book) = (Senses::frozen(basis.now, basis.seed), Book::default());
+        let means = Means { purpose, senses, directories: &[], way_out: WayOut::default(), book: book.clone(), limits };
         let mut store = match self.store(means) {
             Ok(store) => store,
             Err(detail) => return stepped(self.unmet(Outcome::Faulted { detail })),
@@ -304,8 +317,9 @@ impl Runtime {
         };
         let ended = run::drive(&time, Duration::from_millis(limits.wall_ms_max), guest).await;
         let ended = self.ended(&mut store, |state, logs| run::outcome(ended, state, &time, logs));
-        let Ended { outcome, usage, answers, logs, denied } = ended;
-        Stepped { outcome: outcome.and_then(|result| accepted(step_result(result))), usage, answers, logs, denied }
+        let Ended { outcome, usage, answers, logs } = ended;
+        let outcome = outcome.and_then(|result| accepted(step_result(result)));
+        Stepped { outcome, usage, answers, logs, decided: book.take() }
     }
 
     /// Calls a tool with what of its component's grant it is bound to.
@@ -314,12 +328,16 @@ impl Runtime {
         let World::Tools(pre) = &component.world else {
             return called(self.unmet(Outcome::Faulted { detail: format!("component {} has no tools", component.digest) }));
         };
+        if !component.gate.admits(limits.calls_per_minute_max, Instant::now()) {
+            return called(self.unmet(Outcome::TooOften));
+        }
         let Some(_slot) = self.0.slots.enter(&component.gate, limits.concurrency_max).await else {
             return called(self.unmet(Outcome::Busy));
         };
-        let (way_out, passed) = WayOut::open(self.0.config.egress.clone(), &bound.network, component.digest.to_string());
+        let book = Book::new(bound.rulings.clone());
+        let (way_out, passed) = WayOut::open(self.0.config.egress.clone(), bound, component.digest.to_string(), book.clone());
         let purpose = Purpose::Tool(Noting::new(notes));
-        let means = Means { purpose, senses: Senses::live(), directories: &bound.directories, way_out, limits };
+        let means = Means { purpose, senses: Senses::live(), directories: &bound.directories, way_out, book: book.clone(), limits };
         let mut store = match self.store(means) {
             Ok(store) => store,
             Err(detail) => return called(self.unmet(Outcome::Faulted { detail })),
@@ -336,14 +354,15 @@ impl Runtime {
         // With it go the call's connections.
         drop(store);
         let egress = passed.collect().await;
-        let Ended { outcome, usage, answers: _, logs, denied } = ended;
-        Called { outcome: outcome.and_then(|result| accepted(call_result(result))), usage, logs, denied, egress }
+        let Ended { outcome, usage, answers: _, logs } = ended;
+        let outcome = outcome.and_then(|result| accepted(call_result(result)));
+        Called { outcome, usage, logs, decided: book.take(), egress }
     }
 
     fn store(&self, means: Means<'_>) -> Result<Store<CallState>, String> {
-        let Means { purpose, senses, directories, way_out, limits } = means;
+        let Means { purpose, senses, directories, way_out, book, limits } = means;
         let memory = memory_meter(&self.0.process, limits);
-        let state = CallState::new(purpose, senses, directories, way_out, memory, Duration::from_millis(limits.cpu_ms_max));
+        let state = CallState::new(purpose, senses, directories, way_out, book, memory, limits);
         Ok(state.map_err(|error| error.to_string())?.into_store(&self.0.engine))
     }
 
@@ -354,13 +373,13 @@ impl Runtime {
         let (logs, dropped) = state.log.take();
         let outcome = outcome(state, &logs);
         let usage = state.usage(self.0.config.tick_ms, dropped);
-        Ended { outcome, usage, answers: state.answers(), logs, denied: state.denied() }
+        Ended { outcome, usage, answers: state.answers(), logs }
     }
 
     /// What remains of a call that never began.
     fn unmet<T>(&self, outcome: Outcome<T>) -> Ended<T> {
         count(&self.0.counts.calls);
-        Ended { outcome, usage: CallUsage::default(), answers: Digest::of(&[]), logs: Vec::new(), denied: Vec::new() }
+        Ended { outcome, usage: CallUsage::default(), answers: Digest::of(&[]), logs: Vec::new() }
     }
 
     async fn blocking<T: Send + 'static>(&self, work: impl FnOnce(&Inner) -> T + Send + 'static) -> Result<T, LoadError> {
@@ -374,17 +393,16 @@ struct Ended<T> {
     usage: CallUsage,
     answers: Digest,
     logs: Vec<LogLine>,
-    denied: Vec<String>,
 }
 
 fn stepped(ended: Ended<domain::step::StepResult>) -> Stepped {
-    let Ended { outcome, usage, answers, logs, denied } = ended;
-    Stepped { outcome, usage, answers, logs, denied }
+    let Ended { outcome, usage, answers, logs } = ended;
+    Stepped { outcome, usage, answers, logs, decided: Decided::default() }
 }
 
 fn called(ended: Ended<Result<domain::tool::Progress, domain::tool::ToolError>>) -> Called {
-    let Ended { outcome, usage, answers: _, logs, denied } = ended;
-    Called { outcome, usage, logs, denied, egress: Traffic::default() }
+    let Ended { outcome, usage, answers: _, logs } = ended;
+    Called { outcome, usage, logs, decided: Decided::default(), egress: Traffic::default() }
 }
 
 fn accepted<T>(read: Result<T, Unacceptable>) -> Outcome<T> {

@@ -1,6 +1,7 @@
 //! Shows before anything is served that guests which do not stop are stopped.
 
 use crate::call::{CallState, Purpose, memory_meter};
+use crate::host::book::Book;
 use crate::host::http::WayOut;
 use crate::host::senses::Senses;
 use crate::meter::ProcessMemory;
@@ -66,10 +67,11 @@ fn both(engine: &Engine, process: &Arc<ProcessMemory>) -> Result<(), SelfTestFai
 }
 
 async fn stopped(engine: &Engine, process: &Arc<ProcessMemory>, function: &str) -> wasmtime::Result<Outcome<()>> {
-    let limits = GuestLimits { memory_bytes_max: 4 << 20, cpu_ms_max: 20, wall_ms_max: 5_000, concurrency_max: 1 };
+    let limits =
+        GuestLimits { memory_bytes_max: 4 << 20, cpu_ms_max: 20, wall_ms_max: 5_000, concurrency_max: 1, ..GuestLimits::default() };
     let senses = Senses::frozen(Timestamp(0), Digest::of(b"self-test"));
-    let cpu_max = Duration::from_millis(limits.cpu_ms_max);
-    let state = CallState::new(Purpose::Describe, senses, &[], WayOut::default(), memory_meter(process, &limits), cpu_max)?;
+    let (memory, book) = (memory_meter(process, &limits), Book::default());
+    let state = CallState::new(Purpose::Describe, senses, &[], WayOut::default(), book, memory, &limits)?;
     let time = state.time();
     let mut store = state.into_store(engine);
     let module = Module::new(engine, MODULE)?;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The slots of all components together, and the queue before them.
@@ -14,9 +14,22 @@ pub(crate) struct Slots {
     wait_max: Duration,
 }
 
-/// How many calls of one component run at the same time.
+/// How many calls of one component run at the same time, and how many begin within a minute.
 #[derive(Debug, Default)]
-pub(crate) struct Gate(Mutex<Option<(u32, Arc<Semaphore>)>>);
+pub(crate) struct Gate {
+    concurrency: Mutex<Option<(u32, Arc<Semaphore>)>>,
+    minute: Mutex<Option<Minute>>,
+}
+
+/// A minute, and the calls that have begun in it. The next one begins with the first call after its end.
+#[derive(Debug)]
+struct Minute {
+    since: Instant,
+    calls: u32,
+}
+
+/// How long it is.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// The right to run one guest. Ends when it is dropped.
 #[derive(Debug)]
@@ -26,9 +39,20 @@ pub(crate) struct Slot {
 }
 
 impl Gate {
+    /// Counts a call, if the minute has room for it.
+    pub(crate) fn admits(&self, calls_per_minute_max: u32, now: Instant) -> bool {
+        let mut minute = self.minute.lock().unwrap_or_else(PoisonError::into_inner);
+        match minute.as_mut().filter(|minute| now.saturating_duration_since(minute.since) < MINUTE) {
+            Some(minute) if minute.calls >= calls_per_minute_max => return false,
+            Some(minute) => minute.calls += 1,
+            None => *minute = Some(Minute { since: now, calls: 1 }),
+        }
+        true
+    }
+
     /// The semaphore for this limit. When the operator changes the limit, calls under the old one run to their end beside the new ones.
     fn semaphore(&self, concurrency_max: u32) -> Arc<Semaphore> {
-        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.concurrency.lock().unwrap_or_else(PoisonError::into_inner);
         match &*current {
             Some((limit, semaphore)) if *limit == concurrency_max => semaphore.clone(),
             _ => {
@@ -109,6 +133,13 @@ mod tests {
         drop(held);
         assert!(slots.enter(&gate, 4).await.is_some());
         assert_eq!(slots.free(), 1);
+    }
+
+    #[test]
+    fn a_minute_has_room_for_so_many_calls_and_the_next_one_for_as_many_again() {
+        let (gate, begin) = (Gate::default(), Instant::now());
+        let admitted = |after_s: u64| (0..5).filter(|_| gate.admits(3, begin + Duration::from_secs(after_s))).count();
+        assert_eq!((admitted(0), admitted(59), admitted(60), admitted(119), admitted(500)), (3, 0, 3, 0, 3));
     }
 
     #[tokio::test]

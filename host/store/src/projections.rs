@@ -59,7 +59,12 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::OperationStarted(started) => wakes::remove_kind(sql, &started.operation.to_string(), "pause")?,
         Event::RunEnded(ended) => run_ended(sql, ended)?,
         // These are looked up as events.
-        Event::ItemRecorded(_) | Event::StepFailed(_) | Event::OperationAnswered(_) | Event::PluginEmitted(_) => {}
+        Event::ItemRecorded(_)
+        | Event::StepFailed(_)
+        | Event::OperationAnswered(_)
+        | Event::BoundaryDecided(_)
+        | Event::ComponentAdmitted(_)
+        | Event::PluginEmitted(_) => {}
     }
     blobs::named(sql, &recorded.stream, event)?;
     agents::seen(sql, recorded)

@@ -95,12 +95,9 @@ async fn hops(world: &World) -> Vec<Hop> {
     let rows = world.store().events(0, store::EventFilter::default(), 100_000).await.unwrap();
     let mut hops = Vec::new();
     for row in rows {
-        let settled = match row.event {
-            Some(Event::RunStepped(stepped)) => stepped.settled,
-            Some(Event::RunSettled(settled)) => settled.settled,
-            _ => continue,
-        };
-        hops.extend(settled.into_iter().flat_map(|settlement| settlement.egress.hops));
+        if let Some(Event::BoundaryDecided(decided)) = row.event {
+            hops.extend(decided.egress.hops);
+        }
     }
     hops
 }

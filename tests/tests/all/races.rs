@@ -138,13 +138,7 @@ async fn of_two_continuations_of_one_segment_the_first_counts() {
     let world = World::new(Setup::default()).await;
     let (session, stream, operation) = in_a_call(&world).await;
     let time = events(&world).await.pop().unwrap().time;
-    let other = Continuation {
-        operation,
-        segment: 1,
-        state: b"somebody else".to_vec(),
-        pause: Pause::Until { due: time },
-        egress: Default::default(),
-    };
+    let other = Continuation { operation, segment: 1, state: b"somebody else".to_vec(), pause: Pause::Until { due: time } };
     interfere(&world, stream, Event::OperationContinued(other)).await;
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "t parts somebody else");

@@ -62,7 +62,7 @@ async fn one(named: &str, load: impl FnOnce() -> Result<Loaded, Failure>) -> Res
     let data = loaded.data_dir();
     make_private(&data)?;
     let component = guests::load_file(&start_runtime(&loaded.config.limits, &data, None).await?, &file).await?;
-    Ok((Entry { name: named.to_owned(), component, grant: config.grant(loaded.folder()) }, file))
+    Ok((Entry { name: named.to_owned(), component, grant: config.grant(named, loaded.folder()) }, file))
 }
 
 fn line(entry: &Entry) -> String {

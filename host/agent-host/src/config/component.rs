@@ -1,14 +1,18 @@
 //! Components and their grants.
 
 use domain::egress::EgressGrant;
-use domain::grant::{DirectoryGrant, Grant, GuestLimits};
+use domain::grant::{BucketGrant, DirectoryGrant, Grant, GuestLimits, PatternList, SecretGrant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Components that come with the host: the name in the configuration and the name of the file.
 pub(crate) const BUILT_INS: [(&str, &str); 4] =
     [("assistant", "assistant.wasm"), ("worker", "worker.wasm"), ("tutor", "tutor.wasm"), ("files", "files.wasm")];
+
+/// Those of them that are agents.
+const BUILT_IN_AGENTS: [&str; 3] = ["assistant", "worker", "tutor"];
 
 /// A component and what it is granted. What is missing is not granted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -21,15 +25,75 @@ pub(crate) struct ComponentConfig {
     /// HTTP requests that it may send. One of its tools sends them only for an agent that may have the capability `net.http`, and only if
     /// the tool names it. Every request, and every redirect, is put on record with the call.
     pub(crate) network: Vec<EgressGrant>,
+    /// Environment variables that it sees, with their values. Its tools see them with the capability `env.read`.
+    pub(crate) environment: BTreeMap<String, EnvironmentValue>,
+    /// Buckets of keys and values that it may use. Its tools read a bucket with the capability `<bucket>.read` and write it with
+    /// `<bucket>.write`.
+    pub(crate) key_value: Vec<BucketGrant>,
+    /// Secrets of this configuration that the host puts into its requests, with the capability `secrets.use`.
+    pub(crate) secrets: Vec<SecretGrant>,
+    /// Models that an agent component may ask, by alias, with `*` for any run of characters. Missing is none; all of them for the built-in
+    /// agents.
+    pub(crate) models: Option<PatternList>,
+    /// Agents that an agent component may dispatch to, by `agentId`, as far as the lists of the agent that it drives go. Missing is none;
+    /// all of them for the built-in agents.
+    pub(crate) agents: Option<PatternList>,
     /// What one of its calls may use of the machine.
     pub(crate) limits: GuestLimits,
 }
 
+/// The value of an environment variable that a component sees.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum EnvironmentValue {
+    /// This text.
+    Text(String),
+    /// What a variable of the host's own environment has.
+    Host(HostVariable),
+}
+
+/// A variable of the host's own environment. Not for secrets: a component sees the value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HostVariable {
+    /// Its name.
+    pub(crate) env: String,
+}
+
+impl EnvironmentValue {
+    /// The value; none if the host's environment has no such variable, or not as text.
+    pub(crate) fn value(&self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text.clone()),
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "the configuration names the variables that are handed on, and this is where they are read"
+            )]
+            Self::Host(HostVariable { env }) => std::env::var(env).ok(),
+        }
+    }
+}
+
 impl ComponentConfig {
-    /// The grant, with folders as seen from `folder`.
-    pub(crate) fn grant(&self, folder: &Path) -> Grant {
+    /// The grant of a component of this name, with folders as seen from `folder`.
+    pub(crate) fn grant(&self, name: &str, folder: &Path) -> Grant {
         let directories =
             self.directories.iter().map(|directory| DirectoryGrant { path: folder.join(&directory.path), ..directory.clone() });
-        Grant { directories: directories.collect(), network: self.network.clone(), limits: self.limits }
+        let own_agent = self.path.is_none() && BUILT_IN_AGENTS.contains(&name);
+        let unless_named = |list: &Option<PatternList>| match list {
+            Some(list) => list.clone(),
+            None if own_agent => PatternList::everything(),
+            None => PatternList::default(),
+        };
+        Grant {
+            directories: directories.collect(),
+            network: self.network.clone(),
+            environment: self.environment.iter().filter_map(|(name, value)| Some((name.clone(), value.value()?))).collect(),
+            key_value: self.key_value.clone(),
+            secrets: self.secrets.clone(),
+            models: unless_named(&self.models),
+            agents: unless_named(&self.agents),
+            limits: self.limits,
+        }
     }
 }

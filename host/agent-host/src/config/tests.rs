@@ -97,7 +97,7 @@ fn paths_start_from_the_files_folder() {
     let loaded = load(&path, []).unwrap();
     assert_eq!(loaded.data_dir(), folder.path().join("data"));
     assert_eq!(loaded.token_file(), folder.path().join("data/token"));
-    let grant = loaded.config.components["files"].grant(loaded.folder());
+    let grant = loaded.config.components["files"].grant("files", loaded.folder());
     assert_eq!(grant.directories[0].path, folder.path().join("w"));
     assert_eq!(grant.directories[0].access, Access::ReadOnly);
 }

@@ -137,6 +137,7 @@ impl Host {
             parent: None,
             owner_user_id: "local".to_owned(),
             name: "Gone".to_owned(),
+            denies: Default::default(),
             created_at: Timestamp(1),
         });
         let opened = Event::SessionOpened(SessionOpened {
@@ -168,6 +169,7 @@ impl Host {
             parent: Some(parent),
             owner_user_id: "local".to_owned(),
             name: "Below".to_owned(),
+            denies: Default::default(),
             created_at: Timestamp(1),
         });
         let opened = Event::SessionOpened(SessionOpened {
@@ -232,6 +234,7 @@ fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
         depth: 0,
         hops: 0,
         priority: Priority::default(),
+        denies: Default::default(),
         user_id: "local".to_owned(),
         model: None,
         time: Timestamp(1),

@@ -102,6 +102,12 @@ fn data(event: &event::Event) -> Value {
         },
         E::OperationStarted(it) => json!({ "operation_id": it.operation, "segment": it.segment }),
         E::RunEnded(it) => ended(it),
+        E::BoundaryDecided(it) => json!({
+            "operation_id": it.operation, "segment": it.segment, "definition": it.definition, "tool": it.tool, "component": it.component,
+            "code": it.code.map(|code| code.reference()), "grant": it.grant.map(|grant| grant.reference()),
+            "decisions": it.decisions, "left_out": it.left_out, "egress": it.egress,
+        }),
+        E::ComponentAdmitted(it) => json!({ "component": it.component, "code": it.code.reference(), "grant": it.grant.reference() }),
         E::PluginEmitted(it) => json!({ "name": it.name, "data": it.data }),
     }
 }

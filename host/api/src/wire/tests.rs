@@ -159,7 +159,6 @@ fn a_step_shows_what_was_said_started_and_settled() {
         result: Some(draft.clone()),
         attempts: vec![attempt],
         usage: None,
-        egress: Default::default(),
         time: Timestamp(1_700_000_000_000),
     };
     let answers = Answers { message: 2, index: 0, call_id: "c1".to_owned(), name: "read_file".to_owned(), failed: false };
@@ -202,13 +201,7 @@ fn a_question_to_the_user_says_what_to_answer_under() {
     let view = data(stepped(vec![operation(Performer::Client { action: action.clone() })], Vec::new(), Vec::new()));
     assert_eq!(view["client_actions"], expected);
     assert_eq!(view["started"][0]["client_action"], expected[0]);
-    let asking = Continuation {
-        operation: operation_id(),
-        segment: 1,
-        state: SECRET.into(),
-        pause: Pause::Asking { action },
-        egress: Default::default(),
-    };
+    let asking = Continuation { operation: operation_id(), segment: 1, state: SECRET.into(), pause: Pause::Asking { action } };
     assert_eq!(data(event::Event::OperationContinued(asking))["client_actions"], expected);
 }
 

@@ -37,6 +37,7 @@ impl Broker {
             parent: None,
             owner_user_id: command.user.clone(),
             name,
+            denies: Default::default(),
             created_at: now,
         };
         let context = Context::new(format!("user:{}", command.user), now).about(id, None, None);

@@ -47,6 +47,7 @@ impl Driver {
             depth: input.source.depth(),
             hops: input.source.hops(),
             priority: input.source.priority(),
+            denies: agent.agent.denies.clone(),
             user_id: agent.agent.owner_user_id.clone(),
             model: input.model.clone().or(session.model).or_else(|| definition.model.clone()),
             time: now,

@@ -29,6 +29,8 @@ pub(super) struct Plan {
     pub(super) spawned: Vec<Spawned>,
     pub(super) blobs: Vec<Sealed>,
     pub(super) words: Vec<InputAccepted>,
+    /// What the boundary decided about the step and what it asked for.
+    pub(super) decided: Vec<Event>,
     pub(super) time: Timestamp,
 }
 
@@ -90,6 +92,7 @@ impl Driver {
             commit.guards = waiting.map(Guard::InputWaiting).collect();
         }
         own.push(context.event(stepped.clone()));
+        own.extend(context.events(driving.beside().chain(plan.decided.iter().cloned())));
         commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: own });
         let effects = consequences(&driving.run, &plan.stepped.effects, is_untrusted(&driving.run), plan.time, &mut fresh::input);
         for (stream, event) in effects {
@@ -108,7 +111,7 @@ impl Driver {
         let basis = plan.blobs.iter().map(|sealed| (sealed.digest, sealed.bytes.clone())).collect();
         commit.blobs = self.core.unknown_blobs(basis).into_iter().map(|(_, bytes)| bytes.to_vec()).collect();
         commit.blobs.extend(state_blobs(&plan.stepped.effects));
-        commit.blobs.extend(driving.arrived.iter().flat_map(|(_, blobs)| blobs.iter().cloned()));
+        commit.blobs.extend(driving.blobs());
         let stopped = plan.stepped.stopped.iter().filter_map(|settlement| driving.run.open.get(&settlement.operation)?.operation.child());
         (commit, plan.spawned.iter().map(|spawned| spawned.session).chain(stopped).collect())
     }
@@ -223,7 +226,7 @@ impl Driver {
         let time = self.core.now();
         let run = driving.run.clone();
         let mut commit = Commit::new();
-        commit.blobs = driving.arrived.iter().flat_map(|(_, blobs)| blobs.iter().cloned()).collect();
+        commit.blobs = driving.blobs();
         let context = driving.context(time);
         let mut wake = Vec::new();
         commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: Vec::new() });

@@ -56,7 +56,7 @@ impl Driving {
         for (operation, segment) in before {
             if self.run.open.get(&operation).is_some_and(|open| open.segment != segment) {
                 self.arrived.retain(|(settlement, _)| settlement.operation != operation);
-                self.continued.retain(|continuation| continuation.operation != operation);
+                self.continued.retain(|(continuation, _)| continuation.operation != operation);
                 self.busy.remove(&operation);
             }
         }
@@ -68,7 +68,7 @@ impl Driving {
     pub(super) fn drop_what_is_settled(&mut self) {
         let open = &self.run.open;
         self.arrived.retain(|(settlement, _)| open.contains_key(&settlement.operation));
-        self.continued.retain(|continuation| open.contains_key(&continuation.operation));
+        self.continued.retain(|(continuation, _)| open.contains_key(&continuation.operation));
         self.busy.retain(|operation, _| open.contains_key(operation));
     }
 }

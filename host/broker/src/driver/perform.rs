@@ -1,10 +1,9 @@
 //! Performing operations, after the commit that decided them: models, tools, recall. What comes of it goes back to the driver's mailbox.
 
-use super::{Driver, Signal};
+use super::{Beside, Driver, Signal};
 use crate::core::Core;
 use crate::panics::caught;
 use crate::performance::{Model, Ran, Tool};
-use domain::egress::Traffic;
 use domain::event::RunStarted;
 use domain::id::{AgentId, OperationId};
 use domain::limits::SEGMENTS_MAX;
@@ -25,8 +24,7 @@ pub(crate) struct Performed {
     pub(crate) came_to: CameTo,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) usage: Option<CallUsage>,
-    pub(crate) egress: Traffic,
-    pub(crate) blobs: Vec<Vec<u8>>,
+    pub(crate) beside: Beside,
 }
 
 impl Performed {
@@ -35,7 +33,7 @@ impl Performed {
     }
 
     pub(crate) fn came(came_to: CameTo) -> Self {
-        Self { came_to, attempts: Vec::new(), usage: None, egress: Traffic::default(), blobs: Vec::new() }
+        Self { came_to, attempts: Vec::new(), usage: None, beside: Beside::default() }
     }
 }
 
@@ -82,26 +80,23 @@ impl Driver {
             CameTo::End(ended) => {
                 let mut settlement = settlement(&open.operation, ended, now).costing(performed.attempts);
                 settlement.usage = performed.usage;
-                settlement.egress = performed.egress;
-                driving.arrived.push((settlement, performed.blobs));
+                driving.arrived.push((settlement, performed.beside));
                 return;
             }
             CameTo::Lost => {
                 let told = "the host failed while it worked on this, and has no result; whoever runs it finds the reason in its log";
-                driving.arrived.push((lost(open, Failure::lasting("host-failed", told), now), Vec::new()));
+                driving.arrived.push((lost(open, Failure::lasting("host-failed", told), now), Beside::default()));
                 return;
             }
             _ if segment >= SEGMENTS_MAX => {
                 let failure = Failure::lasting("limit-reached", format!("the call was continued {SEGMENTS_MAX} times"));
-                let mut settlement = settlement(&open.operation, Ended::Failed(failure), now);
-                settlement.egress = performed.egress;
-                driving.arrived.push((settlement, Vec::new()));
+                driving.arrived.push((settlement(&open.operation, Ended::Failed(failure), now), performed.beside));
                 return;
             }
             CameTo::Later { after_ms, state } => (Pause::Until { due: now.plus_ms(after_ms) }, state),
             CameTo::Ask { action, state } => (Pause::Asking { action }, state),
         };
-        driving.continued.push(Continuation { operation, segment, state, pause, egress: performed.egress });
+        driving.continued.push((Continuation { operation, segment, state, pause }, performed.beside));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The small commits of a run: outcomes alone, a segment about to be sent, a segment that goes on, an answer, a dead letter.
 
-use super::{Driver, Driving, Trouble};
+use super::{Beside, Driver, Driving, Trouble};
 use crate::journal::Context;
 use domain::event::{Event, InputAccepted, InputDead, OperationStarted, RunSettled};
 use domain::id::{OperationId, Stream};
@@ -31,9 +31,9 @@ impl Driver {
     /// Records outcomes when no step follows at once.
     pub(super) async fn settle(&mut self) -> Result<(), Trouble> {
         let Some(driving) = &mut self.driving else { return Ok(()) };
-        let blobs = driving.arrived.iter().flat_map(|(_, blobs)| blobs.iter().cloned()).collect();
+        let beside = Beside { blobs: driving.blobs(), events: driving.beside().collect() };
         let event = Event::RunSettled(RunSettled { run: driving.run.started.run, settled: driving.settlements() });
-        self.commit_run_event(event, blobs).await?;
+        self.commit_run_event(event, beside).await?;
         if let Some(driving) = &mut self.driving {
             driving.arrived.clear();
         }
@@ -47,17 +47,19 @@ impl Driver {
         Ok(committed)
     }
 
-    /// Commits one event of the run's own stream and applies it.
-    pub(super) async fn commit_run_event(&mut self, event: Event, blobs: Vec<Vec<u8>>) -> Result<u64, Trouble> {
+    /// Commits one event of the run's own stream, with what stands beside it, and applies it.
+    pub(super) async fn commit_run_event(&mut self, event: Event, beside: Beside) -> Result<u64, Trouble> {
         let Some(driving) = &self.driving else { return Err(Trouble::Missing("an open run".to_owned())) };
         let context = driving.context(self.core.now());
-        let mut commit = Commit::new().append(driving.stream(), driving.expected(), vec![context.event(event.clone())]);
-        commit.blobs = blobs;
+        let events = context.events(std::iter::once(event.clone()).chain(beside.events));
+        let added = events.len() as u64;
+        let mut commit = Commit::new().append(driving.stream(), driving.expected(), events);
+        commit.blobs = beside.blobs;
         store::point("broker.settle.before");
         let committed = self.commit(commit).await?;
         store::point("broker.settle.after");
         if let Some(driving) = &mut self.driving {
-            driving.version += 1;
+            driving.version += added;
             driving.run.advance(&event)?;
         }
         Ok(committed.last_position)
@@ -68,15 +70,16 @@ impl Driver {
         let Some(driving) = &self.driving else { return Ok(()) };
         let segment = driving.run.open.get(&operation).map_or(0, |open| open.segment);
         let run = driving.run.started.run;
-        self.commit_run_event(Event::OperationStarted(OperationStarted { run, operation, segment, time }), Vec::new()).await?;
+        self.commit_run_event(Event::OperationStarted(OperationStarted { run, operation, segment, time }), Beside::default()).await?;
         store::point("broker.started.after");
         Ok(())
     }
 
     /// Records the calls that go on in another segment.
     pub(super) async fn record_continued(&mut self) -> Result<(), Trouble> {
-        while let Some(continuation) = self.driving.as_ref().and_then(|driving| driving.continued.first().cloned()) {
-            self.commit_run_event(Event::OperationContinued(continuation), Vec::new()).await?;
+        while let Some((continuation, beside)) = self.driving.as_ref().and_then(|driving| driving.continued.first()) {
+            let (event, beside) = (Event::OperationContinued(continuation.clone()), beside.clone());
+            self.commit_run_event(event, beside).await?;
             if let Some(driving) = &mut self.driving {
                 driving.continued.remove(0);
             }
@@ -102,7 +105,7 @@ impl Driver {
         }
         let Some(driving) = &self.driving else { return Err(Trouble::Refused(crate::refusals::not_suspended())) };
         let (event, blobs) = answer(&driving.run, operation, value, self.core.now())?;
-        self.commit_run_event(event, blobs).await
+        self.commit_run_event(event, Beside { blobs, events: Vec::new() }).await
     }
 
     /// Puts an input aside that cannot be dealt with. It can be looked at and requeued.

@@ -4,10 +4,14 @@ use super::{Driver, Driving, Trouble};
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::outfit::Outfit;
+use domain::authority::{Caller, Denied, Permissions, Rule};
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate::{self, Priority};
 use domain::dispatch::Standing;
-use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
+use domain::event::{
+    AGENT_CALL, AgentCreated, Decision as Ruled, Event, InputAccepted, MODEL_CALL, SessionOpened, Source, TOOL_CALL, Verdict,
+};
+use domain::grant::Grant;
 use domain::id::{OperationId, SessionId, Stream};
 use domain::limits::{RECALL_HITS_MAX, TIMER_MS_MAX};
 use domain::message::{Draft, Part, Role};
@@ -33,6 +37,8 @@ pub(super) struct Spawned {
 pub(super) struct Requests {
     pub(super) operations: Vec<Resolved>,
     pub(super) spawned: Vec<Spawned>,
+    /// What the boundary decided about them.
+    pub(super) decisions: Vec<Ruled>,
 }
 
 /// Work that is handed to another agent.
@@ -60,6 +66,33 @@ struct Scope<'a> {
     tokens_left: u64,
     /// What the run and its tree of agents have handed over that has not ended. Looked up only for a step that may hand something over.
     handed_over: HandedOver,
+    /// What the agent's component is granted.
+    own: &'a Grant,
+    permissions: &'a Permissions,
+    /// What the boundary has decided so far.
+    decisions: Vec<Ruled>,
+}
+
+impl Scope<'_> {
+    fn caller(&self) -> Caller<'_> {
+        Caller { agent: self.definition, denies: &self.driving.run.started.denies, permissions: self.permissions }
+    }
+
+    /// Refuses, uniformly for the guest and with the rule on record.
+    fn deny(&mut self, capability: &str, denied: Denied) -> Resolved {
+        let Denied { rule, what } = denied;
+        tracing::info!(definition = %self.definition.agent_id, capability, what, %rule, "a request was denied");
+        self.decided(capability, Verdict::Refused, rule, what);
+        refused(Outcome::Denied)
+    }
+
+    fn decided(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: String) {
+        let same = |known: &&mut Ruled| known.capability == capability && known.verdict == verdict && known.rule == rule;
+        match self.decisions.iter_mut().find(same) {
+            Some(known) => known.times += 1,
+            None => self.decisions.push(Ruled { capability: capability.to_owned(), verdict, rule, times: 1, detail }),
+        }
+    }
 }
 
 /// Whether a request may become work of another agent's.
@@ -106,7 +139,23 @@ impl Driver {
         } else {
             HandedOver { by_run: 0, in_tree: 0, tree: agent.agent.id }
         };
-        let mut scope = Scope { driving, agent, definition, outfit, granted, intake, now, tool_calls_left, tokens_left, handed_over };
+        let own = self.core.catalogue.entry(&definition.component).map(|entry| entry.grant.clone()).unwrap_or_default();
+        let permissions = Permissions::default();
+        let mut scope = Scope {
+            driving,
+            agent,
+            definition,
+            outfit,
+            granted,
+            intake,
+            now,
+            tool_calls_left,
+            tokens_left,
+            handed_over,
+            own: &own,
+            permissions: &permissions,
+            decisions: Vec::new(),
+        };
         let mut requests = Requests::default();
         for request in &wait.start {
             let resolved = match &request.work {
@@ -122,13 +171,18 @@ impl Driver {
             };
             requests.operations.push(resolved);
         }
+        requests.decisions = scope.decisions;
         Ok(requests)
     }
 
     fn resolve_model(&self, scope: &mut Scope<'_>, request: &ModelRequest) -> Resolved {
         let asked = request.model.clone().or_else(|| scope.driving.run.started.model.clone());
-        if let Err(unknown) = self.core.gateway.resolve(asked.as_deref()) {
-            return failed("unknown-model", unknown.to_string());
+        match self.core.gateway.resolve(asked.as_deref()) {
+            Err(unknown) => return failed("unknown-model", unknown.to_string()),
+            Ok(route) if !scope.own.models.matches(&route.alias) => {
+                return scope.deny(MODEL_CALL, Denied { rule: Rule::NotGranted, what: route.alias });
+            }
+            Ok(route) => scope.decided(MODEL_CALL, Verdict::Granted, Rule::Granted, route.alias),
         }
         if let Toolset::Named(names) = &request.tools
             && let Some(name) = names.iter().find(|name| scope.outfit.tool(name).is_none())
@@ -173,6 +227,9 @@ impl Driver {
         {
             return failed("invalid-arguments", complaints);
         }
+        if let Err(denied) = scope.caller().may_call(tool) {
+            return scope.deny(TOOL_CALL, denied);
+        }
         scope.tool_calls_left -= 1;
         if name == delegate::NAME {
             return self.resolve_delegate(scope, request, arguments, spawned);
@@ -191,12 +248,11 @@ impl Driver {
     }
 
     /// A tool that exists and is not this agent's is denied; one that does not exist, or not for this turn yet, is said not to.
-    fn not_available(&self, scope: &Scope<'_>, name: &str) -> Resolved {
+    fn not_available(&self, scope: &mut Scope<'_>, name: &str) -> Resolved {
         if let Some((_, tool)) = self.core.catalogue.tool(name)
-            && let Err(denied) = scope.definition.may_use(tool)
+            && let Err(denied) = scope.caller().may_call(&**tool)
         {
-            tracing::info!(definition = %scope.definition.agent_id, tool = name, rule = denied.rule, "a tool call was denied");
-            return refused(Outcome::Denied);
+            return scope.deny(TOOL_CALL, denied);
         }
         let known: Vec<&str> = scope.outfit.tool_list.iter().map(|tool| tool.name.as_str()).collect();
         failed("TOOL_NOT_AVAILABLE", format!("there is no tool `{name}`; available are: {}", known.join(", ")))
@@ -224,10 +280,10 @@ impl Driver {
         let Some(target) = self.core.catalogue.definition(&DefinitionId(dispatch.target.clone())).cloned() else {
             return failed("agent_not_found", format!("there is no agent `{}`", dispatch.target));
         };
-        if let Err(denied) = scope.definition.may_reach(&target) {
-            tracing::info!(definition = %scope.definition.agent_id, target = %target.agent_id, rule = denied.rule, "a dispatch was denied");
-            return refused(Outcome::Denied);
+        if let Err(denied) = scope.caller().may_reach(&target, scope.own) {
+            return scope.deny(AGENT_CALL, denied);
         }
+        scope.decided(AGENT_CALL, Verdict::Granted, Rule::Granted, target.agent_id.0.clone());
         scope.tool_calls_left -= 1;
         let timeout_ms = dispatch.timeout_ms.unwrap_or(self.core.limits.dispatch_ms).min(TIMER_MS_MAX);
         let (content, detached, priority) = (dispatch.content.clone(), dispatch.detached, scope.driving.run.started.priority);
@@ -270,6 +326,7 @@ impl Driver {
             parent: Some(caller.id),
             owner_user_id: caller.owner_user_id.clone(),
             name: target.display_name.clone(),
+            denies: scope.driving.run.started.denies.and_of(scope.definition),
             created_at: now,
         };
         let opened = SessionOpened {

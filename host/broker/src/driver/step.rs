@@ -1,13 +1,14 @@
 //! Stepping an agent: freeze what it sees, call it, and commit what it decides.
 
 use super::finish::Plan;
-use super::{Driver, Driving, Trouble};
+use super::{Beside, Driver, Driving, Trouble};
 use crate::core::fresh;
 use crate::outfit::{Outfit, Sealed};
 use crate::view::StepView;
 use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
-use domain::event::{Event, InputAccepted, StepFailed};
+use domain::egress::Traffic;
+use domain::event::{BoundaryDecided, Event, InputAccepted, StepFailed};
 use domain::grant::GuestLimits;
 use domain::limits::STEP_ATTEMPTS_MAX;
 use domain::operation::{CallUsage, Settlement};
@@ -15,7 +16,7 @@ use domain::run::decide::{Taken, check, decide};
 use domain::run::end::Cause;
 use domain::run::intake::{Intake, intake};
 use domain::time::Timestamp;
-use runtime::{Component, Described, Outcome, ViewStatic};
+use runtime::{Component, Decided, Described, Outcome, ViewStatic};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{AgentRow, Commit, Guard};
@@ -66,12 +67,10 @@ impl Driver {
         let stepped = self.core.runtime.step(&component, Arc::new(view), &intake.news, &basis, &limits).await;
         store::point("broker.step.after");
         crate::guest_log::record(&driving.run.started.definition.0, &stepped.logs);
-        for denied in &stepped.denied {
-            tracing::info!(session.id = %self.session, host.function = denied, "a host call was denied");
-        }
+        let mut decided = stepped.decided;
         let result = match stepped.outcome {
             Outcome::Returned(result) => result,
-            Outcome::Busy => return Err(Trouble::Busy),
+            Outcome::Busy | Outcome::TooOften => return Err(Trouble::Busy),
             Outcome::Faulted { detail } => return self.step_failed(FAULTED, detail, stepped.usage, &words).await,
             Outcome::Refused { detail } => return self.step_failed("refused", detail, stepped.usage, &words).await,
             Outcome::Trapped { message, .. } => return self.step_failed("trapped", message, stepped.usage, &words).await,
@@ -88,7 +87,32 @@ impl Driver {
         let taken =
             Taken { basis, intake, resolved: resolved.operations, answers: stepped.answers, usage: stepped.usage, time: now, salt, result };
         let stepped = decide(&driving.run, taken);
-        self.commit_step(Plan { stepped, cause, spawned: resolved.spawned, blobs, words, time: now }).await
+        decided.decisions.extend(resolved.decisions);
+        let decided = self.step_decided(driving, decided, now).into_iter().collect();
+        self.commit_step(Plan { stepped, cause, spawned: resolved.spawned, blobs, words, decided, time: now }).await
+    }
+
+    /// The ledger's entry for a step; none when there is nothing to tell.
+    fn step_decided(&self, driving: &Driving, decided: Decided, time: Timestamp) -> Option<Event> {
+        let Decided { decisions, left_out } = decided;
+        let started = &driving.run.started;
+        let component = &self.core.catalogue.definition(&started.definition)?.component;
+        (!decisions.is_empty()).then(|| {
+            Event::BoundaryDecided(Box::new(BoundaryDecided {
+                run: started.run,
+                operation: None,
+                segment: 0,
+                definition: started.definition.clone(),
+                tool: None,
+                component: Some(component.clone()),
+                code: Some(driving.run.component),
+                grant: self.core.outfits.grant(component).map(|grant| grant.digest),
+                decisions,
+                left_out,
+                egress: Traffic::default(),
+                time,
+            }))
+        })
     }
 
     async fn agent_row(&self, driving: &Driving) -> Result<AgentRow, Trouble> {
@@ -186,7 +210,7 @@ impl Driver {
             base_message: run.started.base_message,
             own: run.messages.iter().cloned().chain(intake.heard.iter().cloned().map(Arc::new)).collect(),
             shown: run.shown.iter().copied().chain(intake.settled.iter().flat_map(Settlement::blobs)).collect(),
-            fresh: driving.arrived.iter().flat_map(|(_, blobs)| blobs).map(|blob| (Digest::of(blob), blob.clone())).collect(),
+            fresh: driving.blobs().into_iter().map(|blob| (Digest::of(&blob), blob)).collect(),
         };
         let blobs = [sealed_scene, preferences].into_iter().chain(outfit.sealed()).collect();
         Frozen { basis, view, blobs }
@@ -212,7 +236,7 @@ impl Driver {
             time: self.core.now(),
         };
         self.commit_start(words).await?;
-        self.commit_run_event(Event::StepFailed(failed), Vec::new()).await?;
+        self.commit_run_event(Event::StepFailed(failed), Beside::default()).await?;
         let faulted = outcome == FAULTED;
         if attempt < if faulted { FAULTED_ATTEMPTS_MAX } else { STEP_ATTEMPTS_MAX } {
             if let Some(driving) = self.driving.as_mut().filter(|_| faulted) {

@@ -1,18 +1,22 @@
 //! Calling a tool: bind the grant to what the agent may use, call, and turn what comes back into an outcome.
 
+use crate::catalogue::Entry;
 use crate::core::Core;
-use crate::driver::{CameTo, Performed};
+use crate::driver::{Beside, CameTo, Performed};
 use crate::live::{Frame, Show};
+use domain::authority::{Asked, Caller, Denied, Permissions, Rule};
 use domain::digest::Digest;
-use domain::event::RunStarted;
+use domain::egress::Traffic;
+use domain::event::{BoundaryDecided, Decision, Event, RunStarted, TOOL_CALL, Verdict};
+use domain::grant::Bound;
 use domain::message::{Part, text_of};
 use domain::operation::Kept;
 use domain::run::Open;
 use domain::run::settle::Ended;
 use domain::spill::spill;
 use domain::step::Failure;
-use domain::tool::{EffectClass, Progress, ToolError};
-use runtime::{Notes, Outcome, ToolCall};
+use domain::tool::{EffectClass, Progress, ToolDefinition, ToolError};
+use runtime::{Decided, Notes, Outcome, ToolCall};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,9 +48,14 @@ impl Tool<'_> {
             return failed("not-found", format!("the tool `{}` is no longer there", self.ran.tool));
         };
         let operation = &self.open.operation;
-        let capabilities = self.still_allowed(definition);
-        let Some(capabilities) = capabilities else { return Performed::ended(Ended::Denied) };
-        let mut bound = entry.grant.bind(&capabilities);
+        let mut bound = match self.bound(entry, definition).await {
+            Ok(Ok(bound)) => bound,
+            Ok(Err(denied)) => {
+                let decided = self.decided(entry, Decided { decisions: vec![refusal(&denied)], left_out: 0 }, Traffic::default());
+                return Performed { beside: Beside { events: vec![decided], ..Beside::default() }, ..Performed::ended(Ended::Denied) };
+            }
+            Err(failure) => return Performed::ended(Ended::Failed(failure)),
+        };
         if let Some(limit) = operation.time_limit_ms {
             bound.limits.wall_ms_max = bound.limits.wall_ms_max.min(limit);
         }
@@ -66,14 +75,13 @@ impl Tool<'_> {
         notes.show(Show::Performing { what: format!("tool:{}", self.ran.tool) });
         for _ in 0..BUSY_TRIES_MAX {
             let called = self.core.runtime.call(&component, &bound, self.call(&bound, answer.clone()), notes.clone()).await;
-            for denied in &called.denied {
-                tracing::info!(tool = self.ran.tool, component = entry.name, host.function = denied, "a host call was denied");
-            }
             crate::guest_log::record(&entry.name, &called.logs);
             if !matches!(called.outcome, Outcome::Busy) {
+                let mut decided = called.decided;
+                decided.decisions.extend(limit_met(&called.outcome));
                 let mut performed = self.outcome(called.outcome);
                 performed.usage = Some(called.usage);
-                performed.egress = called.egress;
+                performed.beside.events.push(self.decided(entry, decided, called.egress));
                 return performed;
             }
             tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
@@ -82,11 +90,49 @@ impl Tool<'_> {
         Performed::ended(Ended::Failed(failure))
     }
 
-    /// The capabilities that the call was bound to, as far as they are still allowed. None when one of them is not.
-    fn still_allowed(&self, definition: &domain::tool::ToolDefinition) -> Option<Vec<String>> {
-        let agent = self.core.catalogue.definition(&self.started.definition)?;
-        agent.may_use(definition).ok()?;
-        Some(self.ran.capabilities.iter().filter(|capability| agent.may_have(capability).is_ok()).cloned().collect())
+    /// What the call may do: what is granted now, within what was when the run began. The outer error is one of the host's.
+    async fn bound(&self, entry: &Entry, definition: &ToolDefinition) -> Result<Result<Bound, Denied>, Failure> {
+        let (core, started) = (self.core, self.started);
+        let gone = || Failure::lasting("not-found", "what this turn may do is not stored any more");
+        let agent = core.catalogue.definition(&started.definition).ok_or_else(gone)?;
+        // Of what the tool asks for by now, it had a part when the call was decided.
+        let capabilities: Vec<String> =
+            definition.capabilities.iter().filter(|capability| self.ran.capabilities.contains(capability)).cloned().collect();
+        let asked = Asked { tool: self.ran.tool, capabilities: &capabilities };
+        let permissions = Permissions::default();
+        let caller = Caller { agent, denies: &started.denies, permissions: &permissions };
+        let outfit = core.outfits.of_run(&core.store, started).await.map_err(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "what a turn may do could not be read");
+            Failure::passing("unavailable", "what this turn may do could not be read")
+        })?;
+        let ceiling = outfit.ok_or_else(gone)?.ceiling.as_ref().map(|(_, ceiling)| ceiling.clone());
+        let now = caller.may_call(definition).and_then(|_| caller.bound(asked, &entry.grant));
+        Ok(now.and_then(|now| match ceiling {
+            None => Ok(now),
+            Some(ceiling) => {
+                let grant = ceiling.grants.get(&entry.name).cloned().unwrap_or_default();
+                Ok(now.within(&Caller { agent: &ceiling.agent, ..caller }.bound(asked, &grant)?))
+            }
+        }))
+    }
+
+    /// The ledger's entry for the call.
+    fn decided(&self, entry: &Entry, decided: Decided, egress: Traffic) -> Event {
+        let Decided { decisions, left_out } = decided;
+        Event::BoundaryDecided(Box::new(BoundaryDecided {
+            run: self.started.run,
+            operation: Some(self.open.operation.id),
+            segment: self.open.segment,
+            definition: self.started.definition.clone(),
+            tool: Some(self.ran.tool.to_owned()),
+            component: Some(entry.name.clone()),
+            code: Some(self.ran.component),
+            grant: self.core.outfits.grant(&entry.name).map(|grant| grant.digest),
+            decisions,
+            left_out,
+            egress,
+            time: self.core.now(),
+        }))
     }
 
     /// The client's answer, whole; none when none was asked for.
@@ -104,7 +150,7 @@ impl Tool<'_> {
         value.map(Some).ok_or_else(|| Failure::lasting("not-found", "the answer is gone"))
     }
 
-    fn call(&self, bound: &domain::grant::Bound, answer: Option<Value>) -> ToolCall {
+    fn call(&self, bound: &Bound, answer: Option<Value>) -> ToolCall {
         let started = self.started;
         ToolCall {
             agent_id: started.agent.to_string(),
@@ -152,6 +198,9 @@ impl Tool<'_> {
             Outcome::OutOfCpu => failed("out-of-cpu", "the tool computed for longer than it may"),
             Outcome::TimedOut => Performed::ended(Ended::TimedOut),
             Outcome::Faulted { detail } => failed("tool-failed", format!("the host could not serve the call: {detail}")),
+            Outcome::TooOften => {
+                Performed::ended(Ended::Failed(Failure::passing("rate-limited", "it is called too often; try again in a minute")))
+            }
             Outcome::Busy => failed("busy", "the host has no free place for this call"),
         }
     }
@@ -171,7 +220,7 @@ impl Tool<'_> {
         }
         let (parts, blob) = spill(parts);
         let mut performed = Performed::ended(Ended::Gave { parts, untrusted: true });
-        performed.blobs.extend(blob);
+        performed.beside.blobs.extend(blob);
         performed
     }
 
@@ -187,6 +236,24 @@ impl Tool<'_> {
             show: Show::Discarded,
         }
     }
+}
+
+/// A call that was not made, as the ledger has it.
+fn refusal(denied: &Denied) -> Decision {
+    Decision { capability: TOOL_CALL.to_owned(), verdict: Verdict::Refused, rule: denied.rule, times: 1, detail: denied.what.clone() }
+}
+
+/// The limit that ended a call, as the ledger has it.
+fn limit_met<T>(outcome: &Outcome<T>) -> Option<Decision> {
+    let limit = match outcome {
+        Outcome::OutOfMemory => "memoryBytesMax",
+        Outcome::OutOfCpu => "cpuMsMax",
+        Outcome::TimedOut => "wallMsMax",
+        Outcome::TooOften => "callsPerMinuteMax",
+        Outcome::Returned(_) | Outcome::Refused { .. } | Outcome::Trapped { .. } | Outcome::Busy | Outcome::Faulted { .. } => return None,
+    };
+    let (capability, detail) = (TOOL_CALL.to_owned(), limit.to_owned());
+    Some(Decision { capability, verdict: Verdict::Limited, rule: Rule::Limits, times: 1, detail })
 }
 
 fn failed(code: &str, message: impl Into<String>) -> Performed {

@@ -1,5 +1,6 @@
 //! What happens to an agent: the payloads of its stream.
 
+use crate::authority::Denies;
 use crate::definition::DefinitionId;
 use crate::id::{AgentId, SessionId};
 use crate::time::Timestamp;
@@ -21,6 +22,9 @@ pub struct AgentCreated {
     pub owner_user_id: String,
     /// Its name.
     pub name: String,
+    /// What the agents that spawned it may not do: it may not either, for as long as it lives.
+    #[serde(default, skip_serializing_if = "Denies::is_empty")]
+    pub denies: Denies,
     /// When.
     pub created_at: Timestamp,
 }

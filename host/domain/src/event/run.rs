@@ -1,5 +1,6 @@
 //! What happens in a run: the payloads of its stream.
 
+use crate::authority::Denies;
 use crate::basis::{Basis, OutfitDigests};
 use crate::definition::DefinitionId;
 use crate::delegate::Priority;
@@ -56,6 +57,9 @@ pub struct RunStarted {
     /// How urgent it is: what of it waits for a model goes before what is less urgent.
     #[serde(default)]
     pub priority: Priority,
+    /// What the agents above its own may not do.
+    #[serde(default, skip_serializing_if = "Denies::is_empty")]
+    pub denies: Denies,
     /// The user for whom it works: whose agent it is.
     #[serde(default = "only_user")]
     pub user_id: String,

@@ -6,6 +6,7 @@ use super::intake::{intake, wakes};
 use super::recover::{Next, lost, next, ready};
 use super::settle::{Ended, answer, settlement, stopped};
 use super::*;
+use crate::authority::Denies;
 use crate::definition::DefinitionId;
 use crate::delegate::Priority;
 use crate::digest::Salt;
@@ -43,6 +44,7 @@ fn begun() -> Run {
         depth: 0,
         hops: 0,
         priority: Priority::default(),
+        denies: Denies::default(),
         user_id: "local".into(),
         model: None,
         time: NOW,
@@ -316,7 +318,7 @@ fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
 
     let run = with_two_calls(EffectClass::Idempotent);
     let operation = run.by_key("call-2-0").unwrap().operation.id;
-    let asking = Continuation { operation, segment: 1, state: Vec::new(), pause: Pause::Asking { action }, egress: Default::default() };
+    let asking = Continuation { operation, segment: 1, state: Vec::new(), pause: Pause::Asking { action } };
     let run = run.apply(&Event::OperationContinued(asking)).unwrap();
     let (event, blobs) = answer(&run, operation, essay, NOW).unwrap();
     assert!(serde_json::to_string(&event).unwrap().len() < 1 << 10, "the tool gets the whole when it is called again");

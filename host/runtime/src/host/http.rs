@@ -3,9 +3,11 @@
 //! The guest's words become one [`Request`]; every rule is kept by egress, which also makes the records. Here bodies are collected and
 //! handed back, and errors are told to the guest without a reason: all refusals look the same.
 
-use crate::host::denials::Denials;
+use crate::host::book::Book;
 use bytes::Bytes;
 use domain::egress::{EgressGrant, Hop, Method, RequestHeader, Target, Traffic, permit, request_header};
+use domain::event::Verdict;
+use domain::grant::{Bound, capability};
 use egress::{ByteBudget, Caller, Egress, EgressError, Record, Records, Request, Response, Seen};
 use http::uri::Scheme;
 use http_body_util::BodyExt;
@@ -17,8 +19,6 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks};
 
-/// Bytes that all requests of one call may send and receive together: 1 GiB.
-const CALL_BYTES_MAX: u64 = 1 << 30;
 /// Requests of one call whose body is collected, or whose answer is waited for, at the same time; more wait.
 const CALL_REQUESTS_MAX: usize = 8;
 /// Bytes of an outgoing body that the host holds while nobody reads them.
@@ -29,18 +29,11 @@ const CUT_OFF_MS_MAX: u64 = 1_000;
 type Later<T> = Box<dyn Future<Output = T> + Send>;
 type Answered = Result<(http::Response<WasiBody>, Later<Result<(), Error>>), Error>;
 
-/// What a call's requests leave behind.
-#[derive(Debug, Default)]
-struct Log {
-    traffic: Traffic,
-    denials: Denials,
-}
-
 /// A call's way out, or the lack of one.
 #[derive(Debug, Default)]
 pub(crate) struct WayOut {
     open: Option<Open>,
-    log: Arc<Mutex<Log>>,
+    book: Book,
 }
 
 #[derive(Debug, Clone)]
@@ -54,7 +47,7 @@ struct Open {
 /// What a call's way out leaves behind, to be collected when the call has ended and its store is gone.
 #[derive(Debug)]
 pub(crate) struct Passed {
-    log: Arc<Mutex<Log>>,
+    traffic: Arc<Mutex<Traffic>>,
     /// Closed once no request can be put on record any more.
     over: mpsc::Receiver<Infallible>,
 }
@@ -62,28 +55,24 @@ pub(crate) struct Passed {
 /// Where egress puts the records of one call.
 #[derive(Debug)]
 struct Ledger {
-    log: Arc<Mutex<Log>>,
+    traffic: Arc<Mutex<Traffic>>,
+    book: Book,
     _over: mpsc::Sender<Infallible>,
 }
 
 impl WayOut {
     /// The way out of one call of a component under these grants. Without an egress there is none, whatever is granted.
-    pub(crate) fn open(egress: Option<Arc<Egress>>, grants: &[EgressGrant], component: String) -> (Self, Passed) {
-        let log = Arc::<Mutex<Log>>::default();
+    pub(crate) fn open(egress: Option<Arc<Egress>>, bound: &Bound, component: String, book: Book) -> (Self, Passed) {
+        let traffic = Arc::<Mutex<Traffic>>::default();
         let (sender, over) = mpsc::channel(1);
-        let records = Arc::new(Ledger { log: log.clone(), _over: sender });
+        let records = Arc::new(Ledger { traffic: traffic.clone(), book: book.clone(), _over: sender });
         let open = egress.map(|egress| Open {
             egress,
-            grants: grants.into(),
-            caller: Caller { component, budget: ByteBudget::of(CALL_BYTES_MAX), records },
+            grants: bound.network.as_slice().into(),
+            caller: Caller { component, budget: ByteBudget::of(bound.limits.egress_bytes_max), records },
             requests: Arc::new(Semaphore::new(CALL_REQUESTS_MAX)),
         });
-        (Self { open, log: log.clone() }, Passed { log, over })
-    }
-
-    /// The refusals so far. Leaves none behind.
-    pub(crate) fn denied(&self) -> Vec<String> {
-        locked(&self.log).denials.take()
+        (Self { open, book }, Passed { traffic, over })
     }
 }
 
@@ -92,26 +81,40 @@ impl Passed {
     pub(crate) async fn collect(mut self) -> Traffic {
         // What does not go in time is not waited for: its record is lost, and nothing else.
         let _ = timeout(Duration::from_millis(CUT_OFF_MS_MAX), self.over.recv()).await;
-        std::mem::take(&mut locked(&self.log).traffic)
+        std::mem::take(&mut *locked(&self.traffic))
     }
 }
 
 impl Records for Ledger {
     fn put(&self, record: Record) {
-        let Record { method, scheme, host, port, path, status, outcome, bytes_in, bytes_out, ms, .. } = record;
+        let Record { method, scheme, host, port, path, status, outcome, detail, bytes_in, bytes_out, ms, .. } = record;
+        let asked = || format!("{method} {}{}", host.as_deref().unwrap_or_default(), path.as_deref().unwrap_or_default());
+        match verdict(outcome) {
+            Verdict::Granted => self.book.granted(capability::NET_HTTP, asked),
+            Verdict::Refused => self.book.refused(capability::NET_HTTP, || format!("{}: {}", asked(), detail.unwrap_or_default())),
+            Verdict::Limited => self.book.limited(capability::NET_HTTP, || format!("{}: {outcome}", asked())),
+        }
         let hop = Hop { method, scheme, host, port, path, status, verdict: outcome.to_owned(), bytes_in, bytes_out, ms };
-        locked(&self.log).traffic.add(hop);
+        locked(&self.traffic).add(hop);
     }
 }
 
-fn locked(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
-    log.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(traffic: &Mutex<Traffic>) -> MutexGuard<'_, Traffic> {
+    traffic.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Notes a refusal for the operator, with the rule behind it, if any.
-fn note(log: &Mutex<Log>, authority: &str, rule: Option<&str>) {
-    let rule = rule.map(|rule| format!(": {rule}")).unwrap_or_default();
-    locked(log).denials.note(&format!("wasi:http/outgoing-handler.handle `{authority}`{rule}"));
+/// Notes a refusal that egress did not hear of.
+fn refused(book: &Book, authority: &str, why: &str) {
+    book.refused(capability::NET_HTTP, || format!("wasi:http/outgoing-handler.handle `{authority}`{why}"));
+}
+
+/// What a hop's outcome is to the boundary. One that failed outside of the host was granted.
+fn verdict(outcome: &str) -> Verdict {
+    match outcome {
+        "not-granted" | "address-barred" | "url-refused" | "header-refused" | "redirect-refused" => Verdict::Refused,
+        "request-too-large" | "response-too-large" | "budget-spent" | "busy" | "timed-out" => Verdict::Limited,
+        _ => Verdict::Granted,
+    }
 }
 
 impl WasiHttpHooks for WayOut {
@@ -126,24 +129,18 @@ impl WasiHttpHooks for WayOut {
         let (open, method) = match (self.open.clone(), method) {
             (Some(open), Ok(method)) => (open, method),
             (None, _) => {
-                note(&self.log, &authority, None);
+                refused(&self.book, &authority, "");
                 return Box::new(ready(Err(Error::HttpRequestDenied)));
             }
             (Some(_), Err(error)) => {
-                note(&self.log, &authority, Some(&format!("the method: {error}")));
+                refused(&self.book, &authority, &format!(": the method: {error}"));
                 return Box::new(ready(Err(Error::HttpRequestDenied)));
             }
         };
-        let log = self.log.clone();
         Box::new(async move {
             let response = match open.send(method, request).await? {
                 Ok(response) => response,
-                Err(error) => {
-                    if matches!(error.seen(), Seen::Invalid | Seen::Denied) {
-                        note(&log, &authority, Some(&error.detail()));
-                    }
-                    return Err(told(&error));
-                }
+                Err(error) => return Err(told(&error)),
             };
             let Response { status, headers, body, .. } = response;
             let mut response = http::Response::new(body.map_err(|error| told(&error)).boxed_unsync());

@@ -13,7 +13,7 @@ type Entry = (String, Vec<u8>);
 
 impl store::Host for CallState {
     fn open(&mut self, identifier: String) -> wasmtime::Result<Result<Resource<Bucket>, Error>> {
-        self.denials.note(&format!("wasi:keyvalue/store.open `{identifier}`"));
+        self.book.refused(&format!("{identifier}.read"), || format!("wasi:keyvalue/store.open `{identifier}`"));
         Ok(Err(Error::AccessDenied))
     }
 }

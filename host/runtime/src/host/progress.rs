@@ -41,7 +41,9 @@ impl progress::Host for CallState {
     fn note(&mut self, message: String) -> wasmtime::Result<()> {
         match &mut self.purpose {
             Purpose::Tool(noting) => noting.note(&message),
-            Purpose::Describe | Purpose::Step(_) => self.denials.note("agent-host:plugin/progress.note"),
+            Purpose::Describe | Purpose::Step(_) => {
+                self.book.refused("agent-host:plugin/progress", || "agent-host:plugin/progress.note".to_owned())
+            }
         }
         Ok(())
     }

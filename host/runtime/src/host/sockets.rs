@@ -8,14 +8,14 @@ use wasmtime_wasi::p2::{IoError, SocketError, SocketResult, TcpSocket, UdpSocket
 
 impl tcp_create_socket::Host for CallState {
     fn create_tcp_socket(&mut self, _family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
-        self.denials.note("wasi:sockets/tcp-create-socket.create-tcp-socket");
+        self.book.refused("wasi:sockets", || "wasi:sockets/tcp-create-socket.create-tcp-socket".to_owned());
         Err(ErrorCode::AccessDenied.into())
     }
 }
 
 impl udp_create_socket::Host for CallState {
     async fn create_udp_socket(&mut self, _family: IpAddressFamily) -> SocketResult<Resource<UdpSocket>> {
-        self.denials.note("wasi:sockets/udp-create-socket.create-udp-socket");
+        self.book.refused("wasi:sockets", || "wasi:sockets/udp-create-socket.create-udp-socket".to_owned());
         Err(ErrorCode::AccessDenied.into())
     }
 }

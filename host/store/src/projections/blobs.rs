@@ -44,7 +44,12 @@ impl Named {
             Event::TurnCommitted(committed) => named.kept.extend([committed.turn.session_state]),
             Event::RunStarted(started) => {
                 named.kept.insert(started.session_state);
-                named.kept.extend(started.outfit.iter().flat_map(|outfit| [outfit.settings, outfit.tools, outfit.peers]));
+                named.kept.extend(
+                    started
+                        .outfit
+                        .iter()
+                        .flat_map(|outfit| [outfit.settings, outfit.tools, outfit.peers].into_iter().chain(outfit.ceiling)),
+                );
             }
             Event::RunStepped(stepped) => named.step(stepped),
             Event::RunSettled(settled) => named.settle(&settled.settled),
@@ -56,6 +61,7 @@ impl Named {
                 named.settle(&ended.stopped);
                 named.show(&ended.said);
             }
+            Event::ComponentAdmitted(admitted) => named.kept.extend([admitted.grant]),
             Event::AgentCreated(_)
             | Event::PreferencesUpdated(_)
             | Event::SlotTaken(_)
@@ -69,6 +75,7 @@ impl Named {
             | Event::StepFailed(_)
             | Event::OperationContinued(_)
             | Event::OperationStarted(_)
+            | Event::BoundaryDecided(_)
             | Event::PluginEmitted(_) => {}
         }
         named

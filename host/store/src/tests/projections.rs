@@ -140,7 +140,7 @@ async fn operations_are_open_until_they_settle_and_wake_their_session_meanwhile(
     assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(300)));
 
     let pause = Pause::Until { due: NOON.plus_ms(50) };
-    let continued = Continuation { operation: slow_id, segment: 1, state: Vec::new(), pause, egress: Default::default() };
+    let continued = Continuation { operation: slow_id, segment: 1, state: Vec::new(), pause };
     sample.append(Stream::Run(run(1)), vec![Event::OperationContinued(continued)]).await;
     assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(50)));
     let started = OperationStarted { run: run(1), operation: slow_id, segment: 1, time: NOON };

@@ -117,6 +117,7 @@ pub(super) fn created(n: u128, path: &str, parent: Option<AgentId>) -> Event {
         parent,
         owner_user_id: "ada".to_owned(),
         name: "Assistant".to_owned(),
+        denies: Default::default(),
         created_at: NOON,
     })
 }
@@ -184,6 +185,7 @@ pub(super) fn run_started(of: RunId, in_session: u128, base: Option<&TurnNode>, 
         depth: 0,
         hops: 0,
         priority: Priority::default(),
+        denies: Default::default(),
         user_id: "ada".to_owned(),
         model: None,
         time: NOON,

@@ -1,0 +1,358 @@
+//! Authority: what one call of a tool may do, and which rule decided each part of it.
+//!
+//! Effective is what the tool asks for ∩ what the operator grants its component ∩ the calling agent's lists ∩ what persona, role and path
+//! permit − every deny list, those of the agents that handed the work down included. Allow lists are each agent's own and do not travel;
+//! denies do, so authority only shrinks along a chain of callers. What a run began with is its ceiling: a grant that is widened meanwhile
+//! is not for it, one that is narrowed is.
+//!
+//! This is the only place where that is computed. What it comes to is bound into the instance that runs the call.
+
+#[cfg(test)]
+mod tests;
+mod within;
+
+use crate::definition::Definition;
+use crate::grant::{Access, Bound, BucketGrant, DirectoryGrant, Grant, PatternList, capability};
+use crate::tool::ToolDefinition;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Which rule decided. For the operator; a guest and a model learn nothing but that something was denied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Rule {
+    /// It is granted to the component, and no list is against it.
+    #[serde(rename = "grant")]
+    Granted,
+    /// It is one of the host's own tools, which pass allow lists.
+    #[serde(rename = "system")]
+    System,
+    /// The tool does not ask for it.
+    #[serde(rename = "notAsked")]
+    NotAsked,
+    /// It is not granted to the component.
+    #[serde(rename = "notGranted")]
+    NotGranted,
+    /// The agent's `toolAllowlist` lacks it.
+    #[serde(rename = "toolAllowlist")]
+    ToolAllowlist,
+    /// The agent's `toolDenylist` has it.
+    #[serde(rename = "toolDenylist")]
+    ToolDenylist,
+    /// The agent's `capabilityAllowlist` lacks it.
+    #[serde(rename = "capabilityAllowlist")]
+    CapabilityAllowlist,
+    /// The agent's `capabilityDenylist` has it.
+    #[serde(rename = "capabilityDenylist")]
+    CapabilityDenylist,
+    /// The agent's `agentAllowlist` lacks it.
+    #[serde(rename = "agentAllowlist")]
+    AgentAllowlist,
+    /// The agent's `agentDenylist` has it.
+    #[serde(rename = "agentDenylist")]
+    AgentDenylist,
+    /// A deny list of an agent that handed the work down has it.
+    #[serde(rename = "callersDenylist")]
+    CallersDenylist,
+    /// The other agent is not visible.
+    #[serde(rename = "uiVisible")]
+    UiVisible,
+    /// The role, the persona or the path does not permit it.
+    #[serde(rename = "permissions")]
+    Permissions,
+    /// It was not granted when the run began.
+    #[serde(rename = "ceiling")]
+    Ceiling,
+    /// One of the component's limits.
+    #[serde(rename = "limits")]
+    Limits,
+}
+
+impl Rule {
+    /// Its name, as in events and in the config.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Granted => "grant",
+            Self::System => "system",
+            Self::NotAsked => "notAsked",
+            Self::NotGranted => "notGranted",
+            Self::ToolAllowlist => "toolAllowlist",
+            Self::ToolDenylist => "toolDenylist",
+            Self::CapabilityAllowlist => "capabilityAllowlist",
+            Self::CapabilityDenylist => "capabilityDenylist",
+            Self::AgentAllowlist => "agentAllowlist",
+            Self::AgentDenylist => "agentDenylist",
+            Self::CallersDenylist => "callersDenylist",
+            Self::UiVisible => "uiVisible",
+            Self::Permissions => "permissions",
+            Self::Ceiling => "ceiling",
+            Self::Limits => "limits",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A refusal by one of the operator's rules. The guest sees a uniform denial; this is for the operator.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{what}` is not allowed by `{rule}`")]
+pub struct Denied {
+    /// The rule that decided.
+    pub rule: Rule,
+    /// What was asked for.
+    pub what: String,
+}
+
+/// What the agents that handed work down may not do, and so whoever does it for them may not either.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Denies {
+    /// Tools.
+    #[serde(default, skip_serializing_if = "PatternList::is_empty")]
+    pub tools: PatternList,
+    /// Capabilities.
+    #[serde(default, skip_serializing_if = "PatternList::is_empty")]
+    pub capabilities: PatternList,
+    /// Agents.
+    #[serde(default, skip_serializing_if = "PatternList::is_empty")]
+    pub agents: PatternList,
+}
+
+impl Denies {
+    /// These, and those of one more agent of the chain.
+    #[must_use]
+    pub fn and_of(&self, agent: &Definition) -> Self {
+        Self {
+            tools: self.tools.and(agent.tool_denylist.as_ref()),
+            capabilities: self.capabilities.and(agent.capability_denylist.as_ref()),
+            agents: self.agents.and(agent.agent_denylist.as_ref()),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty() && self.capabilities.is_empty() && self.agents.is_empty()
+    }
+}
+
+/// What a role, a persona or a path permits. None of them exists yet that says less than everything; this is their place.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Permissions {
+    /// Tools; none for all of them.
+    pub tools: Option<PatternList>,
+    /// Capabilities; none for all of them.
+    pub capabilities: Option<PatternList>,
+}
+
+/// What a tool asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Its name.
+    pub tool: &'a str,
+    /// The capabilities that it needs.
+    pub capabilities: &'a [String],
+}
+
+impl<'a> From<&'a ToolDefinition> for Asked<'a> {
+    fn from(tool: &'a ToolDefinition) -> Self {
+        Self { tool: &tool.name, capabilities: &tool.capabilities }
+    }
+}
+
+/// What a run's agent could have had when the run began: stored once per configuration as a blob, which the run names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// Its definition, with the lists.
+    pub agent: Definition,
+    /// The grants of all components that offer tools, by the operator's names.
+    pub grants: BTreeMap<String, Grant>,
+}
+
+/// Who calls, and on whose behalf.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller<'a> {
+    /// The agent that calls.
+    pub agent: &'a Definition,
+    /// What the agents above it may not do.
+    pub denies: &'a Denies,
+    /// What its role, persona and path permit.
+    pub permissions: &'a Permissions,
+}
+
+/// Whether a capability may be used, and by which rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ruling {
+    /// The capability.
+    pub capability: String,
+    /// Whether it may be used.
+    pub allowed: bool,
+    /// The rule that decided.
+    pub rule: Rule,
+}
+
+impl Caller<'_> {
+    /// Whether the lists let the agent call a tool at all (S3.3, S3.18–S3.20). `system_*` tools pass allow lists; a deny wins over
+    /// everything. A tool needs all of the capabilities that it asks for.
+    ///
+    /// # Errors
+    /// The rule that decided.
+    pub fn may_call<'a>(&self, asked: impl Into<Asked<'a>>) -> Result<Rule, Denied> {
+        let Asked { tool, capabilities } = asked.into();
+        let denied = |rule| Err(Denied { rule, what: tool.to_owned() });
+        let Definition { tool_allowlist, tool_denylist, .. } = self.agent;
+        if self.denies.tools.matches(tool) {
+            return denied(Rule::CallersDenylist);
+        }
+        if tool_denylist.as_ref().is_some_and(|list| list.matches(tool)) {
+            return denied(Rule::ToolDenylist);
+        }
+        let system = is_system(tool);
+        if !system && tool_allowlist.as_ref().is_some_and(|list| !list.matches(tool)) {
+            return denied(Rule::ToolAllowlist);
+        }
+        if self.permissions.tools.as_ref().is_some_and(|list| !list.matches(tool)) {
+            return denied(Rule::Permissions);
+        }
+        for capability in capabilities {
+            match self.may_have(capability) {
+                Err(denied) if !system || denied.rule != Rule::CapabilityAllowlist => return Err(denied),
+                Err(_) | Ok(()) => {}
+            }
+        }
+        Ok(if system { Rule::System } else { Rule::Granted })
+    }
+
+    /// Whether the lists let the agent's tools use a capability.
+    ///
+    /// # Errors
+    /// The rule that decided.
+    pub fn may_have(&self, capability: &str) -> Result<(), Denied> {
+        let denied = |rule| Err(Denied { rule, what: capability.to_owned() });
+        let Definition { capability_allowlist, capability_denylist, .. } = self.agent;
+        if self.denies.capabilities.matches(capability) {
+            return denied(Rule::CallersDenylist);
+        }
+        if capability_denylist.as_ref().is_some_and(|list| list.matches(capability)) {
+            return denied(Rule::CapabilityDenylist);
+        }
+        if capability_allowlist.as_ref().is_some_and(|list| !list.matches(capability)) {
+            return denied(Rule::CapabilityAllowlist);
+        }
+        if self.permissions.capabilities.as_ref().is_some_and(|list| !list.matches(capability)) {
+            return denied(Rule::Permissions);
+        }
+        Ok(())
+    }
+
+    /// Whether the agent may dispatch to another (S3.12). `granted` is what its component is granted.
+    ///
+    /// # Errors
+    /// The rule that decided.
+    pub fn may_reach(&self, other: &Definition, granted: &Grant) -> Result<(), Denied> {
+        let name = &other.agent_id.0;
+        let denied = |rule| Err(Denied { rule, what: name.clone() });
+        let Definition { agent_allowlist, agent_denylist, .. } = self.agent;
+        if self.denies.agents.matches(name) {
+            return denied(Rule::CallersDenylist);
+        }
+        if agent_denylist.as_ref().is_some_and(|list| list.matches(name)) {
+            return denied(Rule::AgentDenylist);
+        }
+        if agent_allowlist.as_ref().is_some_and(|list| !list.matches(name)) {
+            return denied(Rule::AgentAllowlist);
+        }
+        if !other.ui_visible {
+            return denied(Rule::UiVisible);
+        }
+        if !granted.agents.matches(name) {
+            return denied(Rule::NotGranted);
+        }
+        Ok(())
+    }
+
+    /// What a call of the tool may do, when its component has this grant.
+    ///
+    /// # Errors
+    /// It may not be called at all.
+    pub fn bound<'a>(&self, asked: impl Into<Asked<'a>>, grant: &Grant) -> Result<Bound, Denied> {
+        let asked = asked.into();
+        self.may_call(asked)?;
+        let mut names: Vec<String> = granted(grant).chain(asked.capabilities.iter().cloned()).collect();
+        names.sort();
+        names.dedup();
+        let rulings = names.into_iter().map(|capability| self.ruling(asked, grant, capability)).collect();
+        Ok(bound(grant, rulings))
+    }
+
+    fn ruling(&self, asked: Asked<'_>, grant: &Grant, capability: String) -> Ruling {
+        let passes = |denied: &Denied| denied.rule == Rule::CapabilityAllowlist && is_system(asked.tool);
+        let rule = if !asked.capabilities.contains(&capability) {
+            Rule::NotAsked
+        } else if let Some(denied) = self.may_have(&capability).err().filter(|denied| !passes(denied)) {
+            denied.rule
+        } else if !granted(grant).any(|granted| granted == capability) {
+            Rule::NotGranted
+        } else {
+            Rule::Granted
+        };
+        Ruling { capability, allowed: rule == Rule::Granted, rule }
+    }
+}
+
+fn is_system(tool: &str) -> bool {
+    tool.starts_with("system_")
+}
+
+/// The capabilities that a grant is about.
+pub fn granted(grant: &Grant) -> impl Iterator<Item = String> {
+    let writes = grant.directories.iter().any(|directory| directory.access == Access::ReadWrite);
+    let plain = [
+        (capability::FILES_READ, !grant.directories.is_empty()),
+        (capability::FILES_WRITE, writes),
+        (capability::NET_HTTP, !grant.network.is_empty()),
+        (capability::ENV_READ, !grant.environment.is_empty()),
+        (capability::SECRETS_USE, !grant.secrets.is_empty()),
+    ];
+    let plain = plain.into_iter().filter(|(_, there)| *there).map(|(name, _)| name.to_owned());
+    let buckets = grant.key_value.iter().flat_map(|bucket| {
+        let writing = (bucket.access == Access::ReadWrite).then(|| bucket.writing());
+        std::iter::once(bucket.reading()).chain(writing)
+    });
+    plain.chain(buckets)
+}
+
+/// A grant as far as the capabilities reach: without `files.read` no folders, without `files.write` read-only ones, and so on. A tool
+/// therefore cannot do for an agent what the agent's lists rule out, however hostile the tool is.
+fn bound(grant: &Grant, rulings: Vec<Ruling>) -> Bound {
+    let has = |name: &str| rulings.iter().any(|ruling| ruling.allowed && ruling.capability == name);
+    let capped = |read: bool, write: bool, access: Access| match (read, write) {
+        (_, true) => Some(access),
+        (true, false) => Some(Access::ReadOnly),
+        (false, false) => None,
+    };
+    let (read, write) = (has(capability::FILES_READ), has(capability::FILES_WRITE));
+    let directories = grant
+        .directories
+        .iter()
+        .filter_map(|directory| capped(read, write, directory.access).map(|access| DirectoryGrant { access, ..directory.clone() }));
+    let key_value = grant.key_value.iter().filter_map(|bucket| {
+        let access = capped(has(&bucket.reading()), has(&bucket.writing()), bucket.access)?;
+        Some(BucketGrant { access, ..bucket.clone() })
+    });
+    let http = has(capability::NET_HTTP);
+    let (directories, key_value) = (directories.collect(), key_value.collect());
+    Bound {
+        directories,
+        network: if http { grant.network.clone() } else { Vec::new() },
+        environment: if has(capability::ENV_READ) { grant.environment.clone() } else { BTreeMap::new() },
+        key_value,
+        secrets: if http && has(capability::SECRETS_USE) { grant.secrets.clone() } else { Vec::new() },
+        limits: grant.limits,
+        rulings,
+    }
+}

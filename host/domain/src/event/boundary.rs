@@ -1,0 +1,99 @@
+//! What the boundary decided: the ledger's part of the events.
+
+use crate::authority::Rule;
+use crate::definition::DefinitionId;
+use crate::digest::Digest;
+use crate::egress::Traffic;
+use crate::id::{OperationId, RunId};
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Decisions of one call that are put on record one by one. The others are counted.
+pub const DECISIONS_RECORDED_MAX: usize = 64;
+/// Bytes of a decision's detail.
+pub const DETAIL_BYTES_MAX: usize = 256;
+
+/// Stands for calling a tool, where a decision is not about a capability.
+pub const TOOL_CALL: &str = "tools.call";
+/// Stands for asking a model.
+pub const MODEL_CALL: &str = "models.call";
+/// Stands for dispatching to another agent.
+pub const AGENT_CALL: &str = "agents.call";
+
+/// How it was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It was done, under a grant.
+    Granted,
+    /// A rule refused it.
+    Refused,
+    /// A limit was met.
+    Limited,
+}
+
+/// All the times that a call asked for one capability and was answered in one way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The capability, such as `files.write`; the interface's name where no capability stands for it, such as `wasi:sockets`.
+    pub capability: String,
+    /// The answer.
+    pub verdict: Verdict,
+    /// The rule behind it.
+    pub rule: Rule,
+    /// How often.
+    pub times: u64,
+    /// What was asked for, the first time: a function, a path, a host.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+}
+
+/// See [`super::Event::BoundaryDecided`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BoundaryDecided {
+    /// The run.
+    pub run: RunId,
+    /// The operation that was performed; none for a step of the agent itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<OperationId>,
+    /// The segment of it, counted from 0.
+    #[serde(default)]
+    pub segment: u32,
+    /// The agent that called, by its definition.
+    pub definition: DefinitionId,
+    /// The tool, or what else was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The operator's name of the component that was called; none when it did not come to that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<String>,
+    /// Its code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Digest>,
+    /// The grant that it had, as [`crate::event::ComponentAdmitted`] names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Digest>,
+    /// One entry for each capability, verdict and rule.
+    pub decisions: Vec<Decision>,
+    /// How many more there were.
+    #[serde(default)]
+    pub left_out: u64,
+    /// What it sent out over HTTP.
+    #[serde(default, skip_serializing_if = "Traffic::is_empty")]
+    pub egress: Traffic,
+    /// When.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::ComponentAdmitted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ComponentAdmitted {
+    /// The operator's name.
+    pub component: String,
+    /// Its code.
+    pub code: Digest,
+    /// What it is granted: a blob of JSON.
+    pub grant: Digest,
+    /// When.
+    pub time: Timestamp,
+}

@@ -1,0 +1,108 @@
+//! The book of one call: what the boundary decided while it ran, to become its entry in the ledger.
+
+use crate::outcome::Decided;
+use domain::authority::{Rule, Ruling};
+use domain::event::{DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX, Decision, Verdict};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Decisions, counted by capability, verdict and rule. Shared by everything that decides for the call.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Book(Arc<Mutex<Pages>>);
+
+#[derive(Debug, Default)]
+struct Pages {
+    /// What was ruled before the call began.
+    rulings: Vec<Ruling>,
+    decisions: Vec<Decision>,
+    left_out: u64,
+}
+
+impl Book {
+    /// A book for a call that was bound by these rulings.
+    pub(crate) fn new(rulings: Vec<Ruling>) -> Self {
+        Self(Arc::new(Mutex::new(Pages { rulings, ..Pages::default() })))
+    }
+
+    /// Something was done under a grant.
+    pub(crate) fn granted(&self, capability: &str, detail: impl FnOnce() -> String) {
+        self.pages().count(capability, Verdict::Granted, Rule::Granted, detail);
+    }
+
+    /// Something was refused, by the rule that took the capability from the call; when the call has it, by its grant, which does not go so
+    /// far.
+    pub(crate) fn refused(&self, capability: &str, detail: impl FnOnce() -> String) {
+        let mut pages = self.pages();
+        let ruling = pages.rulings.iter().find(|ruling| ruling.capability == capability);
+        let rule = ruling.filter(|ruling| !ruling.allowed).map_or(Rule::NotGranted, |ruling| ruling.rule);
+        pages.count(capability, Verdict::Refused, rule, detail);
+    }
+
+    /// A limit was met.
+    pub(crate) fn limited(&self, capability: &str, detail: impl FnOnce() -> String) {
+        self.pages().count(capability, Verdict::Limited, Rule::Limits, detail);
+    }
+
+    /// All decisions. Leaves none behind.
+    pub(crate) fn take(&self) -> Decided {
+        let mut pages = self.pages();
+        Decided { decisions: std::mem::take(&mut pages.decisions), left_out: std::mem::take(&mut pages.left_out) }
+    }
+
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        // Nobody who holds the lock panics between two changes that belong together.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pages {
+    fn count(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: impl FnOnce() -> String) {
+        let same = |known: &&mut Decision| known.verdict == verdict && known.rule == rule && known.capability == capability;
+        if let Some(known) = self.decisions.iter_mut().find(same) {
+            known.times = known.times.saturating_add(1);
+        } else if self.decisions.len() < DECISIONS_RECORDED_MAX {
+            let detail = detail();
+            let (detail, _) = detail.split_at(detail.floor_char_boundary(DETAIL_BYTES_MAX));
+            let detail = crate::log::escaped(detail);
+            self.decisions.push(Decision { capability: capability.to_owned(), verdict, rule, times: 1, detail });
+        } else {
+            self.left_out = self.left_out.saturating_add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_decided_again_is_counted_and_the_first_detail_stays() {
+        let ruling = Ruling { capability: "files.write".to_owned(), allowed: false, rule: Rule::CapabilityDenylist };
+        let book = Book::new(vec![ruling]);
+        for path in ["/a", "/b", "/c\n"] {
+            book.granted("files.read", || path.to_owned());
+            book.refused("files.write", || path.to_owned());
+        }
+        book.refused("wasi:sockets", || "tcp\n".to_owned());
+        let Decided { decisions, left_out } = book.take();
+        let told: Vec<_> = decisions.iter().map(|d| (d.capability.as_str(), d.verdict, d.rule, d.times, d.detail.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                ("files.read", Verdict::Granted, Rule::Granted, 3, "/a"),
+                ("files.write", Verdict::Refused, Rule::CapabilityDenylist, 3, "/a"),
+                ("wasi:sockets", Verdict::Refused, Rule::NotGranted, 1, "tcp\\n"),
+            ]
+        );
+        assert_eq!(left_out, 0);
+    }
+
+    #[test]
+    fn a_flood_of_different_decisions_is_bounded_and_counted() {
+        let book = Book::default();
+        for n in 0..DECISIONS_RECORDED_MAX + 5 {
+            book.limited(&format!("c{n}"), String::new);
+        }
+        let Decided { decisions, left_out } = book.take();
+        assert_eq!((decisions.len(), left_out), (DECISIONS_RECORDED_MAX, 5));
+    }
+}
