@@ -62,6 +62,13 @@ pub(crate) enum Command {
     /// Look at the events of a running host
     #[command(subcommand)]
     Events(Events),
+    /// Look at what the boundary decided: what was granted, refused and limited, and what left the host
+    #[command(after_help = "Every line comes from an event of the same chain as all others; `verify` checks it.\n\nExamples:\n  \
+        agent-host audit --verdict refused\n  agent-host audit --component web --json > web.jsonl\n  agent-host audit --follow")]
+    Audit(Audit),
+    /// Look at grants: why an agent may or may not, and what a changed configuration changes
+    #[command(subcommand)]
+    Grants(Grants),
     /// Check that everything that was stored is still as it was
     #[command(after_help = "Asks the running host, or opens the data folder when none is running. Checks the chain of events, the blobs \
                            that they name, and what is folded from them; not the keys of repeated requests, of which nothing else tells.")]
@@ -127,6 +134,12 @@ pub(crate) enum Component {
         /// Its name in the configuration, or a file
         component: String,
     },
+    /// Compare what components ask for with what they are granted: what will be refused, what is granted for nothing, and which line of
+    /// the configuration would change it
+    Check {
+        /// Only this one, by its name in the configuration
+        component: Option<String>,
+    },
 }
 
 /// What to do with sessions.
@@ -175,6 +188,59 @@ pub(crate) enum Events {
         /// How many of the last ones
         #[arg(long, short = 'n', default_value_t = 20, value_name = "N", conflicts_with = "after")]
         last: u64,
+    },
+}
+
+/// Which lines of the ledger.
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    /// Only what comes after this position
+    #[arg(long, default_value_t = 0, value_name = "POSITION")]
+    pub(crate) after: u64,
+    /// Go on as decisions are recorded
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Only of this agent, a UUID
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
+    /// Only of this session
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Only of this run
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
+    /// Only of this component, by its name in the configuration
+    #[arg(long, value_name = "NAME")]
+    pub(crate) component: Option<String>,
+    /// Only of this tool
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Only about this capability, such as `files.write`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) capability: Option<String>,
+    /// Only `granted`, `refused` or `limited`, or what became of a request, such as `done`
+    #[arg(long, value_name = "WORD")]
+    pub(crate) verdict: Option<String>,
+}
+
+/// What to do with grants.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Grants {
+    /// Show each list that has a say in whether an agent may call a tool, which rule decides, and what the call would be bound to
+    #[command(after_help = "Example:\n  agent-host grants explain reading-list reading_list_delete")]
+    Explain {
+        /// An `agentId` of the configuration
+        agent: String,
+        /// A tool
+        tool: String,
+    },
+    /// Show what the configuration grants otherwise than the running host, or than another configuration
+    #[command(after_help = "Examples:\n  agent-host grants diff                        # what a restart would change\n  \
+        agent-host grants diff --against old.toml")]
+    Diff {
+        /// A config file to compare with, instead of the running host
+        #[arg(long, value_name = "FILE")]
+        against: Option<PathBuf>,
     },
 }
 

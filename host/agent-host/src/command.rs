@@ -1,11 +1,13 @@
 //! The commands, one file each.
 
+mod audit;
 mod chat;
 mod compile;
 mod component;
 mod config;
 mod dead_letter;
 mod events;
+mod grants;
 mod session;
 mod store;
 mod token;
@@ -30,6 +32,8 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Component(what) => component::run(what, load, terminal).await,
         Command::Session(what) => session::run(&load()?, what, terminal).await,
         Command::Events(what) => events::run(&load()?, what, terminal).await,
+        Command::Audit(what) => audit::run(&load()?, what, terminal).await,
+        Command::Grants(what) => grants::run(&load()?, what, terminal).await,
         Command::Verify(options) => store::verify(&load()?, &options, terminal).await,
         Command::Backup(what) => store::back_up(&load()?, &what.file, terminal).await,
         Command::Restore(what) => store::restore(&what, terminal).await,

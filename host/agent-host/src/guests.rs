@@ -42,7 +42,7 @@ pub(crate) async fn load_file(runtime: &Runtime, file: &Path) -> Result<std::syn
 }
 
 /// The components of the configuration, and the built-in ones that its agents name.
-fn wanted(loaded: &Loaded) -> BTreeMap<String, ComponentConfig> {
+pub(crate) fn wanted(loaded: &Loaded) -> BTreeMap<String, ComponentConfig> {
     let config = &loaded.config;
     let mut wanted = config.components.clone();
     let named: BTreeSet<&str> = config.agents.iter().map(|definition| definition.component.as_str()).collect();

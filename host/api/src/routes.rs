@@ -1,6 +1,7 @@
 //! The routes, as a list.
 
 mod agents;
+mod audit;
 mod components;
 mod dead_letters;
 mod events;
@@ -35,6 +36,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(sessions::find))
         .routes(routes!(stream::follow))
         .routes(routes!(events::list))
+        .routes(routes!(audit::list))
         .routes(routes!(components::list))
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::requeue))

@@ -3,6 +3,7 @@
 //! What only the host needs (salts, a step's basis, memos, tools' states, hashes, providers' opaque content) stays inside. Field names
 //! are snake_case, times ISO 8601 in UTC, digests `sha256:` and hexadecimal digits.
 
+mod audit;
 mod component;
 mod event;
 mod frame;
@@ -13,6 +14,7 @@ mod spawned;
 mod tests;
 mod view;
 
+pub use audit::{AuditLine, audit};
 pub use component::{ComponentView, component};
 pub use event::{Event, event};
 pub use frame::frame;

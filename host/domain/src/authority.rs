@@ -7,9 +7,14 @@
 //!
 //! This is the only place where that is computed. What it comes to is bound into the instance that runs the call.
 
+mod explain;
+mod review;
 #[cfg(test)]
 mod tests;
 mod within;
+
+pub use explain::{Look, Says};
+pub use review::{Reviewed, Standing, review};
 
 use crate::definition::Definition;
 use crate::grant::{Access, Bound, BucketGrant, DirectoryGrant, Grant, PatternList, capability};

@@ -37,7 +37,13 @@ impl PatternList {
     /// Whether any pattern matches the whole name. An empty list matches nothing.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
-        self.0.iter().any(|pattern| matches(pattern, name))
+        self.matching(name).is_some()
+    }
+
+    /// The first pattern that matches the whole name.
+    #[must_use]
+    pub fn matching(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|pattern| matches(pattern, name)).map(String::as_str)
     }
 
     /// Whether it matches nothing because nothing is in it.

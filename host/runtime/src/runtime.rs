@@ -318,6 +318,7 @@ impl Runtime {
         let ended = run::drive(&time, Duration::from_millis(limits.wall_ms_max), guest).await;
         let ended = self.ended(&mut store, |state, logs| run::outcome(ended, state, &time, logs));
         let Ended { outcome, usage, answers, logs } = ended;
+        judge(component, &outcome);
         let outcome = outcome.and_then(|result| accepted(step_result(result)));
         Stepped { outcome, usage, answers, logs, decided: book.take() }
     }
@@ -355,6 +356,7 @@ impl Runtime {
         drop(store);
         let egress = passed.collect().await;
         let Ended { outcome, usage, answers: _, logs } = ended;
+        judge(component, &outcome);
         let outcome = outcome.and_then(|result| accepted(call_result(result)));
         Called { outcome, usage, logs, decided: book.take(), egress }
     }
@@ -403,6 +405,13 @@ fn stepped(ended: Ended<domain::step::StepResult>) -> Stepped {
 fn called(ended: Ended<Result<domain::tool::Progress, domain::tool::ToolError>>) -> Called {
     let Ended { outcome, usage, answers: _, logs } = ended;
     Called { outcome, usage, logs, decided: Decided::default(), egress: Traffic::default() }
+}
+
+/// Remembers of a component that it computed until it was stopped.
+fn judge<T>(component: &Component, outcome: &Outcome<T>) {
+    if matches!(outcome, Outcome::OutOfCpu) {
+        component.gate.offended(Instant::now());
+    }
 }
 
 fn accepted<T>(read: Result<T, Unacceptable>) -> Outcome<T> {

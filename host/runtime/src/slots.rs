@@ -1,15 +1,26 @@
 //! How many guests run at the same time, and who waits how long for a slot.
+//!
+//! A component that keeps computing until it is stopped shares one lane with all others that do, so that however many of them are called,
+//! they take no more than one guest's part of the machine.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+/// Times that a component was stopped for computing too long, with less than [`OFFENCE_LASTS`] between them, before it is confined.
+const OFFENCES_MAX: u32 = 3;
+/// How long such a time counts.
+const OFFENCE_LASTS: Duration = Duration::from_secs(60);
+
 /// The slots of all components together, and the queue before them.
 #[derive(Debug)]
 pub(crate) struct Slots {
     all: Arc<Semaphore>,
+    /// The one lane of all that are confined.
+    lane: Arc<Semaphore>,
     waiting: AtomicUsize,
+    waiting_in_lane: AtomicUsize,
     waiting_max: usize,
     wait_max: Duration,
 }
@@ -19,6 +30,15 @@ pub(crate) struct Slots {
 pub(crate) struct Gate {
     concurrency: Mutex<Option<(u32, Arc<Semaphore>)>>,
     minute: Mutex<Option<Minute>>,
+    offences: Mutex<Option<Offences>>,
+    waiting: AtomicUsize,
+}
+
+/// How often a component was stopped for computing too long, and when last.
+#[derive(Debug, Clone, Copy)]
+struct Offences {
+    count: u32,
+    last: Instant,
 }
 
 /// A minute, and the calls that have begun in it. The next one begins with the first call after its end.
@@ -35,6 +55,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Slot {
     _component: Option<OwnedSemaphorePermit>,
+    _lane: Option<OwnedSemaphorePermit>,
     _all: OwnedSemaphorePermit,
 }
 
@@ -48,6 +69,19 @@ impl Gate {
             None => *minute = Some(Minute { since: now, calls: 1 }),
         }
         true
+    }
+
+    /// Notes that a call was stopped for computing too long.
+    pub(crate) fn offended(&self, now: Instant) {
+        let mut offences = self.offences.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = offences.filter(|past| now.saturating_duration_since(past.last) < OFFENCE_LASTS).map_or(0, |past| past.count);
+        *offences = Some(Offences { count: count.saturating_add(1), last: now });
+    }
+
+    /// Whether the component has to share the one lane.
+    fn is_confined(&self, now: Instant) -> bool {
+        let offences = *self.offences.lock().unwrap_or_else(PoisonError::into_inner);
+        offences.is_some_and(|past| past.count >= OFFENCES_MAX && now.saturating_duration_since(past.last) < OFFENCE_LASTS)
     }
 
     /// The semaphore for this limit. When the operator changes the limit, calls under the old one run to their end beside the new ones.
@@ -66,7 +100,8 @@ impl Gate {
 
 impl Slots {
     pub(crate) fn new(instances_max: u32, waiting_max: usize, wait_max: Duration) -> Self {
-        Self { all: Arc::new(Semaphore::new(instances_max as usize)), waiting: AtomicUsize::new(0), waiting_max, wait_max }
+        let (all, lane) = (Arc::new(Semaphore::new(instances_max as usize)), Arc::new(Semaphore::new(1)));
+        Self { all, lane, waiting: AtomicUsize::new(0), waiting_in_lane: AtomicUsize::new(0), waiting_max, wait_max }
     }
 
     /// Slots that are free now.
@@ -79,24 +114,28 @@ impl Slots {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// A slot of the component's and one of the host's, in this order, so that a component that waits for itself holds nothing of others.
-    /// None when too many wait or it took too long.
+    /// A slot of the component's, the lane if it is confined, and a slot of the host's, in this order, so that a component that waits for
+    /// itself holds nothing of others. Each has a queue of its own. None when too many wait or it took too long.
     pub(crate) async fn enter(&self, gate: &Gate, concurrency_max: u32) -> Option<Slot> {
-        let component = self.acquire(gate.semaphore(concurrency_max)).await?;
-        let all = self.acquire(self.all.clone()).await?;
-        Some(Slot { _component: Some(component), _all: all })
+        let component = self.acquire(gate.semaphore(concurrency_max), &gate.waiting).await?;
+        let lane = match gate.is_confined(Instant::now()) {
+            true => Some(self.acquire(self.lane.clone(), &self.waiting_in_lane).await?),
+            false => None,
+        };
+        let all = self.acquire(self.all.clone(), &self.waiting).await?;
+        Some(Slot { _component: Some(component), _lane: lane, _all: all })
     }
 
     /// A slot of the host's alone.
     pub(crate) async fn enter_ungated(&self) -> Option<Slot> {
-        Some(Slot { _component: None, _all: self.acquire(self.all.clone()).await? })
+        Some(Slot { _component: None, _lane: None, _all: self.acquire(self.all.clone(), &self.waiting).await? })
     }
 
-    async fn acquire(&self, semaphore: Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    async fn acquire(&self, semaphore: Arc<Semaphore>, waiting: &AtomicUsize) -> Option<OwnedSemaphorePermit> {
         if let Ok(permit) = semaphore.clone().try_acquire_owned() {
             return Some(permit);
         }
-        let _waiting = Waiting::begin(self)?;
+        let _waiting = Waiting::begin(waiting, self.waiting_max)?;
         tokio::time::timeout(self.wait_max, semaphore.acquire_owned()).await.ok()?.ok()
     }
 }
@@ -105,10 +144,10 @@ impl Slots {
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
-    fn begin(slots: &'a Slots) -> Option<Self> {
-        let room = |waiting: usize| (waiting < slots.waiting_max).then_some(waiting + 1);
-        slots.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
-        Some(Self(&slots.waiting))
+    fn begin(waiting: &'a AtomicUsize, waiting_max: usize) -> Option<Self> {
+        let room = |waiting: usize| (waiting < waiting_max).then_some(waiting + 1);
+        waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
+        Some(Self(waiting))
     }
 }
 
@@ -133,6 +172,31 @@ mod tests {
         drop(held);
         assert!(slots.enter(&gate, 4).await.is_some());
         assert_eq!(slots.free(), 1);
+    }
+
+    #[tokio::test]
+    async fn components_that_keep_computing_until_they_are_stopped_share_one_lane_and_others_do_not() {
+        let slots = Slots::new(8, 8, Duration::from_millis(20));
+        let (one, other, honest) = (Gate::default(), Gate::default(), Gate::default());
+        let now = Instant::now();
+        for gate in [&one, &other] {
+            (0..OFFENCES_MAX).for_each(|_| gate.offended(now));
+        }
+        honest.offended(now);
+        let held = slots.enter(&one, 4).await.unwrap();
+        assert!(slots.enter(&other, 4).await.is_none() && slots.enter(&one, 4).await.is_none());
+        assert!(slots.enter(&honest, 4).await.is_some());
+        drop(held);
+        assert!(slots.enter(&other, 4).await.is_some());
+    }
+
+    #[test]
+    fn an_offence_is_forgotten_after_a_minute_without_another() {
+        let (gate, begin) = (Gate::default(), Instant::now());
+        (0..OFFENCES_MAX).for_each(|_| gate.offended(begin));
+        assert!(gate.is_confined(begin + OFFENCE_LASTS / 2) && !gate.is_confined(begin + OFFENCE_LASTS));
+        gate.offended(begin + OFFENCE_LASTS);
+        assert!(!gate.is_confined(begin + OFFENCE_LASTS));
     }
 
     #[test]

@@ -6,8 +6,13 @@ use domain::digest::Digest;
 use rusqlite::{Connection, params};
 
 /// Each brings a database from the version that is its index to the next; `user_version` counts those that are done. A released one never changes.
-pub(crate) const MIGRATIONS: &[&str] =
-    &[include_str!("schema/0001.sql"), include_str!("schema/0002.sql"), include_str!("schema/0003.sql"), include_str!("schema/0004.sql")];
+pub(crate) const MIGRATIONS: &[&str] = &[
+    include_str!("schema/0001.sql"),
+    include_str!("schema/0002.sql"),
+    include_str!("schema/0003.sql"),
+    include_str!("schema/0004.sql"),
+    include_str!("schema/0005.sql"),
+];
 
 /// The tables that follow from the events alone.
 pub(crate) const PROJECTIONS: &[&str] =

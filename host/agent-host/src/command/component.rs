@@ -1,4 +1,6 @@
-//! `component list` and `component inspect`. They need no running host.
+//! `component list`, `component inspect` and `component check`. They need no running host.
+
+mod check;
 
 use crate::cli::Component;
 use crate::config::{BUILT_INS, ComponentConfig, LimitsConfig, Loaded};
@@ -26,6 +28,7 @@ pub(super) async fn run(what: Component, load: impl FnOnce() -> Result<Loaded, F
             let components: Vec<_> = entries.iter().map(wire::component).collect();
             terminal.result(&json!({ "components": components }), || entries.iter().map(line).collect());
         }
+        Component::Check { component } => check::run(&load()?, component.as_deref(), terminal).await?,
         Component::Inspect { component } => {
             let (entry, file) = one(&component, load).await?;
             terminal.result(&json!(wire::component(&entry)), || inspect(&entry, &file));

@@ -55,7 +55,7 @@ pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> 
         agent: id_in_query("agent", page.agent.as_deref())?,
         session: id_in_query("session", page.session.as_deref())?,
         run: id_in_query("run", page.run.as_deref())?,
-        stream: None,
+        ..EventFilter::default()
     };
     // Read before the events are: none up to it can then be missing from the page.
     let last_position = *store.durable().borrow();

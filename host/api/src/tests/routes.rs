@@ -123,6 +123,7 @@ async fn a_limit_out_of_its_range_is_refused_with_the_range() {
         ("/api/agents".to_owned(), 200),
         (format!("/api/agents/{agent}/sessions"), 200),
         ("/api/events".to_owned(), 1_000),
+        ("/api/audit".to_owned(), 1_000),
         ("/api/dead-letters".to_owned(), 200),
     ] {
         for wrong in [0, max + 1] {

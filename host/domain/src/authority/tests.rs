@@ -245,6 +245,9 @@ proptest! {
                 && !has(&deny, name)
                 && !has(&callers, name)
         };
+        let stopped = caller.explain(&tool("t", &asked), &grant).into_iter().find(|look| look.stops() && look.rule != Rule::NotGranted);
+        let refused = caller.may_call(&tool("t", &asked)).err();
+        prop_assert_eq!(stopped.map(|look| (look.rule, look.name)), refused.map(|denied| (denied.rule, denied.what)));
         let all_listed = asked.iter().all(|name| listed(name));
         match caller.bound(&tool("t", &asked), &grant) {
             Err(denied) => prop_assert!(!all_listed, "{denied}"),
@@ -267,4 +270,25 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn what_is_asked_and_not_granted_is_told_apart_from_what_is_granted_and_not_asked() {
+    let tools = [tool("read", &["files.read"]), tool("send", &["files.read", "secrets.use"])];
+    let told: Vec<String> = super::review(&tools, &everything())
+        .into_iter()
+        .map(|reviewed| format!("{} {:?} {}", reviewed.capability, reviewed.standing, reviewed.tools.join(",")))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "env.read Unused ",
+            "files.read Granted read,send",
+            "files.write Unused ",
+            "lists.read Unused ",
+            "lists.write Unused ",
+            "net.http Unused ",
+            "secrets.use Refused send",
+        ]
+    );
 }

@@ -22,6 +22,8 @@ pub struct EventFilter {
     pub run: Option<RunId>,
     /// Of this stream.
     pub stream: Option<Stream>,
+    /// Of the ledger of the boundary alone: what it decided, and which components it admitted.
+    pub ledger: bool,
 }
 
 /// Selects events by one indexed condition; the others only narrow down what it finds.
@@ -33,7 +35,7 @@ macro_rules! select {
             " FROM events WHERE ",
             $indexed,
             " AND position > ?1 AND (?2 IS NULL OR stream = ?2) AND (?3 IS NULL OR run = ?3) AND (?4 IS NULL OR session = ?4) \
-             AND (?5 IS NULL OR agent = ?5) ORDER BY ",
+             AND (?5 IS NULL OR agent = ?5) AND (NOT ?7 OR kind IN ('boundary.decided.v1', 'component.admitted.v1')) ORDER BY ",
             $order,
             " LIMIT ?6"
         )
@@ -43,13 +45,14 @@ macro_rules! select {
 const BY_STREAM: &str = select!("stream = ?2", "version");
 const BY_SESSION: &str = select!("session = ?4", "position");
 const BY_AGENT: &str = select!("agent = ?5", "position");
+const BY_LEDGER: &str = select!("kind IN ('boundary.decided.v1', 'component.admitted.v1')", "position");
 const BY_POSITION: &str = select!("TRUE", "position");
 
 impl Store {
     /// Events after a position, in order, at most `limit`.
     pub async fn events(&self, after: u64, filter: EventFilter, limit: usize) -> Result<Vec<Recorded>, ReadError> {
         self.read(move |sql| {
-            let EventFilter { agent, mut session, run, stream } = filter;
+            let EventFilter { agent, mut session, run, stream, ledger } = filter;
             if let (Some(run), None) = (run, session) {
                 // A run's events are its session's; there is no index of their own.
                 session = session_of(sql, run)?;
@@ -61,6 +64,7 @@ impl Store {
                 (Some(_), _, _) => BY_STREAM,
                 (None, Some(_), _) => BY_SESSION,
                 (None, None, Some(_)) => BY_AGENT,
+                (None, None, None) if ledger => BY_LEDGER,
                 (None, None, None) => BY_POSITION,
             };
             let params = params![
@@ -70,6 +74,7 @@ impl Store {
                 session.map(|session| session.to_string()),
                 agent.map(|agent| agent.to_string()),
                 rows(limit),
+                ledger,
             ];
             sql.rows(text, params, event_row::read)
         })

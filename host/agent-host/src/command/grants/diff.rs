@@ -1,0 +1,103 @@
+//! What differs between two sets of grants: entries of lists as wholes, single values with what they were.
+
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub(super) enum Change {
+    /// It is there now.
+    Added {
+        /// Its key.
+        key: String,
+        /// What it is.
+        value: String,
+    },
+    /// It is not there any more.
+    Removed {
+        /// Its key.
+        key: String,
+        /// What it was.
+        value: String,
+    },
+    /// It is another.
+    Changed {
+        /// Its key.
+        key: String,
+        /// What it was.
+        before: String,
+        /// What it is.
+        after: String,
+    },
+}
+
+impl Change {
+    /// For people.
+    pub(super) fn line(&self) -> String {
+        match self {
+            Self::Added { key, value } => format!("+ {key} = {value}"),
+            Self::Removed { key, value } => format!("- {key} = {value}"),
+            Self::Changed { key, before, after } => format!("~ {key}: {before} -> {after}"),
+        }
+    }
+}
+
+/// Everything that differs, by key. The order of a list does not count.
+pub(super) fn changes(before: &Value, after: &Value) -> Vec<Change> {
+    let mut changes = Vec::new();
+    compare("components", Some(before), Some(after), &mut changes);
+    changes
+}
+
+fn compare(key: &str, before: Option<&Value>, after: Option<&Value>, changes: &mut Vec<Change>) {
+    match (before, after) {
+        (Some(Value::Object(before)), Some(Value::Object(after))) => {
+            let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+            for name in names {
+                compare(&format!("{key}.{name}"), before.get(name), after.get(name), changes);
+            }
+        }
+        (Some(Value::Array(before)), Some(Value::Array(after))) => {
+            let (key, value) = (key.to_owned(), ToString::to_string);
+            changes.extend(
+                before.iter().filter(|entry| !after.contains(entry)).map(|entry| Change::Removed { key: key.clone(), value: value(entry) }),
+            );
+            changes.extend(
+                after.iter().filter(|entry| !before.contains(entry)).map(|entry| Change::Added { key: key.clone(), value: value(entry) }),
+            );
+        }
+        (Some(before), Some(after)) if before == after => {}
+        (Some(before), Some(after)) => {
+            changes.push(Change::Changed { key: key.to_owned(), before: before.to_string(), after: after.to_string() });
+        }
+        (Some(before), None) => changes.push(Change::Removed { key: key.to_owned(), value: before.to_string() }),
+        (None, Some(after)) => changes.push(Change::Added { key: key.to_owned(), value: after.to_string() }),
+        (None, None) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, changes};
+    use serde_json::json;
+
+    #[test]
+    fn what_was_added_removed_and_changed_is_told_by_its_key() {
+        let before = json!({ "files": { "directories": [{ "at": "/a" }, { "at": "/b" }], "limits": { "cpuMsMax": 1 } }, "old": {} });
+        let after = json!({ "files": { "directories": [{ "at": "/b" }, { "at": "/c" }], "limits": { "cpuMsMax": 2 } }, "web": {} });
+        let told: Vec<String> = changes(&before, &after).iter().map(Change::line).collect();
+        assert_eq!(
+            told,
+            [
+                "- components.files.directories = {\"at\":\"/a\"}",
+                "+ components.files.directories = {\"at\":\"/c\"}",
+                "~ components.files.limits.cpuMsMax: 1 -> 2",
+                "- components.old = {}",
+                "+ components.web = {}",
+            ]
+        );
+        assert!(changes(&before, &before).is_empty());
+    }
+}

@@ -1,0 +1,158 @@
+//! The ledger in public form: one line for each thing that the boundary decided, flat, so that it can be filtered and exported.
+
+#[cfg(test)]
+mod tests;
+
+use domain::egress::Hop;
+use domain::event::{BoundaryDecided, ComponentAdmitted, Decision, Event, Recorded};
+use serde::Serialize;
+use serde_json::Value;
+
+/// One line of the ledger: who, which code, which grant, which call, what was decided, and by which rule.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct AuditLine {
+    /// The position of its event, which is chained to all others by hash. Several lines may come from one event.
+    pub position: u64,
+    /// When, ISO 8601.
+    pub time: String,
+    /// `decision`, `request` (one hop of an HTTP request), or `admission` of a component.
+    pub kind: &'static str,
+    /// The agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+    /// Its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// The agent's definition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+    /// The operation, that is the call; none for a step of the agent's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation_id: Option<String>,
+    /// The segment of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segment: Option<u32>,
+    /// The tool that was called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The operator's name of the component.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub component: Option<String>,
+    /// The digest of its code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The digest of what it is granted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grant: Option<String>,
+    /// The capability.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capability: Option<String>,
+    /// `granted`, `refused` or `limited`; what became of it for a request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
+    /// The rule that decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// How often within the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<u64>,
+    /// What was asked for, the first time; the request without its query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// The status of a request's answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Bytes that a request received, head included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_in: Option<u64>,
+    /// Bytes that it sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_out: Option<u64>,
+    /// How many decisions of the call, or hops of its requests, were left out because there were too many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<u64>,
+}
+
+/// The lines of an event; none when it is not of the ledger, or was erased.
+#[must_use]
+pub fn audit(recorded: &Recorded) -> Vec<AuditLine> {
+    let line = AuditLine {
+        position: recorded.position,
+        time: recorded.time.to_string(),
+        agent_id: recorded.subject.agent.map(|id| id.to_string()),
+        session_id: recorded.subject.session.map(|id| id.to_string()),
+        run_id: recorded.subject.run.map(|id| id.to_string()),
+        ..AuditLine::default()
+    };
+    match &recorded.event {
+        Some(Event::BoundaryDecided(decided)) => decisions(&line, decided),
+        Some(Event::ComponentAdmitted(admitted)) => vec![admission(line, admitted)],
+        _ => Vec::new(),
+    }
+}
+
+fn admission(line: AuditLine, admitted: &ComponentAdmitted) -> AuditLine {
+    AuditLine {
+        kind: "admission",
+        component: Some(admitted.component.clone()),
+        code: Some(admitted.code.reference()),
+        grant: Some(admitted.grant.reference()),
+        ..line
+    }
+}
+
+fn decisions(line: &AuditLine, it: &BoundaryDecided) -> Vec<AuditLine> {
+    let call = AuditLine {
+        definition: Some(it.definition.to_string()),
+        operation_id: it.operation.map(|id| id.to_string()),
+        segment: it.operation.map(|_| it.segment),
+        tool: it.tool.clone(),
+        component: it.component.clone(),
+        code: it.code.map(|code| code.reference()),
+        grant: it.grant.map(|grant| grant.reference()),
+        ..line.clone()
+    };
+    let left_out = |count: u64, kind| (count > 0).then(|| AuditLine { kind, left_out: Some(count), ..call.clone() });
+    let decided = it.decisions.iter().map(|decision| decision_line(&call, decision));
+    let requests = it.egress.hops.iter().map(|hop| request_line(&call, hop));
+    let more = left_out(it.left_out, "decision").into_iter().chain(left_out(it.egress.left_out, "request"));
+    decided.chain(requests).chain(more).collect()
+}
+
+fn decision_line(call: &AuditLine, decision: &Decision) -> AuditLine {
+    AuditLine {
+        kind: "decision",
+        capability: Some(decision.capability.clone()),
+        verdict: Some(word(&serde_json::json!(decision.verdict))),
+        rule: Some(decision.rule.to_string()),
+        times: Some(decision.times),
+        detail: (!decision.detail.is_empty()).then(|| decision.detail.clone()),
+        ..call.clone()
+    }
+}
+
+fn request_line(call: &AuditLine, hop: &Hop) -> AuditLine {
+    let scheme = hop.scheme.map(|scheme| word(&serde_json::json!(scheme)));
+    let target = match (scheme, &hop.host, hop.port) {
+        (Some(scheme), Some(host), Some(port)) => format!("{scheme}://{host}:{port}{}", hop.path.as_deref().unwrap_or_default()),
+        _ => "a URL that was not accepted".to_owned(),
+    };
+    AuditLine {
+        kind: "request",
+        capability: Some(domain::grant::capability::NET_HTTP.to_owned()),
+        verdict: Some(hop.verdict.clone()),
+        detail: Some(format!("{} {target}", hop.method)),
+        status: hop.status,
+        bytes_in: Some(hop.bytes_in),
+        bytes_out: Some(hop.bytes_out),
+        ..call.clone()
+    }
+}
+
+/// The word that an enum is written as.
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,89 @@
+//! The lines of the ledger, pinned.
+
+use super::audit;
+use domain::authority::Rule;
+use domain::definition::DefinitionId;
+use domain::digest::Digest;
+use domain::egress::{Hop, Method, Scheme, Traffic};
+use domain::event::{BoundaryDecided, ComponentAdmitted, Decision, Event, Recorded, Subject, Verdict};
+use domain::id::{AgentId, EventId, OperationId, RunId, SessionId};
+use domain::time::Timestamp;
+use uuid::Uuid;
+
+fn recorded(event: Event) -> Recorded {
+    let id = Uuid::from_u128(7);
+    Recorded {
+        position: 42,
+        stream: "run/x".to_owned(),
+        version: 3,
+        id: EventId(id),
+        kind: String::new(),
+        event: Some(event),
+        subject: Subject { agent: Some(AgentId(id)), session: Some(SessionId(id)), run: Some(RunId(id)) },
+        actor: "agent:reader".to_owned(),
+        causation: None,
+        correlation: None,
+        time: Timestamp(1_700_000_000_000),
+        hash: Digest([0; 32]),
+    }
+}
+
+#[test]
+fn the_lines_of_a_call_say_who_did_what_with_which_code_under_which_grant() {
+    let decision = |capability: &str, verdict, rule, times| Decision {
+        capability: capability.to_owned(),
+        verdict,
+        rule,
+        times,
+        detail: "/workspace/a".to_owned(),
+    };
+    let hop = Hop {
+        method: Method::Get,
+        scheme: Some(Scheme::Https),
+        host: Some("example.com".to_owned()),
+        port: Some(443),
+        path: Some("/a".to_owned()),
+        status: Some(200),
+        verdict: "done".to_owned(),
+        bytes_in: 10,
+        bytes_out: 20,
+        ms: 5,
+    };
+    let run = RunId(Uuid::from_u128(7));
+    let decided = BoundaryDecided {
+        run,
+        operation: Some(OperationId::mint(run, 1, "t")),
+        segment: 0,
+        definition: DefinitionId("reader".to_owned()),
+        tool: Some("read_file".to_owned()),
+        component: Some("files".to_owned()),
+        code: Some(Digest([1; 32])),
+        grant: Some(Digest([2; 32])),
+        decisions: vec![
+            decision("files.read", Verdict::Granted, Rule::Granted, 3),
+            decision("files.write", Verdict::Refused, Rule::CapabilityDenylist, 1),
+        ],
+        left_out: 2,
+        egress: Traffic { hops: vec![hop], left_out: 0 },
+        time: Timestamp(1_700_000_000_000),
+    };
+    let lines: Vec<String> =
+        audit(&recorded(Event::BoundaryDecided(Box::new(decided)))).iter().map(|line| serde_json::to_string(line).unwrap()).collect();
+    let golden: Vec<&str> = include_str!("golden.jsonl").lines().collect();
+    assert_eq!(lines, golden);
+}
+
+#[test]
+fn a_component_that_is_admitted_has_a_line_with_its_code_and_its_grant() {
+    let admitted = ComponentAdmitted {
+        component: "files".to_owned(),
+        code: Digest([1; 32]),
+        grant: Digest([2; 32]),
+        time: Timestamp(1_700_000_000_000),
+    };
+    let lines = audit(&recorded(Event::ComponentAdmitted(admitted)));
+    let [line] = lines.as_slice() else { panic!("{lines:?}") };
+    assert_eq!((line.kind, line.component.as_deref()), ("admission", Some("files")));
+    assert_eq!(line.code.as_deref(), Some(Digest([1; 32]).reference().as_str()));
+    assert_eq!(line.grant.as_deref(), Some(Digest([2; 32]).reference().as_str()));
+}

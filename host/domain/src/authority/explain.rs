@@ -1,0 +1,98 @@
+//! Explaining a decision: every list and grant that has a say in a call, in the order in which they are looked at.
+
+use super::{Asked, Caller, Rule, granted, is_system};
+use crate::grant::{Grant, PatternList};
+use serde::{Deserialize, Serialize};
+
+/// What one list or grant says of one name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "says", rename_all = "snake_case")]
+pub enum Says {
+    /// There is no such list: nothing is against it.
+    Nothing,
+    /// It lets it pass, by this pattern if by any.
+    Passes {
+        /// The pattern.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pattern: Option<String>,
+    },
+    /// It stops it, by this pattern if by any.
+    Stops {
+        /// The pattern.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pattern: Option<String>,
+    },
+}
+
+/// One look at one list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Look {
+    /// Which list.
+    pub rule: Rule,
+    /// The tool or the capability that was looked for.
+    pub name: String,
+    /// What it said.
+    #[serde(flatten)]
+    pub says: Says,
+}
+
+impl Look {
+    /// Whether it decides against the call.
+    #[must_use]
+    pub fn stops(&self) -> bool {
+        matches!(self.says, Says::Stops { .. })
+    }
+}
+
+impl Caller<'_> {
+    /// Everything that has a say in whether the agent may call a tool, and in what the call may use. The first that stops a name decides
+    /// about it. That a capability is not granted does not stop the tool from being called: the call goes without.
+    #[must_use]
+    pub fn explain<'a>(&self, asked: impl Into<Asked<'a>>, grant: &Grant) -> Vec<Look> {
+        let Asked { tool, capabilities } = asked.into();
+        let system = is_system(tool);
+        let mut looks = vec![
+            deny(Rule::CallersDenylist, Some(&self.denies.tools), tool),
+            deny(Rule::ToolDenylist, self.agent.tool_denylist.as_ref(), tool),
+            if system { passed(Rule::System, tool) } else { allow(Rule::ToolAllowlist, self.agent.tool_allowlist.as_ref(), tool) },
+            allow(Rule::Permissions, self.permissions.tools.as_ref(), tool),
+        ];
+        for capability in capabilities {
+            let listed = self.agent.capability_allowlist.as_ref();
+            looks.push(deny(Rule::CallersDenylist, Some(&self.denies.capabilities), capability));
+            looks.push(deny(Rule::CapabilityDenylist, self.agent.capability_denylist.as_ref(), capability));
+            looks.push(if system { passed(Rule::System, capability) } else { allow(Rule::CapabilityAllowlist, listed, capability) });
+            looks.push(allow(Rule::Permissions, self.permissions.capabilities.as_ref(), capability));
+            let there = granted(grant).any(|name| name == *capability);
+            let says = if there { Says::Passes { pattern: None } } else { Says::Stops { pattern: None } };
+            looks.push(Look { rule: Rule::NotGranted, name: capability.clone(), says });
+        }
+        looks
+    }
+}
+
+fn passed(rule: Rule, name: &str) -> Look {
+    Look { rule, name: name.to_owned(), says: Says::Passes { pattern: None } }
+}
+
+fn deny(rule: Rule, list: Option<&PatternList>, name: &str) -> Look {
+    let says = match list.filter(|list| !list.is_empty()) {
+        None => Says::Nothing,
+        Some(list) => match list.matching(name) {
+            Some(pattern) => Says::Stops { pattern: Some(pattern.to_owned()) },
+            None => Says::Passes { pattern: None },
+        },
+    };
+    Look { rule, name: name.to_owned(), says }
+}
+
+fn allow(rule: Rule, list: Option<&PatternList>, name: &str) -> Look {
+    let says = match list {
+        None => Says::Nothing,
+        Some(list) => match list.matching(name) {
+            Some(pattern) => Says::Passes { pattern: Some(pattern.to_owned()) },
+            None => Says::Stops { pattern: None },
+        },
+    };
+    Look { rule, name: name.to_owned(), says }
+}

@@ -1,0 +1,49 @@
+//! Asked against granted: what a component will be refused, and what it was granted for nothing.
+
+use super::granted;
+use crate::grant::Grant;
+use crate::tool::ToolDefinition;
+use serde::{Deserialize, Serialize};
+
+/// How a capability stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Asked for and granted.
+    Granted,
+    /// Asked for and not granted: whoever asks goes without.
+    Refused,
+    /// Granted, and no tool asks for it.
+    Unused,
+}
+
+/// One capability of a component.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reviewed {
+    /// The capability.
+    pub capability: String,
+    /// How it stands.
+    pub standing: Standing,
+    /// The tools that ask for it.
+    pub tools: Vec<String>,
+}
+
+/// Every capability that the tools ask for or that the grant is about, by name.
+#[must_use]
+pub fn review(tools: &[ToolDefinition], grant: &Grant) -> Vec<Reviewed> {
+    let given: Vec<String> = granted(grant).collect();
+    let mut names: Vec<&String> = tools.iter().flat_map(|tool| &tool.capabilities).chain(&given).collect();
+    names.sort();
+    names.dedup();
+    let reviewed = names.into_iter().map(|capability| {
+        let asking = tools.iter().filter(|tool| tool.capabilities.contains(capability));
+        let asking: Vec<String> = asking.map(|tool| tool.name.clone()).collect();
+        let standing = match (asking.is_empty(), given.contains(capability)) {
+            (false, true) => Standing::Granted,
+            (false, false) => Standing::Refused,
+            (true, _) => Standing::Unused,
+        };
+        Reviewed { capability: capability.clone(), standing, tools: asking }
+    });
+    reviewed.collect()
+}
