@@ -1,5 +1,6 @@
 //! Measures what the host promises about its speed, each promise beside a bare peer in the same run; see `README.md`.
 
+mod boundary;
 mod disk;
 mod healthz;
 mod instance;
@@ -18,7 +19,7 @@ use report::{Report, Row};
 use std::path::Path;
 
 /// Every benchmark, in the order in which they run.
-const NAMES: [&str; 7] = ["instance", "transcript", "syncs", "turn", "healthz", "load", "replay"];
+const NAMES: [&str; 8] = ["instance", "transcript", "syncs", "turn", "healthz", "load", "replay", "boundary"];
 
 /// `bench [--json] [names…]`: runs all benchmarks, or those that are named. Ends well whatever is measured.
 #[tokio::main]
@@ -62,6 +63,7 @@ async fn measured(name: &str) -> anyhow::Result<Vec<Row>> {
         "turn" => Box::pin(turn::run()).await,
         "healthz" => Box::pin(healthz::run()).await,
         "load" => Box::pin(load::run()).await,
-        _ => Box::pin(replay::run()).await,
+        "replay" => Box::pin(replay::run()).await,
+        _ => Box::pin(boundary::run()).await,
     }
 }

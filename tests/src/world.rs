@@ -4,6 +4,7 @@ use crate::guests::wasm;
 use broker::{Broker, Catalogue, CreateAgent, Entry, InputReceipt, Limits, NewSession, Parts, PostMessage, Target};
 use domain::definition::{Definition, DefinitionId};
 use domain::egress::EgressGrant;
+use domain::event::{BoundaryDecided, Event};
 use domain::grant::{Access, DirectoryGrant, Grant, GuestLimits, PatternList};
 use domain::id::{RunId, SessionId};
 use domain::message::{Message, Part, Role};
@@ -35,6 +36,8 @@ pub struct Setup {
     pub network: Vec<EgressGrant>,
     /// What one call of a tool may use.
     pub guest_limits: GuestLimits,
+    /// What is different about the grant of a component of this name.
+    pub change_grant: fn(&str, &mut Grant),
 }
 
 impl Default for Setup {
@@ -53,6 +56,7 @@ impl Default for Setup {
             limits: Limits::default(),
             network: Vec::new(),
             guest_limits: GuestLimits::default(),
+            change_grant: |_, _| {},
         }
     }
 }
@@ -245,6 +249,17 @@ impl World {
         events.iter().filter(|event| event.kind == "run.started.v1").filter_map(|event| event.subject.run).collect()
     }
 
+    /// What the boundary decided, in order.
+    pub async fn ledger(&self) -> Vec<BoundaryDecided> {
+        let filter = store::EventFilter { ledger: true, ..store::EventFilter::default() };
+        let events = self.store().events(0, filter, 100_000).await.expect("the ledger");
+        let decided = events.into_iter().filter_map(|recorded| match recorded.event {
+            Some(Event::BoundaryDecided(decided)) => Some(*decided),
+            _ => None,
+        });
+        decided.collect()
+    }
+
     /// What the tools of `effects` have really done, one line for each beginning and end of a call.
     #[must_use]
     pub fn effects(&self) -> Vec<String> {
@@ -258,7 +273,9 @@ async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Pa
     let mut entries = Vec::new();
     for name in &setup.components {
         let component = runtime.load(wasm(name)).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
-        entries.push(Entry { name: (*name).to_owned(), component, grant: grant(&dir.join("files"), setup) });
+        let mut grant = grant(&dir.join("files"), setup);
+        (setup.change_grant)(name, &mut grant);
+        entries.push(Entry { name: (*name).to_owned(), component, grant });
     }
     let definitions: Vec<Definition> =
         setup.definitions.iter().map(|definition| serde_json::from_value(definition.clone()).expect("a definition")).collect();

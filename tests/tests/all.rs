@@ -16,6 +16,7 @@ mod all {
     mod garbage;
     mod http;
     mod languages;
+    mod ledger;
     mod network;
     mod operator;
     mod outfit;

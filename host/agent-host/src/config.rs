@@ -11,6 +11,7 @@ mod directories;
 mod file;
 mod key;
 mod limits;
+mod mute;
 mod overlay;
 mod place;
 mod ranges;
@@ -23,6 +24,7 @@ pub(crate) use check::{Finding, Severity, check};
 pub(crate) use component::{BUILT_INS, ComponentConfig};
 pub(crate) use file::load;
 pub(crate) use limits::LimitsConfig;
+pub(crate) use mute::mute;
 #[cfg(test)]
 pub(crate) use overlay::overlaid;
 pub(crate) use place::locate;

@@ -116,7 +116,7 @@ fn config() -> Value {
               "settings": { "script": { "steps": [question] } } },
         ],
         "components": {
-            "puppet": { "path": file("puppet") },
+            "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
             "effects": { "path": file("effects"), "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] },
         },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },

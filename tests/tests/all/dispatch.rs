@@ -230,7 +230,7 @@ async fn the_limits_of_the_configuration_are_in_effect_and_a_late_reply_too_many
             { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
             { "agentId": "other", "displayName": "Other", "component": "puppet" },
         ],
-        "components": { "puppet": { "path": puppet } },
+        "components": { "puppet": { "path": puppet, "models": ["*"], "agents": ["*"] } },
         "limits": { "hopsMax": 0, "childrenMax": 1, "instancesMax": 4 },
     }));
     folder.warm(&["puppet"]).await;

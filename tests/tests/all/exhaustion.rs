@@ -24,7 +24,7 @@ pub(super) fn config() -> Value {
     json!({
         "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
         "components": {
-            "puppet": { "path": file("puppet") },
+            "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
             "effects": { "path": file("effects"), "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] },
         },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },

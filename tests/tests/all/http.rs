@@ -24,7 +24,7 @@ fn config() -> Value {
             { "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] },
         ],
         "components": {
-            "puppet": { "path": program("puppet") },
+            "puppet": { "path": program("puppet"), "models": ["*"], "agents": ["*"] },
             "effects": { "path": program("effects"), "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] },
         },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },

@@ -162,7 +162,7 @@ async fn called(component: &[u8], tools: &[&str]) -> Vec<String> {
     let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
     let folder = Folder::new(json!({
         "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
-        "components": { "puppet": { "path": puppet }, "interpreter": { "path": "interpreter.wasm" } },
+        "components": { "puppet": { "path": puppet, "models": ["*"], "agents": ["*"] }, "interpreter": { "path": "interpreter.wasm" } },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
     }));

@@ -14,7 +14,7 @@ fn config(agents: &Value) -> Value {
     let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
     json!({
         "agents": agents,
-        "components": { "puppet": { "path": puppet }, "files": {} },
+        "components": { "puppet": { "path": puppet, "models": ["*"], "agents": ["*"] }, "files": {} },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
     })

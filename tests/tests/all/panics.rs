@@ -19,7 +19,7 @@ fn config() -> Value {
             { "agentId": "other", "displayName": "Other", "component": "puppet" },
         ],
         "components": {
-            "puppet": { "path": file("puppet") },
+            "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
             "effects": { "path": file("effects"), "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] },
         },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },

@@ -54,6 +54,15 @@ pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Res
 
 /// One line for people: when, who, through what, which call, what was decided.
 fn line(told: &Value) -> String {
+    on_one_line(&told_line(told))
+}
+
+/// Without what would break or rub out a line.
+fn on_one_line(text: &str) -> String {
+    clean(text).replace('\n', " ").trim_end().to_owned()
+}
+
+fn told_line(told: &Value) -> String {
     let text = |name: &str| told.get(name).and_then(Value::as_str).unwrap_or_default();
     let number = |name: &str| told.get(name).and_then(Value::as_u64);
     let short = |name: &str| text(name).trim_start_matches("sha256:").chars().take(SHORT).collect::<String>();
@@ -61,7 +70,7 @@ fn line(told: &Value) -> String {
     let position = number("position").unwrap_or(0);
     let head = format!("{position:>8}  {}", text("time"));
     if text("kind") == "admission" {
-        return clean(&format!("{head}  host  {component}  admitted"));
+        return format!("{head}  host  {component}  admitted");
     }
     let call = match text("tool") {
         "" => "step".to_owned(),
@@ -69,12 +78,12 @@ fn line(told: &Value) -> String {
     };
     let who = format!("{head}  {}  {component}  {call}", text("definition"));
     if let Some(left_out) = number("left_out") {
-        return clean(&format!("{who}  {left_out} more of this call were not kept one by one"));
+        return format!("{who}  {left_out} more of this call were not kept one by one");
     }
     if text("kind") == "request" {
         let status = number("status").map(|status| format!(" {status}")).unwrap_or_default();
         let (sent, received) = (number("bytes_out").unwrap_or(0), number("bytes_in").unwrap_or(0));
-        return clean(&format!("{who}  request {}{status}  {}  {sent} bytes out, {received} in", text("verdict"), text("detail")));
+        return format!("{who}  request {}{status}  {}  {sent} bytes out, {received} in", text("verdict"), text("detail"));
     }
     let times = number("times").filter(|times| *times > 1).map(|times| format!(" x{times}")).unwrap_or_default();
     clean(

@@ -1,7 +1,7 @@
 //! `config schema` and `config check`.
 
 use crate::cli::Config;
-use crate::config::{Finding, Loaded, Severity, check, schema, unmatched};
+use crate::config::{Finding, Loaded, Severity, check, mute, schema, unmatched};
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::serve::{gateway, make_private, refuse_errors, start_runtime};
@@ -32,7 +32,8 @@ async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
     let entries = guests::load_all(loaded, &start_runtime(&loaded.config.limits, &data, None).await?).await?;
     let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
     let catalogue = Catalogue::new(loaded.config.definitions(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
-    let unmatched = unmatched(&loaded.config.agents, catalogue.tools().map(|(_, tool)| &**tool));
+    let mut unmatched = unmatched(&loaded.config.agents, catalogue.tools().map(|(_, tool)| &**tool));
+    unmatched.extend(mute(&loaded.config.agents, catalogue.entries().map(|entry| &**entry)));
     show_warnings(&unmatched, terminal);
     findings.extend(unmatched);
     let agents: Vec<String> = catalogue.definitions().map(|definition| definition.agent_id.to_string()).collect();

@@ -33,6 +33,7 @@ fn the_document_lists_exactly_these_routes() {
             "POST /api/agents/{id}/sessions/{sid}/cancel",
             "POST /api/agents/{id}/sessions/{sid}/messages",
             "GET /api/agents/{id}/stream",
+            "GET /api/audit",
             "POST /api/backups",
             "GET /api/components",
             "GET /api/dead-letters",

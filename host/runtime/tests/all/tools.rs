@@ -94,12 +94,11 @@ async fn what_was_not_granted_is_denied_by_type_and_noted_for_the_operator() {
         assert!(answers.contains(expected), "{answers} does not contain {expected}");
     }
     assert_eq!(
-        called.decided.decisions.iter().map(|decision| decision.detail.as_str()).collect::<Vec<_>>(),
+        called.decided.decisions.iter().map(|decision| format!("{} {}", decision.times, decision.detail)).collect::<Vec<_>>(),
         [
-            "wasi:keyvalue/store.open `secrets`",
-            "wasi:sockets/tcp-create-socket.create-tcp-socket",
-            "wasi:sockets/udp-create-socket.create-udp-socket",
-            "wasi:http/outgoing-handler.handle `169.254.169.254`",
+            "1 wasi:keyvalue/store.open `secrets`",
+            "2 wasi:sockets/tcp-create-socket.create-tcp-socket",
+            "1 wasi:http/outgoing-handler.handle `169.254.169.254`",
         ]
     );
 }

@@ -138,9 +138,9 @@ mod tests {
     #[test]
     fn the_line_that_would_grant_a_capability_is_written_as_the_config_is() {
         for (capability, expected) in [
-            ("files.write", r#"directories = [{ access = "read-write", at = "/workspace", path = "workspace" }]"#),
+            ("files.write", r#"directories = [{ path = "workspace", at = "/workspace", access = "read-write" }]"#),
             ("net.http", r#"network = [{ host = "example.com" }]"#),
-            ("lists.write", r#"keyValue = [{ access = "read-write", bucket = "lists" }]"#),
+            ("lists.write", r#"keyValue = [{ bucket = "lists", access = "read-write" }]"#),
             ("models", r#"models = ["*"]"#),
         ] {
             assert_eq!(line_for(capability, true), expected);

@@ -1,0 +1,175 @@
+//! The ledger: what the boundary decided is on record with the call, in the commit of its outcome, and who was denied something stays denied
+//! however the work is handed on.
+
+use agent_host_tests::{Setup, World};
+use domain::event::{BoundaryDecided, Event, Verdict};
+use domain::grant::{Access, PatternList};
+use serde_json::{Value, json};
+use store::EventFilter;
+
+/// The decisions of a call or a step: capability, verdict and rule, in one line each.
+fn told(decided: &BoundaryDecided) -> Vec<String> {
+    let line = |decision: &domain::event::Decision| format!("{} {:?} {}", decision.capability, decision.verdict, decision.rule);
+    decided.decisions.iter().map(line).collect()
+}
+
+/// Everything that was refused, in order.
+async fn refused(world: &World) -> Vec<String> {
+    let lines = world.ledger().await;
+    let lines = lines.iter().flat_map(|decided| decided.decisions.iter().map(move |decision| (decided, decision)));
+    let refused = lines.filter(|(_, decision)| decision.verdict == Verdict::Refused);
+    refused
+        .map(|(decided, decision)| format!("{}: {} {} {}", decided.definition, decision.capability, decision.rule, decision.detail))
+        .collect()
+}
+
+fn call(tool: &str, arguments: &Value) -> Value {
+    json!([{ "start": [{ "key": "t", "tool": tool, "args": arguments }] }])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_call_did_is_on_record_with_code_and_grant_in_the_commit_of_its_outcome() {
+    let world = World::new(Setup::default()).await;
+    world.play(call("write_file", &json!({ "path": "a.txt", "content": "x" }))).await;
+    let events = world.store().events(0, EventFilter::default(), 10_000).await.unwrap();
+    let place =
+        events.iter().position(|recorded| matches!(&recorded.event, Some(Event::BoundaryDecided(it)) if it.operation.is_some())).unwrap();
+    let Some(Event::BoundaryDecided(decided)) = &events[place].event else { unreachable!("just found") };
+    let (entry, _) = world.broker.catalogue().tool("write_file").unwrap();
+    assert_eq!((decided.tool.as_deref(), decided.component.as_deref()), (Some("write_file"), Some("files")));
+    assert_eq!(decided.code, Some(entry.component.digest()));
+    let grant = world.store().blob(decided.grant.unwrap()).await.unwrap().unwrap();
+    assert_eq!(serde_json::from_slice::<domain::grant::Grant>(&grant).unwrap(), entry.grant, "the digest leads to the grant");
+    // The outcome stands beside it.
+    let (Some(Event::RunStepped(_) | Event::RunSettled(_)), same) = (&events[place - 1].event, &events[place - 1].stream) else {
+        panic!("{:?}", events[place - 1])
+    };
+    assert_eq!(same, &events[place].stream);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_is_told_uniformly_to_the_agent_and_with_its_rule_to_the_operator() {
+    let mut setup = Setup::default();
+    setup.definitions[0]["toolDenylist"] = json!(["delete_*"]);
+    setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
+    setup.definitions[0]["agentDenylist"] = json!(["tutor"]);
+    setup.change_grant = |name, grant| {
+        if name == "puppet" {
+            grant.models = PatternList::default();
+        }
+    };
+    let world = World::new(setup).await;
+    let steps = json!([{ "until": "all", "start": [
+        { "key": "a", "tool": "delete_file" },
+        { "key": "b", "tool": "write_file" },
+        { "key": "c", "agent": "tutor", "text": "x" },
+        { "key": "d", "model": "x" },
+    ] }]);
+    assert_eq!(world.play(steps).await, ["a denied", "b denied", "c denied", "d denied"]);
+    assert_eq!(
+        refused(&world).await,
+        [
+            "puppet: tools.call toolDenylist delete_file",
+            "puppet: tools.call capabilityDenylist files.write",
+            "puppet: agents.call agentDenylist tutor",
+            "puppet: models.call notGranted m",
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_is_denied_is_denied_to_whom_it_hands_the_work() {
+    let mut setup = Setup::default();
+    setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
+    let world = World::new(setup).await;
+    let inner = json!({ "steps": call("write_file", &json!({ "path": "a.txt", "content": "x" })) }).to_string();
+    let outer = json!([{ "start": [{ "key": "o", "agent": "other", "text": inner }] }]);
+    assert_eq!(world.play(outer).await, ["o parts t denied"]);
+    assert_eq!(refused(&world).await, ["other: tools.call callersDenylist files.write"]);
+    assert!(!world.dir.path().join("files/a.txt").exists());
+    // The same agent, asked by the user, may.
+    let session = world.open("other").await;
+    world.say("other", session, &inner).await;
+    world.idle(session).await;
+    assert!(world.dir.path().join("files/a.txt").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_works_for_an_agent_is_denied_what_that_one_was_also_in_turns_that_it_begins_itself() {
+    let mut setup = Setup::default();
+    setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
+    let world = World::new(setup).await;
+    let inner = json!({ "steps": [{ "reply": "done" }] }).to_string();
+    world.play(json!([{ "start": [{ "key": "o", "agent": "other", "text": inner }] }])).await;
+    // The user speaks to the agent that was made for the work.
+    let rows = world.store().events(0, EventFilter::default(), 10_000).await.unwrap();
+    let spawned = rows.iter().find_map(|recorded| match &recorded.event {
+        Some(Event::AgentCreated(created)) if created.parent.is_some() => Some(created.agent),
+        _ => None,
+    });
+    let target = broker::Target::Agent(spawned.unwrap());
+    let new = broker::NewSession { target: target.clone(), session_type: None, name: None, model: None, user: "local".into() };
+    let session = world.broker.open_session(new).await.unwrap().row.id;
+    let text = json!({ "steps": call("write_file", &json!({ "path": "a.txt", "content": "x" })) }).to_string();
+    let message = broker::PostMessage { target, ..world.message("other", session, &text, None) };
+    world.broker.post_message(message).await.unwrap();
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "t denied");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_that_is_widened_while_a_turn_is_open_is_not_for_that_turn() {
+    let mut setup = Setup::default();
+    setup.change_grant = |_, grant| grant.directories.iter_mut().for_each(|folder| folder.access = Access::ReadOnly);
+    let world = World::new(setup).await;
+    let session = world.open("puppet").await;
+    let write = json!({ "key": "t", "tool": "write_file", "args": { "path": "a.txt", "content": "x" } });
+    let steps = json!({ "steps": [{ "start": [{ "key": "w", "timer": 300 }] }, { "start": [write] }] });
+    world.say("puppet", session, &steps.to_string()).await;
+    world.until(session, |row| row.open_run.is_some()).await;
+    let world = world.restart(|setup| setup.change_grant = |_, _| {}).await;
+    world.idle(session).await;
+    let reply = world.last_reply(session).await;
+    assert!(reply.starts_with("w elapsed\nt failed not-found: no folder is granted"), "{reply}");
+    assert!(!world.dir.path().join("files/a.txt").exists());
+    // The next turn has it.
+    assert_eq!(world.play(call("write_file", &json!({ "path": "a.txt", "content": "x" }))).await.len(), 1);
+    assert!(world.dir.path().join("files/a.txt").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_is_admitted_once_for_each_version_of_its_grant() {
+    let admitted = async |world: &World| {
+        let events = world.store().events(0, EventFilter { ledger: true, ..EventFilter::default() }, 1_000).await.unwrap();
+        let named = events.into_iter().filter_map(|recorded| match recorded.event {
+            Some(Event::ComponentAdmitted(admitted)) => Some(admitted.component),
+            _ => None,
+        });
+        named.collect::<Vec<_>>()
+    };
+    let world = World::new(Setup::default()).await;
+    let first = ["assistant", "effects", "files", "puppet", "tutor", "worker"];
+    assert_eq!(admitted(&world).await, first);
+    let world = world.restart(|_| {}).await;
+    assert_eq!(admitted(&world).await, first);
+    let world = world
+        .restart(|setup| {
+            setup.change_grant = |name, grant| {
+                if name == "files" {
+                    grant.directories.clear();
+                }
+            };
+        })
+        .await;
+    assert_eq!(admitted(&world).await[first.len()..], ["files"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_that_ends_a_call_is_on_record() {
+    let mut setup = Setup::default();
+    setup.guest_limits.wall_ms_max = 50;
+    let world = World::new(setup).await;
+    assert_eq!(world.play(call("look", &json!({ "sleep": 2_000 }))).await, ["t timed-out"]);
+    let lines: Vec<String> = world.ledger().await.iter().filter(|decided| decided.operation.is_some()).flat_map(told).collect();
+    assert!(lines.contains(&"tools.call Limited limits".to_owned()), "{lines:?}");
+}
