@@ -1,0 +1,109 @@
+//! What kinds of content there are, by their media type.
+
+use crate::charset::charset_of;
+
+/// What becomes of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Turned into markdown.
+    Html,
+    /// Passed through.
+    Text,
+    /// Refused.
+    Binary,
+}
+
+/// What a header says of a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Media {
+    /// Such as `text/html`, in lower case; empty when nothing says.
+    pub(crate) essence: String,
+    /// Such as `utf-8`.
+    pub(crate) charset: Option<String>,
+}
+
+impl Media {
+    pub(crate) fn of(header: Option<&str>) -> Self {
+        let header = header.unwrap_or_default();
+        let (essence, parameters) = header.split_once(';').unwrap_or((header, ""));
+        Self { essence: essence.trim().to_ascii_lowercase(), charset: charset_of(parameters).map(str::to_owned) }
+    }
+
+    /// What the type says; nothing when there is none.
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        let (kind, name) = self.essence.split_once('/')?;
+        Some(match (kind, name) {
+            ("text", "html") | ("application", "xhtml+xml") => Kind::Html,
+            ("text", _) => Kind::Text,
+            ("application", name) if is_text(name) => Kind::Text,
+            // What servers say when they do not know: look.
+            ("application", "octet-stream") => return None,
+            _ => Kind::Binary,
+        })
+    }
+}
+
+fn is_text(name: &str) -> bool {
+    const TEXTS: [&str; 13] = [
+        "json",
+        "ld+json",
+        "x-ndjson",
+        "jsonl",
+        "xml",
+        "javascript",
+        "x-javascript",
+        "ecmascript",
+        "yaml",
+        "x-yaml",
+        "toml",
+        "sql",
+        "graphql",
+    ];
+    TEXTS.contains(&name) || name.ends_with("+json") || name.ends_with("+xml") || name.ends_with("+yaml")
+}
+
+/// What a body looks like of which nothing says what it is.
+pub(crate) fn sniffed(bytes: &[u8]) -> Kind {
+    /// Bytes that are looked at.
+    const SNIFFED_BYTES_MAX: usize = 1_024;
+    let head = bytes.get(..SNIFFED_BYTES_MAX).unwrap_or(bytes);
+    if head.iter().any(|byte| matches!(byte, 0..=8 | 14..=26 | 28..=31)) {
+        return Kind::Binary;
+    }
+    let begins = |with: &[u8]| head.trim_ascii_start().get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
+    if begins(b"<!doctype html") || begins(b"<html") || begins(b"<head") || begins(b"<body") { Kind::Html } else { Kind::Text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_text_is_known_by_its_media_type() {
+        for (header, kind) in [
+            ("text/html; charset=utf-8", Some(Kind::Html)),
+            ("APPLICATION/XHTML+XML", Some(Kind::Html)),
+            ("text/plain", Some(Kind::Text)),
+            ("text/markdown;charset=UTF-8", Some(Kind::Text)),
+            ("application/json", Some(Kind::Text)),
+            ("application/vnd.api+json", Some(Kind::Text)),
+            ("application/rss+xml", Some(Kind::Text)),
+            ("image/png", Some(Kind::Binary)),
+            ("application/pdf", Some(Kind::Binary)),
+            ("application/octet-stream", None),
+            ("", None),
+            ("nonsense", None),
+        ] {
+            assert_eq!(Media::of(Some(header)).kind(), kind, "{header}");
+        }
+        assert_eq!(Media::of(Some("text/html; Charset=\"ISO-8859-1\"")).charset.as_deref(), Some("ISO-8859-1"));
+    }
+
+    #[test]
+    fn what_nobody_names_is_looked_at() {
+        assert_eq!(sniffed(b"\n<!DOCTYPE HTML><p>"), Kind::Html);
+        assert_eq!(sniffed(b"{\"a\": 1}\x1b"), Kind::Text);
+        assert_eq!(sniffed(b""), Kind::Text);
+        assert_eq!(sniffed(b"\x89PNG\r\n\x1a\n\0\0"), Kind::Binary);
+    }
+}

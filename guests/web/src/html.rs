@@ -1,0 +1,49 @@
+//! From HTML to markdown: parsed as browsers do, and said with headings, paragraphs, lists, links, code and tables.
+
+mod parse;
+mod render;
+mod table;
+mod tree;
+mod visible;
+mod writer;
+
+use self::tree::{NodeId, Tree};
+use url::Url;
+
+/// Characters of a title.
+const TITLE_CHARS_MAX: usize = 300;
+/// Characters of text that a page's `main` element must have to be taken for all that matters.
+const MAIN_CHARS_MIN: usize = 200;
+
+/// What a page says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Page {
+    /// Its title, on one line.
+    pub(crate) title: Option<String>,
+    /// Its text, as markdown.
+    pub(crate) text: String,
+    /// Whether that is all of it.
+    pub(crate) whole: bool,
+}
+
+/// Reads a page that came from `url`. When its `main` element says something, only that is read.
+pub(crate) fn page(source: String, url: &Url) -> Page {
+    let tree = parse::parse(source);
+    let base = tree.find(Tree::ROOT, "base").and_then(|base| url.join(tree.attribute(base, "href")?).ok());
+    let base = base.as_ref().unwrap_or(url);
+    let title = tree.find(Tree::ROOT, "title").map(|title| on_one_line(&tree.text_of(title))).filter(|title| !title.is_empty());
+    let main = main_of(&tree).map(|main| render::markdown(&tree, main, base));
+    let text = main.filter(|text| text.chars().nth(MAIN_CHARS_MIN - 1).is_some());
+    let text = text.unwrap_or_else(|| render::markdown(&tree, Tree::ROOT, base));
+    Page { title, text, whole: !tree.is_cut }
+}
+
+fn main_of(tree: &Tree) -> Option<NodeId> {
+    let is_main = |id: &NodeId| tree.name(*id) == Some("main") || tree.attribute(*id, "role") == Some("main");
+    let mut mains = tree.below(Tree::ROOT).filter(is_main).filter(|id| !visible::is_hidden(tree, *id));
+    mains.next().filter(|_| mains.next().is_none())
+}
+
+fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(TITLE_CHARS_MAX).collect()
+}

@@ -1,0 +1,202 @@
+//! From source to tree, by html5ever, with a bound on what a page can make it do.
+//!
+//! The parser goes through the elements that are open for most tags, and may make many nodes of one. A page that is nested without end
+//! would cost time by the square of its length. So tags that would nest too deep are passed over, their text is not, and a page of too
+//! many nodes is cut.
+
+use super::tree::{Content, NodeId, Tree};
+use html5ever::buffer_queue::BufferQueue;
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
+use html5ever::tree_builder::{ElementFlags, NodeOrText, QuirksMode, TreeBuilder, TreeBuilderOpts, TreeSink};
+use html5ever::{Attribute, ExpandedName, LocalName, QualName, TokenizerResult, local_name, ns};
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Elements within elements.
+pub(super) const DEPTH_MAX: u32 = 256;
+/// Nodes of a page.
+pub(super) const NODES_MAX: usize = 150_000;
+
+/// The attributes that somebody reads.
+const ATTRIBUTES: [&str; 12] =
+    ["href", "alt", "hidden", "style", "aria-hidden", "role", "start", "class", "open", "reversed", "value", "type"];
+/// Elements whose content is not markup. They are not passed over, for their text would be shown.
+const RAW: [&str; 9] = ["script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "plaintext"];
+/// Elements whose text nobody reads.
+const UNREAD: [&str; 6] = ["script", "style", "textarea", "iframe", "noembed", "noframes"];
+
+pub(super) fn parse(source: String) -> Tree {
+    let sink = Sink { tree: RefCell::new(Tree::new()), depth: Cell::new(0) };
+    let opts = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
+    let tokenizer = Tokenizer::new(Guard { builder: TreeBuilder::new(sink, opts), is_full: Cell::new(false) }, TokenizerOpts::default());
+    let queue = BufferQueue::default();
+    queue.push_back(StrTendril::from(source));
+    while !matches!(tokenizer.feed(&queue), TokenizerResult::Done) {}
+    tokenizer.end();
+    let Guard { builder, is_full } = tokenizer.sink;
+    let mut tree = builder.sink.tree.into_inner();
+    tree.is_cut = is_full.get();
+    tree
+}
+
+/// Stands between tokenizer and tree builder.
+struct Guard {
+    builder: TreeBuilder<Handle, Sink>,
+    is_full: Cell<bool>,
+}
+
+impl TokenSink for Guard {
+    type Handle = Handle;
+
+    fn process_token(&self, token: Token, line_number: u64) -> TokenSinkResult<Handle> {
+        let sink = &self.builder.sink;
+        if sink.tree.borrow().nodes.len() >= NODES_MAX {
+            self.is_full.set(true);
+        }
+        let is_dropped = match &token {
+            Token::EOFToken => false,
+            _ if self.is_full.get() => true,
+            Token::TagToken(Tag { kind: TagKind::StartTag, name, .. }) => sink.depth.get() >= DEPTH_MAX && !RAW.contains(&&**name),
+            _ => false,
+        };
+        if is_dropped { TokenSinkResult::Continue } else { self.builder.process_token(token, line_number) }
+    }
+
+    fn end(&self) {
+        self.builder.end();
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
+        self.builder.adjusted_current_node_present_but_not_in_html_namespace()
+    }
+}
+
+/// A node as the tree builder holds it.
+#[derive(Debug, Clone)]
+struct Handle {
+    id: NodeId,
+    name: Rc<QualName>,
+    /// For a `template`, what its content goes to instead.
+    contents: Option<NodeId>,
+}
+
+struct Sink {
+    tree: RefCell<Tree>,
+    /// Of what was placed last.
+    depth: Cell<u32>,
+}
+
+impl Sink {
+    fn handle(&self, content: Content) -> Handle {
+        let name = match &content {
+            Content::Element { name, .. } => Rc::clone(name),
+            Content::Nothing | Content::Text(_) => Rc::new(nameless()),
+        };
+        Handle { id: self.tree.borrow_mut().add(content), name, contents: None }
+    }
+
+    /// Puts a node, or text, at the end of `parent`, or before a sibling in it.
+    fn place(&self, parent: &Handle, sibling: Option<&Handle>, child: NodeOrText<Handle>) {
+        let mut tree = self.tree.borrow_mut();
+        let before = sibling.map(|sibling| sibling.id);
+        let id = match child {
+            NodeOrText::AppendNode(node) => node.id,
+            NodeOrText::AppendText(_) if UNREAD.contains(&&*parent.name.local) => return,
+            NodeOrText::AppendText(text) => match tree.text_before(parent.id, before) {
+                Some(there) => {
+                    there.push_tendril(&text);
+                    return;
+                }
+                None => tree.add(Content::Text(text)),
+            },
+        };
+        match before {
+            Some(sibling) => tree.insert_before(sibling, id),
+            None => tree.append(parent.id, id),
+        }
+        self.depth.set(tree.node(id).map_or(0, |node| node.depth));
+    }
+}
+
+fn nameless() -> QualName {
+    QualName::new(None, ns!(), LocalName::from(""))
+}
+
+impl TreeSink for Sink {
+    type Handle = Handle;
+    type Output = ();
+    type ElemName<'a> = ExpandedName<'a>;
+
+    fn finish(self) {}
+
+    fn parse_error(&self, _: Cow<'static, str>) {}
+
+    fn get_document(&self) -> Handle {
+        Handle { id: Tree::ROOT, name: Rc::new(nameless()), contents: None }
+    }
+
+    fn elem_name<'a>(&'a self, target: &'a Handle) -> ExpandedName<'a> {
+        target.name.expanded()
+    }
+
+    fn create_element(&self, name: QualName, mut attributes: Vec<Attribute>, flags: ElementFlags) -> Handle {
+        attributes.retain(|attribute| ATTRIBUTES.contains(&&*attribute.name.local));
+        attributes.shrink_to_fit();
+        let mut handle = self.handle(Content::Element { name: Rc::new(name), attributes });
+        handle.contents = flags.template.then(|| self.tree.borrow_mut().add(Content::Nothing));
+        handle
+    }
+
+    fn create_comment(&self, _: StrTendril) -> Handle {
+        self.handle(Content::Nothing)
+    }
+
+    fn create_pi(&self, _: StrTendril, _: StrTendril) -> Handle {
+        self.handle(Content::Nothing)
+    }
+
+    fn append(&self, parent: &Handle, child: NodeOrText<Handle>) {
+        self.place(parent, None, child);
+    }
+
+    fn append_based_on_parent_node(&self, element: &Handle, previous: &Handle, child: NodeOrText<Handle>) {
+        let has_parent = self.tree.borrow().node(element.id).is_some_and(|node| node.parent.is_some());
+        if has_parent { self.append_before_sibling(element, child) } else { self.append(previous, child) }
+    }
+
+    fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
+
+    fn get_template_contents(&self, target: &Handle) -> Handle {
+        Handle { id: target.contents.unwrap_or(target.id), name: Rc::new(nameless()), contents: None }
+    }
+
+    fn same_node(&self, x: &Handle, y: &Handle) -> bool {
+        x.id == y.id
+    }
+
+    fn set_quirks_mode(&self, _: QuirksMode) {}
+
+    fn append_before_sibling(&self, sibling: &Handle, child: NodeOrText<Handle>) {
+        // Its parent is a table or what holds one, whose text is read.
+        self.place(&self.get_document(), Some(sibling), child);
+    }
+
+    fn add_attrs_if_missing(&self, _: &Handle, _: Vec<Attribute>) {}
+
+    fn remove_from_parent(&self, target: &Handle) {
+        self.tree.borrow_mut().detach(target.id);
+    }
+
+    fn reparent_children(&self, node: &Handle, new_parent: &Handle) {
+        let mut tree = self.tree.borrow_mut();
+        while let Some(child) = tree.node(node.id).and_then(|node| node.first) {
+            tree.append(new_parent.id, child);
+        }
+    }
+
+    fn is_mathml_annotation_xml_integration_point(&self, handle: &Handle) -> bool {
+        handle.name.ns == ns!(mathml) && handle.name.local == local_name!("annotation-xml")
+    }
+}

@@ -1,0 +1,248 @@
+//! From tree to markdown.
+
+use super::table;
+use super::tree::{Content, NodeId, Tree, Visit};
+use super::visible::is_hidden;
+use super::writer::{Gap, Writer};
+use url::Url;
+
+/// Blocks of their own that need nothing else.
+const BLOCKS: [&str; 21] = [
+    "address",
+    "article",
+    "aside",
+    "body",
+    "caption",
+    "center",
+    "details",
+    "dialog",
+    "div",
+    "dl",
+    "fieldset",
+    "figcaption",
+    "figure",
+    "footer",
+    "form",
+    "header",
+    "hgroup",
+    "main",
+    "p",
+    "section",
+    "summary",
+];
+/// Characters of a link's target; longer ones are left out.
+const TARGET_CHARS_MAX: usize = 500;
+
+/// Everything that is shown of a node and below it.
+pub(super) fn markdown(tree: &Tree, root: NodeId, base: &Url) -> String {
+    let mut render = Render { tree, base, writer: Writer::new(), lists: Vec::new() };
+    render.run(root, root);
+    render.writer.finish()
+}
+
+/// A list that is being written.
+#[derive(Debug)]
+enum List {
+    Bullets,
+    /// The number of the next entry.
+    Numbers(i64),
+}
+
+struct Render<'a> {
+    tree: &'a Tree,
+    base: &'a Url,
+    writer: Writer,
+    lists: Vec<List>,
+}
+
+impl Render<'_> {
+    /// `root` itself is shown whatever it says of itself.
+    fn run(&mut self, root: NodeId, shown: NodeId) {
+        let tree = self.tree;
+        tree.walk(root, |visit| match visit {
+            Visit::Enter(id) if id != shown && is_hidden(tree, id) => false,
+            Visit::Enter(id) => self.enter(id),
+            Visit::Leave(id) => {
+                self.leave(id);
+                true
+            }
+        });
+    }
+
+    /// Whether to go on into it.
+    fn enter(&mut self, id: NodeId) -> bool {
+        if let Some(Content::Text(text)) = self.tree.node(id).map(|node| &node.content) {
+            self.writer.text(text);
+            return true;
+        }
+        let Some(name) = self.tree.name(id) else { return true };
+        match name {
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
+                self.writer.gap(Gap::Blank);
+                let level = name.bytes().last().map_or(1, |digit| usize::from(digit - b'0'));
+                self.writer.push_margin(format!("{} ", "#".repeat(level)), "");
+            }
+            "ul" => self.begin_list(List::Bullets),
+            "ol" => {
+                let start = self.tree.attribute(id, "start").and_then(|start| start.trim().parse().ok());
+                self.begin_list(List::Numbers(start.unwrap_or(1)));
+            }
+            "li" => self.begin_entry(),
+            "dt" => self.writer.gap(Gap::Line),
+            "dd" => {
+                self.writer.gap(Gap::Line);
+                self.writer.push_margin(": ", "  ");
+            }
+            "blockquote" => {
+                self.writer.gap(Gap::Blank);
+                self.writer.push_margin("> ", "> ");
+            }
+            "pre" => {
+                self.preformatted(id);
+                return false;
+            }
+            "code" | "kbd" | "samp" | "tt" => self.writer.open("`"),
+            "a" => self.writer.begin_span(),
+            "img" => self.image(id),
+            "br" => self.writer.break_line(),
+            "hr" => {
+                self.writer.gap(Gap::Blank);
+                self.writer.word("---");
+                self.writer.gap(Gap::Blank);
+            }
+            "table" => return !self.table(id),
+            "tr" => self.writer.gap(Gap::Line),
+            "td" | "th" => self.writer.gap(Gap::Space),
+            "wbr" => {}
+            _ if BLOCKS.contains(&name) => self.block(),
+            _ => {}
+        }
+        true
+    }
+
+    fn leave(&mut self, id: NodeId) {
+        let Some(name) = self.tree.name(id) else { return };
+        match name {
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "blockquote" => {
+                self.writer.pop_margin();
+                self.writer.gap(Gap::Blank);
+            }
+            "ul" | "ol" => {
+                self.lists.pop();
+                self.block();
+            }
+            "li" | "dd" => {
+                self.writer.pop_margin();
+                self.writer.gap(Gap::Line);
+            }
+            "dt" | "tr" => self.writer.gap(Gap::Line),
+            "code" | "kbd" | "samp" | "tt" => self.writer.close("`"),
+            "a" => self.link(id),
+            "table" => self.block(),
+            _ if BLOCKS.contains(&name) => self.block(),
+            _ => {}
+        }
+    }
+
+    /// The gap around a block: within a list it would tear the entries apart.
+    fn block(&mut self) {
+        self.writer.gap(if self.lists.is_empty() { Gap::Blank } else { Gap::Line });
+    }
+
+    fn begin_list(&mut self, list: List) {
+        self.block();
+        self.lists.push(list);
+    }
+
+    fn begin_entry(&mut self) {
+        self.writer.gap(Gap::Line);
+        match self.lists.last_mut() {
+            Some(List::Numbers(next)) => {
+                let number = *next;
+                *next = next.saturating_add(1);
+                self.writer.push_margin(format!("{number}. "), "   ");
+            }
+            Some(List::Bullets) | None => self.writer.push_margin("- ", "  "),
+        }
+    }
+
+    fn preformatted(&mut self, id: NodeId) {
+        let text = self.tree.text_of(id);
+        if text.trim().is_empty() {
+            return;
+        }
+        let class = |id: NodeId| self.tree.attribute(id, "class").unwrap_or_default();
+        let classes = self.tree.children(id).filter(|child| self.tree.name(*child) == Some("code")).map(class);
+        let language = std::iter::once(class(id)).chain(classes).flat_map(str::split_whitespace).find_map(language_of);
+        self.writer.fenced(text.trim_matches('\n'), language.unwrap_or_default());
+    }
+
+    fn link(&mut self, id: NodeId) {
+        let Some(words) = self.writer.end_span() else { return };
+        let Some(target) = self.tree.attribute(id, "href").and_then(|href| target_of(href, self.base)) else { return };
+        let text = words.text();
+        if text == target || text.contains("](") {
+            return;
+        }
+        // Around a heading or several blocks, the target follows.
+        if text.contains('\n') { words.enclose("", &format!(" <{target}>")) } else { words.enclose("[", &format!("]({target})")) }
+    }
+
+    fn image(&mut self, id: NodeId) {
+        let label = self.tree.attribute(id, "alt").map(str::trim).filter(|label| !label.is_empty());
+        if let Some(label) = label {
+            self.writer.text(&format!("[image: {label}]"));
+        }
+    }
+
+    /// Writes a table that has rows and columns. Others only arrange a page: their cells are blocks.
+    fn table(&mut self, id: NodeId) -> bool {
+        let Some(table) = table::of(self.tree, id) else {
+            self.block();
+            return false;
+        };
+        self.writer.gap(Gap::Blank);
+        if let Some(caption) = table.caption {
+            self.run(caption, caption);
+        }
+        for (index, row) in table.rows.iter().enumerate() {
+            self.writer.gap(Gap::Line);
+            let cells: Vec<String> = row.iter().map(|cell| self.cell(*cell)).collect();
+            self.writer.word(&format!("| {} |", cells.join(" | ")));
+            if index == 0 {
+                self.writer.gap(Gap::Line);
+                self.writer.word(&format!("|{}", " --- |".repeat(row.len())));
+            }
+        }
+        self.writer.gap(Gap::Blank);
+        true
+    }
+
+    /// A cell on one line.
+    fn cell(&self, id: NodeId) -> String {
+        let text = markdown(self.tree, id, self.base);
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ").replace('|', "\\|")
+    }
+}
+
+/// The language that highlighters leave in a class.
+fn language_of(class: &str) -> Option<&str> {
+    let language =
+        class.strip_prefix("language-").or_else(|| class.strip_prefix("lang-")).or_else(|| class.strip_prefix("highlight-source-"))?;
+    language.chars().all(|c| c.is_ascii_alphanumeric() || "+-#_.".contains(c)).then_some(language)
+}
+
+/// Where a link leads, as a whole address; nothing for what is no place: within the page, a script, data.
+fn target_of(href: &str, base: &Url) -> Option<String> {
+    let href = href.trim();
+    if href.is_empty() || href.starts_with('#') {
+        return None;
+    }
+    let target = base.join(href).ok()?;
+    if !matches!(target.scheme(), "http" | "https" | "mailto") {
+        return None;
+    }
+    // Markdown ends a target at a bracket.
+    let target = String::from(target).replace('(', "%28").replace(')', "%29");
+    (target.len() <= TARGET_CHARS_MAX).then_some(target)
+}
