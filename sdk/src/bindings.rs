@@ -1,4 +1,4 @@
-//! The bindings of the two worlds as wit-bindgen makes them from `wit/`. Only [`wire`](crate::wire) uses them.
+//! The bindings that wit-bindgen makes from `wit/`: of the two worlds, and of buckets. Only [`wire`](crate::wire) uses them.
 
 /// What an agent component imports and exports.
 pub mod agent_plugin {
@@ -22,6 +22,15 @@ pub mod tool_plugin {
             "agent-host:plugin/types@0.1.0": crate::bindings::agent_plugin::agent_host::plugin::types,
             "wasi:logging/logging@0.1.0-draft": crate::bindings::agent_plugin::wasi::logging::logging,
         },
+        generate_all,
+    });
+}
+
+/// What a component that keeps something between calls imports besides.
+pub mod keyvalue {
+    wit_bindgen::generate!({
+        path: "../wit/deps/keyvalue",
+        world: "wasi:keyvalue/imports",
         generate_all,
     });
 }

@@ -5,6 +5,7 @@
 //! rules and panic, naming the rule, when one is broken.
 
 mod bench;
+mod buckets;
 mod conversation;
 mod performer;
 mod rules;
@@ -12,6 +13,8 @@ mod scene;
 mod script;
 
 pub use self::bench::Bench;
+pub(crate) use self::buckets::Opened;
+pub use self::buckets::grant_bucket;
 pub use self::conversation::{Conversation, Standing};
 pub use self::scene::Scene;
 pub use self::script::Reply;

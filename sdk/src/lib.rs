@@ -7,6 +7,7 @@ mod client;
 mod content;
 #[cfg(not(target_family = "wasm"))]
 pub mod harness;
+pub mod keyvalue;
 pub mod log;
 mod news;
 mod operation;

@@ -6,6 +6,7 @@
 mod agent;
 mod content;
 mod decision;
+pub(crate) mod keyvalue;
 mod tools;
 mod view;
 

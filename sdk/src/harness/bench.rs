@@ -1,6 +1,7 @@
 //! Tools on a bench: their definitions checked, their calls made by hand.
 
 use crate::content::text_of;
+use crate::harness::buckets::as_one;
 use crate::harness::rules::check_definitions;
 use crate::tool::{CallContext, Progress, ToolDefinition, ToolError, Tools, call_by_name};
 use serde_json::Value;
@@ -36,12 +37,19 @@ impl<T: Tools> Bench<T> {
         self.definitions().into_iter().find(|definition| definition.name == name).expect("there is such a tool")
     }
 
+    /// Has the calls that follow made under this idempotency key. Calls without one are attempts of one call.
+    #[must_use]
+    pub fn under_key(mut self, key: &str) -> Self {
+        key.clone_into(&mut self.context.idempotency_key);
+        self
+    }
+
     /// Makes one call. The host validates arguments against the schema before; here only the tool's type does.
     ///
     /// # Errors
     /// What the tool says.
     pub fn call(&self, name: &str, arguments: Value) -> Result<Progress, ToolError> {
-        call_by_name(&self.tools, &self.context, name, arguments)
+        as_one(|| call_by_name(&self.tools, &self.context, name, arguments))
     }
 
     /// Makes one call and takes the text of its result.
@@ -64,7 +72,7 @@ impl<T: Tools> Bench<T> {
     /// What the tool says.
     pub fn resume(&self, name: &str, arguments: Value, state: &[u8], answer: Option<Value>) -> Result<Progress, ToolError> {
         let context = CallContext { resumed: Some(state.to_owned()), answer, ..self.context.clone() };
-        call_by_name(&self.tools, &context, name, arguments)
+        as_one(|| call_by_name(&self.tools, &context, name, arguments))
     }
 }
 
