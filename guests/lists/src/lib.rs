@@ -1,0 +1,135 @@
+//! Two lists that a user keeps: things to read and things to do.
+//!
+//! All of it lives in one bucket, `lists`, an entry under a key: `reading/<id>` and `todo/<id>`. Ids count up from 1 in each list and are
+//! never used again. A change is stored with the idempotency key of the call that made it, so that the same call again finds it done.
+
+mod fields;
+mod reading;
+mod shelf;
+mod todo;
+
+use crate::shelf::Shelf;
+use agent_host_sdk::{CallContext, Json, Tool, ToolError, Tools, export_tools};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// What the operator grants, and what an agent must be allowed to use.
+const READ: &str = "lists.read";
+/// The same for changes.
+const WRITE: &str = "lists.write";
+
+/// The tools.
+#[derive(Debug, Clone, Copy)]
+pub struct Lists {
+    clock: fn() -> Timestamp,
+}
+
+impl Lists {
+    /// With the time of the host.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { clock: Timestamp::now }
+    }
+
+    /// With another time, for a test.
+    #[must_use]
+    pub fn at(clock: fn() -> Timestamp) -> Self {
+        Self { clock }
+    }
+
+    fn read<A, R, E>(self, name: &str, description: &str, run: fn(&Shelf<E>, A) -> Result<R, ToolError>) -> Tool
+    where
+        A: DeserializeOwned + JsonSchema + 'static,
+        R: Serialize + JsonSchema + 'static,
+        E: shelf::Entry + 'static,
+    {
+        let run = move |_: &CallContext, arguments: A| run(&Shelf::open()?, arguments).map(Json);
+        Tool::new(name, description, run).read_only().needs(READ)
+    }
+
+    /// A tool that changes something.
+    fn change<A, R, E>(self, name: &str, description: &str, run: fn(&Shelf<E>, &Change<'_>, A) -> Result<R, ToolError>) -> Tool
+    where
+        A: DeserializeOwned + JsonSchema + 'static,
+        R: Serialize + JsonSchema + 'static,
+        E: shelf::Entry + 'static,
+    {
+        let run = move |context: &CallContext, arguments: A| {
+            let change = Change { key: &context.idempotency_key, now: to_the_second((self.clock)()) };
+            run(&Shelf::open()?, &change, arguments).map(Json)
+        };
+        Tool::new(name, description, run).needs(READ).needs(WRITE)
+    }
+}
+
+impl Default for Lists {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Which call makes a change, and when.
+#[derive(Debug, Clone, Copy)]
+struct Change<'a> {
+    /// The same for every attempt of a call.
+    key: &'a str,
+    now: Timestamp,
+}
+
+/// Nobody reads fractions of a second.
+fn to_the_second(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+/// Names one entry.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Id {
+    /// The entry's id, such as 12.
+    id: u64,
+}
+
+/// Says what was removed.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Deleted {
+    /// Its id, which is not used again.
+    id: u64,
+    /// Its title.
+    title: String,
+}
+
+impl Tools for Lists {
+    fn tools(&self) -> Vec<Tool> {
+        // To delete again what is gone is another outcome, so it runs at most once.
+        vec![
+            self.change("reading_list_add", "Adds an article, a paper or a link to the reading list.", reading::add).idempotent(),
+            self.read("reading_list_list", "Lists what is on the reading list, the most urgent and then the oldest first.", reading::list),
+            self.read(
+                "reading_list_search",
+                "Finds entries of the reading list by words in their title, URL, notes or tags.",
+                reading::search,
+            ),
+            self.read("reading_list_get", "Shows one entry of the reading list with all its notes.", reading::get),
+            self.change("reading_list_update", "Changes an entry of the reading list; what is not given stays.", reading::update)
+                .idempotent(),
+            self.change("reading_list_mark_read", "Marks an entry of the reading list as read.", reading::mark_read).idempotent(),
+            self.change("reading_list_delete", "Deletes an entry of the reading list for good.", reading::delete).destructive(),
+            self.change("todo_add", "Adds a task to the todo list.", todo::add).idempotent(),
+            self.read("todo_list", "Lists tasks, those due first and then the most urgent; open ones unless told otherwise.", todo::list),
+            self.read("todo_search", "Finds tasks by words in their title, notes or tags.", todo::search),
+            self.read("todo_get", "Shows one task with all its notes.", todo::get),
+            self.change("todo_update", "Changes a task; what is not given stays.", todo::update).idempotent(),
+            self.change("todo_complete", "Marks a task as done.", todo::complete).idempotent(),
+            self.change("todo_reopen", "Marks a task as not done after all.", todo::reopen).idempotent(),
+            self.change("todo_delete", "Deletes a task for good; one that is done is better completed.", todo::delete).destructive(),
+        ]
+    }
+}
+
+export_tools!(Lists::new());
+
+#[cfg(test)]
+mod tests;

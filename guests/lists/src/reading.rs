@@ -1,0 +1,240 @@
+//! The reading list: what a user wants to read, is reading, or has read.
+
+use crate::fields::{self, Listing, Priority, excerpt, has_all, listing};
+use crate::shelf::{Entry, Numbered, Shelf};
+use crate::{Change, Deleted, Id};
+use agent_host_sdk::ToolError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+
+/// How far it has been read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Status {
+    #[default]
+    Unread,
+    Reading,
+    Read,
+}
+
+/// Something to read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Reading {
+    /// What it is called.
+    title: String,
+    /// Where it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    /// What the user noted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    notes: String,
+    /// What it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+    priority: Priority,
+    status: Status,
+    /// When it was added.
+    added_at: String,
+    /// When it was marked as read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read_at: Option<String>,
+}
+
+impl Entry for Reading {
+    const LIST: &'static str = "reading";
+    const NAME: &'static str = "entry of the reading list";
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+}
+
+impl Reading {
+    fn mark(&mut self, status: Status, change: &Change<'_>) {
+        match status {
+            // Reading it twice does not change when it was read first.
+            Status::Read if self.status == Status::Read => {}
+            Status::Read => self.read_at = Some(change.now.to_string()),
+            Status::Unread | Status::Reading => self.read_at = None,
+        }
+        self.status = status;
+    }
+}
+
+/// What `reading_list_add` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Add {
+    /// What it is called.
+    #[schemars(length(min = 1, max = 300))]
+    title: String,
+    /// Where it is, such as `https://example.com/page`, if it is on the web. Each address can be on the list once.
+    #[schemars(length(max = 2000))]
+    url: Option<String>,
+    /// What to keep in mind about it.
+    #[schemars(length(max = 4000))]
+    notes: Option<String>,
+    /// What it is about, in single words.
+    #[schemars(length(max = 20))]
+    tags: Option<Vec<String>>,
+    /// `normal` without.
+    priority: Option<Priority>,
+}
+
+/// What `reading_list_list` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct List {
+    /// Only those that have been read so far.
+    status: Option<Status>,
+    /// Only those with this tag.
+    tag: Option<String>,
+    /// How many; 20 without, 100 at most.
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+    /// How many to pass over.
+    offset: Option<u32>,
+}
+
+/// What `reading_list_search` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Search {
+    /// Words; all of them have to occur, in any case.
+    #[schemars(length(min = 1, max = 200))]
+    query: String,
+    /// Only those that have been read so far.
+    status: Option<Status>,
+    /// How many; 20 without, 100 at most.
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+    /// How many to pass over.
+    offset: Option<u32>,
+}
+
+/// What `reading_list_update` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Update {
+    /// The entry's id.
+    id: u64,
+    /// The new title.
+    #[schemars(length(min = 1, max = 300))]
+    title: Option<String>,
+    /// The new address; an empty one takes it away.
+    #[schemars(length(max = 2000))]
+    url: Option<String>,
+    /// The new notes; empty ones take them away.
+    #[schemars(length(max = 4000))]
+    notes: Option<String>,
+    /// All tags that it is to have.
+    #[schemars(length(max = 20))]
+    tags: Option<Vec<String>>,
+    priority: Option<Priority>,
+    status: Option<Status>,
+}
+
+pub(crate) fn add(shelf: &Shelf<Reading>, change: &Change<'_>, arguments: Add) -> Result<Numbered<Reading>, ToolError> {
+    let Add { title, url, notes, tags, priority } = arguments;
+    let reading = Reading {
+        title: fields::title(&title)?,
+        url: url.as_deref().map(fields::url).transpose()?,
+        notes: fields::notes(&notes.unwrap_or_default())?,
+        tags: fields::tags(tags.unwrap_or_default())?,
+        priority: priority.unwrap_or_default(),
+        status: Status::Unread,
+        added_at: change.now.to_string(),
+        read_at: None,
+    };
+    let url = reading.url.clone();
+    shelf.add(change, reading, |others| url.map_or(Ok(()), |url| refuse_twice(&url, others, None)))
+}
+
+/// An address is on the list once.
+fn refuse_twice(url: &str, others: &[Numbered<Reading>], but: Option<u64>) -> Result<(), ToolError> {
+    let is_same = |other: &&Numbered<Reading>| {
+        Some(other.id) != but && other.entry.url.as_ref().is_some_and(|there| fields::is_same_page(there, url))
+    };
+    match others.iter().find(is_same) {
+        None => Ok(()),
+        Some(Numbered { id, entry }) => {
+            let status = match entry.status {
+                Status::Unread => "unread",
+                Status::Reading => "being read",
+                Status::Read => "read",
+            };
+            Err(ToolError::invalid("url", format_args!("is on the list already: id {id}, \"{}\", {status}", entry.title)))
+        }
+    }
+}
+
+pub(crate) fn list(shelf: &Shelf<Reading>, arguments: List) -> Result<Listing<Reading>, ToolError> {
+    let List { status, tag, limit, offset } = arguments;
+    let tag = tag.as_deref().map(fields::tag).transpose()?;
+    let mut found = shelf.all()?;
+    found.retain(|Numbered { entry, .. }| {
+        status.is_none_or(|status| entry.status == status) && tag.as_ref().is_none_or(|tag| entry.tags.contains(tag))
+    });
+    shown(found, offset, limit)
+}
+
+pub(crate) fn search(shelf: &Shelf<Reading>, arguments: Search) -> Result<Listing<Reading>, ToolError> {
+    let Search { query, status, limit, offset } = arguments;
+    let words = fields::words(&query)?;
+    let mut found = shelf.all()?;
+    found.retain(|Numbered { entry, .. }| {
+        let Reading { title, url, notes, tags, .. } = entry;
+        let tags = tags.join(" ");
+        status.is_none_or(|status| entry.status == status) && has_all(&words, &[title, url.as_deref().unwrap_or_default(), notes, &tags])
+    });
+    shown(found, offset, limit)
+}
+
+/// The most urgent first, and of these the oldest.
+fn shown(mut found: Vec<Numbered<Reading>>, offset: Option<u32>, limit: Option<u32>) -> Result<Listing<Reading>, ToolError> {
+    found.sort_by_key(|Numbered { id, entry }| (Reverse(entry.priority), *id));
+    let mut listing = listing(found, offset, limit)?;
+    listing.entries.iter_mut().for_each(|numbered| excerpt(&mut numbered.entry.notes));
+    Ok(listing)
+}
+
+pub(crate) fn get(shelf: &Shelf<Reading>, Id { id }: Id) -> Result<Numbered<Reading>, ToolError> {
+    shelf.get(id)
+}
+
+pub(crate) fn update(shelf: &Shelf<Reading>, change: &Change<'_>, arguments: Update) -> Result<Numbered<Reading>, ToolError> {
+    let Update { id, title, url, notes, tags, priority, status } = arguments;
+    let title = title.as_deref().map(fields::title).transpose()?;
+    let url = url.as_deref().map(|url| if url.trim().is_empty() { Ok(None) } else { fields::url(url).map(Some) }).transpose()?;
+    let notes = notes.as_deref().map(fields::notes).transpose()?;
+    let tags = tags.map(fields::tags).transpose()?;
+    if title.is_none() && url.is_none() && notes.is_none() && tags.is_none() && priority.is_none() && status.is_none() {
+        return Err(ToolError::InvalidArguments("nothing is to be changed: give at least one field besides `id`".to_owned()));
+    }
+    if let Some(Some(url)) = &url {
+        refuse_twice(url, &shelf.all()?, Some(id))?;
+    }
+    shelf.change(change, id, |reading| {
+        reading.title = title.unwrap_or_else(|| std::mem::take(&mut reading.title));
+        reading.url = url.unwrap_or_else(|| reading.url.take());
+        reading.notes = notes.unwrap_or_else(|| std::mem::take(&mut reading.notes));
+        reading.tags = tags.unwrap_or_else(|| std::mem::take(&mut reading.tags));
+        reading.priority = priority.unwrap_or(reading.priority);
+        if let Some(status) = status {
+            reading.mark(status, change);
+        }
+    })
+}
+
+pub(crate) fn mark_read(shelf: &Shelf<Reading>, change: &Change<'_>, Id { id }: Id) -> Result<Numbered<Reading>, ToolError> {
+    shelf.change(change, id, |reading| {
+        reading.mark(Status::Read, change);
+    })
+}
+
+pub(crate) fn delete(shelf: &Shelf<Reading>, _: &Change<'_>, Id { id }: Id) -> Result<Deleted, ToolError> {
+    let Numbered { id, entry } = shelf.remove(id)?;
+    Ok(Deleted { id, title: entry.title().to_owned() })
+}

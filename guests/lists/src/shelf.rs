@@ -1,0 +1,127 @@
+//! The entries of one list in the bucket: added, found, changed and removed by id.
+
+use crate::Change;
+use agent_host_sdk::ToolError;
+use agent_host_sdk::keyvalue::Bucket;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::marker::PhantomData;
+
+/// The bucket, as the operator grants it.
+const BUCKET: &str = "lists";
+/// Entries of one list.
+pub(crate) const ENTRIES_MAX: usize = 1_000;
+
+/// What a list is made of.
+pub(crate) trait Entry: Serialize + DeserializeOwned {
+    /// The first part of its keys.
+    const LIST: &'static str;
+    /// What one is called in messages.
+    const NAME: &'static str;
+    /// Its title.
+    fn title(&self) -> &str;
+}
+
+/// An entry with its id, as callers see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Numbered<E> {
+    /// Its id within its list.
+    pub(crate) id: u64,
+    #[serde(flatten)]
+    pub(crate) entry: E,
+}
+
+/// What is stored.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Record<E> {
+    #[serde(flatten)]
+    entry: Numbered<E>,
+    /// The idempotency key of the call that added it.
+    added_by: String,
+    /// That of the call that changed it last.
+    changed_by: Option<String>,
+}
+
+/// A list.
+#[derive(Debug)]
+pub(crate) struct Shelf<E> {
+    bucket: Bucket,
+    entry: PhantomData<E>,
+}
+
+impl<E: Entry> Shelf<E> {
+    pub(crate) fn open() -> Result<Self, ToolError> {
+        Ok(Self { bucket: Bucket::open(BUCKET)?, entry: PhantomData })
+    }
+
+    /// All entries, in the order in which they were added.
+    pub(crate) fn all(&self) -> Result<Vec<Numbered<E>>, ToolError> {
+        Ok(self.records()?.into_iter().map(|record| record.entry).collect())
+    }
+
+    pub(crate) fn get(&self, id: u64) -> Result<Numbered<E>, ToolError> {
+        Ok(self.record(id)?.entry)
+    }
+
+    /// Adds an entry. The call that added one already gets that one; another gets `clash` to refuse what is there already.
+    pub(crate) fn add(
+        &self,
+        change: &Change<'_>,
+        entry: E,
+        clash: impl FnOnce(&[Numbered<E>]) -> Result<(), ToolError>,
+    ) -> Result<Numbered<E>, ToolError> {
+        let mut entries = Vec::new();
+        for record in self.records()? {
+            if record.added_by == change.key {
+                return Ok(record.entry);
+            }
+            entries.push(record.entry);
+        }
+        clash(&entries)?;
+        if entries.len() >= ENTRIES_MAX {
+            return Err(ToolError::Failed(format!("the list is full: it has {ENTRIES_MAX} entries; delete some first")));
+        }
+        let id = self.bucket.increment(&format!("counter/{}", E::LIST), 1)?;
+        let record = Record { entry: Numbered { id, entry }, added_by: change.key.to_owned(), changed_by: None };
+        self.bucket.set(&key::<E>(id), &record)?;
+        Ok(record.entry)
+    }
+
+    /// Changes an entry. A call that changed it last gets it as it is.
+    pub(crate) fn change(&self, change: &Change<'_>, id: u64, run: impl FnOnce(&mut E)) -> Result<Numbered<E>, ToolError> {
+        let mut record = self.record(id)?;
+        if record.changed_by.as_deref() != Some(change.key) {
+            run(&mut record.entry.entry);
+            record.changed_by = Some(change.key.to_owned());
+            self.bucket.set(&key::<E>(id), &record)?;
+        }
+        Ok(record.entry)
+    }
+
+    /// Removes an entry and returns what it was.
+    pub(crate) fn remove(&self, id: u64) -> Result<Numbered<E>, ToolError> {
+        let record = self.record(id)?;
+        self.bucket.delete(&key::<E>(id))?;
+        Ok(record.entry)
+    }
+
+    fn record(&self, id: u64) -> Result<Record<E>, ToolError> {
+        let missing = || ToolError::NotFound(format!("there is no {} with the id {id}", E::NAME));
+        self.bucket.get(&key::<E>(id))?.ok_or_else(missing)
+    }
+
+    fn records(&self) -> Result<Vec<Record<E>>, ToolError> {
+        let mut keys = self.bucket.keys()?;
+        keys.retain(|key| key.strip_prefix(E::LIST).is_some_and(|rest| rest.starts_with('/')));
+        let mut records: Vec<Record<E>> = self.bucket.get_many(&keys)?.into_iter().flatten().collect();
+        records.sort_by_key(|record| record.entry.id);
+        Ok(records)
+    }
+}
+
+fn key<E: Entry>(id: u64) -> String {
+    format!("{}/{id}", E::LIST)
+}

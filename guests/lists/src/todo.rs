@@ -1,0 +1,228 @@
+//! The todo list: tasks, when they are due, and whether they are done.
+
+use crate::fields::{self, Listing, Priority, excerpt, has_all, listing};
+use crate::shelf::{Entry, Numbered, Shelf};
+use crate::{Change, Deleted, Id};
+use agent_host_sdk::ToolError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+
+/// A task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Task {
+    /// What is to be done.
+    title: String,
+    /// What the user noted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    notes: String,
+    /// The last day for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_date: Option<String>,
+    priority: Priority,
+    /// What it belongs to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+    done: bool,
+    /// When it was added.
+    added_at: String,
+    /// When it was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done_at: Option<String>,
+}
+
+impl Entry for Task {
+    const LIST: &'static str = "todo";
+    const NAME: &'static str = "task";
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+}
+
+/// Which tasks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Show {
+    #[default]
+    Open,
+    Done,
+    All,
+}
+
+impl Show {
+    fn wants(self, task: &Task) -> bool {
+        match self {
+            Self::Open => !task.done,
+            Self::Done => task.done,
+            Self::All => true,
+        }
+    }
+}
+
+/// What `todo_add` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Add {
+    /// What is to be done.
+    #[schemars(length(min = 1, max = 300))]
+    title: String,
+    /// What to keep in mind about it.
+    #[schemars(length(max = 4000))]
+    notes: Option<String>,
+    /// The last day for it, such as `2028-02-29`.
+    due_date: Option<String>,
+    /// `normal` without.
+    priority: Option<Priority>,
+    /// What it belongs to, in single words.
+    #[schemars(length(max = 20))]
+    tags: Option<Vec<String>>,
+}
+
+/// What `todo_list` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct List {
+    /// `open` without.
+    show: Option<Show>,
+    /// Only those with this tag.
+    tag: Option<String>,
+    /// Only those that are due on this day or before, such as `2028-02-29`.
+    due_by: Option<String>,
+    /// How many; 20 without, 100 at most.
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+    /// How many to pass over.
+    offset: Option<u32>,
+}
+
+/// What `todo_search` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Search {
+    /// Words; all of them have to occur, in any case.
+    #[schemars(length(min = 1, max = 200))]
+    query: String,
+    /// `all` without.
+    show: Option<Show>,
+    /// How many; 20 without, 100 at most.
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+    /// How many to pass over.
+    offset: Option<u32>,
+}
+
+/// What `todo_update` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Update {
+    /// The task's id.
+    id: u64,
+    /// The new title.
+    #[schemars(length(min = 1, max = 300))]
+    title: Option<String>,
+    /// The new notes; empty ones take them away.
+    #[schemars(length(max = 4000))]
+    notes: Option<String>,
+    /// The new last day, such as `2028-02-29`; an empty one takes it away.
+    due_date: Option<String>,
+    priority: Option<Priority>,
+    /// All tags that it is to have.
+    #[schemars(length(max = 20))]
+    tags: Option<Vec<String>>,
+}
+
+pub(crate) fn add(shelf: &Shelf<Task>, change: &Change<'_>, arguments: Add) -> Result<Numbered<Task>, ToolError> {
+    let Add { title, notes, due_date, priority, tags } = arguments;
+    let task = Task {
+        title: fields::title(&title)?,
+        notes: fields::notes(&notes.unwrap_or_default())?,
+        due_date: fields::due_date(&due_date.unwrap_or_default())?.map(|day| day.to_string()),
+        priority: priority.unwrap_or_default(),
+        tags: fields::tags(tags.unwrap_or_default())?,
+        done: false,
+        added_at: change.now.to_string(),
+        done_at: None,
+    };
+    // Two tasks may be called the same.
+    shelf.add(change, task, |_| Ok(()))
+}
+
+pub(crate) fn list(shelf: &Shelf<Task>, arguments: List) -> Result<Listing<Task>, ToolError> {
+    let List { show, tag, due_by, limit, offset } = arguments;
+    let show = show.unwrap_or_default();
+    let tag = tag.as_deref().map(fields::tag).transpose()?;
+    let due_by = due_by.as_deref().map(|text| fields::day("dueBy", text)).transpose()?.map(|day| day.to_string());
+    let mut found = shelf.all()?;
+    found.retain(|Numbered { entry, .. }| {
+        show.wants(entry)
+            && tag.as_ref().is_none_or(|tag| entry.tags.contains(tag))
+            // Days as text are in the order of days.
+            && due_by.as_ref().is_none_or(|by| entry.due_date.as_ref().is_some_and(|due| due <= by))
+    });
+    shown(found, offset, limit)
+}
+
+pub(crate) fn search(shelf: &Shelf<Task>, arguments: Search) -> Result<Listing<Task>, ToolError> {
+    let Search { query, show, limit, offset } = arguments;
+    let (words, show) = (fields::words(&query)?, show.unwrap_or(Show::All));
+    let mut found = shelf.all()?;
+    found.retain(|Numbered { entry, .. }| {
+        let Task { title, notes, tags, .. } = entry;
+        show.wants(entry) && has_all(&words, &[title, notes, &tags.join(" ")])
+    });
+    shown(found, offset, limit)
+}
+
+/// Open ones first; of these what is due soonest, then the most urgent, then the oldest.
+fn shown(mut found: Vec<Numbered<Task>>, offset: Option<u32>, limit: Option<u32>) -> Result<Listing<Task>, ToolError> {
+    found.sort_by_cached_key(|Numbered { id, entry }| {
+        (entry.done, entry.due_date.is_none(), entry.due_date.clone(), Reverse(entry.priority), *id)
+    });
+    let mut listing = listing(found, offset, limit)?;
+    listing.entries.iter_mut().for_each(|numbered| excerpt(&mut numbered.entry.notes));
+    Ok(listing)
+}
+
+pub(crate) fn get(shelf: &Shelf<Task>, Id { id }: Id) -> Result<Numbered<Task>, ToolError> {
+    shelf.get(id)
+}
+
+pub(crate) fn update(shelf: &Shelf<Task>, change: &Change<'_>, arguments: Update) -> Result<Numbered<Task>, ToolError> {
+    let Update { id, title, notes, due_date, priority, tags } = arguments;
+    let title = title.as_deref().map(fields::title).transpose()?;
+    let notes = notes.as_deref().map(fields::notes).transpose()?;
+    let due_date = due_date.as_deref().map(fields::due_date).transpose()?;
+    let tags = tags.map(fields::tags).transpose()?;
+    if title.is_none() && notes.is_none() && due_date.is_none() && tags.is_none() && priority.is_none() {
+        return Err(ToolError::InvalidArguments("nothing is to be changed: give at least one field besides `id`".to_owned()));
+    }
+    shelf.change(change, id, |task| {
+        task.title = title.unwrap_or_else(|| std::mem::take(&mut task.title));
+        task.notes = notes.unwrap_or_else(|| std::mem::take(&mut task.notes));
+        task.due_date = due_date.map_or_else(|| task.due_date.take(), |day| day.map(|day| day.to_string()));
+        task.priority = priority.unwrap_or(task.priority);
+        task.tags = tags.unwrap_or_else(|| std::mem::take(&mut task.tags));
+    })
+}
+
+pub(crate) fn complete(shelf: &Shelf<Task>, change: &Change<'_>, Id { id }: Id) -> Result<Numbered<Task>, ToolError> {
+    shelf.change(change, id, |task| {
+        // What was done stays done when it was.
+        if !task.done {
+            (task.done, task.done_at) = (true, Some(change.now.to_string()));
+        }
+    })
+}
+
+pub(crate) fn reopen(shelf: &Shelf<Task>, change: &Change<'_>, Id { id }: Id) -> Result<Numbered<Task>, ToolError> {
+    shelf.change(change, id, |task| {
+        (task.done, task.done_at) = (false, None);
+    })
+}
+
+pub(crate) fn delete(shelf: &Shelf<Task>, _: &Change<'_>, Id { id }: Id) -> Result<Deleted, ToolError> {
+    let Numbered { id, entry } = shelf.remove(id)?;
+    Ok(Deleted { id, title: entry.title().to_owned() })
+}
