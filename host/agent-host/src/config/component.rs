@@ -8,8 +8,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Components that come with the host: the name in the configuration and the name of the file.
-pub(crate) const BUILT_INS: [(&str, &str); 4] =
-    [("assistant", "assistant.wasm"), ("worker", "worker.wasm"), ("tutor", "tutor.wasm"), ("files", "files.wasm")];
+pub(crate) const BUILT_INS: [(&str, &str); 6] = [
+    ("assistant", "assistant.wasm"),
+    ("worker", "worker.wasm"),
+    ("tutor", "tutor.wasm"),
+    ("files", "files.wasm"),
+    ("web", "web.wasm"),
+    ("lists", "lists.wasm"),
+];
 
 /// Those of them that are agents.
 const BUILT_IN_AGENTS: [&str; 3] = ["assistant", "worker", "tutor"];
