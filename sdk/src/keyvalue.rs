@@ -15,8 +15,8 @@ pub const KEY_BYTES_MAX: usize = 256;
 pub const VALUE_BYTES_MAX: usize = 64 << 10;
 /// Keys that [`Bucket::keys`] lists.
 pub const LISTED_KEYS_MAX: usize = 100_000;
-/// Entries that are asked for at a time.
-const BATCH_KEYS_MAX: usize = 100;
+/// Entries that are asked for at a time: as many of the largest come within the 2 MiB that the host reads at once.
+const BATCH_KEYS_MAX: usize = 30;
 
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
@@ -138,8 +138,7 @@ impl Bucket {
         Ok(keys)
     }
 
-    /// Adds to the number under a key, which counts as 0 when there is none, and returns the sum. Such a number is the host's: it is read by
-    /// adding 0 and not by [`Bucket::get`].
+    /// Adds to the number under a key, which counts as 0 when there is none, and returns the sum. It is stored as decimal digits.
     ///
     /// # Errors
     /// Writing is not granted, or what is stored is not such a number.

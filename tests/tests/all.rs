@@ -17,6 +17,7 @@ mod all {
     mod http;
     mod languages;
     mod ledger;
+    mod lists;
     mod network;
     mod operator;
     mod outfit;
@@ -25,4 +26,5 @@ mod all {
     mod recovery;
     mod replay;
     mod spill;
+    mod web;
 }

@@ -78,12 +78,15 @@ impl Opened {
     }
 
     pub(crate) fn increment(&self, key: &str, delta: u64) -> Result<u64, Error> {
-        let number = match self.get(key)? {
+        let number: u64 = match self.get(key)? {
             None => 0,
-            Some(bytes) => u64::from_le_bytes(bytes.try_into().map_err(|_| Error::Other(format!("there is no number under `{key}`")))?),
+            Some(bytes) => std::str::from_utf8(&bytes)
+                .ok()
+                .and_then(|digits| digits.parse().ok())
+                .ok_or_else(|| Error::Other(format!("there is no number under `{key}`")))?,
         };
         let sum = number.checked_add(delta).ok_or_else(|| Error::Other(format!("the number under `{key}` is too large")))?;
-        self.set(key, sum.to_le_bytes().to_vec())?;
+        self.set(key, sum.to_string().into_bytes())?;
         Ok(sum)
     }
 }

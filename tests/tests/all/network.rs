@@ -17,7 +17,7 @@ const REFUSED: &str = "t parts ErrorCode::HttpRequestDenied";
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A server on loopback that notes what it is asked and when the other side hangs up. It goes with the test's process.
-struct Server {
+pub(crate) struct Server {
     port: u16,
     asked: Arc<Mutex<Vec<String>>>,
     hung_up: Arc<Mutex<Vec<Instant>>>,
@@ -25,7 +25,7 @@ struct Server {
 
 impl Server {
     /// One that gives this answer. Without one it says nothing and waits.
-    fn saying(answer: Option<String>) -> Self {
+    pub(crate) fn saying(answer: Option<String>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let server = Self { port: listener.local_addr().unwrap().port(), asked: Arc::default(), hung_up: Arc::default() };
         let (asked, hung_up) = (server.asked.clone(), server.hung_up.clone());
@@ -52,16 +52,16 @@ impl Server {
         Self::saying(Some(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())))
     }
 
-    fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
     /// Lets `GET` through to the paths below `/open` of this server.
-    fn grant(&self) -> EgressGrant {
+    pub(crate) fn grant(&self) -> EgressGrant {
         EgressGrant {
             schemes: vec![Scheme::Http],
             ports: Some(vec![self.port]),

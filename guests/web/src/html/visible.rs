@@ -30,6 +30,9 @@ fn hides(style: &str) -> bool {
         match property.trim().to_ascii_lowercase().as_str() {
             "display" => value == "none",
             "visibility" => value == "hidden" || value == "collapse",
+            // Text that only programs read is meant for programs such as a model.
+            "opacity" => value.parse() == Ok(0.0),
+            "font-size" => value.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '%').parse() == Ok(0.0),
             _ => false,
         }
     })

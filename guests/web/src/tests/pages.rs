@@ -121,6 +121,8 @@ fn what_acts_navigates_or_is_hidden_is_not_there() {
         "<p aria-hidden=true>x</p>",
         "<p style='color: red; DISPLAY : none !important'>x</p>",
         "<p style=visibility:hidden>x</p>",
+        "<p style='opacity: 0.0'>x</p>",
+        "<p style='font-size:0px'>x</p>",
         "<dialog>x</dialog>",
         "<svg><script>x</script><style>x</style></svg>",
         "<script>document.write('</scr' + 'ipt>')<!-- <script> </script>",
@@ -128,6 +130,7 @@ fn what_acts_navigates_or_is_hidden_is_not_there() {
         assert!(!read(&format!("before{source}after")).text.contains('x'), "{source}");
     }
     check("<noscript>Shown without <b>scripts</b></noscript>", "Shown without scripts");
+    check("<p style='opacity:0.5;font-size:10px'>faint</p>", "faint");
     check("<p hidden=until-found>found</p><details><summary>More</summary>inside</details>", "found\n\nMore\n\ninside");
 }
 

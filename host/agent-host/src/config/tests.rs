@@ -384,6 +384,17 @@ fn the_demos_configuration_is_in_order() {
 }
 
 #[test]
+fn the_reading_lists_example_has_the_designs_agents_and_is_in_order() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/reading-list/agent-host.json");
+    let agents = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap()["agents"].take();
+    assert_eq!(agents(&std::fs::read_to_string(&example).unwrap()), agents(DESIGN));
+    let loaded = load(&example, []).unwrap();
+    let errors: Vec<_> = check(&loaded).into_iter().filter(|finding| finding.severity == Severity::Error).collect();
+    assert_eq!(errors, []);
+    llm::Gateway::new(loaded.config.gateway(), loaded.folder(), &|_| None).unwrap();
+}
+
+#[test]
 fn the_schema_knows_every_key_and_no_other() {
     let schema = schema();
     assert_eq!(schema["additionalProperties"], json!(false));

@@ -1,0 +1,108 @@
+//! The built-in `web_fetch` under the limits that every component has: pages come as text, and none of them is too much.
+
+use crate::network::Server;
+use agent_host_tests::{Setup, World};
+use domain::egress::EgressGrant;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+/// As much of a page as the tool reads.
+const READ_BYTES_MAX: usize = 2 << 20;
+/// How long a call may take on a busy machine; the time of its processor is bounded by the host.
+const CALL_MAX: Duration = Duration::from_secs(10);
+
+fn answer(head: &str, body: &str) -> String {
+    format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+async fn world(network: Vec<EgressGrant>) -> World {
+    let definitions = vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })];
+    World::new(Setup { components: vec!["puppet", "web"], definitions, network, ..Setup::default() }).await
+}
+
+/// What came of a call, in the puppet's words.
+async fn fetch(world: &World, arguments: Value) -> String {
+    world.play(json!([{ "start": [{ "key": "t", "tool": "web_fetch", "args": arguments }] }])).await.join("\n")
+}
+
+/// What a server's answer becomes.
+async fn fetched(answer: String) -> String {
+    let server = Server::saying(Some(answer));
+    let world = world(vec![server.grant()]).await;
+    fetch(&world, json!({ "url": server.url("/open/a") })).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_comes_as_markdown_through_the_grant() {
+    let page = "<title>T</title><nav>Home</nav><h1>Hello</h1><p>caf\u{e9} &amp; <a href='../b'>more</a>";
+    let server = Server::saying(Some(answer("200 OK\r\ncontent-type: text/html; charset=utf-8", page)));
+    let world = world(vec![server.grant()]).await;
+    let told = fetch(&world, json!({ "url": server.url("/open/a#part") })).await;
+    let told: Value = serde_json::from_str(told.strip_prefix("t parts ").unwrap_or_else(|| panic!("{told}"))).unwrap();
+    let text = format!("# Hello\n\ncafé & [more]({})", server.url("/b"));
+    let expected = json!({ "url": server.url("/open/a"), "status": 200, "contentType": "text/html", "title": "T", "text": text });
+    assert_eq!(told, expected);
+    assert_eq!(fetch(&world, json!({ "url": server.url("/closed") })).await, "t denied");
+    assert_eq!(server.asked(), ["GET /open/a HTTP/1.1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_is_told_and_what_is_no_text_or_no_page_is_an_error() {
+    let moved = fetched(answer("301 Moved Permanently\r\nlocation: /open/b", "")).await;
+    assert!(moved.contains(r#""status":301"#) && moved.contains(r#"/open/b","text":"The page is not here"#), "{moved}");
+    let picture = fetched(answer("200 OK\r\ncontent-type: image/png", "PNG")).await;
+    assert!(picture.contains("is image/png, which this tool cannot read"), "{picture}");
+    let missing = fetched(answer("404 Not Found\r\ncontent-type: text/html", "<h1>Gone</h1>")).await;
+    assert!(missing.contains("(status 404): # Gone"), "{missing}");
+}
+
+/// A page as there are many: paragraphs, links, lists, and scripts and styles around them.
+fn ordinary(bytes: usize) -> String {
+    let mut page = "<!doctype html><html><head><title>Long</title></head><body>".to_owned();
+    let mut n = 0;
+    while page.len() < bytes {
+        n += 1;
+        let _ = write!(
+            page,
+            "<div class='row c{n}' data-x='{n}'><h2 id=h{n}>Part {n}</h2><p class=text>Some <b>words</b> &amp; <a href='/page/{n}?a=1'>a link</a>, \
+             then more of them, enough for a line.</p><ul><li>one<li>two</ul><script>track({n})</script></div>\n"
+        );
+    }
+    page
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_a_megabyte_is_read_within_the_limits_of_every_component() {
+    let begun = Instant::now();
+    let told = fetched(answer("200 OK\r\ncontent-type: text/html", &ordinary(1 << 20))).await;
+    assert!(told.contains("## Part 1\\n\\nSome words & [a link](") && told.contains("these are the first 20000 characters of"), "{told}");
+    assert!(begun.elapsed() < CALL_MAX, "{:?}", begun.elapsed());
+}
+
+/// Each as long as the tool reads, and made to cost as much as it can.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_made_to_be_costly_end_within_the_limits_too() {
+    let full = |piece: &str| piece.repeat(READ_BYTES_MAX / piece.len());
+    let numbered = (0..READ_BYTES_MAX / 16).fold(String::new(), |mut all, n| {
+        let _ = write!(all, "<p><b c={n:05}>x");
+        all
+    });
+    for (name, page) in [
+        ("ordinary", ordinary(READ_BYTES_MAX)),
+        ("nested", full("<div>")),
+        ("paragraphs", full("<p>x")),
+        ("tags", full("<b>")),
+        ("misnested", full("<a><b><i><u><p></a></b>")),
+        ("formatting", numbered),
+        ("tables", full("<table><tr><td>x")),
+        ("entities", full("&amp;")),
+        ("brackets", full("<")),
+        ("deep paragraphs", format!("{}{}", "<div>".repeat(250), full("<p>x"))),
+    ] {
+        let begun = Instant::now();
+        let told = fetched(answer("200 OK\r\ncontent-type: text/html", &page)).await;
+        println!("{name}: {:?} {}", begun.elapsed(), &told[..told.len().min(80)]);
+        assert!(told.starts_with("t parts {"), "{name}: {told}");
+    }
+}
