@@ -30,12 +30,15 @@ const UNREAD: [&str; 6] = ["script", "style", "textarea", "iframe", "noembed", "
 pub(super) fn parse(source: String) -> Tree {
     let sink = Sink { tree: RefCell::new(Tree::new()), depth: Cell::new(0) };
     let opts = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
-    let tokenizer = Tokenizer::new(Guard { builder: TreeBuilder::new(sink, opts), is_full: Cell::new(false) }, TokenizerOpts::default());
+    let tokenizer = Tokenizer::new(
+        Guard { builder: TreeBuilder::new(sink, opts), text: RefCell::default(), is_full: Cell::new(false) },
+        TokenizerOpts::default(),
+    );
     let queue = BufferQueue::default();
     queue.push_back(StrTendril::from(source));
     while !matches!(tokenizer.feed(&queue), TokenizerResult::Done) {}
     tokenizer.end();
-    let Guard { builder, is_full } = tokenizer.sink;
+    let Guard { builder, is_full, .. } = tokenizer.sink;
     let mut tree = builder.sink.tree.into_inner();
     tree.is_cut = is_full.get();
     tree
@@ -44,6 +47,8 @@ pub(super) fn parse(source: String) -> Tree {
 /// Stands between tokenizer and tree builder.
 struct Guard {
     builder: TreeBuilder<Handle, Sink>,
+    /// Text that the tree builder has not seen. The tokenizer hands out some of it letter by letter.
+    text: RefCell<StrTendril>,
     is_full: Cell<bool>,
 }
 
@@ -51,6 +56,20 @@ impl TokenSink for Guard {
     type Handle = Handle;
 
     fn process_token(&self, token: Token, line_number: u64) -> TokenSinkResult<Handle> {
+        match &token {
+            Token::CharacterTokens(text) => {
+                self.text.borrow_mut().push_tendril(text);
+                return TokenSinkResult::Continue;
+            }
+            // Nobody hears of them.
+            Token::ParseError(_) => return TokenSinkResult::Continue,
+            Token::TagToken(_) | Token::DoctypeToken(_) | Token::CommentToken(_) | Token::NullCharacterToken | Token::EOFToken => {}
+        }
+        let text = self.text.take();
+        if !text.is_empty() && !self.is_full.get() {
+            // Text never asks the tokenizer for anything.
+            let _ = self.builder.process_token(Token::CharacterTokens(text), line_number);
+        }
         let sink = &self.builder.sink;
         if sink.tree.borrow().nodes.len() >= NODES_MAX {
             self.is_full.set(true);
