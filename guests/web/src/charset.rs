@@ -31,7 +31,7 @@ fn is_utf8(bytes: &[u8], whole: bool) -> bool {
 fn stated_in(bytes: &[u8]) -> Option<&str> {
     let head = bytes.get(..SNIFFED_BYTES_MAX).unwrap_or(bytes);
     // The part before the first byte that is not UTF-8 is enough: these elements come first and are ASCII.
-    let head = std::str::from_utf8(head).unwrap_or_else(|error| std::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default());
+    let head = head.utf8_chunks().next()?.valid();
     tags(head).find_map(charset_of)
 }
 
