@@ -8,6 +8,7 @@ use domain::event::{BoundaryDecided, Event};
 use domain::grant::{Access, DirectoryGrant, Grant, GuestLimits, PatternList};
 use domain::id::{RunId, SessionId};
 use domain::message::{Message, Part, Role};
+use domain::secret::{Secret, Secrets};
 use egress::{Egress, SystemResolver};
 use llm::Gateway;
 use runtime::Runtime;
@@ -34,6 +35,8 @@ pub struct Setup {
     pub limits: Limits,
     /// Requests that components are granted.
     pub network: Vec<EgressGrant>,
+    /// Secrets of the host, by name.
+    pub secrets: Vec<(&'static str, &'static str)>,
     /// What one call of a tool may use.
     pub guest_limits: GuestLimits,
     /// What is different about the grant of a component of this name.
@@ -55,6 +58,7 @@ impl Default for Setup {
             script: SCRIPT.to_owned(),
             limits: Limits::default(),
             network: Vec::new(),
+            secrets: Vec::new(),
             guest_limits: GuestLimits::default(),
             change_grant: |_, _| {},
         }
@@ -114,7 +118,7 @@ impl World {
         let path = dir.path().join("data");
         let store =
             tokio::task::spawn_blocking(move || Store::open(&path, store::Options::default())).await.expect("no panic").expect("a store");
-        let runtime = runtime();
+        let runtime = runtime_with(secrets(&setup));
         let broker = Broker::start(parts(dir.path(), &setup, store, &runtime).await).await.expect("a broker");
         Self { dir, broker, runtime, setup }
     }
@@ -293,6 +297,14 @@ pub fn target(definition: &str) -> Target {
 /// A runtime on the cache that all tests share, so that each guest is compiled once.
 #[must_use]
 pub fn runtime() -> Runtime {
+    runtime_with(Secrets::default())
+}
+
+fn secrets(setup: &Setup) -> Secrets {
+    Secrets::new(setup.secrets.iter().map(|(name, value)| ((*name).to_owned(), Secret::parse(value).expect("a secret"))))
+}
+
+fn runtime_with(secrets: Secrets) -> Runtime {
     let cache_dir = crate::guests::root().join("target/test-component-cache");
     // Nothing in a test speaks TLS, and it needs no authorities.
     let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -301,13 +313,13 @@ pub fn runtime() -> Runtime {
         .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth();
     let egress = Some(Arc::new(Egress::new(Arc::new(SystemResolver), tls, egress::Limits::default())));
-    Runtime::new(runtime::Config { cache_dir, instances_max: 32, egress, ..runtime::Config::default() }).expect("a runtime")
+    Runtime::new(runtime::Config { cache_dir, instances_max: 32, egress, secrets, ..runtime::Config::default() }).expect("a runtime")
 }
 
 fn grant(files: &Path, setup: &Setup) -> Grant {
     let folder = DirectoryGrant { path: files.to_owned(), at: "/data".into(), access: Access::ReadWrite };
     let (models, agents) = (PatternList::everything(), PatternList::everything());
-    Grant { directories: vec![folder], network: setup.network.clone(), limits: setup.guest_limits, models, agents, ..Grant::default() }
+    Grant { directories: vec![folder], network, secrets, limits: setup.guest_limits, models, agents, ..Grant::default() }
 }
 
 fn gateway(dir: &Path, script: &str) -> Gateway {

@@ -25,6 +25,7 @@ mod all {
     mod races;
     mod recovery;
     mod replay;
+    mod secrets;
     mod spill;
     mod web;
 }

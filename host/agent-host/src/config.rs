@@ -15,6 +15,7 @@ mod mute;
 mod overlay;
 mod place;
 mod ranges;
+mod secrets;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ pub(crate) use mute::mute;
 #[cfg(test)]
 pub(crate) use overlay::overlaid;
 pub(crate) use place::locate;
+pub(crate) use secrets::{SecretSource, read as secrets};
 pub(crate) use server::ServerConfig;
 pub(crate) use unmatched::unmatched;
 
@@ -49,6 +51,9 @@ pub(crate) struct Config {
     pub(crate) components: BTreeMap<String, ComponentConfig>,
     /// The model alias that is meant when nobody names one. Not needed when there is only one.
     pub(crate) default_model: Option<String>,
+    /// Secrets by name, and where their values come from: `{ env = "NAME" }`, `{ file = "path" }` or `{ command = ["program", "word"] }`.
+    /// No value ever stands here.
+    pub(crate) secrets: BTreeMap<String, SecretSource>,
     /// Where models are, by name.
     pub(crate) providers: BTreeMap<String, llm::ProviderConfig>,
     /// Models by alias. Only these can be asked.

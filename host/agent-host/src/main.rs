@@ -9,20 +9,17 @@ mod config;
 mod failure;
 mod guests;
 mod invocation;
+mod log;
 mod serve;
 mod terminal;
 mod token;
 
 use clap::Parser;
 use cli::{Cli, Command};
-use std::backtrace::{Backtrace, BacktraceStatus};
-use std::io::{IsTerminal, stderr};
-use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 use std::time::Duration;
 use terminal::Terminal;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 
 /// The signal to a process that writes more to a file than it may: the same number on Linux and macOS.
 const SIGXFSZ: i32 = 25;
@@ -45,13 +42,13 @@ fn main() -> ExitCode {
         return command::compile(limits);
     }
     let terminal = Terminal::new(cli.json, cli.quiet);
-    log(matches!(cli.command, Command::Serve(_)));
+    let veil = log::begin(matches!(cli.command, Command::Serve(_)));
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     threads.enable_all().on_thread_start(runtime::Runtime::ready_thread);
     let ended = threads.build().map_err(failure::Failure::from).and_then(|runtime| {
         let ended = runtime.block_on(async {
             outlive_files_that_are_full()?;
-            command::run(cli, terminal).await
+            command::run(cli, terminal, veil).await
         });
         // A thread that the system holds on to, in a file that does not answer, must not keep the process from ending.
         runtime.shutdown_timeout(LEAVE);
@@ -71,23 +68,4 @@ fn main() -> ExitCode {
 fn outlive_files_that_are_full() -> std::io::Result<()> {
     // Whoever listens to a signal takes its effect away, for good; it need not be heard.
     signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
-}
-
-/// The log goes to stderr: everything of note while serving, warnings otherwise; `RUST_LOG` says otherwise.
-fn log(serving: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(if serving { "info" } else { "warn" }));
-    let colours = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    // A log that takes no more lines loses them: to say so on the same stderr would be a panic of whoever had something to log.
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_ansi(colours).log_internal_errors(false).init();
-    std::panic::set_hook(Box::new(log_panic));
-}
-
-/// A panic is a line of the log like any other, and whoever watches that finds it. With `RUST_BACKTRACE` it says how it came to it.
-fn log_panic(panic: &PanicHookInfo<'_>) {
-    let place = panic.location().map(ToString::to_string);
-    let backtrace = Backtrace::capture();
-    let backtrace = (backtrace.status() == BacktraceStatus::Captured).then_some(&backtrace);
-    let message = panic.payload_as_str().unwrap_or("it has no message");
-    let thread = std::thread::current();
-    tracing::error!(panic.place = place, thread = thread.name(), backtrace = backtrace.map(tracing::field::display), "panicked: {message}");
 }

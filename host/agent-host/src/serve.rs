@@ -4,11 +4,13 @@ use crate::cli::{self, COMPILE_COMMAND};
 use crate::config::{self, Finding, LimitsConfig, Loaded, Severity};
 use crate::failure::{Exit, Failure};
 use crate::guests;
+use crate::log::Veil;
 use crate::terminal::Terminal;
 use crate::token;
 use anyhow::{Context, anyhow};
 use api::{Access, Api, Server, Stopper};
 use broker::{Broker, Catalogue};
+use domain::secret::Secrets;
 use egress::{Egress, SystemResolver};
 use llm::Gateway;
 use runtime::{Compiler, Runtime};
@@ -31,7 +33,7 @@ pub(crate) const ADDRESS_FILE: &str = "address";
 ///
 /// # Errors
 /// Whatever keeps it from starting. Once it serves, nothing does.
-pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Terminal) -> Result<(), Failure> {
+pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Terminal, veil: &Veil) -> Result<(), Failure> {
     if let Some(listen) = options.listen {
         loaded.config.server.listen = listen;
     }
@@ -39,6 +41,9 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
         loaded.config.server.data_dir = Some(std::path::absolute(data)?);
     }
     refuse_errors(&config::check(&loaded))?;
+    let secrets = config::secrets(&loaded).await;
+    let secrets = secrets.or_else(|finding| refuse_errors(&[finding]).map(|()| Secrets::default()))?;
+    veil.drop_over(secrets.redactor_of_all());
     let data = loaded.data_dir();
     make_private(&data)?;
     let token_file = loaded.token_file();
@@ -52,7 +57,7 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
     let serving = TaskTracker::new();
     let mut accepting = serving.spawn(server.serve(api::router(&api)));
 
-    let broker = open(&loaded, &data).await?;
+    let broker = open(&loaded, &data, secrets).await?;
     let address_file = AddressFile::write(&data, address)?;
     // From before anybody is told that it is ready: until then a signal ends the process at once, and nothing is lost by that.
     let mut signals = Signals::listen()?;
@@ -78,24 +83,34 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
 }
 
 /// Store, guests, models, and the broker that joins them.
-async fn open(loaded: &Loaded, data: &Path) -> Result<Broker, Failure> {
+async fn open(loaded: &Loaded, data: &Path, secrets: Secrets) -> Result<Broker, Failure> {
     let dir = data.to_owned();
     let store = tokio::task::spawn_blocking(move || Store::open(&dir, store::Options::default())).await?.map_err(|error| {
         let advice = error.advice();
         Failure::from(error).advise(advice)
     })?;
     let limits = &loaded.config.limits;
-    let runtime = start_runtime(limits, data, way_out(loaded)?).await?;
+    let runtime = start_runtime(limits, data, Reach { egress: way_out(loaded)?, secrets }).await?;
     let gateway = Arc::new(gateway(loaded)?);
     let entries = guests::load_all(loaded, &runtime).await?;
     let catalogue = Catalogue::new(loaded.config.definitions(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
     Ok(Broker::start(broker::Parts { store, runtime, gateway, catalogue, limits: limits.broker() }).await?)
 }
 
-/// A runtime with its cache in a data folder, and the way out for its tools.
-pub(crate) async fn start_runtime(limits: &LimitsConfig, data: &Path, egress: Option<Arc<Egress>>) -> Result<Runtime, Failure> {
+/// What tools can reach of the world; by default nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Reach {
+    /// The way out.
+    egress: Option<Arc<Egress>>,
+    /// What is put into requests on it.
+    secrets: Secrets,
+}
+
+/// A runtime with its cache in a data folder.
+pub(crate) async fn start_runtime(limits: &LimitsConfig, data: &Path, reach: Reach) -> Result<Runtime, Failure> {
     refuse_errors(&limits.check())?;
-    let config = runtime::Config { egress, ..limits.runtime(data.join("component-cache")) };
+    let Reach { egress, secrets } = reach;
+    let config = runtime::Config { egress, secrets, ..limits.runtime(data.join("component-cache")) };
     let parent = std::process::id().to_string();
     let compiler = Compiler::process(std::env::current_exe()?, vec![COMPILE_COMMAND.into(), "--parent".into(), parent.into()]);
     Ok(tokio::task::spawn_blocking(move || Runtime::with_compiler(config, compiler)).await??)

@@ -10,6 +10,7 @@ mod header;
 mod host;
 mod path;
 mod permit;
+mod placeholder;
 mod request_target;
 mod traffic;
 
@@ -19,5 +20,6 @@ pub use header::{RequestHeader, crosses_origins, request_header, response_header
 pub use host::{Host, HostError, HostPattern, HostPatternError};
 pub use path::{PathPattern, PathPatternError};
 pub use permit::{Barred, Denied, Mismatch, Permit, permit};
+pub use placeholder::{Misplaced, placements};
 pub use request_target::{Method, NotAMethod, Scheme, Target, TargetError, URL_BYTES_MAX};
 pub use traffic::{HOPS_RECORDED_MAX, Hop, Traffic};

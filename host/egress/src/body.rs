@@ -9,6 +9,7 @@ use crate::record::Trace;
 use crate::slots::Slot;
 use bytes::Bytes;
 use domain::egress::Target;
+use domain::redact::{Redaction, Redactor};
 use http::{HeaderMap, StatusCode};
 use hyper::body::{Body as HttpBody, Frame, Incoming};
 use std::fmt;
@@ -53,6 +54,11 @@ pub(crate) struct Open {
     /// Runs while the server is waited for, and not while the caller is.
     pub(crate) idle: Option<Pin<Box<Sleep>>>,
     pub(crate) idle_ms_max: u64,
+    pub(crate) redactor: Redactor,
+    /// The same at work on the body; none if there is nothing to take out, or no more.
+    pub(crate) redaction: Option<Redaction>,
+    /// What comes after the last data, when that was held back: trailers.
+    pub(crate) last: Option<HeaderMap>,
     pub(crate) trace: Trace,
     pub(crate) _slot: Slot,
 }
@@ -111,7 +117,10 @@ impl Open {
             if let Some(gzip) = &mut self.gzip
                 && let Some(out) = gzip.next().map_err(Broken::Gzip)?
             {
-                return Poll::Ready(self.deliver(out));
+                match self.deliver(out).transpose() {
+                    Some(ready) => return Poll::Ready(ready.map(Some)),
+                    None => continue,
+                }
             }
             // What the connection breaks with, the body breaks with too, after what came before it.
             let broken = drive(&mut self.driven, cx).err();
@@ -153,8 +162,9 @@ impl Open {
         let data = match frame.into_data() {
             Ok(data) => data,
             Err(frame) => {
-                let trailers = frame.trailers_ref().map(headers::trailers).unwrap_or_default();
-                return Ok((!trailers.is_empty()).then(|| Frame::trailers(trailers)));
+                let trailers = frame.trailers_ref().map(|trailers| headers::trailers(trailers, &self.redactor)).unwrap_or_default();
+                self.last = (!trailers.is_empty()).then_some(trailers);
+                return Ok(None);
             }
         };
         self.wire_left = self.wire_left.checked_sub(data.len() as u64).ok_or_else(|| self.too_large())?;
@@ -169,14 +179,21 @@ impl Open {
 
     fn deliver(&mut self, data: Bytes) -> Result<Option<Frame<Bytes>>, EgressError> {
         self.left = self.left.checked_sub(data.len() as u64).ok_or_else(|| self.too_large())?;
-        Ok(Some(Frame::data(data)))
+        let data = match &mut self.redaction {
+            None => data,
+            Some(redaction) => redaction.push(&data).into(),
+        };
+        // All of it may be the beginning of a secret.
+        Ok((!data.is_empty()).then(|| Frame::data(data)))
     }
 
+    /// What is still to go on when all has come: what was held back, then the trailers.
     fn finish(&mut self) -> Result<Option<Frame<Bytes>>, EgressError> {
         if let Some(gzip) = &mut self.gzip {
             gzip.finish().map_err(Broken::Gzip)?;
         }
-        Ok(None)
+        let held = self.redaction.take().map(|mut redaction| redaction.finish()).filter(|held| !held.is_empty());
+        Ok(held.map(|held| Frame::data(held.into())).or_else(|| self.last.take().map(Frame::trailers)))
     }
 }
 

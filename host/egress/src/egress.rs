@@ -6,7 +6,7 @@ use crate::error::{EgressError, Refused, TooLarge};
 use crate::exchange::{Driven, exchange};
 use crate::gzip::Gzip;
 use crate::headers::{self, Encoding};
-use crate::leg::Leg;
+use crate::leg::{Head, Leg};
 use crate::limits::Limits;
 use crate::record::Trace;
 use crate::request::{Caller, Request};
@@ -15,6 +15,7 @@ use crate::slots::{Slot, Slots};
 use crate::wire::Wire;
 use bytes::Bytes;
 use domain::egress::{EgressGrant, RequestLimits, Target, TargetError, permit};
+use domain::redact::Redactor;
 use http::uri::PathAndQuery;
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
@@ -71,8 +72,9 @@ impl Egress {
             // On the heap: it is large, and lives in the caller's own future.
             let answer = Box::pin(self.hop(&caller, &leg, grants, &mut passage, &mut trace)).await;
             let answer = recorded(&mut trace, answer)?;
-            match recorded(&mut trace, leg.next(answer.head.status(), answer.head.headers(), answer.redirects_max))? {
-                None => return self.response(leg.target, answer, passage, trace),
+            let head = Head { status: answer.head.status(), headers: answer.head.headers() };
+            match recorded(&mut trace, leg.next(&head, answer.redirects_max, &caller.redactor))? {
+                None => return self.response(leg.target, answer, passage, (trace, caller.redactor)),
                 Some(next) => {
                     trace.end("redirected");
                     trace = Trace::begin(&caller, next.hop, next.method);
@@ -122,7 +124,13 @@ impl Egress {
         Ok(Answer { head, driven, limits, redirects_max: permit.grant.redirects() })
     }
 
-    fn response(&self, target: Target, answer: Answer, passage: Option<Passage>, mut trace: Trace) -> Result<Response, EgressError> {
+    fn response(
+        &self,
+        target: Target,
+        answer: Answer,
+        passage: Option<Passage>,
+        (mut trace, redactor): (Trace, Redactor),
+    ) -> Result<Response, EgressError> {
         let Answer { head, driven, limits, .. } = answer;
         let (parts, incoming) = head.into_parts();
         // No hop was permitted without a passage.
@@ -133,6 +141,7 @@ impl Egress {
         recorded(&mut trace, size)?;
         // Nothing is to be unpacked where nothing comes, as after HEAD; the header then speaks of what would have come.
         let encoding = if incoming.is_end_stream() { Encoding::Plain } else { recorded(&mut trace, headers::encoding(&parts.headers))? };
+        let headers = headers::incoming(parts.headers, encoding, &redactor);
         let body = Body::new(Open {
             incoming,
             driven,
@@ -144,10 +153,13 @@ impl Egress {
             deadline,
             idle: None,
             idle_ms_max: self.limits.idle_ms_max,
+            redaction: (!redactor.is_empty()).then(|| redactor.begin()),
+            redactor,
+            last: None,
             trace,
             _slot: slot,
         });
-        Ok(Response { status: parts.status, headers: headers::incoming(parts.headers, encoding), body, target })
+        Ok(Response { status: parts.status, headers, body, target })
     }
 }
 
@@ -156,7 +168,8 @@ fn recorded<T>(trace: &mut Trace, result: Result<T, EgressError>) -> Result<T, E
     result.inspect_err(|error| trace.fail(error))
 }
 
-/// The request of one hop as it goes over the wire, with the path and query of the target and nothing else in its first line.
+/// The request of one hop as it goes over the wire, with the path and query of the target in its first line, the credentials put in, and
+/// nothing else.
 fn request(leg: &Leg, limits: &RequestLimits) -> Result<http::Request<Full<Bytes>>, EgressError> {
     let (bytes, bytes_max) = (leg.body.len() as u64, limits.request_bytes_max);
     if bytes > bytes_max {
@@ -164,7 +177,7 @@ fn request(leg: &Leg, limits: &RequestLimits) -> Result<http::Request<Full<Bytes
     }
     let headers = headers::outgoing(leg)?;
     let unsendable = || Refused::Url(TargetError::Character);
-    let path: PathAndQuery = leg.target.path_and_query().try_into().map_err(|_| unsendable())?;
+    let path: PathAndQuery = leg.bound.put_into(leg.target.path(), leg.target.query()).try_into().map_err(|_| unsendable())?;
     let mut request = http::Request::new(Full::new(leg.body.clone()));
     *request.method_mut() = http::Method::from_bytes(leg.method.as_str().as_bytes()).map_err(|_| unsendable())?;
     *request.uri_mut() = path.into();

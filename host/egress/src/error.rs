@@ -67,6 +67,12 @@ pub enum Refused {
         /// The host that it leads to.
         host: String,
     },
+    /// The server redirects to another origin, and a secret that the caller could use stands in the URL.
+    #[error("`{host}` redirects to another origin with a secret in the URL")]
+    Carried {
+        /// The host that redirects.
+        host: String,
+    },
     /// The server redirects more often than the grant follows.
     #[error("the server redirects more than {hops_max} times")]
     Redirects {
@@ -211,7 +217,12 @@ impl EgressError {
         match self {
             Self::Refused(Refused::Url(_) | Refused::Header { .. }) => Seen::Invalid,
             Self::Refused(
-                Refused::Denied(_) | Refused::Barred { .. } | Refused::Location(_) | Refused::Downgrade { .. } | Refused::Redirects { .. },
+                Refused::Denied(_)
+                | Refused::Barred { .. }
+                | Refused::Location(_)
+                | Refused::Downgrade { .. }
+                | Refused::Carried { .. }
+                | Refused::Redirects { .. },
             )
             | Self::BudgetSpent => Seen::Denied,
             Self::Busy => Seen::Busy,
@@ -230,7 +241,9 @@ impl EgressError {
             Self::Refused(Refused::Header { .. }) => "header-refused",
             Self::Refused(Refused::Denied(_)) => "not-granted",
             Self::Refused(Refused::Barred { .. }) => "address-barred",
-            Self::Refused(Refused::Location(_) | Refused::Downgrade { .. } | Refused::Redirects { .. }) => "redirect-refused",
+            Self::Refused(Refused::Location(_) | Refused::Downgrade { .. } | Refused::Carried { .. } | Refused::Redirects { .. }) => {
+                "redirect-refused"
+            }
             Self::Busy => "busy",
             Self::BudgetSpent => "budget-spent",
             Self::Unreachable(Unreachable::Unresolved { .. } | Unreachable::NoAddress { .. }) => "unresolved",

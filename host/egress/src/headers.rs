@@ -4,6 +4,7 @@ use crate::error::{Broken, EgressError, Refused, TooLarge};
 use crate::leg::Leg;
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
 use domain::egress::{RequestHeader, TargetError, request_header, response_header, trailer};
+use domain::redact::Redactor;
 use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
 /// Bytes that a header takes beside name and value: the colon, a space and the end of the line.
@@ -20,13 +21,9 @@ pub(crate) fn outgoing(leg: &Leg) -> Result<HeaderMap, EgressError> {
             RequestHeader::Credential | RequestHeader::Forbidden => return Err(refused(name)),
         }
     }
-    for (name, value) in &leg.bound {
+    for (name, value) in leg.bound.headers() {
         match request_header(name.as_str()) {
-            RequestHeader::Sent | RequestHeader::Credential => {
-                let mut value = value.clone();
-                value.set_sensitive(true);
-                out.append(name, value);
-            }
+            RequestHeader::Sent | RequestHeader::Credential => _ = out.append(name, value.clone()),
             RequestHeader::HostsOwn | RequestHeader::Forbidden => return Err(refused(name)),
         }
     }
@@ -75,24 +72,25 @@ pub(crate) fn encoding(headers: &HeaderMap) -> Result<Encoding, EgressError> {
 }
 
 /// What a caller gets to see. Length and encoding go where they are no longer those of the body.
-pub(crate) fn incoming(mut headers: HeaderMap, encoding: Encoding) -> HeaderMap {
+pub(crate) fn incoming(mut headers: HeaderMap, encoding: Encoding, redactor: &Redactor) -> HeaderMap {
     if encoding == Encoding::Gzip {
         headers.remove(CONTENT_ENCODING);
         headers.remove(CONTENT_LENGTH);
     }
-    filtered(&headers, response_header)
+    filtered(&headers, response_header, redactor)
 }
 
 /// The trailers that a caller gets to see.
-pub(crate) fn trailers(headers: &HeaderMap) -> HeaderMap {
-    filtered(headers, trailer)
+pub(crate) fn trailers(headers: &HeaderMap, redactor: &Redactor) -> HeaderMap {
+    filtered(headers, trailer, redactor)
 }
 
-fn filtered(headers: &HeaderMap, keep: fn(&str) -> bool) -> HeaderMap {
+fn filtered(headers: &HeaderMap, keep: fn(&str) -> bool, redactor: &Redactor) -> HeaderMap {
     let mut kept = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         if keep(name.as_str()) {
-            kept.append(name, value.clone());
+            let redacted = redactor.bytes(value.as_bytes()).and_then(|value| HeaderValue::from_bytes(&value).ok());
+            kept.append(name, redacted.unwrap_or_else(|| value.clone()));
         }
     }
     kept

@@ -1,8 +1,10 @@
 //! One leg of a request: what is sent on one hop, and what of it goes along on the next.
 
 use crate::error::{EgressError, Refused};
+use crate::request::Credentials;
 use bytes::Bytes;
 use domain::egress::{Method, Scheme, Target, TargetError, crosses_origins};
+use domain::redact::Redactor;
 use http::header::{CONTENT_LENGTH, HeaderMap, LOCATION};
 use http::{HeaderName, StatusCode};
 
@@ -12,10 +14,17 @@ pub(crate) struct Leg {
     pub(crate) target: Target,
     pub(crate) method: Method,
     pub(crate) headers: HeaderMap,
-    pub(crate) bound: HeaderMap,
+    pub(crate) bound: Credentials,
     pub(crate) body: Bytes,
     /// Redirects that led here.
     pub(crate) hop: u8,
+}
+
+/// What of an answer says where to go on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head<'a> {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: &'a HeaderMap,
 }
 
 impl Leg {
@@ -23,8 +32,10 @@ impl Leg {
     /// next hop to find out.
     ///
     /// # Errors
-    /// It leads from `https` to `http`, or nowhere that is accepted, or has led on more often than the grant follows.
-    pub(crate) fn next(&self, status: StatusCode, headers: &HeaderMap, hops_max: u8) -> Result<Option<Self>, EgressError> {
+    /// It leads from `https` to `http`, or nowhere that is accepted, or to another origin with a secret in the URL, or has led on more often
+    /// than the grant follows.
+    pub(crate) fn next(&self, answer: &Head<'_>, hops_max: u8, redactor: &Redactor) -> Result<Option<Self>, EgressError> {
+        let Head { status, headers } = *answer;
         let followed = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) && hops_max > 0;
         let Some(location) = headers.get(LOCATION).filter(|_| followed) else { return Ok(None) };
         if self.hop >= hops_max {
@@ -35,13 +46,16 @@ impl Leg {
         if self.target.scheme() == Scheme::Https && target.scheme() == Scheme::Http {
             return Err(Refused::Downgrade { host: target.host().to_string() }.into());
         }
+        if !target.is_same_origin(&self.target) && redactor.bytes(location.as_bytes()).is_some() {
+            return Err(Refused::Carried { host: self.target.host().to_string() }.into());
+        }
         let mut next = Self { method: method_after(self.method, status), hop: self.hop + 1, target, ..self.clone() };
         if next.method != self.method {
             next.body = Bytes::new();
             keep(&mut next.headers, |name| !name.as_str().starts_with("content-"));
         }
+        next.bound = if next.target.is_same_origin(&self.target) { next.bound.without_query() } else { Credentials::default() };
         if !next.target.is_same_origin(&self.target) {
-            next.bound.clear();
             // The length is the host's own and checked against the body.
             keep(&mut next.headers, |name| name == CONTENT_LENGTH || crosses_origins(name.as_str()));
         }

@@ -29,6 +29,6 @@ pub use egress::Egress;
 pub use error::{Broken, EgressError, Phase, Refused, Seen, TooLarge, Unreachable};
 pub use limits::{HEAD_BYTES_MAX, HEADERS_MAX, Limits, PRELUDE_BYTES_MAX};
 pub use record::{Record, Records};
-pub use request::{Caller, Request};
+pub use request::{Caller, Credentials, Request};
 pub use resolve::{Resolve, Resolving, SystemResolver};
 pub use slots::Slot;

@@ -5,6 +5,7 @@ use crate::limits::{RECORDED_ADDRESSES_MAX, RECORDED_PATH_BYTES_MAX};
 use crate::request::Caller;
 use crate::wire::Tally;
 use domain::egress::{Method, Permit, Scheme, Target};
+use domain::redact::Redactor;
 use serde::Serialize;
 use std::fmt;
 use std::net::IpAddr;
@@ -60,6 +61,7 @@ pub trait Records: Send + Sync + fmt::Debug {
 pub(crate) struct Trace {
     record: Record,
     records: Arc<dyn Records>,
+    redactor: Redactor,
     tally: Arc<Tally>,
     begun: Instant,
 }
@@ -84,7 +86,13 @@ impl Trace {
             bytes_in: 0,
             ms: 0,
         };
-        Self { record, records: Arc::clone(&caller.records), tally: Arc::default(), begun: Instant::now() }
+        Self {
+            record,
+            records: Arc::clone(&caller.records),
+            redactor: caller.redactor.clone(),
+            tally: Arc::default(),
+            begun: Instant::now(),
+        }
     }
 
     pub(crate) fn target(&mut self, target: &Target) {
@@ -130,6 +138,10 @@ impl Drop for Trace {
     fn drop(&mut self) {
         let mut record = self.record.clone();
         (record.bytes_out, record.bytes_in) = (self.tally.bytes_out(), self.tally.bytes_in());
+        for text in [&mut record.host, &mut record.path, &mut record.detail].into_iter().flatten() {
+            // What a server puts into a redirect is on record too.
+            *text = self.redactor.text(text).into_owned();
+        }
         record.ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.records.put(record);
     }

@@ -4,7 +4,10 @@ use crate::budget::ByteBudget;
 use crate::record::Records;
 use bytes::Bytes;
 use domain::egress::Method;
-use http::HeaderMap;
+use domain::redact::Redactor;
+use domain::secret::Secret;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::fmt;
 use std::sync::Arc;
 
 /// On whose behalf a request is sent.
@@ -16,6 +19,63 @@ pub struct Caller {
     pub budget: ByteBudget,
     /// Where the records of its requests go.
     pub records: Arc<dyn Records>,
+    /// What is taken out of answers and records.
+    pub redactor: Redactor,
+}
+
+/// What the host adds to a request: credentials that the operator bound to this component and host. Never printed, and put in only where
+/// the request is written. They never go along to another origin.
+#[derive(Clone, Default)]
+pub struct Credentials {
+    headers: HeaderMap,
+    /// Parameters of the query, and their values before they are encoded.
+    query: Vec<(String, Secret)>,
+}
+
+impl Credentials {
+    /// Adds a header. False if the value cannot stand in one.
+    pub fn header(&mut self, name: HeaderName, value: &Secret) -> bool {
+        let Ok(mut value) = HeaderValue::from_str(value.expose()) else { return false };
+        value.set_sensitive(true);
+        self.headers.append(name, value);
+        true
+    }
+
+    /// Adds a parameter of the query, in place of those that have its name.
+    pub fn parameter(&mut self, name: String, value: Secret) {
+        self.query.push((name, value));
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// A path and query with the parameters put in.
+    pub(crate) fn put_into(&self, path: &str, query: Option<&str>) -> String {
+        let is_set = |pair: &&str| self.query.iter().any(|(name, _)| pair.split('=').next() == Some(name));
+        let kept = query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !is_set(pair)).map(str::to_owned);
+        let set = self.query.iter().map(|(name, value)| format!("{name}={}", encoded(value.expose())));
+        let pairs: Vec<String> = kept.chain(set).collect();
+        if query.is_none() && pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
+    }
+
+    /// What goes along with a redirect within the origin: the query is the server's there.
+    pub(crate) fn without_query(self) -> Self {
+        Self { query: Vec::new(), ..self }
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parameters: Vec<&String> = self.query.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Credentials").field("headers", &self.headers.keys()).field("query", &parameters).finish()
+    }
+}
+
+/// A value as it stands in a query.
+fn encoded(value: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    value.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 /// One request. Its body is whole before it is sent, so that its length is known and a redirect can repeat it.
@@ -29,9 +89,8 @@ pub struct Request {
     pub url: String,
     /// The headers that the caller wants. One that is not the caller's to set refuses the request.
     pub headers: HeaderMap,
-    /// Headers that the host adds, such as a credential that the operator bound to this component and host. They never go along to
-    /// another origin.
-    pub bound: HeaderMap,
+    /// What the host adds.
+    pub bound: Credentials,
     /// The body.
     pub body: Bytes,
 }

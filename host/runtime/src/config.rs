@@ -1,6 +1,7 @@
 //! The numbers that bound every guest, and the engine they are built into.
 
 use domain::grant::GuestLimits;
+use domain::secret::Secrets;
 use egress::Egress;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,6 +62,8 @@ pub struct Config {
     pub component_bytes_max: usize,
     /// What `describe` may use.
     pub describe: GuestLimits,
+    /// Secrets by name, which are put into requests as they are granted.
+    pub secrets: Secrets,
     /// The way out for tools that were granted requests. Without one every request is refused.
     pub egress: Option<Arc<Egress>>,
 }
@@ -82,6 +85,7 @@ impl Default for Config {
                 concurrency_max: 1,
                 ..GuestLimits::default()
             },
+            secrets: Secrets::default(),
             egress: None,
         }
     }

@@ -9,6 +9,7 @@ pub(crate) mod keyvalue;
 pub(crate) mod link;
 pub(crate) mod logging;
 pub(crate) mod progress;
+pub(crate) mod secrets;
 pub(crate) mod senses;
 pub(crate) mod sockets;
 pub(crate) mod turn;

@@ -17,6 +17,7 @@ mod load;
 mod log;
 mod meter;
 mod outcome;
+mod redacted;
 mod run;
 mod runtime;
 mod selftest;

@@ -12,12 +12,14 @@ use crate::host::book::Book;
 use crate::host::http::WayOut;
 use crate::host::link;
 use crate::host::progress::Noting;
+use crate::host::secrets::BoundSecrets;
 use crate::host::senses::Senses;
 use crate::host::turn::{StepView, ViewHandle};
 use crate::load::{self, LoadError};
 use crate::log::LogLine;
 use crate::meter::ProcessMemory;
 use crate::outcome::{Called, Decided, Outcome, Stepped};
+use crate::redacted;
 use crate::run;
 use crate::selftest::{self, SelfTestFailed};
 use crate::slots::{Gate, Slots};
@@ -336,8 +338,11 @@ impl Runtime {
             return called(self.unmet(Outcome::Busy));
         };
         let book = Book::new(bound.rulings.clone());
-        let (way_out, passed) = WayOut::open(self.0.config.egress.clone(), bound, component.digest.to_string(), book.clone());
-        let purpose = Purpose::Tool(Noting::new(notes));
+        let secrets = BoundSecrets::new(&bound.secrets, self.0.config.secrets.clone());
+        let redactor = secrets.redactor();
+        let (egress, name) = (self.0.config.egress.clone(), component.digest.to_string());
+        let (way_out, passed) = WayOut::open(egress, bound, secrets, name, book.clone());
+        let purpose = Purpose::Tool(Noting::new(notes, redactor.clone()));
         let means = Means { purpose, senses: Senses::live(), directories: &bound.directories, way_out, book: book.clone(), limits };
         let mut store = match self.store(means) {
             Ok(store) => store,
@@ -355,9 +360,10 @@ impl Runtime {
         // With it go the call's connections.
         drop(store);
         let egress = passed.collect().await;
-        let Ended { outcome, usage, answers: _, logs } = ended;
+        let Ended { outcome, usage, answers: _, mut logs } = ended;
         judge(component, &outcome);
-        let outcome = outcome.and_then(|result| accepted(call_result(result)));
+        redacted::logs(&redactor, &mut logs);
+        let outcome = redacted::outcome(&redactor, outcome.and_then(|result| accepted(call_result(result))));
         Called { outcome, usage, logs, decided: book.take(), egress }
     }
 

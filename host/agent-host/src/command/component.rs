@@ -6,7 +6,7 @@ use crate::cli::Component;
 use crate::config::{BUILT_INS, ComponentConfig, LimitsConfig, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::guests;
-use crate::serve::{make_private, start_runtime};
+use crate::serve::{Reach, make_private, start_runtime};
 use crate::terminal::{Terminal, clean};
 use anyhow::anyhow;
 use api::wire;
@@ -24,7 +24,7 @@ pub(super) async fn run(what: Component, load: impl FnOnce() -> Result<Loaded, F
             let loaded = load()?;
             let data = loaded.data_dir();
             make_private(&data)?;
-            let entries = guests::load_all(&loaded, &start_runtime(&loaded.config.limits, &data, None).await?).await?;
+            let entries = guests::load_all(&loaded, &start_runtime(&loaded.config.limits, &data, Reach::default()).await?).await?;
             let components: Vec<_> = entries.iter().map(wire::component).collect();
             terminal.result(&json!({ "components": components }), || entries.iter().map(line).collect());
         }
@@ -43,7 +43,8 @@ async fn one(named: &str, load: impl FnOnce() -> Result<Loaded, Failure>) -> Res
     if path.extension().is_some_and(|extension| extension == "wasm") || path.is_file() {
         let scratch = std::env::temp_dir().join(format!("agent-host-inspect-{}", std::process::id()));
         make_private(&scratch)?;
-        let loaded = async { guests::load_file(&start_runtime(&LimitsConfig::default(), &scratch, None).await?, path).await }.await;
+        let loaded =
+            async { guests::load_file(&start_runtime(&LimitsConfig::default(), &scratch, Reach::default()).await?, path).await }.await;
         // The folder of temporary files is emptied in time anyway.
         let _ = std::fs::remove_dir_all(&scratch);
         let component = loaded.map_err(|failure| Failure { error: failure.error.context(format!("cannot load `{named}`")), ..failure })?;
@@ -64,7 +65,7 @@ async fn one(named: &str, load: impl FnOnce() -> Result<Loaded, Failure>) -> Res
     let file = guests::locate(&loaded, named, &config)?;
     let data = loaded.data_dir();
     make_private(&data)?;
-    let component = guests::load_file(&start_runtime(&loaded.config.limits, &data, None).await?, &file).await?;
+    let component = guests::load_file(&start_runtime(&loaded.config.limits, &data, Reach::default()).await?, &file).await?;
     Ok((Entry { name: named.to_owned(), component, grant: config.grant(named, loaded.folder()) }, file))
 }
 

@@ -4,7 +4,7 @@ use crate::cli::Config;
 use crate::config::{Finding, Loaded, Severity, check, mute, schema, unmatched};
 use crate::failure::{Exit, Failure};
 use crate::guests;
-use crate::serve::{gateway, make_private, refuse_errors, start_runtime};
+use crate::serve::{Reach, gateway, make_private, refuse_errors, start_runtime};
 use crate::terminal::Terminal;
 use broker::Catalogue;
 use serde_json::json;
@@ -29,7 +29,7 @@ async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
     gateway(loaded)?;
     let data = loaded.data_dir();
     make_private(&data)?;
-    let entries = guests::load_all(loaded, &start_runtime(&loaded.config.limits, &data, None).await?).await?;
+    let entries = guests::load_all(loaded, &start_runtime(&loaded.config.limits, &data, Reach::default()).await?).await?;
     let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
     let catalogue = Catalogue::new(loaded.config.definitions(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
     let mut unmatched = unmatched(&loaded.config.agents, catalogue.tools().map(|(_, tool)| &**tool));

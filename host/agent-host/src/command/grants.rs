@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::config::{Loaded, load};
 use crate::failure::{Exit, Failure};
 use crate::guests;
-use crate::serve::{make_private, start_runtime};
+use crate::serve::{Reach, make_private, start_runtime};
 use crate::terminal::{Terminal, clean};
 use anyhow::anyhow;
 use broker::Catalogue;
@@ -29,7 +29,7 @@ pub(super) async fn run(loaded: &Loaded, what: Grants, terminal: Terminal) -> Re
 async fn explain(loaded: &Loaded, agent: &str, tool: &str, terminal: Terminal) -> Result<(), Failure> {
     let data = loaded.data_dir();
     make_private(&data)?;
-    let entries = guests::load_all(loaded, &start_runtime(&loaded.config.limits, &data, None).await?).await?;
+    let entries = guests::load_all(loaded, &start_runtime(&loaded.config.limits, &data, Reach::default()).await?).await?;
     let catalogue = Catalogue::new(loaded.config.definitions(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
     let known = |names: Vec<String>| names.join(", ");
     let definition = catalogue.definition(&DefinitionId(agent.to_owned())).ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! What can be wrong with a configuration that is well-formed.
 
-use super::{BUILT_INS, Loaded, agents, directories, ranges};
+use super::{BUILT_INS, Loaded, agents, directories, ranges, secrets};
 use serde::Serialize;
 
 /// How bad a finding is.
@@ -32,11 +32,12 @@ pub(super) fn warning(key: impl Into<String>, message: impl Into<String>) -> Fin
     Finding { severity: Severity::Warning, key: key.into(), message: message.into() }
 }
 
-/// Everything that is wrong or odd. Looks at folders and files, and at nothing else.
+/// Everything that is wrong or odd. Looks at folders, files and the variables that secrets are in, and at nothing else.
 pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     let mut findings = Vec::new();
     agents::check(&loaded.config, &mut findings);
     check_components(loaded, &mut findings);
+    secrets::check(loaded, &mut findings);
     check_models(loaded, &mut findings);
     findings.extend(loaded.config.limits.check());
     findings.extend(ranges::check("server.limits", &loaded.config.server.limits));

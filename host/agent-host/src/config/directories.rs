@@ -1,7 +1,7 @@
 //! What can be wrong with the folders that a component is granted.
 
-use super::Loaded;
 use super::check::{Finding, error};
+use super::{Loaded, SecretSource};
 use crate::invocation::quoted;
 use domain::grant::{Access, DirectoryGrant};
 use std::collections::BTreeSet;
@@ -51,6 +51,15 @@ fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String
     for (name, file) in keys {
         if Reached::by(&loaded.resolve(file)).passes(&granted) {
             return Some(format!("the key of the provider `{name}`"));
+        }
+    }
+    let secrets = loaded.config.secrets.iter().filter_map(|(name, source)| match source {
+        SecretSource::File(file) => Some((name, file)),
+        SecretSource::Env(_) | SecretSource::Command(_) => None,
+    });
+    for (name, file) in secrets {
+        if Reached::by(&loaded.resolve(file)).passes(&granted) {
+            return Some(format!("the secret `{name}`"));
         }
     }
     if access == Access::ReadOnly {

@@ -67,6 +67,15 @@ impl Host {
             Self::Address(_) => None,
         }
     }
+
+    /// Whether it is this machine, by its address or by the name that means nothing else (RFC 6761, section 6.3).
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        match self {
+            Self::Name(name) => name == "localhost" || name.ends_with(".localhost"),
+            Self::Address(address) => address.is_loopback(),
+        }
+    }
 }
 
 impl fmt::Display for Host {

@@ -235,6 +235,12 @@ impl Target {
         &self.path
     }
 
+    /// The query, without the question mark.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        self.query.as_deref()
+    }
+
     /// What stands in the request line: path and query.
     #[must_use]
     pub fn path_and_query(&self) -> String {

@@ -1,7 +1,9 @@
 //! What goes along on a redirect, and what stays behind.
 
 use super::*;
+use domain::secret::Secret;
 use http::HeaderValue;
+use http::header::AUTHORIZATION;
 
 fn leg(url: &str, method: Method) -> Leg {
     let mut headers = HeaderMap::new();
@@ -10,15 +12,17 @@ fn leg(url: &str, method: Method) -> Leg {
     {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    let mut bound = HeaderMap::new();
-    bound.insert("authorization", HeaderValue::from_static("Bearer SK-CANARY"));
+    let mut bound = Credentials::default();
+    assert!(bound.header(AUTHORIZATION, &Secret::parse("SK-CANARY-1").unwrap().behind("Bearer ")));
+    bound.parameter("key".to_owned(), Secret::parse("SK-CANARY-2").unwrap());
     Leg { target: Target::parse(url).unwrap(), method, headers, bound, body: Bytes::from_static(b"words"), hop: 0 }
 }
 
 fn next(leg: &Leg, status: u16, location: &str, hops_max: u8) -> Result<Option<Leg>, EgressError> {
     let mut headers = HeaderMap::new();
     headers.insert(LOCATION, HeaderValue::from_bytes(location.as_bytes()).unwrap());
-    leg.next(StatusCode::from_u16(status).unwrap(), &headers, hops_max)
+    let redactor = Redactor::of(&Secret::parse("SK-CANARY-1").unwrap());
+    leg.next(&Head { status: StatusCode::from_u16(status).unwrap(), headers: &headers }, hops_max, &redactor)
 }
 
 fn names(headers: &HeaderMap) -> Vec<&str> {
@@ -31,7 +35,8 @@ fn a_redirect_is_followed_only_where_it_is_granted() {
     assert!(next(&leg, 302, "/b", 0).unwrap().is_none());
     assert!(next(&leg, 200, "/b", 5).unwrap().is_none());
     assert!(next(&leg, 304, "/b", 5).unwrap().is_none());
-    assert!(leg.next(StatusCode::FOUND, &HeaderMap::new(), 5).unwrap().is_none());
+    let nowhere = Head { status: StatusCode::FOUND, headers: &HeaderMap::new() };
+    assert!(leg.next(&nowhere, 5, &Redactor::default()).unwrap().is_none());
     let next = next(&leg, 302, "/b", 1).unwrap().unwrap();
     assert_eq!((next.target.url().as_str(), next.hop), ("https://a.com/b", 1));
 }
@@ -53,14 +58,19 @@ fn a_redirect_over_the_limit_to_http_or_to_no_url_is_refused() {
 fn credentials_and_what_names_the_origin_stay_with_it() {
     let from = leg("https://a.com/", Method::Get);
     let same = next(&from, 307, "/b", 5).unwrap().unwrap();
-    assert_eq!((names(&same.bound), names(&same.headers).len()), (vec!["authorization"], 4));
+    assert_eq!((names(same.bound.headers()), names(&same.headers).len()), (vec!["authorization"], 4));
+    assert_eq!((from.bound.put_into("/", Some("a&key=x")), same.bound.put_into("/", None)), ("/?a&key=SK-CANARY-2".into(), "/".into()));
     for other in ["https://b.com/", "https://www.a.com/", "https://a.com:8443/"] {
         let next = next(&from, 307, other, 5).unwrap().unwrap();
-        assert_eq!((names(&next.bound), names(&next.headers)), (vec![], vec!["accept", "content-type"]), "{other}");
+        assert_eq!((names(next.bound.headers()), names(&next.headers)), (vec![], vec!["accept", "content-type"]), "{other}");
     }
     // Back at the first origin they are not found again.
     let away = next(&from, 307, "https://b.com/", 5).unwrap().unwrap();
-    assert!(next(&away, 307, "https://a.com/", 5).unwrap().unwrap().bound.is_empty());
+    assert!(next(&away, 307, "https://a.com/", 5).unwrap().unwrap().bound.headers().is_empty());
+    // Neither in the words of a server that echoes them.
+    let told = next(&from, 307, "https://b.com/?key=SK%2DCANARY-1", 5).unwrap_err().detail();
+    assert_eq!(told, "`a.com` redirects to another origin with a secret in the URL");
+    assert!(next(&from, 307, "/?key=SK%2DCANARY-1", 5).unwrap().is_some());
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! Servers on threads of their own, a resolver with prepared answers, and a ledger that can be read.
 
-use agent_host_egress::{ByteBudget, Caller, Egress, EgressError, Limits, Record, Records, Request, Resolve, Resolving, Response, Slot};
+use agent_host_egress::{
+    ByteBudget, Caller, Credentials, Egress, EgressError, Limits, Record, Records, Request, Resolve, Resolving, Response, Slot,
+};
 use bytes::Bytes;
 use domain::egress::{AddressRange, EgressGrant, HostPattern, Method, Scheme};
+use domain::redact::Redactor;
+use domain::secret::Secret;
 use http::HeaderMap;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -70,6 +74,10 @@ fn read_head(stream: &mut TcpStream) -> String {
         head.push(byte[0]);
     }
     String::from_utf8(head).unwrap()
+}
+
+pub(crate) fn secret(text: &str) -> Secret {
+    Secret::parse(text).unwrap()
 }
 
 /// Writes as far as the other side listens.
@@ -169,7 +177,7 @@ impl World {
 
     pub(crate) fn caller(&self, component: &str) -> Caller {
         let records: Arc<dyn Records> = Arc::<Ledger>::clone(&self.ledger);
-        Caller { component: component.to_owned(), budget: ByteBudget::of(u64::MAX), records }
+        Caller { component: component.to_owned(), budget: ByteBudget::of(u64::MAX), records, redactor: Redactor::default() }
     }
 
     pub(crate) fn request(&self, url: &str) -> Request {
@@ -178,7 +186,7 @@ impl World {
             method: Method::Get,
             url: url.to_owned(),
             headers: HeaderMap::new(),
-            bound: HeaderMap::new(),
+            bound: Credentials::default(),
             body: Bytes::new(),
         }
     }

@@ -4,11 +4,13 @@
 //! handed back, and errors are told to the guest without a reason: all refusals look the same.
 
 use crate::host::book::Book;
+use crate::host::secrets::{BoundSecrets, used};
 use bytes::Bytes;
 use domain::egress::{EgressGrant, Hop, Method, RequestHeader, Target, Traffic, permit, request_header};
 use domain::event::Verdict;
 use domain::grant::{Bound, capability};
 use egress::{ByteBudget, Caller, Egress, EgressError, Record, Records, Request, Response, Seen};
+use http::HeaderName;
 use http::uri::Scheme;
 use http_body_util::BodyExt;
 use std::convert::Infallible;
@@ -33,6 +35,8 @@ type Answered = Result<(http::Response<WasiBody>, Later<Result<(), Error>>), Err
 #[derive(Debug, Default)]
 pub(crate) struct WayOut {
     open: Option<Open>,
+    /// Headers that a guest may write because a secret is bound to them.
+    slots: Arc<[HeaderName]>,
     book: Book,
 }
 
@@ -40,6 +44,8 @@ pub(crate) struct WayOut {
 struct Open {
     egress: Arc<Egress>,
     grants: Arc<[EgressGrant]>,
+    secrets: BoundSecrets,
+    book: Book,
     caller: Caller,
     requests: Arc<Semaphore>,
 }
@@ -62,17 +68,20 @@ struct Ledger {
 
 impl WayOut {
     /// The way out of one call of a component under these grants. Without an egress there is none, whatever is granted.
-    pub(crate) fn open(egress: Option<Arc<Egress>>, bound: &Bound, component: String, book: Book) -> (Self, Passed) {
+    pub(crate) fn open(egress: Option<Arc<Egress>>, bound: &Bound, secrets: BoundSecrets, component: String, book: Book) -> (Self, Passed) {
         let traffic = Arc::<Mutex<Traffic>>::default();
         let (sender, over) = mpsc::channel(1);
         let records = Arc::new(Ledger { traffic: traffic.clone(), book: book.clone(), _over: sender });
+        let (slots, redactor) = (secrets.headers(), secrets.redactor());
         let open = egress.map(|egress| Open {
             egress,
             grants: bound.network.as_slice().into(),
-            caller: Caller { component, budget: ByteBudget::of(bound.limits.egress_bytes_max), records },
+            secrets,
+            book: book.clone(),
+            caller: Caller { component, budget: ByteBudget::of(bound.limits.egress_bytes_max), records, redactor },
             requests: Arc::new(Semaphore::new(CALL_REQUESTS_MAX)),
         });
-        (Self { open, book }, Passed { traffic, over })
+        (Self { open, slots, book }, Passed { traffic, over })
     }
 }
 
@@ -153,7 +162,12 @@ impl WasiHttpHooks for WayOut {
 
     /// A guest that sets such a header is told so when it does. Of an answer, what is so called is withheld.
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
-        Arc::new(|name| matches!(request_header(name.as_str()), RequestHeader::Forbidden | RequestHeader::Credential))
+        let slots = self.slots.clone();
+        Arc::new(move |name| match request_header(name.as_str()) {
+            RequestHeader::Forbidden => true,
+            RequestHeader::Credential => !slots.contains(name),
+            RequestHeader::Sent | RequestHeader::HostsOwn => false,
+        })
     }
 
     fn is_supported_scheme(&mut self, scheme: &Scheme) -> bool {
@@ -173,17 +187,25 @@ impl WasiHttpHooks for WayOut {
 impl Open {
     /// Sends a request. The outer error is that of a guest that does not finish its own body.
     async fn send(self, method: Method, request: http::Request<WasiBody>) -> Result<Result<Response, EgressError>, Error> {
-        let Self { egress, grants, caller, requests } = self;
+        let Self { egress, grants, secrets, book, caller, requests } = self;
         let Ok(_turn) = requests.acquire().await else { return Err(Error::ConnectionLimitReached) };
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let url = parts.uri.to_string();
+        let placed = secrets.credentials(&url, &mut parts.headers);
+        let (bound, uses) = placed.map_err(|misplaced| {
+            book.refused(capability::SECRETS_USE, || misplaced.to_string());
+            Error::HttpRequestDenied
+        })?;
         // What will be refused is not waited for. The refusal itself is made by egress, so that it is on record.
         let bytes_max = Target::parse(&url).ok().and_then(|target| Some(permit(&target, method, &grants).ok()?.limits().request_bytes_max));
         let body = match bytes_max {
             Some(bytes_max) => collected(body, bytes_max).await?,
             None => Bytes::new(),
         };
-        let request = Request { caller, method, url, headers: parts.headers, bound: http::HeaderMap::new(), body };
+        for grant in uses.into_iter().filter(|_| bytes_max.is_some()) {
+            book.granted(capability::SECRETS_USE, || used(grant));
+        }
+        let request = Request { caller, method, url, headers: parts.headers, bound, body };
         Ok(Box::pin(egress.send(request, &grants)).await)
     }
 }

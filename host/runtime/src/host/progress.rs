@@ -3,6 +3,7 @@
 use crate::bindings::tool::agent_host::plugin::progress;
 use crate::call::{CallState, Purpose};
 use crate::view::Notes;
+use domain::redact::Redactor;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,14 +15,15 @@ const NOTES_PER_SECOND_MAX: u32 = 10;
 /// Where the notes of a call go, and how many went there within this second.
 pub(crate) struct Noting {
     notes: Arc<dyn Notes>,
+    redactor: Redactor,
     began: Instant,
     second: u64,
     noted: u32,
 }
 
 impl Noting {
-    pub(crate) fn new(notes: Arc<dyn Notes>) -> Self {
-        Self { notes, began: Instant::now(), second: 0, noted: 0 }
+    pub(crate) fn new(notes: Arc<dyn Notes>, redactor: Redactor) -> Self {
+        Self { notes, redactor, began: Instant::now(), second: 0, noted: 0 }
     }
 
     fn note(&mut self, message: &str) {
@@ -31,6 +33,7 @@ impl Noting {
         }
         if self.noted < NOTES_PER_SECOND_MAX {
             self.noted += 1;
+            let message = self.redactor.text(message);
             let (message, _) = message.split_at(message.floor_char_boundary(NOTE_BYTES_MAX));
             self.notes.note(&crate::log::escaped(message));
         }

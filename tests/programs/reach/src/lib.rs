@@ -1,6 +1,8 @@
 //! A tool that reaches for what nobody granted, and says how it was refused; one that fetches a URL and says what came of it. It imports
 //! all of WASI, as guests of other languages do.
 
+mod send;
+
 use bindings::wasi::cli::{environment, exit, stderr, stdin, stdout, terminal_stderr, terminal_stdin, terminal_stdout};
 use bindings::wasi::clocks::{monotonic_clock, wall_clock};
 use bindings::wasi::filesystem::preopens;
@@ -24,15 +26,15 @@ struct Program;
 impl Guest for Program {
     fn describe() -> Vec<ToolDefinition> {
         let fetch = ToolDefinition { capabilities: vec!["net.http".into()], ..named("fetch") };
-        ["reach", "sense", "leave"].map(named).into_iter().chain([fetch]).collect()
+        let send = ToolDefinition { capabilities: vec!["net.http".into(), "secrets.use".into()], ..named("send") };
+        ["reach", "sense", "leave"].map(named).into_iter().chain([fetch, send]).collect()
     }
 
     fn call(_context: CallContext, name: String, arguments: String) -> Result<Progress, ToolError> {
+        let arguments: Value = serde_json::from_str(&arguments).map_err(|error| ToolError::InvalidArguments(error.to_string()))?;
         match name.as_str() {
-            "fetch" => {
-                let arguments: Value = serde_json::from_str(&arguments).map_err(|error| ToolError::InvalidArguments(error.to_string()))?;
-                done(fetched(&arguments).unwrap_or_else(|error| format!("{error:?}")))
-            }
+            "send" => send::send(&arguments),
+            "fetch" => done(fetched(&arguments).unwrap_or_else(|error| format!("{error:?}"))),
             "sense" => done(format!("{:?} {}", sense(), has_terminal())),
             "leave" => {
                 exit::exit(Err(()));

@@ -3,7 +3,7 @@
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
 use crate::guests;
-use crate::serve::{make_private, start_runtime};
+use crate::serve::{Reach, make_private, start_runtime};
 use crate::terminal::{Terminal, clean};
 use anyhow::anyhow;
 use broker::Entry;
@@ -26,7 +26,7 @@ const OPENED_BY: [(&str, &str); 4] = [
 pub(super) async fn run(loaded: &Loaded, named: Option<&str>, terminal: Terminal) -> Result<(), Failure> {
     let data = loaded.data_dir();
     make_private(&data)?;
-    let mut entries = guests::load_all(loaded, &start_runtime(&loaded.config.limits, &data, None).await?).await?;
+    let mut entries = guests::load_all(loaded, &start_runtime(&loaded.config.limits, &data, Reach::default()).await?).await?;
     if let Some(named) = named {
         let known = entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ");
         entries.retain(|entry| entry.name == named);

@@ -1,0 +1,187 @@
+//! Secrets: where their values come from. The configuration holds no value, and nothing here prints one.
+
+use super::Loaded;
+use super::check::{Finding, error, warning};
+use super::component::EnvironmentValue;
+use crate::invocation::quoted;
+use domain::secret::{SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, Secret, SecretError, Secrets, is_secret_name};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// Milliseconds that a command may take to say a secret.
+const COMMAND_MS_MAX: u64 = 10_000;
+/// Bytes that are read of a secret, with the end of its line and enough to see that it is too long.
+const READ_BYTES_MAX: u64 = SECRET_BYTES_MAX as u64 + 3;
+
+/// Where the value of a secret comes from: 8 bytes to 16 KiB of visible ASCII; the end of the last line goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum SecretSource {
+    /// The variable of the host's environment with this name.
+    Env(String),
+    /// This file, relative to the config file's folder. Only its owner may read it.
+    File(PathBuf),
+    /// What this program says on stdout when it is called with these words, without a shell and from the config file's folder. It is called
+    /// once at each start and has ten seconds.
+    Command(Vec<String>),
+}
+
+/// Why there is no value.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SecretProblem {
+    #[error("the environment variable `{0}` is not set, or not to text")]
+    NotSet(String),
+    #[error("the file `{}` cannot be read", .0.display())]
+    Unreadable(PathBuf, #[source] io::Error),
+    #[error("`{}` is not a regular file", .0.display())]
+    NoFile(PathBuf),
+    #[error("others can read the file `{}` (its mode is {mode:03o}); make it yours alone: chmod 600 {}", .file.display(), quoted(.file))]
+    Shared { file: PathBuf, mode: u32 },
+    #[error("`command` names no program")]
+    NoProgram,
+    #[error("the program `{0}` cannot be run")]
+    Unrunnable(String, #[source] io::Error),
+    #[error("the program `{0}` took longer than {COMMAND_MS_MAX} ms")]
+    TooSlow(String),
+    #[error("the program `{program}` failed ({status})")]
+    Failed { program: String, status: ExitStatus },
+    #[error("its value cannot be used")]
+    Unusable(#[from] SecretError),
+}
+
+impl SecretProblem {
+    /// All of it, in one line. No part of a value is in it.
+    fn told(&self) -> String {
+        let source = std::error::Error::source(self).map(|source| format!(": {source}"));
+        format!("{self}{}", source.unwrap_or_default())
+    }
+}
+
+impl SecretSource {
+    /// The value, if it is there without running anything; none for a command.
+    fn at_rest(&self, folder: &Path) -> Option<Result<Secret, SecretProblem>> {
+        match self {
+            Self::Env(name) => Some(of_variable(name)),
+            Self::File(file) => Some(of_file(&folder.join(file))),
+            Self::Command(_) => None,
+        }
+    }
+}
+
+fn of_variable(name: &str) -> Result<Secret, SecretProblem> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the configuration names the variables that hold secrets, and this is where they are read"
+    )]
+    let value = std::env::var(name).map_err(|_| SecretProblem::NotSet(name.to_owned()))?;
+    Ok(Secret::parse(&value)?)
+}
+
+fn of_file(path: &Path) -> Result<Secret, SecretProblem> {
+    use std::os::unix::fs::PermissionsExt;
+    let unreadable = |source| SecretProblem::Unreadable(path.to_owned(), source);
+    // A pipe would be waited for.
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(SecretProblem::NoFile(path.to_owned()));
+    }
+    let file = File::open(path).map_err(unreadable)?;
+    let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(SecretProblem::Shared { file: path.to_owned(), mode });
+    }
+    let mut bytes = Vec::new();
+    file.take(READ_BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(Secret::parse(&String::from_utf8_lossy(&bytes))?)
+}
+
+async fn of_command(words: &[String], folder: &Path) -> Result<Secret, SecretProblem> {
+    let (program, arguments) = words.split_first().ok_or(SecretProblem::NoProgram)?;
+    let unrunnable = |source| SecretProblem::Unrunnable(program.clone(), source);
+    let mut command = Command::new(program);
+    // What it says on stderr may be the secret too.
+    command.args(arguments).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    let mut child = command.spawn().map_err(unrunnable)?;
+    let running = async {
+        let mut bytes = Vec::new();
+        if let Some(stdout) = child.stdout.take() {
+            stdout.take(READ_BYTES_MAX).read_to_end(&mut bytes).await.map_err(unrunnable)?;
+        }
+        let status = child.wait().await.map_err(unrunnable)?;
+        if status.success() { Ok(bytes) } else { Err(SecretProblem::Failed { program: program.clone(), status }) }
+    };
+    let ended = timeout(Duration::from_millis(COMMAND_MS_MAX), running).await;
+    let bytes = ended.map_err(|_| SecretProblem::TooSlow(program.clone()))??;
+    Ok(Secret::parse(&String::from_utf8_lossy(&bytes))?)
+}
+
+/// Reads all secrets, running the commands among them.
+///
+/// # Errors
+/// The first that cannot be had, by its key. No value is in it.
+pub(crate) async fn read(loaded: &Loaded) -> Result<Secrets, Finding> {
+    let mut values = Vec::new();
+    for (name, source) in &loaded.config.secrets {
+        let value = match (source, source.at_rest(loaded.folder())) {
+            (_, Some(value)) => value,
+            (SecretSource::Command(words), None) => of_command(words, loaded.folder()).await,
+            (SecretSource::Env(_) | SecretSource::File(_), None) => continue,
+        };
+        values.push((name.clone(), value.map_err(|problem| error(format!("secrets.{name}"), problem.told()))?));
+    }
+    Ok(Secrets::new(values))
+}
+
+/// Everything that is wrong or odd about secrets and what components are granted of them. Reads those that can be read without running
+/// anything.
+pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
+    let config = &loaded.config;
+    for (name, source) in &config.secrets {
+        let key = format!("secrets.{name}");
+        if !is_secret_name(name) {
+            findings.push(error(&key, format!("the name of a secret is 1 to {SECRET_NAME_CHARS_MAX} of a-z, 0-9, `-` and `_`")));
+        }
+        let problem = match source {
+            SecretSource::Command(words) => words.is_empty().then_some(SecretProblem::NoProgram),
+            SecretSource::Env(_) | SecretSource::File(_) => source.at_rest(loaded.folder()).and_then(Result::err),
+        };
+        findings.extend(problem.map(|problem| error(&key, problem.told())));
+        if !config.components.values().any(|component| component.secrets.iter().any(|grant| grant.secret == *name)) {
+            findings.push(warning(&key, "no component is granted it"));
+        }
+    }
+    for (name, component) in &config.components {
+        for (index, grant) in component.secrets.iter().enumerate() {
+            let key = format!("components.{name}.secrets[{index}]");
+            if !config.secrets.contains_key(&grant.secret) {
+                findings.push(error(format!("{key}.secret"), format!("there is no secret `{}` in `secrets`", grant.secret)));
+            }
+            findings.extend(grant.check(&component.network).err().map(|wrong| error(&key, wrong.to_string())));
+            if component.secrets.iter().take(index).any(|other| other.is_beside(grant)) {
+                findings.push(error(&key, format!("another secret goes to the same slot of `{}`", grant.host)));
+            }
+        }
+        let shown = component.environment.iter().filter_map(|(variable, value)| match value {
+            EnvironmentValue::Host(host) => Some((variable, secret_of(loaded, &host.env)?)),
+            EnvironmentValue::Text(_) => None,
+        });
+        findings.extend(shown.map(|(variable, secret)| {
+            let message =
+                format!("the component would see the secret `{secret}`; grant it in `secrets`, and the host puts it into requests");
+            error(format!("components.{name}.environment.{variable}"), message)
+        }));
+    }
+}
+
+/// The secret that a variable of the host's environment holds.
+fn secret_of<'a>(loaded: &'a Loaded, variable: &str) -> Option<&'a String> {
+    let holds = |source: &SecretSource| matches!(source, SecretSource::Env(name) if name == variable);
+    loaded.config.secrets.iter().find(|(_, source)| holds(source)).map(|(name, _)| name)
+}

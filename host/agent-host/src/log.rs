@@ -1,0 +1,64 @@
+//! The log: stderr, without the secrets that the host knows.
+
+use domain::redact::Redactor;
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::{IsTerminal, Write, stderr};
+use std::panic::PanicHookInfo;
+use std::sync::{Arc, OnceLock};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// What is taken out of the log, once it is known.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Veil(Arc<OnceLock<Redactor>>);
+
+impl Veil {
+    /// From here on these are taken out. Only the first call counts: a process reads its secrets once.
+    pub(crate) fn drop_over(&self, redactor: Redactor) {
+        _ = self.0.set(redactor);
+    }
+}
+
+/// Each line of the log is written in one go.
+impl Write for Veil {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self.0.get().and_then(|redactor| redactor.bytes(bytes)) {
+            Some(redacted) => stderr().write_all(&redacted)?,
+            None => stderr().write_all(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        stderr().flush()
+    }
+}
+
+impl<'a> MakeWriter<'a> for Veil {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+/// The log goes to stderr: everything of note while serving, warnings otherwise; `RUST_LOG` says otherwise.
+pub(crate) fn begin(serving: bool) -> Veil {
+    let veil = Veil::default();
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(if serving { "info" } else { "warn" }));
+    let colours = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    // A log that takes no more lines loses them: to say so on the same stderr would be a panic of whoever had something to log.
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(veil.clone()).with_ansi(colours).log_internal_errors(false).init();
+    std::panic::set_hook(Box::new(log_panic));
+    veil
+}
+
+/// A panic is a line of the log like any other, and whoever watches that finds it. With `RUST_BACKTRACE` it says how it came to it.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string);
+    let backtrace = Backtrace::capture();
+    let backtrace = (backtrace.status() == BacktraceStatus::Captured).then_some(&backtrace);
+    let message = panic.payload_as_str().unwrap_or("it has no message");
+    let thread = std::thread::current();
+    tracing::error!(panic.place = place, thread = thread.name(), backtrace = backtrace.map(tracing::field::display), "panicked: {message}");
+}
