@@ -319,7 +319,7 @@ fn runtime_with(secrets: Secrets) -> Runtime {
 fn grant(files: &Path, setup: &Setup) -> Grant {
     let folder = DirectoryGrant { path: files.to_owned(), at: "/data".into(), access: Access::ReadWrite };
     let (models, agents) = (PatternList::everything(), PatternList::everything());
-    Grant { directories: vec![folder], network, secrets, limits: setup.guest_limits, models, agents, ..Grant::default() }
+    Grant { directories: vec![folder], network: setup.network.clone(), limits: setup.guest_limits, models, agents, ..Grant::default() }
 }
 
 fn gateway(dir: &Path, script: &str) -> Gateway {
