@@ -9,7 +9,7 @@ use agent_host_tests::world;
 use anyhow::{Context, ensure};
 use domain::authority::{Rule, Ruling};
 use domain::grant::{Access, Bound, DirectoryGrant, GuestLimits};
-use runtime::{Component, Notes, Outcome, Runtime, ToolCall};
+use runtime::{Component, EmptyBuckets, Notes, Outcome, Runtime, ToolCall};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -129,7 +129,7 @@ fn call(tool: &str, number: u32) -> ToolCall {
 /// How long a call of the host's takes, from its instance to its end.
 async fn ours(runtime: &Runtime, component: &Component, bound: &Bound, tool: &str, number: u32) -> anyhow::Result<Duration> {
     let began = Instant::now();
-    let called = runtime.call(component, bound, call(tool, number), Arc::new(Unwatched)).await;
+    let called = runtime.call(component, bound, call(tool, number), Arc::new(Unwatched), Arc::new(EmptyBuckets)).await;
     ensure!(matches!(called.outcome, Outcome::Returned(Ok(_))), "the call ended as {:?}", called.outcome);
     Ok(began.elapsed())
 }
@@ -200,7 +200,7 @@ async fn overrun(runtime: &Runtime, runaway: &Component, wild: &Bound) -> anyhow
     let mut over = Vec::new();
     for _ in 0..5 {
         let began = Instant::now();
-        let called = runtime.call(runaway, wild, call("spin", 0), Arc::new(Unwatched)).await;
+        let called = runtime.call(runaway, wild, call("spin", 0), Arc::new(Unwatched), Arc::new(EmptyBuckets)).await;
         ensure!(matches!(called.outcome, Outcome::OutOfCpu), "the runaway ended as {:?}", called.outcome);
         over.push((ms(began.elapsed()) - RUNAWAY_CPU_MS as f64).max(0.0));
     }
@@ -238,7 +238,7 @@ async fn beside(
             let (runtime, runaway, wild, over) = (runtime.clone(), runaway.clone(), wild.clone(), over.clone());
             tokio::spawn(async move {
                 while !over.load(Ordering::Relaxed) {
-                    runtime.call(&runaway, &wild, call("spin", 0), Arc::new(Unwatched)).await;
+                    runtime.call(&runaway, &wild, call("spin", 0), Arc::new(Unwatched), Arc::new(EmptyBuckets)).await;
                 }
             })
         })

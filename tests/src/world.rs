@@ -5,7 +5,7 @@ use broker::{Broker, Catalogue, CreateAgent, Entry, InputReceipt, Limits, NewSes
 use domain::definition::{Definition, DefinitionId};
 use domain::egress::EgressGrant;
 use domain::event::{BoundaryDecided, Event};
-use domain::grant::{Access, DirectoryGrant, Grant, GuestLimits, PatternList};
+use domain::grant::{Access, BucketGrant, DirectoryGrant, Grant, GuestLimits, PatternList};
 use domain::id::{RunId, SessionId};
 use domain::message::{Message, Part, Role};
 use domain::secret::{Secret, Secrets};
@@ -25,7 +25,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// What a world is made of.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Components by name.
+    /// Components by name; `name=file` for one whose file is called otherwise.
     pub components: Vec<&'static str>,
     /// Definitions, as the config file writes them.
     pub definitions: Vec<Value>,
@@ -37,6 +37,8 @@ pub struct Setup {
     pub network: Vec<EgressGrant>,
     /// Secrets of the host, by name.
     pub secrets: Vec<(&'static str, &'static str)>,
+    /// Buckets that components are granted.
+    pub key_value: Vec<BucketGrant>,
     /// What one call of a tool may use.
     pub guest_limits: GuestLimits,
     /// What is different about the grant of a component of this name.
@@ -59,6 +61,7 @@ impl Default for Setup {
             limits: Limits::default(),
             network: Vec::new(),
             secrets: Vec::new(),
+            key_value: Vec::new(),
             guest_limits: GuestLimits::default(),
             change_grant: |_, _| {},
         }
@@ -276,10 +279,11 @@ impl World {
 async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Parts {
     let mut entries = Vec::new();
     for name in &setup.components {
-        let component = runtime.load(wasm(name)).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        let (name, file) = name.split_once('=').unwrap_or((name, name));
+        let component = runtime.load(wasm(file)).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
         let mut grant = grant(&dir.join("files"), setup);
         (setup.change_grant)(name, &mut grant);
-        entries.push(Entry { name: (*name).to_owned(), component, grant });
+        entries.push(Entry { name: name.to_owned(), component, grant });
     }
     let definitions: Vec<Definition> =
         setup.definitions.iter().map(|definition| serde_json::from_value(definition.clone()).expect("a definition")).collect();
@@ -319,7 +323,15 @@ fn runtime_with(secrets: Secrets) -> Runtime {
 fn grant(files: &Path, setup: &Setup) -> Grant {
     let folder = DirectoryGrant { path: files.to_owned(), at: "/data".into(), access: Access::ReadWrite };
     let (models, agents) = (PatternList::everything(), PatternList::everything());
-    Grant { directories: vec![folder], network: setup.network.clone(), limits: setup.guest_limits, models, agents, ..Grant::default() }
+    Grant {
+        directories: vec![folder],
+        network: setup.network.clone(),
+        key_value: setup.key_value.clone(),
+        limits: setup.guest_limits,
+        models,
+        agents,
+        ..Grant::default()
+    }
 }
 
 fn gateway(dir: &Path, script: &str) -> Gateway {

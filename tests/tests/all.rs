@@ -15,6 +15,7 @@ mod all {
     mod file_size;
     mod garbage;
     mod http;
+    mod keyvalue;
     mod languages;
     mod ledger;
     mod lists;

@@ -4,6 +4,7 @@
 //! not read is worse than a host that does not start. The environment may overlay single keys. Never in here: anything that acts on it.
 
 mod agents;
+mod buckets;
 mod chat_provider;
 mod check;
 mod component;

@@ -1,5 +1,6 @@
 //! What all of the broker shares, and its beginning and end.
 
+use crate::buckets::Holds;
 use crate::catalogue::Catalogue;
 use crate::command::{Broker, Error};
 use crate::driver::{Driver, Signal};
@@ -81,6 +82,7 @@ pub(crate) struct Core {
     pub(crate) limits: Limits,
     pub(crate) live: Live,
     pub(crate) model_calls: Arc<Places>,
+    pub(crate) holds: Arc<Holds>,
     pub(crate) timers: Notify,
     tasks: TaskTracker,
     /// Nothing new is begun.
@@ -230,6 +232,7 @@ impl Broker {
             limits,
             live: Live::default(),
             model_calls: Places::new(limits.model_calls_max),
+            holds: Arc::default(),
             timers: Notify::new(),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),

@@ -24,6 +24,7 @@ use domain::run::Run;
 use domain::run::intake::wakes;
 use domain::run::recover::{Next, ready};
 use domain::step::Outcome;
+use runtime::Hold;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -76,8 +77,19 @@ pub(crate) enum Trouble {
 pub(crate) struct Beside {
     /// Blobs that it mentions.
     pub(crate) blobs: Vec<Vec<u8>>,
-    /// Further events of the run's stream, which its fold passes over: what the boundary decided.
+    /// Further events of the run's stream, which its fold passes over: what the boundary decided, what was written to buckets.
     pub(crate) events: Vec<Event>,
+    /// The buckets that were written: let go when the last clone of this is dropped, and so after the commit, or when it is given up.
+    pub(crate) holds: Vec<Hold>,
+}
+
+impl Beside {
+    /// The same for work that failed after all: nothing was written to buckets.
+    pub(crate) fn unwritten(mut self) -> Self {
+        self.events.retain(|event| !matches!(event, Event::KeyValueWritten(_)));
+        self.holds.clear();
+        self
+    }
 }
 
 /// A run that is being driven.
@@ -119,6 +131,11 @@ impl Driving {
     fn rests(&mut self) -> bool {
         self.rests_until = self.rests_until.filter(|until| *until > Instant::now());
         self.rests_until.is_some()
+    }
+
+    /// Whether others may wait for buckets until what has arrived is recorded.
+    fn keeps_others_waiting(&self) -> bool {
+        self.arrived.iter().any(|(_, beside)| !beside.holds.is_empty())
     }
 
     fn has_arrived(&self, operation: OperationId) -> bool {
@@ -303,7 +320,12 @@ impl Driver {
             let Some(driving) = &mut self.driving else { continue };
             let (arrived, rests) = (driving.settlements(), driving.rests());
             if !rests && wakes(&driving.run, &arrived, !words.is_empty()) {
-                self.step(words).await?;
+                let stepped = self.step(words).await;
+                // The place that the step wants may be taken by those who wait for the buckets that it would let go.
+                if matches!(stepped, Err(Trouble::Busy)) && self.driving.as_ref().is_some_and(Driving::keeps_others_waiting) {
+                    self.record_what_is_done().await?;
+                }
+                stepped?;
             } else if !arrived.is_empty() {
                 self.settle().await?;
             } else {

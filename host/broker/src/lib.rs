@@ -5,6 +5,7 @@
 //! Never in here: HTTP routing, WIT types, SQL.
 
 mod admission;
+mod buckets;
 pub mod catalogue;
 pub mod command;
 mod core;

@@ -68,6 +68,9 @@ pub enum Rule {
     /// It was not granted when the run began.
     #[serde(rename = "ceiling")]
     Ceiling,
+    /// The tool says that it only reads, and may therefore run again at the same time.
+    #[serde(rename = "readOnly")]
+    ReadOnly,
     /// One of the component's limits.
     #[serde(rename = "limits")]
     Limits,
@@ -92,6 +95,7 @@ impl Rule {
             Self::UiVisible => "uiVisible",
             Self::Permissions => "permissions",
             Self::Ceiling => "ceiling",
+            Self::ReadOnly => "readOnly",
             Self::Limits => "limits",
         }
     }

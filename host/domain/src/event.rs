@@ -6,6 +6,7 @@
 mod agent;
 mod boundary;
 mod input;
+mod keyvalue;
 mod record;
 mod run;
 mod session;
@@ -15,6 +16,7 @@ pub use boundary::{
     AGENT_CALL, BoundaryDecided, ComponentAdmitted, DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX, Decision, MODEL_CALL, TOOL_CALL, Verdict,
 };
 pub use input::{InputAccepted, InputDead, InputRequeued, Source};
+pub use keyvalue::KeyValueWritten;
 pub use record::{NewEvent, Recorded, Subject};
 pub use run::{OperationStarted, PluginEmitted, RunEnded, RunSettled, RunStarted, RunStepped, StepFailed};
 pub use session::{ItemRecorded, SessionOpened, TurnCommitted};
@@ -89,6 +91,9 @@ pub enum Event {
     /// What the boundary decided during a call: what was granted, refused and limited, and what left the host.
     #[serde(rename = "boundary.decided.v1")]
     BoundaryDecided(Box<BoundaryDecided>),
+    /// A tool's call wrote to a bucket. In the commit of the call's outcome, or of what it left for its next segment.
+    #[serde(rename = "keyvalue.written.v1")]
+    KeyValueWritten(KeyValueWritten),
     /// A component is served with a grant that it did not have before, or with other code.
     #[serde(rename = "component.admitted.v1")]
     ComponentAdmitted(ComponentAdmitted),

@@ -3,7 +3,10 @@
 mod bucket;
 mod secret;
 
-pub use bucket::{BUCKET_BYTES_MAX, BUCKET_NAME_BYTES_MAX, BucketGrant, BucketScope, KEY_BYTES_MAX, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX};
+pub use bucket::{
+    BUCKET_BYTES_MAX, BUCKET_NAME_BYTES_MAX, BadBucket, Behalf, BucketGrant, BucketPlace, BucketScope, KEY_BYTES_MAX, VALUE_BYTES_MAX,
+    WRITTEN_BYTES_MAX,
+};
 pub use secret::{SecretGrant, SecretGrantError, SecretSlot};
 
 use crate::authority::Ruling;

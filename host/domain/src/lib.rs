@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod authority;
 pub mod basis;
+pub mod bucket;
 pub mod chain;
 pub mod definition;
 pub mod delegate;

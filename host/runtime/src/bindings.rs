@@ -38,7 +38,7 @@ pub(crate) mod keyvalue {
     wasmtime::component::bindgen!({
         path: "../../wit",
         world: "wasi:keyvalue/imports",
-        imports: { default: trappable },
+        imports: { default: async | trappable },
         with: {
             "wasi:keyvalue/store.bucket": crate::host::keyvalue::Bucket,
         },

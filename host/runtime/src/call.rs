@@ -3,11 +3,13 @@
 use crate::config::{HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX};
 use crate::host::book::Book;
 use crate::host::http::WayOut;
+use crate::host::keyvalue::Shelf;
 use crate::host::progress::Noting;
 use crate::host::senses::Senses;
 use crate::host::turn::StepView;
 use crate::log::{Log, Pipe};
 use crate::meter::{MemoryMeter, OnThread, ProcessMemory};
+use crate::outcome::Written;
 use domain::grant::{Access, DirectoryGrant, GuestLimits};
 use domain::operation::CallUsage;
 use std::sync::Arc;
@@ -24,8 +26,16 @@ pub(crate) enum Purpose {
     Describe,
     /// An agent decides: it reaches its view.
     Step(Box<StepView>),
-    /// A tool works: it can say how it is getting on.
-    Tool(Noting),
+    /// A tool works.
+    Tool(Box<ToolWork>),
+}
+
+/// What a tool reaches beside WASI.
+pub(crate) struct ToolWork {
+    /// It can say how it is getting on.
+    pub(crate) noting: Noting,
+    /// It can keep something.
+    pub(crate) shelf: Shelf,
 }
 
 /// The state of one call.
@@ -124,6 +134,26 @@ impl CallState {
             Purpose::Step(view) => Ok(view),
             Purpose::Describe | Purpose::Tool(_) => Err(wasmtime::format_err!("there is no turn to view here")),
         }
+    }
+
+    /// What the call has written to buckets. Nothing can be written after it.
+    pub(crate) fn take_written(&mut self) -> Written {
+        match std::mem::replace(&mut self.purpose, Purpose::Describe) {
+            Purpose::Tool(work) => work.shelf.into_written(),
+            Purpose::Describe | Purpose::Step(_) => Written::default(),
+        }
+    }
+
+    /// Ends the call because of what the host could not do. The guest does not get to see it.
+    pub(crate) fn faulted(&mut self, error: &dyn std::error::Error) -> wasmtime::Error {
+        let mut detail = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            detail = format!("{detail}: {cause}");
+            source = cause.source();
+        }
+        self.fault = Some(detail);
+        wasmtime::format_err!("{error}")
     }
 
     /// The host functions' way in, where they are counted.

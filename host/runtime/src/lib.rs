@@ -35,9 +35,9 @@ pub use crate::config::{
 };
 pub use crate::load::LoadError;
 pub use crate::log::{Level, LogLine};
-pub use crate::outcome::{Called, Decided, Outcome, Stepped};
+pub use crate::outcome::{Called, Decided, Outcome, Stepped, Written};
 pub use crate::runtime::{Runtime, StartError};
 pub use crate::selftest::SelfTestFailed;
 pub use crate::stats::Stats;
 pub use crate::tool::ToolCall;
-pub use crate::view::{Notes, View, ViewError, ViewStatic};
+pub use crate::view::{BucketError, Buckets, EmptyBuckets, Hold, Notes, View, ViewError, ViewStatic};

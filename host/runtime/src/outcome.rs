@@ -1,9 +1,12 @@
 //! How a call of a guest ended: the outcomes that the broker has to tell apart, each with what the call used.
 
 use crate::log::LogLine;
+use crate::view::Hold;
+use domain::bucket::WrittenEntry;
 use domain::digest::Digest;
 use domain::egress::Traffic;
 use domain::event::Decision;
+use domain::grant::BucketGrant;
 use domain::operation::CallUsage;
 use domain::step::StepResult;
 use domain::tool::{Progress, ToolError};
@@ -69,6 +72,15 @@ pub struct Decided {
     pub left_out: u64,
 }
 
+/// What a call has written to buckets: to be committed with what came of the call, or not at all.
+#[derive(Debug, Clone, Default)]
+pub struct Written {
+    /// The buckets, and what each key of them holds from now on.
+    pub buckets: Vec<(BucketGrant, Vec<WrittenEntry>)>,
+    /// Keeps others from these buckets. To be dropped once it is committed, or given up.
+    pub holds: Vec<Hold>,
+}
+
 /// What came of a step.
 #[derive(Debug, Clone)]
 pub struct Stepped {
@@ -97,4 +109,6 @@ pub struct Called {
     pub decided: Decided,
     /// What it sent out over HTTP, and what it tried to.
     pub egress: Traffic,
+    /// What it has written to buckets; nothing unless it returned, and no error.
+    pub written: Written,
 }

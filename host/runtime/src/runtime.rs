@@ -2,7 +2,7 @@
 
 use crate::artifacts;
 use crate::cache::{Cache, CacheError, Entry, Found};
-use crate::call::{CallState, Purpose, memory_meter};
+use crate::call::{CallState, Purpose, ToolWork, memory_meter};
 use crate::compile::Compiler;
 use crate::component::{Component, Described, World};
 use crate::config::Config;
@@ -10,6 +10,7 @@ use crate::convert::describe::{agent_description, tool_definitions};
 use crate::convert::{Unacceptable, step::step_result, tool::call_context, tool::call_result, view::guest_news};
 use crate::host::book::Book;
 use crate::host::http::WayOut;
+use crate::host::keyvalue::Shelf;
 use crate::host::link;
 use crate::host::progress::Noting;
 use crate::host::secrets::BoundSecrets;
@@ -18,14 +19,14 @@ use crate::host::turn::{StepView, ViewHandle};
 use crate::load::{self, LoadError};
 use crate::log::LogLine;
 use crate::meter::ProcessMemory;
-use crate::outcome::{Called, Decided, Outcome, Stepped};
+use crate::outcome::{Called, Decided, Outcome, Stepped, Written};
 use crate::redacted;
 use crate::run;
 use crate::selftest::{self, SelfTestFailed};
 use crate::slots::{Gate, Slots};
 use crate::stats::{Counts, Stats, count};
 use crate::tool::ToolCall;
-use crate::view::{Notes, View};
+use crate::view::{Buckets, Notes, View};
 use domain::basis::Basis;
 use domain::digest::Digest;
 use domain::egress::Traffic;
@@ -325,8 +326,15 @@ impl Runtime {
         Stepped { outcome, usage, answers, logs, decided: book.take() }
     }
 
-    /// Calls a tool with what of its component's grant it is bound to.
-    pub async fn call(&self, component: &Component, bound: &Bound, call: ToolCall, notes: Arc<dyn Notes>) -> Called {
+    /// Calls a tool with what of its component's grant it is bound to. What it wrote to buckets is in what comes back, and nowhere else.
+    pub async fn call(
+        &self,
+        component: &Component,
+        bound: &Bound,
+        call: ToolCall,
+        notes: Arc<dyn Notes>,
+        buckets: Arc<dyn Buckets>,
+    ) -> Called {
         let limits = &bound.limits;
         let World::Tools(pre) = &component.world else {
             return called(self.unmet(Outcome::Faulted { detail: format!("component {} has no tools", component.digest) }));
@@ -342,7 +350,8 @@ impl Runtime {
         let redactor = secrets.redactor();
         let (egress, name) = (self.0.config.egress.clone(), component.digest.to_string());
         let (way_out, passed) = WayOut::open(egress, bound, secrets, name, book.clone());
-        let purpose = Purpose::Tool(Noting::new(notes, redactor.clone()));
+        let noting = Noting::new(notes, redactor.clone());
+        let purpose = Purpose::Tool(Box::new(ToolWork { noting, shelf: Shelf::new(buckets, &bound.key_value) }));
         let means = Means { purpose, senses: Senses::live(), directories: &bound.directories, way_out, book: book.clone(), limits };
         let mut store = match self.store(means) {
             Ok(store) => store,
@@ -357,6 +366,7 @@ impl Runtime {
         };
         let ended = run::drive(&time, Duration::from_millis(wall_ms), guest).await;
         let ended = self.ended(&mut store, |state, logs| run::outcome(ended, state, &time, logs));
+        let written = store.data_mut().take_written();
         // With it go the call's connections.
         drop(store);
         let egress = passed.collect().await;
@@ -364,7 +374,8 @@ impl Runtime {
         judge(component, &outcome);
         redacted::logs(&redactor, &mut logs);
         let outcome = redacted::outcome(&redactor, outcome.and_then(|result| accepted(call_result(result))));
-        Called { outcome, usage, logs, decided: book.take(), egress }
+        let written = if matches!(outcome, Outcome::Returned(Ok(_))) { written } else { Written::default() };
+        Called { outcome, usage, logs, decided: book.take(), egress, written }
     }
 
     fn store(&self, means: Means<'_>) -> Result<Store<CallState>, String> {
@@ -410,7 +421,7 @@ fn stepped(ended: Ended<domain::step::StepResult>) -> Stepped {
 
 fn called(ended: Ended<Result<domain::tool::Progress, domain::tool::ToolError>>) -> Called {
     let Ended { outcome, usage, answers: _, logs } = ended;
-    Called { outcome, usage, logs, decided: Decided::default(), egress: Traffic::default() }
+    Called { outcome, usage, logs, decided: Decided::default(), egress: Traffic::default(), written: Written::default() }
 }
 
 /// Remembers of a component that it computed until it was stopped.

@@ -1,10 +1,13 @@
-//! What a step may read, as the broker provides it.
+//! What a step may read and a tool may tell and keep, as the broker provides it.
 
 use domain::basis::Peer;
+use domain::bucket::BucketSize;
 use domain::digest::Digest;
+use domain::grant::BucketGrant;
 use domain::message::{Message, MessageId};
 use domain::step::Memo;
 use domain::tool::ToolDefinition;
+use std::any::Any;
 use std::sync::Arc;
 
 /// The answers that are there before the step begins.
@@ -60,4 +63,87 @@ pub trait View: Send + Sync {
 pub trait Notes: Send + Sync {
     /// Takes one note, 1 KiB at most. Must not block.
     fn note(&self, message: &str);
+}
+
+/// A bucket could not be read. Ends the call as faulted.
+#[derive(Debug, thiserror::Error)]
+#[error("a bucket could not be read")]
+pub struct BucketError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
+
+/// A bucket that nobody else writes. It is let go when the last clone is dropped.
+#[derive(Clone)]
+pub struct Hold {
+    _guard: Arc<dyn Any + Send + Sync>,
+}
+
+impl Hold {
+    /// Lasts as long as `guard` is not dropped.
+    pub fn new(guard: impl Any + Send + Sync) -> Self {
+        Self { _guard: Arc::new(guard) }
+    }
+}
+
+impl std::fmt::Debug for Hold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hold").finish_non_exhaustive()
+    }
+}
+
+/// What is stored in the buckets of a call's component, for the user, the agent and the session of the call. Every read sees all that is
+/// committed.
+#[async_trait::async_trait]
+pub trait Buckets: Send + Sync {
+    /// Waits until nobody holds the bucket, and holds it. Without an end of its own: whoever waits no longer drops the future.
+    async fn hold(&self, bucket: &BucketGrant) -> Hold;
+
+    /// The value of a key; none when there is no such key.
+    ///
+    /// # Errors
+    /// The store could not be read.
+    async fn value(&self, bucket: &BucketGrant, key: &str) -> Result<Option<Vec<u8>>, BucketError>;
+
+    /// How many bytes the value of a key has; none when there is no such key.
+    ///
+    /// # Errors
+    /// The store could not be read.
+    async fn value_bytes(&self, bucket: &BucketGrant, key: &str) -> Result<Option<u64>, BucketError>;
+
+    /// The first keys after a key, at most `max`, in the order of their bytes.
+    ///
+    /// # Errors
+    /// The store could not be read.
+    async fn keys(&self, bucket: &BucketGrant, after: Option<&str>, max: usize) -> Result<Vec<String>, BucketError>;
+
+    /// How much it holds.
+    ///
+    /// # Errors
+    /// The store could not be read.
+    async fn size(&self, bucket: &BucketGrant) -> Result<BucketSize, BucketError>;
+}
+
+/// Buckets in which nothing is, for a call whose writes are not kept.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EmptyBuckets;
+
+#[async_trait::async_trait]
+impl Buckets for EmptyBuckets {
+    async fn hold(&self, _bucket: &BucketGrant) -> Hold {
+        Hold::new(())
+    }
+
+    async fn value(&self, _bucket: &BucketGrant, _key: &str) -> Result<Option<Vec<u8>>, BucketError> {
+        Ok(None)
+    }
+
+    async fn value_bytes(&self, _bucket: &BucketGrant, _key: &str) -> Result<Option<u64>, BucketError> {
+        Ok(None)
+    }
+
+    async fn keys(&self, _bucket: &BucketGrant, _after: Option<&str>, _max: usize) -> Result<Vec<String>, BucketError> {
+        Ok(Vec::new())
+    }
+
+    async fn size(&self, _bucket: &BucketGrant) -> Result<BucketSize, BucketError> {
+        Ok(BucketSize::default())
+    }
 }

@@ -10,6 +10,8 @@ mod agents;
 mod compiling;
 #[path = "all/fixture.rs"]
 mod fixture;
+#[path = "all/keyvalue.rs"]
+mod keyvalue;
 #[path = "all/limits.rs"]
 mod limits;
 #[path = "all/loading.rs"]

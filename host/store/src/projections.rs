@@ -5,6 +5,7 @@
 
 mod agents;
 mod blobs;
+mod buckets;
 mod inputs;
 mod messages;
 mod operations;
@@ -15,6 +16,7 @@ mod spawned;
 mod turns;
 mod wakes;
 
+pub(crate) use buckets::scope_word;
 pub(crate) use recall::owner_word;
 
 use crate::sql::Sql;
@@ -58,6 +60,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::OperationContinued(continuation) => continued(sql, continuation)?,
         Event::OperationStarted(started) => wakes::remove_kind(sql, &started.operation.to_string(), "pause")?,
         Event::RunEnded(ended) => run_ended(sql, ended)?,
+        Event::KeyValueWritten(written) => buckets::written(sql, written)?,
         // These are looked up as events.
         Event::ItemRecorded(_)
         | Event::StepFailed(_)

@@ -2,6 +2,7 @@
 
 mod agents;
 mod blobs;
+mod buckets;
 pub(crate) mod dispatches;
 mod events;
 mod inputs;

@@ -15,8 +15,21 @@ pub(crate) const MIGRATIONS: &[&str] = &[
 ];
 
 /// The tables that follow from the events alone.
-pub(crate) const PROJECTIONS: &[&str] =
-    &["agents", "sessions", "inputs", "runs", "operations", "turns", "messages", "wakes", "recall", "blob_references", "spawned"];
+pub(crate) const PROJECTIONS: &[&str] = &[
+    "agents",
+    "sessions",
+    "inputs",
+    "runs",
+    "operations",
+    "turns",
+    "messages",
+    "wakes",
+    "recall",
+    "blob_references",
+    "spawned",
+    "buckets",
+    "bucket_entries",
+];
 
 /// The version that this program writes.
 pub(crate) fn newest() -> usize {

@@ -2,6 +2,7 @@
 
 mod backups;
 mod blobs;
+mod buckets;
 mod commits;
 mod disk;
 mod dispatches;

@@ -11,6 +11,7 @@ use agent_host_tests::process::Folder;
 use anyhow::{Context, Result, ensure};
 use audit::audit;
 use client::Client;
+pub(super) use client::rest;
 use conversation::Conversation;
 use domain::time::Timestamp;
 use futures::StreamExt;
@@ -214,7 +215,7 @@ async fn look(folder: &Folder) -> (u64, Vec<domain::id::SessionId>) {
     (head, work)
 }
 
-async fn open(folder: &Folder) -> Store {
+pub(super) async fn open(folder: &Folder) -> Store {
     let data = folder.data();
     tokio::task::spawn_blocking(move || Store::open(&data, store::Options::default()).unwrap()).await.unwrap()
 }

@@ -56,7 +56,10 @@ async fn a_component_that_is_not_there_is_told_with_those_that_are_each_once() {
     let folder = Folder::new(config(&json!([])));
     let inspected = folder.run(&["component", "inspect", "nope"]).await;
     assert_eq!(inspected.status.code(), Some(2));
-    assert!(err(&inspected).contains("there is no component `nope`; known are assistant, files, lists, puppet, tutor, web, worker\n"), "{inspected:?}");
+    assert!(
+        err(&inspected).contains("there is no component `nope`; known are assistant, files, lists, puppet, tutor, web, worker\n"),
+        "{inspected:?}"
+    );
 }
 
 /// Begins a session; its agent.

@@ -1,6 +1,6 @@
 //! What can be wrong with a configuration that is well-formed.
 
-use super::{BUILT_INS, Loaded, agents, directories, ranges, secrets};
+use super::{BUILT_INS, Loaded, agents, buckets, directories, ranges, secrets};
 use serde::Serialize;
 
 /// How bad a finding is.
@@ -74,6 +74,7 @@ fn check_components(loaded: &Loaded, findings: &mut Vec<Finding>) {
         }
         findings.extend(ranges::check(&format!("components.{name}.limits"), &component.limits));
         directories::check(loaded, name, &component.directories, findings);
+        buckets::check(name, &component.key_value, findings);
         for (index, grant) in component.network.iter().enumerate() {
             if let Err(wrong) = grant.check() {
                 findings.push(error(format!("components.{name}.network[{index}]"), wrong.to_string()));

@@ -454,3 +454,41 @@ fn a_limit_out_of_its_range_is_refused_by_its_name_and_the_schema_tells_the_same
     );
     assert_eq!(load_with("c.toml", "", &[("AGENT_HOST__LIMITS__HOPS_MAX", "3")]).unwrap().config.limits.hops_max, 3);
 }
+
+#[test]
+fn a_bucket_has_a_plain_name_of_its_own_and_a_quota_in_its_range() {
+    let component = |buckets: &str| format!("[components.files]\n{buckets}");
+    let bucket = |keys: &str| format!("[[components.files.keyValue]]\naccess = \"read-write\"\n{keys}\n");
+    let name = "a bucket's name is 1 to 64 of a-z, 0-9, - and _";
+    for (buckets, expected) in [
+        (bucket("bucket = \"lists\"") + &bucket("bucket = \"reading_list-2\"\nscope = \"user\""), vec![]),
+        (bucket("bucket = \"Lists\""), vec![format!("keyValue[0].bucket: `Lists`: {name}")]),
+        (bucket("bucket = \"\""), vec![format!("keyValue[0].bucket: ``: {name}")]),
+        (
+            bucket("bucket = \"files\""),
+            vec![
+                "keyValue[0].bucket: `files`: a bucket cannot be called `files`, `net`, `env`, `secrets`, `tools`, `models` or `agents`: its \
+                 capabilities would be those of something else"
+                    .to_owned(),
+            ],
+        ),
+        (
+            bucket("bucket = \"lists\"") + &bucket("bucket = \"lists\"\nscope = \"session\""),
+            vec!["keyValue[1].bucket: `lists` is granted twice: a component opens it by this name, with one scope and one access".to_owned()],
+        ),
+        (
+            bucket("bucket = \"lists\"\nbytesMax = 0\nkeysMax = 2000000"),
+            vec![
+                "keyValue[0].bytesMax: 0 is out of its range: it must be from 1 to 67108864".to_owned(),
+                "keyValue[0].keysMax: 2000000 is out of its range: it must be from 1 to 1000000".to_owned(),
+            ],
+        ),
+    ] {
+        let loaded = load_with("c.toml", &component(&buckets), &[]).unwrap();
+        let found: Vec<String> = check(&loaded)
+            .into_iter()
+            .filter_map(|finding| Some(format!("{}: {}", finding.key.strip_prefix("components.files.")?, finding.message)))
+            .collect();
+        assert_eq!(found, expected, "{buckets}");
+    }
+}

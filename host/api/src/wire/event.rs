@@ -107,6 +107,11 @@ fn data(event: &event::Event) -> Value {
             "code": it.code.map(|code| code.reference()), "grant": it.grant.map(|grant| grant.reference()),
             "decisions": it.decisions, "left_out": it.left_out, "egress": it.egress,
         }),
+        // What is kept may be shared with others than those who can see this run.
+        E::KeyValueWritten(it) => json!({
+            "operation_id": it.operation, "segment": it.segment, "component": it.place.component, "bucket": it.place.bucket,
+            "scope": it.place.scope, "keys": it.entries.len(),
+        }),
         E::ComponentAdmitted(it) => json!({ "component": it.component, "code": it.code.reference(), "grant": it.grant.reference() }),
         E::PluginEmitted(it) => json!({ "name": it.name, "data": it.data }),
     }

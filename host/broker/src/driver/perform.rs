@@ -90,7 +90,7 @@ impl Driver {
             }
             _ if segment >= SEGMENTS_MAX => {
                 let failure = Failure::lasting("limit-reached", format!("the call was continued {SEGMENTS_MAX} times"));
-                driving.arrived.push((settlement(&open.operation, Ended::Failed(failure), now), performed.beside));
+                driving.arrived.push((settlement(&open.operation, Ended::Failed(failure), now), performed.beside.unwritten()));
                 return;
             }
             CameTo::Later { after_ms, state } => (Pause::Until { due: now.plus_ms(after_ms) }, state),

@@ -31,7 +31,7 @@ impl Driver {
     /// Records outcomes when no step follows at once.
     pub(super) async fn settle(&mut self) -> Result<(), Trouble> {
         let Some(driving) = &mut self.driving else { return Ok(()) };
-        let beside = Beside { blobs: driving.blobs(), events: driving.beside().collect() };
+        let beside = Beside { blobs: driving.blobs(), events: driving.beside().collect(), ..Beside::default() };
         let event = Event::RunSettled(RunSettled { run: driving.run.started.run, settled: driving.settlements() });
         self.commit_run_event(event, beside).await?;
         if let Some(driving) = &mut self.driving {
@@ -105,7 +105,7 @@ impl Driver {
         }
         let Some(driving) = &self.driving else { return Err(Trouble::Refused(crate::refusals::not_suspended())) };
         let (event, blobs) = answer(&driving.run, operation, value, self.core.now())?;
-        self.commit_run_event(event, Beside { blobs, events: Vec::new() }).await
+        self.commit_run_event(event, Beside { blobs, ..Beside::default() }).await
     }
 
     /// Puts an input aside that cannot be dealt with. It can be looked at and requeued.

@@ -1,5 +1,6 @@
 //! Calling a tool: bind the grant to what the agent may use, call, and turn what comes back into an outcome.
 
+use crate::buckets::{CallBuckets, behalf};
 use crate::catalogue::Entry;
 use crate::core::Core;
 use crate::driver::{Beside, CameTo, Performed};
@@ -7,7 +8,7 @@ use crate::live::{Frame, Show};
 use domain::authority::{Asked, Caller, Denied, Permissions, Rule};
 use domain::digest::Digest;
 use domain::egress::Traffic;
-use domain::event::{BoundaryDecided, Decision, Event, RunStarted, TOOL_CALL, Verdict};
+use domain::event::{BoundaryDecided, Decision, Event, KeyValueWritten, RunStarted, TOOL_CALL, Verdict};
 use domain::grant::Bound;
 use domain::message::{Part, text_of};
 use domain::operation::Kept;
@@ -16,7 +17,7 @@ use domain::run::settle::Ended;
 use domain::spill::spill;
 use domain::step::Failure;
 use domain::tool::{EffectClass, Progress, ToolDefinition, ToolError};
-use runtime::{Decided, Notes, Outcome, ToolCall};
+use runtime::{Decided, Notes, Outcome, ToolCall, Written};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,8 +74,10 @@ impl Tool<'_> {
         };
         let notes = Arc::new(Watchers { core: self.core.clone(), frame: self.frame() });
         notes.show(Show::Performing { what: format!("tool:{}", self.ran.tool) });
+        let buckets = Arc::new(CallBuckets::new(self.core, &entry.name, self.started));
         for _ in 0..BUSY_TRIES_MAX {
-            let called = self.core.runtime.call(&component, &bound, self.call(&bound, answer.clone()), notes.clone()).await;
+            let call = self.call(&bound, answer.clone());
+            let called = self.core.runtime.call(&component, &bound, call, notes.clone(), buckets.clone()).await;
             crate::guest_log::record(&entry.name, &called.logs);
             if !matches!(called.outcome, Outcome::Busy) {
                 let mut decided = called.decided;
@@ -82,6 +85,7 @@ impl Tool<'_> {
                 let mut performed = self.outcome(called.outcome);
                 performed.usage = Some(called.usage);
                 performed.beside.events.push(self.decided(entry, decided, called.egress));
+                self.keep(entry, called.written, &mut performed);
                 return performed;
             }
             tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
@@ -107,13 +111,14 @@ impl Tool<'_> {
         })?;
         let ceiling = outfit.ok_or_else(gone)?.ceiling.as_ref().map(|(_, ceiling)| ceiling.clone());
         let now = caller.may_call(definition).and_then(|_| caller.bound(asked, &entry.grant));
-        Ok(now.and_then(|now| match ceiling {
+        let bound = now.and_then(|now| match ceiling {
             None => Ok(now),
             Some(ceiling) => {
                 let grant = ceiling.grants.get(&entry.name).cloned().unwrap_or_default();
                 Ok(now.within(&Caller { agent: &ceiling.agent, ..caller }.bound(asked, &grant)?))
             }
-        }))
+        });
+        Ok(bound.map(|bound| bound.for_effect(self.open.operation.effect)))
     }
 
     /// The ledger's entry for the call.
@@ -133,6 +138,28 @@ impl Tool<'_> {
             egress,
             time: self.core.now(),
         }))
+    }
+
+    /// Has what the call wrote committed with what came of it, unless it failed.
+    fn keep(&self, entry: &Entry, written: Written, performed: &mut Performed) {
+        let counts = match performed.came_to {
+            CameTo::End(Ended::Gave { .. }) | CameTo::Later { .. } | CameTo::Ask { .. } => true,
+            CameTo::End(_) | CameTo::Lost => false,
+        };
+        if !counts {
+            return;
+        }
+        performed.beside.events.extend(written.buckets.into_iter().map(|(bucket, entries)| {
+            Event::KeyValueWritten(KeyValueWritten {
+                run: self.started.run,
+                operation: self.open.operation.id,
+                segment: self.open.segment,
+                place: bucket.place(&entry.name, behalf(self.started)),
+                entries,
+                time: self.core.now(),
+            })
+        }));
+        performed.beside.holds = written.holds;
     }
 
     /// The client's answer, whole; none when none was asked for.

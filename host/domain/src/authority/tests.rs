@@ -187,6 +187,23 @@ fn a_grant_that_is_widened_during_a_run_is_not_for_it_and_one_that_is_narrowed_i
     assert_eq!((ruling.allowed, ruling.rule), (false, Rule::Ceiling));
 }
 
+#[test]
+fn a_tool_that_only_reads_gets_its_buckets_read_only() {
+    let (agent, denies, permissions) = (definition(&json!({})), Denies::default(), Permissions::default());
+    let caller = Caller { agent: &agent, denies: &denies, permissions: &permissions };
+    let bound = caller.bound(&tool("t", &["lists.read", "lists.write", "files.write"]), &everything()).unwrap();
+    for (effect, access, rule) in [
+        (EffectClass::ReadOnly, Access::ReadOnly, Rule::ReadOnly),
+        (EffectClass::Idempotent, Access::ReadWrite, Rule::Granted),
+        (EffectClass::NonIdempotent, Access::ReadWrite, Rule::Granted),
+    ] {
+        let bound = bound.clone().for_effect(effect);
+        assert_eq!((bound.key_value[0].access, bound.directories[0].access), (access, Access::ReadWrite), "{effect:?}");
+        let ruling = bound.rulings.iter().find(|ruling| ruling.capability == "lists.write").unwrap();
+        assert_eq!((ruling.allowed, ruling.rule), (rule == Rule::Granted, rule), "{effect:?}");
+    }
+}
+
 const CAPABILITIES: [&str; 6] = ["files.read", "files.write", "net.http", "env.read", "lists.read", "lists.write"];
 
 fn list() -> impl Strategy<Value = Vec<String>> {

@@ -1,7 +1,8 @@
-//! Keeping a call within what its run began with.
+//! Keeping a call within what its run began with, and within what its tool says of itself.
 
 use super::Rule;
-use crate::grant::{Bound, BucketGrant, DirectoryGrant, GuestLimits};
+use crate::grant::{Access, Bound, BucketGrant, DirectoryGrant, GuestLimits};
+use crate::tool::EffectClass;
 
 impl Bound {
     /// What both allow. What was changed since the run began, a folder's patterns or a request's path for instance, is for neither: a
@@ -15,6 +16,23 @@ impl Bound {
             }
         }
         both(self, ceiling)
+    }
+
+    /// The same for a tool of this class. One that says that it only reads gets its buckets read-only: such a call may run again at any
+    /// time, and at the same time.
+    #[must_use]
+    pub fn for_effect(mut self, effect: EffectClass) -> Self {
+        if effect != EffectClass::ReadOnly {
+            return self;
+        }
+        for bucket in self.key_value.iter_mut().filter(|bucket| bucket.access == Access::ReadWrite) {
+            bucket.access = Access::ReadOnly;
+            let writing = bucket.writing();
+            for ruling in self.rulings.iter_mut().filter(|ruling| ruling.allowed && ruling.capability == writing) {
+                (ruling.allowed, ruling.rule) = (false, Rule::ReadOnly);
+            }
+        }
+        self
     }
 }
 

@@ -1,65 +1,152 @@
-//! `wasi:keyvalue`: no bucket is granted yet, so every one is denied.
+//! `wasi:keyvalue`: buckets that a tool was granted. What it writes waits for the end of the call; see [`Shelf`].
+
+mod shelf;
+
+pub(crate) use shelf::Shelf;
 
 use crate::bindings::keyvalue::wasi::keyvalue::store::{Error, KeyResponse};
 use crate::bindings::keyvalue::wasi::keyvalue::{atomics, batch, store};
-use crate::call::CallState;
+use crate::call::{CallState, Purpose};
+use domain::grant::BucketGrant;
+use shelf::Stopped;
+use std::sync::Arc;
 use wasmtime::component::Resource;
 
-/// A bucket. None is ever opened.
+/// A bucket that was opened.
+#[derive(Debug)]
 #[expect(unreachable_pub, reason = "the generated bindings export it again")]
-pub struct Bucket;
+pub struct Bucket(Arc<BucketGrant>);
 
 type Entry = (String, Vec<u8>);
 
+/// An answer that ends the call when the host cannot give it.
+type Answer<T> = wasmtime::Result<Result<T, Error>>;
+
+/// What an operation takes.
+#[derive(Clone, Copy)]
+enum Takes {
+    Reading,
+    Writing,
+}
+
+impl CallState {
+    /// The bucket behind a handle, and the shelf on which it stands.
+    fn opened(&mut self, bucket: &Resource<Bucket>) -> wasmtime::Result<(Arc<BucketGrant>, &mut Shelf)> {
+        let grant = self.table.get(bucket)?.0.clone();
+        match &mut self.purpose {
+            Purpose::Tool(work) => Ok((grant, &mut work.shelf)),
+            Purpose::Describe | Purpose::Step(_) => Err(wasmtime::format_err!("there are no buckets here")),
+        }
+    }
+
+    /// Puts on record what came of an operation, and says it to the guest.
+    fn answer<T>(&mut self, grant: &BucketGrant, takes: Takes, function: &str, came: Result<T, Stopped>) -> Answer<T> {
+        let capability = match takes {
+            Takes::Reading => grant.reading(),
+            Takes::Writing => grant.writing(),
+        };
+        let detail = || format!("wasi:keyvalue/{function} `{}`", grant.bucket);
+        match came {
+            Ok(value) => {
+                self.book.granted(&capability, detail);
+                Ok(Ok(value))
+            }
+            Err(Stopped::ReadOnly) => {
+                self.book.refused(&capability, detail);
+                Ok(Err(Error::AccessDenied))
+            }
+            Err(Stopped::Unfit(unfit)) => {
+                if let Some(limit) = unfit.limit() {
+                    self.book.limited(&capability, || format!("{limit}: {}", detail()));
+                }
+                Ok(Err(Error::Other(unfit.to_string())))
+            }
+            Err(Stopped::Unreadable(error)) => Err(self.faulted(&error)),
+        }
+    }
+}
+
 impl store::Host for CallState {
-    fn open(&mut self, identifier: String) -> wasmtime::Result<Result<Resource<Bucket>, Error>> {
-        self.book.refused(&format!("{identifier}.read"), || format!("wasi:keyvalue/store.open `{identifier}`"));
+    async fn open(&mut self, identifier: String) -> Answer<Resource<Bucket>> {
+        let found = match &self.purpose {
+            Purpose::Tool(work) => work.shelf.find(&identifier),
+            Purpose::Describe | Purpose::Step(_) => None,
+        };
+        if let Some(grant) = found {
+            return Ok(Ok(self.table.push(Bucket(grant))?));
+        }
+        // A name that no bucket has stands for no capability.
+        let named = BucketGrant::check_name(&identifier).is_ok();
+        let capability = if named { format!("{identifier}.read") } else { "wasi:keyvalue".to_owned() };
+        self.book.refused(&capability, || format!("wasi:keyvalue/store.open `{identifier}`"));
         Ok(Err(Error::AccessDenied))
     }
 }
 
 impl store::HostBucket for CallState {
-    fn get(&mut self, _bucket: Resource<Bucket>, _key: String) -> wasmtime::Result<Result<Option<Vec<u8>>, Error>> {
-        Ok(Err(Error::AccessDenied))
+    async fn get(&mut self, bucket: Resource<Bucket>, key: String) -> Answer<Option<Vec<u8>>> {
+        let (grant, shelf) = self.opened(&bucket)?;
+        let came = shelf.get(&grant, &key).await;
+        self.answer(&grant, Takes::Reading, "store.get", came)
     }
 
-    fn set(&mut self, _bucket: Resource<Bucket>, _key: String, _value: Vec<u8>) -> wasmtime::Result<Result<(), Error>> {
-        Ok(Err(Error::AccessDenied))
+    async fn set(&mut self, bucket: Resource<Bucket>, key: String, value: Vec<u8>) -> Answer<()> {
+        let (grant, shelf) = self.opened(&bucket)?;
+        let came = shelf.put(&grant, &key, Some(value)).await;
+        self.answer(&grant, Takes::Writing, "store.set", came)
     }
 
-    fn delete(&mut self, _bucket: Resource<Bucket>, _key: String) -> wasmtime::Result<Result<(), Error>> {
-        Ok(Err(Error::AccessDenied))
+    async fn delete(&mut self, bucket: Resource<Bucket>, key: String) -> Answer<()> {
+        let (grant, shelf) = self.opened(&bucket)?;
+        let came = shelf.put(&grant, &key, None).await;
+        self.answer(&grant, Takes::Writing, "store.delete", came)
     }
 
-    fn exists(&mut self, _bucket: Resource<Bucket>, _key: String) -> wasmtime::Result<Result<bool, Error>> {
-        Ok(Err(Error::AccessDenied))
+    async fn exists(&mut self, bucket: Resource<Bucket>, key: String) -> Answer<bool> {
+        let (grant, shelf) = self.opened(&bucket)?;
+        let came = shelf.exists(&grant, &key).await;
+        self.answer(&grant, Takes::Reading, "store.exists", came)
     }
 
-    fn list_keys(&mut self, _bucket: Resource<Bucket>, _cursor: Option<u64>) -> wasmtime::Result<Result<KeyResponse, Error>> {
-        Ok(Err(Error::AccessDenied))
+    async fn list_keys(&mut self, bucket: Resource<Bucket>, cursor: Option<u64>) -> Answer<KeyResponse> {
+        let (grant, shelf) = self.opened(&bucket)?;
+        let came = shelf.keys(&grant, cursor).await;
+        let came = came.map(|page| KeyResponse { keys: page.keys, cursor: page.cursor });
+        self.answer(&grant, Takes::Reading, "store.list-keys", came)
     }
 
-    fn drop(&mut self, _bucket: Resource<Bucket>) -> wasmtime::Result<()> {
+    async fn drop(&mut self, bucket: Resource<Bucket>) -> wasmtime::Result<()> {
+        self.table.delete(bucket)?;
         Ok(())
     }
 }
 
 impl atomics::Host for CallState {
-    fn increment(&mut self, _bucket: Resource<Bucket>, _key: String, _delta: u64) -> wasmtime::Result<Result<u64, Error>> {
-        Ok(Err(Error::AccessDenied))
+    async fn increment(&mut self, bucket: Resource<Bucket>, key: String, delta: u64) -> Answer<u64> {
+        let (grant, shelf) = self.opened(&bucket)?;
+        let came = shelf.increment(&grant, &key, delta).await;
+        self.answer(&grant, Takes::Writing, "atomics.increment", came)
     }
 }
 
 impl batch::Host for CallState {
-    fn get_many(&mut self, _bucket: Resource<Bucket>, _keys: Vec<String>) -> wasmtime::Result<Result<Vec<Option<Entry>>, Error>> {
-        Ok(Err(Error::AccessDenied))
+    async fn get_many(&mut self, bucket: Resource<Bucket>, keys: Vec<String>) -> Answer<Vec<Option<Entry>>> {
+        let (grant, shelf) = self.opened(&bucket)?;
+        let came = shelf.get_many(&grant, keys).await;
+        self.answer(&grant, Takes::Reading, "batch.get-many", came)
     }
 
-    fn set_many(&mut self, _bucket: Resource<Bucket>, _entries: Vec<Entry>) -> wasmtime::Result<Result<(), Error>> {
-        Ok(Err(Error::AccessDenied))
+    async fn set_many(&mut self, bucket: Resource<Bucket>, entries: Vec<Entry>) -> Answer<()> {
+        let (grant, shelf) = self.opened(&bucket)?;
+        let entries = entries.into_iter().map(|(key, value)| (key, Some(value))).collect();
+        let came = shelf.put_many(&grant, entries).await;
+        self.answer(&grant, Takes::Writing, "batch.set-many", came)
     }
 
-    fn delete_many(&mut self, _bucket: Resource<Bucket>, _keys: Vec<String>) -> wasmtime::Result<Result<(), Error>> {
-        Ok(Err(Error::AccessDenied))
+    async fn delete_many(&mut self, bucket: Resource<Bucket>, keys: Vec<String>) -> Answer<()> {
+        let (grant, shelf) = self.opened(&bucket)?;
+        let entries = keys.into_iter().map(|key| (key, None)).collect();
+        let came = shelf.put_many(&grant, entries).await;
+        self.answer(&grant, Takes::Writing, "batch.delete-many", came)
     }
 }

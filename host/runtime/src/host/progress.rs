@@ -43,7 +43,7 @@ impl Noting {
 impl progress::Host for CallState {
     fn note(&mut self, message: String) -> wasmtime::Result<()> {
         match &mut self.purpose {
-            Purpose::Tool(noting) => noting.note(&message),
+            Purpose::Tool(work) => work.noting.note(&message),
             Purpose::Describe | Purpose::Step(_) => {
                 self.book.refused("agent-host:plugin/progress", || "agent-host:plugin/progress.note".to_owned())
             }

@@ -4,7 +4,7 @@ use crate::bindings::agent::agent_host::plugin::turn;
 use crate::bindings::agent::agent_host::plugin::types::{Message, ToolDefinition};
 use crate::call::{CallState, Purpose};
 use crate::convert::view::{guest_message, guest_tool};
-use crate::view::{View, ViewError, ViewStatic};
+use crate::view::{View, ViewStatic};
 use domain::basis::{Basis, LimitsLeft};
 use domain::digest::Digest;
 use domain::message::MessageId;
@@ -59,18 +59,6 @@ impl CallState {
         let text = of(step.fixed()).clone();
         step.answered(question, &[text.as_bytes()]);
         Ok(text)
-    }
-
-    /// Ends the call because the view could not be read. The guest does not get to see it.
-    fn faulted(&mut self, error: &ViewError) -> wasmtime::Error {
-        let mut detail = error.to_string();
-        let mut source = std::error::Error::source(error);
-        while let Some(cause) = source {
-            detail = format!("{detail}: {cause}");
-            source = cause.source();
-        }
-        self.fault = Some(detail);
-        wasmtime::format_err!("the view could not be read")
     }
 
     fn view(&mut self) -> wasmtime::Result<Arc<dyn View>> {

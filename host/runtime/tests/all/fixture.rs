@@ -1,16 +1,20 @@
 //! What the tests share: built programs, a runtime over a folder of its own, and short ways to step and call.
 
-use agent_host_runtime::{Called, Component, Config, Notes, Outcome, Runtime, Stepped, ToolCall, View, ViewError, ViewStatic};
+use agent_host_runtime::{
+    BucketError, Buckets, Called, Component, Config, Hold, Notes, Outcome, Runtime, Stepped, ToolCall, View, ViewError, ViewStatic,
+};
 use domain::basis::{Basis, LimitsLeft, Peer};
+use domain::bucket::BucketSize;
 use domain::digest::{Digest, Salt};
-use domain::grant::{Bound, GuestLimits};
+use domain::grant::{Bound, BucketGrant, GuestLimits};
 use domain::id::RunId;
 use domain::message::{Message, Part, Role};
 use domain::step::{Decision, Memo, News};
 use domain::time::Timestamp;
 use domain::tool::{EffectClass, Progress, ToolDefinition, ToolError};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tempfile::TempDir;
 
 /// A program of `tests/programs`, built.
@@ -68,7 +72,13 @@ impl Fixture {
     }
 
     pub(crate) async fn call_bound(&self, component: &Component, bound: &Bound, tool: &str, arguments: &str) -> Called {
-        self.runtime.call(component, bound, tool_call(tool, arguments), Arc::new(Noted::default())).await
+        self.call_keeping(component, bound, tool_call(tool, arguments), &Arc::default()).await
+    }
+}
+
+impl Fixture {
+    pub(crate) async fn call_keeping(&self, component: &Component, bound: &Bound, call: ToolCall, kept: &Arc<Kept>) -> Called {
+        self.runtime.call(component, bound, call, Arc::new(Noted::default()), kept.clone()).await
     }
 }
 
@@ -169,6 +179,57 @@ impl View for Sight {
 
     async fn read_blob(&self, _digest: Digest, offset: u64, length: u32) -> Result<Option<Vec<u8>>, ViewError> {
         Ok(Some(vec![u8::try_from(offset).unwrap(); length as usize]))
+    }
+}
+
+/// Buckets in memory, by name and key, of which any number may be held; or a store that cannot be read.
+#[derive(Default)]
+pub(crate) struct Kept {
+    pub(crate) entries: Mutex<BTreeMap<(String, String), Vec<u8>>>,
+    pub(crate) held: Mutex<Vec<(String, Arc<()>)>>,
+    pub(crate) broken: bool,
+}
+
+impl Kept {
+    fn entries(&self) -> Result<MutexGuard<'_, BTreeMap<(String, String), Vec<u8>>>, BucketError> {
+        if self.broken { Err(BucketError("the disk is gone".into())) } else { Ok(self.entries.lock().unwrap()) }
+    }
+
+    /// The names of the buckets that are held at this moment.
+    pub(crate) fn held(&self) -> Vec<String> {
+        self.held.lock().unwrap().iter().filter(|(_, hold)| Arc::strong_count(hold) > 1).map(|(name, _)| name.clone()).collect()
+    }
+}
+
+#[async_trait::async_trait]
+impl Buckets for Kept {
+    async fn hold(&self, bucket: &BucketGrant) -> Hold {
+        let hold = Arc::new(());
+        self.held.lock().unwrap().push((bucket.bucket.clone(), hold.clone()));
+        Hold::new(hold)
+    }
+
+    async fn value(&self, bucket: &BucketGrant, key: &str) -> Result<Option<Vec<u8>>, BucketError> {
+        Ok(self.entries()?.get(&(bucket.bucket.clone(), key.to_owned())).cloned())
+    }
+
+    async fn value_bytes(&self, bucket: &BucketGrant, key: &str) -> Result<Option<u64>, BucketError> {
+        Ok(self.value(bucket, key).await?.map(|value| value.len() as u64))
+    }
+
+    async fn keys(&self, bucket: &BucketGrant, after: Option<&str>, max: usize) -> Result<Vec<String>, BucketError> {
+        let entries = self.entries()?;
+        let keys = entries.keys().filter(|(of, key)| *of == bucket.bucket && after.is_none_or(|after| key.as_str() > after));
+        Ok(keys.take(max).map(|(_, key)| key.clone()).collect())
+    }
+
+    async fn size(&self, bucket: &BucketGrant) -> Result<BucketSize, BucketError> {
+        let entries = self.entries()?;
+        let own = entries.iter().filter(|((of, _), _)| *of == bucket.bucket);
+        Ok(own.fold(BucketSize::default(), |size, ((_, key), value)| BucketSize {
+            keys: size.keys + 1,
+            bytes: size.bytes + (key.len() + value.len()) as u64,
+        }))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tool calls: what a tool is told, what it reaches, and that nothing of one call is left for the next.
 
-use crate::fixture::{Fixture, Noted, done, failed, tool_call};
+use crate::fixture::{Fixture, Kept, Noted, done, failed, tool_call};
 use agent_host_runtime::{Described, Outcome};
 use domain::grant::{Access, Bound, DirectoryGrant};
 use domain::tool::{Progress, ToolError};
@@ -13,7 +13,8 @@ async fn a_tool_is_told_its_context_and_its_notes_are_passed_on() {
     let Described::Tools(tools) = echo.describes() else { panic!("no tools") };
     assert_eq!(tools.len(), 9);
     let notes = Arc::new(Noted::default());
-    let called = fixture.runtime.call(&echo, &Bound::default(), tool_call("echo", r#"{"a":1}"#), notes.clone()).await;
+    let called =
+        fixture.runtime.call(&echo, &Bound::default(), tool_call("echo", r#"{"a":1}"#), notes.clone(), Arc::new(Kept::default())).await;
     assert_eq!(done(&called), r#"{"a":1}"#);
     assert_eq!(*notes.0.lock().unwrap(), ["about to echo"]);
     let context = done(&fixture.call(&echo, "context", "{}").await);
@@ -25,7 +26,7 @@ async fn more_notes_than_ten_a_second_are_dropped() {
     let fixture = Fixture::new();
     let echo = fixture.load("echo").await;
     let notes = Arc::new(Noted::default());
-    let called = fixture.runtime.call(&echo, &Bound::default(), tool_call("chatter", "{}"), notes.clone()).await;
+    let called = fixture.runtime.call(&echo, &Bound::default(), tool_call("chatter", "{}"), notes.clone(), Arc::new(Kept::default())).await;
     assert_eq!(done(&called), "chattered");
     // The call may straddle two seconds.
     assert!((10..=20).contains(&notes.0.lock().unwrap().len()));

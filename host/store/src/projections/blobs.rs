@@ -76,6 +76,7 @@ impl Named {
             | Event::OperationContinued(_)
             | Event::OperationStarted(_)
             | Event::BoundaryDecided(_)
+            | Event::KeyValueWritten(_)
             | Event::PluginEmitted(_) => {}
         }
         named

@@ -262,7 +262,7 @@ fn is_idle(session: &Value) -> bool {
 }
 
 /// Waits until a session of a host that does not die has nothing to do.
-pub(super) async fn rest(host: &Host, session: &str) -> Result<()> {
+pub(in crate::all) async fn rest(host: &Host, session: &str) -> Result<()> {
     let patience = Instant::now() + PATIENCE;
     while Instant::now() < patience {
         if is_idle(&host.get(&format!("/api/sessions/{session}?from=1&to=1")).await?.body) {

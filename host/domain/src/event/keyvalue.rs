@@ -1,0 +1,25 @@
+//! What tools keep in buckets.
+
+use crate::bucket::WrittenEntry;
+use crate::grant::BucketPlace;
+use crate::id::{OperationId, RunId};
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// See [`super::Event::KeyValueWritten`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyValueWritten {
+    /// The run.
+    pub run: RunId,
+    /// The call that wrote.
+    pub operation: OperationId,
+    /// The segment of it, counted from 0.
+    #[serde(default)]
+    pub segment: u32,
+    /// Where.
+    pub place: BucketPlace,
+    /// What each key holds from now on, in the order of the keys, each key once.
+    pub entries: Vec<WrittenEntry>,
+    /// When.
+    pub time: Timestamp,
+}
