@@ -42,7 +42,7 @@ async fn explain(loaded: &Loaded, agent: &str, tool: &str, terminal: Terminal) -
     })?;
     let caller = Caller { agent: definition, denies: &Denies::default(), permissions: &Permissions::default() };
     let looks = caller.explain(&**asked, &entry.grant);
-    let bound = caller.bound(&**asked, &entry.grant);
+    let bound = caller.bound(&**asked, &entry.grant).map(|bound| bound.for_effect(asked.effect));
     let document = json!({
         "agent": agent, "tool": tool, "component": entry.name, "code": entry.component.digest().reference(), "looks": looks,
         "refused": bound.as_ref().err().map(|denied| json!({ "rule": denied.rule, "what": denied.what })),

@@ -6,6 +6,7 @@ use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, PATIENCE};
 use domain::id::SessionId;
 use serde_json::{Value, json};
+use store::Store;
 
 fn config() -> Value {
     let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
@@ -18,6 +19,12 @@ fn config() -> Value {
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
     })
+}
+
+async fn last_reply(store: &Store, session: SessionId) -> String {
+    let row = store.session(session).await.unwrap().unwrap();
+    let messages = store.messages(row.head, 1, row.head_message).await.unwrap();
+    messages.last().map(domain::message::Message::text).unwrap_or_default()
 }
 
 /// Two calls, of which one may be made again and the other not, in a process that dies at a crash point. What the agent was told of them,
@@ -39,10 +46,7 @@ async fn dies_at(point: &str) -> (String, [Option<String>; 2]) {
     assert!(host.stop().await.success());
 
     let store = open(&folder).await;
-    let id: SessionId = session.parse().unwrap();
-    let row = store.session(id).await.unwrap().unwrap();
-    let messages = store.messages(row.head, 1, row.head_message).await.unwrap();
-    let said = messages.last().map(domain::message::Message::text).unwrap_or_default();
+    let said = last_reply(&store, session.parse().unwrap()).await;
     let value = |key| {
         let store = &store;
         async move { store.bucket_value(&shared("notes"), key).await.unwrap().map(|value| String::from_utf8(value).unwrap()) }
@@ -84,4 +88,37 @@ async fn a_crash_between_call_and_commit_neither_loses_nor_doubles_an_increment(
         }
     }
     assert!(unknown > 0, "no death came between a call that must not be repeated and its commit");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_driver_or_a_call_that_panics_lets_its_buckets_go() {
+    for (point, first) in [
+        ("panic@broker.perform.after:1", "again failed host-failed"),
+        ("panic@broker.step.before:2", "again parts 1"),
+        ("panic@broker.commit.before:2", "again parts 1"),
+        ("panic@broker.commit.after:2", "again parts 1"),
+    ] {
+        let folder = Folder::new(config());
+        folder.warm(&["puppet", "shelf"]).await;
+        let host = folder.start(Some(point)).await.unwrap();
+        let mut sessions = Vec::new();
+        for _ in 0..2 {
+            let answer = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
+            let (agent, session) = (answer.text("agent_id"), answer.text("id"));
+            let steps = json!({ "steps": [{ "start": [{ "key": "again", "tool": "keep", "args": { "do": [["add", "n", 1]] } }] }] });
+            host.post(&format!("/api/agents/{agent}/sessions/{session}/messages"), &json!({ "content": steps.to_string() })).await.unwrap();
+            rest(&host, &session).await.unwrap();
+            sessions.push(session.parse().unwrap());
+        }
+        assert!(folder.log().contains("a test wants a panic at"), "{point}: nothing panicked");
+        assert!(host.stop().await.success());
+        let store = open(&folder).await;
+        let mut told = Vec::new();
+        for session in sessions {
+            told.push(last_reply(&store, session).await);
+        }
+        let sum = if first.ends_with('1') { 2 } else { 1 };
+        assert!(told[0].starts_with(first) && told[1] == format!("again parts {sum}"), "{point}: {told:?}");
+        store.close().await;
+    }
 }
