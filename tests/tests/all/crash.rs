@@ -253,7 +253,7 @@ async fn unfinished_work_goes_on_within_a_second_of_ready() {
         let host = folder.start(None).await.unwrap();
         let ready = now();
         for session in &unfinished {
-            client::rest(&host, &session.to_string()).await.unwrap();
+            rest(&host, &session.to_string()).await.unwrap();
         }
         assert!(host.stop().await.success());
         let store = open(&folder).await;

@@ -237,7 +237,7 @@ async fn calls_of_one_turn_wait_for_each_other_and_not_for_ever() {
     let given_up = told.iter().filter(|line| line.ends_with("timed-out")).count();
     let done = told.iter().filter(|line| line.contains(" parts ")).count();
     assert!(given_up >= 1 && given_up + done == 2, "{told:?}");
-    let value = |place| async { world.store().bucket_value(&place, "n").await.unwrap().map(|value| String::from_utf8(value).unwrap()) };
+    let value = async |place| world.store().bucket_value(&place, "n").await.unwrap().map(|value| String::from_utf8(value).unwrap());
     let sums = (value(shared("notes")).await, value(shared("other")).await);
     let expected = if done == 1 { ("4", Some("1")) } else { ("3", None) };
     assert_eq!(sums, (Some(expected.0.to_owned()), expected.1.map(str::to_owned)), "{told:?}");
