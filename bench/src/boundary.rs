@@ -104,7 +104,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
 }
 
 fn bound(folder: &Path) -> Bound {
-    let directory = DirectoryGrant { path: folder.to_owned(), at: "/data".into(), access: Access::ReadOnly };
+    let directory = DirectoryGrant::whole(folder, "/data", Access::ReadOnly);
     let ruling = Ruling { capability: "files.read".into(), allowed: true, rule: Rule::Granted };
     let limits = GuestLimits { cpu_ms_max: 60_000, wall_ms_max: 60_000, calls_per_minute_max: 1_000_000, ..GuestLimits::default() };
     Bound { directories: vec![directory], limits, rulings: vec![ruling], ..Bound::default() }

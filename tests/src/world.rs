@@ -321,7 +321,7 @@ fn runtime_with(secrets: Secrets) -> Runtime {
 }
 
 fn grant(files: &Path, setup: &Setup) -> Grant {
-    let folder = DirectoryGrant { path: files.to_owned(), at: "/data".into(), access: Access::ReadWrite };
+    let folder = DirectoryGrant::whole(files, "/data", Access::ReadWrite);
     let (models, agents) = (PatternList::everything(), PatternList::everything());
     Grant {
         directories: vec![folder],

@@ -1,12 +1,14 @@
 //! Grants: what an operator lets a component do, and what of it one call is bound to.
 
 mod bucket;
+mod directory;
 mod secret;
 
 pub use bucket::{
     BUCKET_BYTES_MAX, BUCKET_NAME_BYTES_MAX, BadBucket, Behalf, BucketGrant, BucketPlace, BucketScope, KEY_BYTES_MAX, VALUE_BYTES_MAX,
     WRITTEN_BYTES_MAX,
 };
+pub use directory::{Barred, DirectoryGrant};
 pub use secret::{SecretGrant, SecretGrantError, SecretSlot};
 
 use crate::authority::Ruling;
@@ -14,7 +16,6 @@ use crate::egress::EgressGrant;
 use crate::wildcard;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// Capabilities that bind what a tool may use of its component's grant. A tool names what it needs; an agent's lists say what it may have.
 /// A bucket adds two of its own: `<bucket>.read` and `<bucket>.write`.
@@ -87,18 +88,6 @@ pub enum Access {
     ReadOnly,
     /// Files can also be made, changed and removed.
     ReadWrite,
-}
-
-/// A folder that a component may use.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct DirectoryGrant {
-    /// The folder on this machine. A relative path starts from the config file's folder.
-    pub path: PathBuf,
-    /// Where the component sees it, such as `/workspace`.
-    pub at: String,
-    /// How it may be used.
-    pub access: Access,
 }
 
 /// What a guest may use of the machine, per call.

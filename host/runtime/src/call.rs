@@ -2,6 +2,7 @@
 
 use crate::config::{HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX};
 use crate::host::book::Book;
+use crate::host::filesystem::Folders;
 use crate::host::http::WayOut;
 use crate::host::keyvalue::Shelf;
 use crate::host::progress::Noting;
@@ -10,14 +11,14 @@ use crate::host::turn::StepView;
 use crate::log::{Log, Pipe};
 use crate::meter::{MemoryMeter, OnThread, ProcessMemory};
 use crate::outcome::Written;
-use domain::grant::{Access, DirectoryGrant, GuestLimits};
+use domain::grant::GuestLimits;
 use domain::operation::CallUsage;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, UpdateDeadline};
-use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 /// What a call is for, which decides what it can reach.
@@ -45,6 +46,7 @@ pub(crate) struct CallState {
     pub(crate) memory: MemoryMeter,
     pub(crate) log: Log,
     pub(crate) book: Book,
+    pub(crate) folders: Folders,
     pub(crate) host_calls: u64,
     /// What the host could not do, when that is why the call ends.
     pub(crate) fault: Option<String>,
@@ -65,26 +67,17 @@ pub(crate) struct CallTime {
     pub(crate) over: AtomicBool,
 }
 
-/// A granted folder that cannot be opened.
-#[derive(Debug, thiserror::Error)]
-#[error("the granted folder `{path}` cannot be opened")]
-pub(crate) struct FolderGone {
-    path: String,
-    #[source]
-    source: wasmtime::Error,
-}
-
 impl CallState {
-    /// The state of a call that reaches no more than `purpose`, `senses`, `directories` and `way_out` say.
+    /// The state of a call that reaches no more than `purpose`, `senses`, `folders` and `way_out` say.
     pub(crate) fn new(
         purpose: Purpose,
         senses: Senses,
-        directories: &[DirectoryGrant],
+        folders: Folders,
         way_out: WayOut,
         book: Book,
         memory: MemoryMeter,
         limits: &GuestLimits,
-    ) -> Result<Self, FolderGone> {
+    ) -> Self {
         let log = Log::keeping(limits.log_bytes_max);
         let cpu_max = Duration::from_millis(limits.cpu_ms_max);
         let mut wasi = WasiCtx::builder();
@@ -94,25 +87,19 @@ impl CallState {
             .allow_tcp(false)
             .allow_udp(false)
             .allow_ip_name_lookup(false);
-        for DirectoryGrant { path, at, access } in directories {
-            let permissions = match access {
-                Access::ReadOnly => FsPerms::ReadOnly,
-                Access::ReadWrite => FsPerms::ReadWrite,
-            };
-            wasi.preopened_dir(path, at, permissions).map_err(|source| FolderGone { path: path.display().to_string(), source })?;
-        }
         let mut table = ResourceTable::new();
         table.set_max_capacity(RESOURCES_MAX);
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(HTTP_FIELDS_BYTES_MAX);
         let began = Instant::now();
         let time = CallTime { began, on_thread: OnThread::new(began), cpu_max, over: AtomicBool::new(false) };
-        Ok(Self {
+        Self {
             purpose,
             senses,
             memory,
             log,
             book,
+            folders,
             host_calls: 0,
             fault: None,
             wasi: wasi.build(),
@@ -120,7 +107,7 @@ impl CallState {
             http,
             way_out,
             time: Arc::new(time),
-        })
+        }
     }
 
     /// The clocks of the call.

@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::convert::describe::{agent_description, tool_definitions};
 use crate::convert::{Unacceptable, step::step_result, tool::call_context, tool::call_result, view::guest_news};
 use crate::host::book::Book;
+use crate::host::filesystem::{Accounts, Folders};
 use crate::host::http::WayOut;
 use crate::host::keyvalue::Shelf;
 use crate::host::link;
@@ -75,6 +76,7 @@ struct Inner {
     compiler: Compiler,
     compiling: Arc<Semaphore>,
     loaded: Mutex<HashMap<Digest, Loaded>>,
+    accounts: Accounts,
     counts: Counts,
 }
 
@@ -135,6 +137,7 @@ impl Runtime {
             compiler,
             compiling: Arc::new(Semaphore::new(COMPILING_MAX)),
             loaded: Mutex::default(),
+            accounts: Accounts::default(),
             counts: Counts::default(),
         })))
     }
@@ -381,8 +384,8 @@ impl Runtime {
     fn store(&self, means: Means<'_>) -> Result<Store<CallState>, String> {
         let Means { purpose, senses, directories, way_out, book, limits } = means;
         let memory = memory_meter(&self.0.process, limits);
-        let state = CallState::new(purpose, senses, directories, way_out, book, memory, limits);
-        Ok(state.map_err(|error| error.to_string())?.into_store(&self.0.engine))
+        let folders = Folders::open(directories, &self.0.accounts).map_err(|error| error.to_string())?;
+        Ok(CallState::new(purpose, senses, folders, way_out, book, memory, limits).into_store(&self.0.engine))
     }
 
     /// Everything that remains of a call.

@@ -2,6 +2,7 @@
 
 use crate::call::{CallState, Purpose, memory_meter};
 use crate::host::book::Book;
+use crate::host::filesystem::Folders;
 use crate::host::http::WayOut;
 use crate::host::senses::Senses;
 use crate::meter::ProcessMemory;
@@ -71,7 +72,7 @@ async fn stopped(engine: &Engine, process: &Arc<ProcessMemory>, function: &str) 
         GuestLimits { memory_bytes_max: 4 << 20, cpu_ms_max: 20, wall_ms_max: 5_000, concurrency_max: 1, ..GuestLimits::default() };
     let senses = Senses::frozen(Timestamp(0), Digest::of(b"self-test"));
     let (memory, book) = (memory_meter(process, &limits), Book::default());
-    let state = CallState::new(Purpose::Describe, senses, &[], WayOut::default(), book, memory, &limits)?;
+    let state = CallState::new(Purpose::Describe, senses, Folders::default(), WayOut::default(), book, memory, &limits);
     let time = state.time();
     let mut store = state.into_store(engine);
     let module = Module::new(engine, MODULE)?;

@@ -8,6 +8,8 @@
 mod agents;
 #[path = "all/compiling.rs"]
 mod compiling;
+#[path = "all/files.rs"]
+mod files;
 #[path = "all/fixture.rs"]
 mod fixture;
 #[path = "all/keyvalue.rs"]
@@ -16,5 +18,7 @@ mod keyvalue;
 mod limits;
 #[path = "all/loading.rs"]
 mod loading;
+#[path = "all/quotas.rs"]
+mod quotas;
 #[path = "all/tools.rs"]
 mod tools;

@@ -1,16 +1,44 @@
 //! What can be wrong with the folders that a component is granted.
 
-use super::check::{Finding, error};
-use super::{Loaded, SecretSource};
+#[cfg(test)]
+mod tests;
+
+use super::check::{Finding, error, warning};
+use super::{Loaded, SecretSource, place, ranges};
 use crate::invocation::quoted;
 use domain::grant::{Access, DirectoryGrant};
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-/// Folders that are not there, or that hold what belongs to the host, and places for them that are none.
+/// Folders of the machine that no component should have, and what they are.
+const SYSTEM: [(&str, &str); 7] = [
+    ("/etc", "the configuration of the machine (`/etc`)"),
+    ("/proc", "what the machine tells of its processes (`/proc`)"),
+    ("/sys", "the settings of the machine's kernel (`/sys`)"),
+    ("/dev", "the devices of the machine (`/dev`)"),
+    ("/boot", "what the machine starts from (`/boot`)"),
+    ("/run", "the sockets of the machine's services (`/run`)"),
+    ("/root", "the home of the machine's administrator (`/root`)"),
+];
+
+/// What people keep in their homes that no component should have.
+const KEPT_AT_HOME: [(&str, &str); 8] = [
+    (".ssh", "keys of its owner (`~/.ssh`)"),
+    (".gnupg", "keys of its owner (`~/.gnupg`)"),
+    (".aws", "keys of its owner (`~/.aws`)"),
+    (".azure", "keys of its owner (`~/.azure`)"),
+    (".kube", "keys of its owner (`~/.kube`)"),
+    (".docker", "keys of its owner (`~/.docker`)"),
+    (".config/gcloud", "keys of its owner (`~/.config/gcloud`)"),
+    (".local/share/keyrings", "keys of its owner (`~/.local/share/keyrings`)"),
+];
+
+/// Folders that are not there, that hold what belongs to the host or the machine, or that are granted against each other; places for them
+/// that are none; patterns and quotas without sense.
 pub(super) fn check(loaded: &Loaded, component: &str, granted: &[DirectoryGrant], findings: &mut Vec<Finding>) {
     let mut seen = BTreeSet::new();
-    for (index, DirectoryGrant { path, at, access }) in granted.iter().enumerate() {
+    for (index, directory) in granted.iter().enumerate() {
+        let DirectoryGrant { path, at, access, .. } = directory;
         let key = format!("components.{component}.directories[{index}]");
         let path = loaded.resolve(path);
         if !path.is_dir() {
@@ -20,6 +48,9 @@ pub(super) fn check(loaded: &Loaded, component: &str, granted: &[DirectoryGrant]
         if let Some(own) = own_of_host(loaded, &path, *access) {
             let message = format!("`{}` holds {own}, which no component may have; grant another folder", path.display());
             findings.push(error(format!("{key}.path"), message));
+        } else if let Some(what) = dangerous(&Reached::by(&path).end, place::home().as_deref()) {
+            let message = format!("`{}` is, is in or holds {what}; grant a folder that is there for this component alone", path.display());
+            findings.push(error(format!("{key}.path"), message));
         }
         if !is_normal(at) {
             let message = format!("`{at}` must be a path such as `/workspace`: from `/` on, without `.`, `..` and doubled or trailing `/`");
@@ -28,7 +59,69 @@ pub(super) fn check(loaded: &Loaded, component: &str, granted: &[DirectoryGrant]
         if !seen.insert(at) {
             findings.push(error(format!("{key}.at"), format!("`{at}` is granted twice")));
         }
+        findings.extend(ranges::check(&key, directory));
+        check_patterns(&key, directory, findings);
+        if *access == Access::ReadOnly && directory.has_quota() {
+            let message = "nothing is written to a read-only folder, so its quota says nothing; remove it, or grant `read-write`";
+            findings.push(warning(key, message));
+        }
     }
+    check_overlaps(loaded, component, granted, findings);
+}
+
+fn check_patterns(key: &str, directory: &DirectoryGrant, findings: &mut Vec<Finding>) {
+    let DirectoryGrant { allow: Some(allow), deny, .. } = directory else { return };
+    if allow.is_empty() {
+        let message = "an empty list allows no file; leave `allow` out for all files, or the whole entry for none";
+        findings.push(error(format!("{key}.allow"), message));
+    }
+    for (index, allowed) in allow.iter().enumerate() {
+        let Some(denied) = deny.iter().find(|denied| denied.covers(allowed)) else { continue };
+        let message = match denied == allowed {
+            true => format!("`{allowed}` is also in `deny`, which wins; remove it from one of the two"),
+            false => format!("`{allowed}` allows nothing: `deny` has `{denied}`, which covers all of it and wins; remove one of the two"),
+        };
+        findings.push(error(format!("{key}.allow[{index}]"), message));
+    }
+}
+
+/// Folders of one component that hold each other: what is refused under one of the places would be granted under the other.
+fn check_overlaps(loaded: &Loaded, component: &str, granted: &[DirectoryGrant], findings: &mut Vec<Finding>) {
+    let ends: Vec<PathBuf> = granted.iter().map(|directory| Reached::by(&loaded.resolve(&directory.path)).end).collect();
+    let placed: Vec<(&DirectoryGrant, &PathBuf)> = granted.iter().zip(&ends).collect();
+    for (index, (directory, end)) in placed.iter().enumerate() {
+        let differ = |other: &DirectoryGrant| {
+            let bounded = |grant: &DirectoryGrant| grant.has_patterns() || grant.has_quota();
+            directory.access != other.access || bounded(directory) || bounded(other)
+        };
+        let mut before = placed.iter().take(index).enumerate();
+        let overlap = before.find(|(_, (other, place))| (end.starts_with(place) || place.starts_with(end)) && differ(other));
+        if let Some((earlier, (other, _))) = overlap {
+            let (path, other) = (directory.path.display(), other.path.display());
+            let message = format!(
+                "`{path}` and `{other}` of `directories[{earlier}]` hold one another, with other access, patterns or quotas: what the one \
+                 refuses the other grants; grant folders apart from each other"
+            );
+            findings.push(error(format!("components.{component}.directories[{index}].path"), message));
+        }
+    }
+}
+
+/// What of the machine a folder is, is in or holds that no component should have.
+fn dangerous(granted: &Path, home: Option<&Path>) -> Option<&'static str> {
+    let meets = |place: &Path| {
+        let place = Reached::by(place).end;
+        granted.starts_with(&place) || place.starts_with(granted)
+    };
+    let owned = home.and_then(|home| {
+        if Reached::by(home).end.starts_with(granted) {
+            return Some("the home of the user that the host runs as");
+        }
+        KEPT_AT_HOME.iter().find(|(name, _)| meets(&home.join(name))).map(|(_, what)| *what)
+    });
+    // Whoever is at home there may grant folders in it.
+    let at_home = |place: &str| home.is_some_and(|home| home.starts_with(place) && granted.starts_with(home));
+    owned.or_else(|| SYSTEM.iter().find(|(place, _)| meets(Path::new(place)) && !at_home(place)).map(|(_, what)| *what))
 }
 
 /// Whether there is no other way to write the same absolute path.

@@ -35,15 +35,20 @@ pub(crate) fn locate(named: Option<&Path>) -> Result<PathBuf, NoConfig> {
     searched.iter().find(|path| path.is_file()).cloned().ok_or(NoConfig { searched })
 }
 
+/// The home of the user that the host runs as.
+pub(super) fn home() -> Option<PathBuf> {
+    absolute("HOME")
+}
+
 fn config_home() -> Option<PathBuf> {
-    absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))
+    absolute("XDG_CONFIG_HOME").or_else(|| home().map(|home| home.join(".config")))
 }
 
 /// Where data is kept when the configuration does not say.
 pub(crate) fn state_dir() -> PathBuf {
     absolute("STATE_DIRECTORY")
         .or_else(|| absolute("XDG_STATE_HOME").map(|home| home.join("agent-host")))
-        .or_else(|| absolute("HOME").map(|home| home.join(".local/state/agent-host")))
+        .or_else(|| home().map(|home| home.join(".local/state/agent-host")))
         .unwrap_or_else(|| PathBuf::from("/var/lib/agent-host"))
 }
 

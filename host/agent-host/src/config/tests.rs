@@ -338,12 +338,12 @@ fn a_granted_folder_holds_nothing_of_the_hosts_own() {
 fn the_configurations_folder_may_be_granted_for_reading_and_not_for_writing() {
     let (folder, file) = file(
         "c.toml",
-        "[server]\ndataDir = \"/nowhere/data\"\n[components.files]\ndirectories = [\n{ path = \".\", at = \"/r\", access = \"read-only\" },\n\
-         { path = \".\", at = \"/w\", access = \"read-write\" }]\n",
+        "[server]\ndataDir = \"/nowhere/data\"\n[components.files]\ndirectories = [{ path = \".\", at = \"/r\", access = \"read-only\" }]\n\
+         [components.other]\npath = \"c.toml\"\ndirectories = [{ path = \".\", at = \"/w\", access = \"read-write\" }]\n",
     );
     let found: Vec<_> = check(&load(&file, []).unwrap()).into_iter().map(|found| (found.key, found.message)).collect();
     let [(key, message)] = found.iter().filter(|(key, _)| key.starts_with("comp")).collect::<Vec<_>>()[..] else { panic!("{found:?}") };
-    assert_eq!(key, "components.files.directories[1].path");
+    assert_eq!(key, "components.other.directories[0].path");
     assert!(message.contains("holds the configuration itself"), "{message} in {}", folder.path().display());
 }
 
@@ -351,14 +351,15 @@ fn the_configurations_folder_may_be_granted_for_reading_and_not_for_writing() {
 fn a_folder_with_a_component_in_it_may_be_granted_for_reading_and_not_for_writing() {
     let (folder, file) = file(
         "c.toml",
-        "[server]\ndataDir = \"/nowhere/data\"\n[components.mine]\npath = \"plugins/mine.wasm\"\ndirectories = [\n\
-         { path = \"plugins\", at = \"/r\", access = \"read-only\" },\n{ path = \"plugins\", at = \"/w\", access = \"read-write\" }]\n",
+        "[server]\ndataDir = \"/nowhere/data\"\n[components.mine]\npath = \"plugins/mine.wasm\"\n\
+         directories = [{ path = \"plugins\", at = \"/r\", access = \"read-only\" }]\n\
+         [components.other]\npath = \"c.toml\"\ndirectories = [{ path = \"plugins\", at = \"/w\", access = \"read-write\" }]\n",
     );
     std::fs::create_dir(folder.path().join("plugins")).unwrap();
     std::fs::write(folder.path().join("plugins/mine.wasm"), "").unwrap();
     let found: Vec<_> = check(&load(&file, []).unwrap()).into_iter().map(|found| (found.key, found.message)).collect();
     let [(key, message)] = found.iter().filter(|(key, _)| key.starts_with("comp")).collect::<Vec<_>>()[..] else { panic!("{found:?}") };
-    assert_eq!(key, "components.mine.directories[1].path");
+    assert_eq!(key, "components.other.directories[0].path");
     assert!(message.contains("holds the file of the component `mine`"), "{message}");
 }
 

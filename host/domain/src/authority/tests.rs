@@ -108,7 +108,7 @@ fn a_peer_is_reached_when_it_is_allowed_not_denied_and_visible() {
 
 fn everything() -> Grant {
     Grant {
-        directories: vec![DirectoryGrant { path: "/data".into(), at: "/data".into(), access: Access::ReadWrite }],
+        directories: vec![DirectoryGrant::whole("/data", "/data", Access::ReadWrite)],
         network: vec![EgressGrant::of(HostPattern::parse("example.com").unwrap())],
         environment: [("LANG".to_owned(), "en".to_owned())].into(),
         key_value: vec![BucketGrant::of("lists", Access::ReadWrite)],

@@ -31,7 +31,7 @@ enum Takes {
 
 impl CallState {
     /// The bucket behind a handle, and the shelf on which it stands.
-    fn opened(&mut self, bucket: &Resource<Bucket>) -> wasmtime::Result<(Arc<BucketGrant>, &mut Shelf)> {
+    fn shelved(&mut self, bucket: &Resource<Bucket>) -> wasmtime::Result<(Arc<BucketGrant>, &mut Shelf)> {
         let grant = self.table.get(bucket)?.0.clone();
         match &mut self.purpose {
             Purpose::Tool(work) => Ok((grant, &mut work.shelf)),
@@ -85,31 +85,31 @@ impl store::Host for CallState {
 
 impl store::HostBucket for CallState {
     async fn get(&mut self, bucket: Resource<Bucket>, key: String) -> Answer<Option<Vec<u8>>> {
-        let (grant, shelf) = self.opened(&bucket)?;
+        let (grant, shelf) = self.shelved(&bucket)?;
         let came = shelf.get(&grant, &key).await;
         self.answer(&grant, Takes::Reading, "store.get", came)
     }
 
     async fn set(&mut self, bucket: Resource<Bucket>, key: String, value: Vec<u8>) -> Answer<()> {
-        let (grant, shelf) = self.opened(&bucket)?;
+        let (grant, shelf) = self.shelved(&bucket)?;
         let came = shelf.put(&grant, &key, Some(value)).await;
         self.answer(&grant, Takes::Writing, "store.set", came)
     }
 
     async fn delete(&mut self, bucket: Resource<Bucket>, key: String) -> Answer<()> {
-        let (grant, shelf) = self.opened(&bucket)?;
+        let (grant, shelf) = self.shelved(&bucket)?;
         let came = shelf.put(&grant, &key, None).await;
         self.answer(&grant, Takes::Writing, "store.delete", came)
     }
 
     async fn exists(&mut self, bucket: Resource<Bucket>, key: String) -> Answer<bool> {
-        let (grant, shelf) = self.opened(&bucket)?;
+        let (grant, shelf) = self.shelved(&bucket)?;
         let came = shelf.exists(&grant, &key).await;
         self.answer(&grant, Takes::Reading, "store.exists", came)
     }
 
     async fn list_keys(&mut self, bucket: Resource<Bucket>, cursor: Option<u64>) -> Answer<KeyResponse> {
-        let (grant, shelf) = self.opened(&bucket)?;
+        let (grant, shelf) = self.shelved(&bucket)?;
         let came = shelf.keys(&grant, cursor).await;
         let came = came.map(|page| KeyResponse { keys: page.keys, cursor: page.cursor });
         self.answer(&grant, Takes::Reading, "store.list-keys", came)
@@ -123,7 +123,7 @@ impl store::HostBucket for CallState {
 
 impl atomics::Host for CallState {
     async fn increment(&mut self, bucket: Resource<Bucket>, key: String, delta: u64) -> Answer<u64> {
-        let (grant, shelf) = self.opened(&bucket)?;
+        let (grant, shelf) = self.shelved(&bucket)?;
         let came = shelf.increment(&grant, &key, delta).await;
         self.answer(&grant, Takes::Writing, "atomics.increment", came)
     }
@@ -131,20 +131,20 @@ impl atomics::Host for CallState {
 
 impl batch::Host for CallState {
     async fn get_many(&mut self, bucket: Resource<Bucket>, keys: Vec<String>) -> Answer<Vec<Option<Entry>>> {
-        let (grant, shelf) = self.opened(&bucket)?;
+        let (grant, shelf) = self.shelved(&bucket)?;
         let came = shelf.get_many(&grant, keys).await;
         self.answer(&grant, Takes::Reading, "batch.get-many", came)
     }
 
     async fn set_many(&mut self, bucket: Resource<Bucket>, entries: Vec<Entry>) -> Answer<()> {
-        let (grant, shelf) = self.opened(&bucket)?;
+        let (grant, shelf) = self.shelved(&bucket)?;
         let entries = entries.into_iter().map(|(key, value)| (key, Some(value))).collect();
         let came = shelf.put_many(&grant, entries).await;
         self.answer(&grant, Takes::Writing, "batch.set-many", came)
     }
 
     async fn delete_many(&mut self, bucket: Resource<Bucket>, keys: Vec<String>) -> Answer<()> {
-        let (grant, shelf) = self.opened(&bucket)?;
+        let (grant, shelf) = self.shelved(&bucket)?;
         let entries = keys.into_iter().map(|key| (key, None)).collect();
         let came = shelf.put_many(&grant, entries).await;
         self.answer(&grant, Takes::Writing, "batch.delete-many", came)

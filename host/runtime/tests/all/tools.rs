@@ -65,8 +65,7 @@ async fn a_read_only_folder_can_be_read_and_not_written() {
     let folder = fixture.folder.path().join("data");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("file.txt"), "before").unwrap();
-    let bound =
-        |access| Bound { directories: vec![DirectoryGrant { path: folder.clone(), at: "/data".into(), access }], ..Bound::default() };
+    let bound = |access| Bound { directories: vec![DirectoryGrant::whole(&folder, "/data", access)], ..Bound::default() };
     let read_only = bound(Access::ReadOnly);
     assert_eq!(done(&fixture.call_bound(&echo, &read_only, "read", "{}").await), "before");
     assert!(matches!(failed(&fixture.call_bound(&echo, &read_only, "write", "x").await), ToolError::Failed(_)));
@@ -80,7 +79,7 @@ async fn a_read_only_folder_can_be_read_and_not_written() {
 async fn a_granted_folder_that_is_gone_is_the_hosts_fault() {
     let fixture = Fixture::new();
     let echo = fixture.load("echo").await;
-    let gone = DirectoryGrant { path: fixture.folder.path().join("gone"), at: "/data".into(), access: Access::ReadOnly };
+    let gone = DirectoryGrant::whole(fixture.folder.path().join("gone"), "/data", Access::ReadOnly);
     let bound = Bound { directories: vec![gone], ..Bound::default() };
     assert!(matches!(fixture.call_bound(&echo, &bound, "read", "{}").await.outcome, Outcome::Faulted { .. }));
 }

@@ -1,0 +1,112 @@
+//! What is said of granted folders that make no sense, or that nobody should grant.
+
+use super::dangerous;
+use crate::config::check::{Severity, check};
+use crate::config::load;
+use std::path::Path;
+
+/// What the check says of these entries of one component, in a folder with `work`, `work/in` and `other`.
+fn found(entries: &str) -> Vec<(Severity, String, String)> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c.toml");
+    let text = format!("[server]\ndataDir = \"/nowhere/data\"\n[components.files]\npath = \"plugins/p\"\ndirectories = [{entries}]\n");
+    std::fs::write(&file, text).unwrap();
+    for made in ["work/in", "other", "plugins"] {
+        std::fs::create_dir_all(folder.path().join(made)).unwrap();
+    }
+    std::fs::write(folder.path().join("plugins/p"), "").unwrap();
+    std::os::unix::fs::symlink("work", folder.path().join("to-work")).unwrap();
+    let findings = check(&load(&file, []).unwrap()).into_iter();
+    let key = |key: String| key.strip_prefix("components.files.directories").map(str::to_owned);
+    findings.filter_map(|found| Some((found.severity, key(found.key)?, found.message))).collect()
+}
+
+fn one(keys: &str) -> String {
+    format!("{{ path = \"work\", at = \"/w\", access = \"read-write\", {keys} }}")
+}
+
+#[test]
+fn patterns_and_quotas_without_sense_are_refused_with_the_fix() {
+    for (keys, at, fix) in [
+        ("allow = []", "[0].allow", "leave `allow` out for all files"),
+        (r#"allow = ["a"], deny = ["./a"]"#, "[0].allow[0]", "`a` is also in `deny`, which wins; remove it from one"),
+        (r#"allow = ["x", "src/**/*.rs"], deny = ["src"]"#, "[0].allow[1]", "`deny` has `src`, which covers all of it"),
+        (r#"allow = ["a"], deny = ["**"]"#, "[0].allow[0]", "`deny` has `**`"),
+        ("bytesMax = 0", "[0].bytesMax", "must be from 1 to"),
+        ("filesMax = 0", "[0].filesMax", "must be from 1 to 1000000"),
+        ("filesMax = 1000001", "[0].filesMax", "must be from 1 to 1000000"),
+    ] {
+        let found = found(&one(keys));
+        let [(Severity::Error, key, message)] = found.as_slice() else { panic!("{keys}: {found:?}") };
+        assert!(key == at && message.contains(fix), "{keys}: {key}: {message}");
+    }
+    for keys in
+        [r#"allow = ["**/*.md"], deny = ["secret/**"], bytesMax = 1, filesMax = 1"#, r#"allow = ["src/**"], deny = ["src/gen", "**/.env"]"#]
+    {
+        assert_eq!(found(&one(keys)), [], "{keys}");
+    }
+}
+
+#[test]
+fn a_quota_on_a_folder_that_is_only_read_is_warned_of() {
+    let found = found(r#"{ path = "work", at = "/w", access = "read-only", bytesMax = 10 }"#);
+    let [(Severity::Warning, _, message)] = found.as_slice() else { panic!("{found:?}") };
+    assert!(message.contains("remove it, or grant `read-write`"), "{message}");
+}
+
+#[test]
+fn folders_of_one_component_that_hold_one_another_are_granted_alike_or_not_at_all() {
+    let two = |one: &str, other: &str| found(&format!("{{ {one}, at = \"/a\" }}, {{ {other}, at = \"/b\" }}"));
+    let (read, write) = (r#"path = "work", access = "read-only""#, r#"path = "work", access = "read-write""#);
+    for (first, second) in [
+        (read, r#"path = "work/in", access = "read-write""#),
+        (r#"path = "work/in", access = "read-write""#, read),
+        (read, r#"path = "to-work/in", access = "read-write""#),
+        (write, r#"path = "work/in", access = "read-write", deny = ["x"]"#),
+        (r#"path = "work", access = "read-write", deny = ["in"]"#, r#"path = "work/in", access = "read-write""#),
+        (r#"path = "work", access = "read-write", bytesMax = 5"#, write),
+    ] {
+        let found = two(first, second);
+        let [(Severity::Error, key, message)] = found.as_slice() else { panic!("{first}, {second}: {found:?}") };
+        assert!(key == "[1].path" && message.contains("of `directories[0]` hold one another"), "{key}: {message}");
+    }
+    for (first, second) in [(write, r#"path = "other", access = "read-only""#), (read, r#"path = "work/in", access = "read-only""#)] {
+        assert_eq!(two(first, second), []);
+    }
+}
+
+#[test]
+fn folders_of_the_machine_and_of_people_are_refused_with_the_reason() {
+    let home = Some(Path::new("/home/ann"));
+    for (path, home, reason) in [
+        ("/", None, "`/etc`"),
+        ("/etc", None, "`/etc`"),
+        ("/etc/ssl/private", None, "`/etc`"),
+        ("/proc/self", None, "`/proc`"),
+        ("/sys", None, "`/sys`"),
+        ("/dev/shm", None, "`/dev`"),
+        ("/boot", None, "`/boot`"),
+        ("/root", home, "`/root`"),
+        ("/root/work", home, "`/root`"),
+        ("/home", home, "the home"),
+        ("/home/ann", home, "the home"),
+        ("/home/ann/.ssh", home, "`~/.ssh`"),
+        ("/home/ann/.ssh/deep", home, "`~/.ssh`"),
+        ("/home/ann/.gnupg", home, "`~/.gnupg`"),
+        ("/root", Some(Path::new("/root")), "the home"),
+        ("/root/.ssh", Some(Path::new("/root")), "`~/.ssh`"),
+    ] {
+        let found = dangerous(Path::new(path), home).unwrap_or_else(|| panic!("{path} is fine"));
+        assert!(found.contains(reason), "{path}: {found}");
+    }
+    for (path, home) in [
+        ("/srv/data", home),
+        ("/home/ann/work", home),
+        ("/home/ann/.sshx", home),
+        ("/etcetera", None),
+        ("/root/work", Some(Path::new("/root"))),
+        ("/srv", Some(Path::new("/"))),
+    ] {
+        assert_eq!(dangerous(Path::new(path), home), None, "{path}");
+    }
+}

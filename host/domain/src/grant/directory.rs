@@ -1,0 +1,101 @@
+//! Folders that a component may use: how, which files of them, and how much.
+
+use super::Access;
+use crate::glob::{Glob, Inside};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A folder that a component may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DirectoryGrant {
+    /// The folder on this machine. A relative path starts from the config file's folder.
+    pub path: PathBuf,
+    /// Where the component sees it, such as `/workspace`.
+    pub at: String,
+    /// How it may be used.
+    pub access: Access,
+    /// Patterns of the files in it that may be used, from the folder on, such as `src/**/*.rs`. Missing is all of them. Folders may be
+    /// walked whatever it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<Glob>>,
+    /// Patterns of what in it is neither seen nor used, files and folders, each with all that is in it. Wins over `allow`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<Glob>,
+    /// Bytes that all files in it may have together, by their lengths. What is there already counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
+    pub bytes_max: Option<u64>,
+    /// Files and folders that there may be in it. What is there already counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub files_max: Option<u32>,
+}
+
+/// Why a path is barred. A guest is not told which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Barred {
+    /// It leads out of the folder.
+    Outside,
+    /// It is denied, or goes through what is denied.
+    Denied,
+}
+
+impl DirectoryGrant {
+    /// A whole folder, without patterns and quotas.
+    pub fn whole(path: impl Into<PathBuf>, at: impl Into<String>, access: Access) -> Self {
+        Self { path: path.into(), at: at.into(), access, allow: None, deny: Vec::new(), bytes_max: None, files_max: None }
+    }
+
+    /// Whether some of it is allowed and some is not.
+    #[must_use]
+    pub fn has_patterns(&self) -> bool {
+        self.allow.is_some() || !self.deny.is_empty()
+    }
+
+    /// Whether what is written to it is counted.
+    #[must_use]
+    pub fn has_quota(&self) -> bool {
+        self.bytes_max.is_some() || self.files_max.is_some()
+    }
+
+    /// Where a path leads from a place in the folder, by its names alone: links are the caller's to look for. Every folder on the way is
+    /// looked at, also one that a `..` leaves again.
+    ///
+    /// # Errors
+    /// It is absolute, leads out of the folder, or passes what is denied.
+    pub fn reach(&self, from: &Inside, path: &str) -> Result<Inside, Barred> {
+        if path.starts_with('/') {
+            return Err(Barred::Outside);
+        }
+        let (mut reached, base) = (from.clone(), from.depth());
+        for name in path.split('/') {
+            match name {
+                "" | "." => {}
+                ".." if reached.depth() == base => return Err(Barred::Outside),
+                ".." => {
+                    reached.pop();
+                }
+                name => {
+                    reached.push(name);
+                    if self.denies(&reached) {
+                        return Err(Barred::Denied);
+                    }
+                }
+            }
+        }
+        Ok(reached)
+    }
+
+    /// Whether a path is hidden and refused: a deny matches it or a folder that it is in.
+    #[must_use]
+    pub fn denies(&self, path: &Inside) -> bool {
+        path.is_within_any(&self.deny)
+    }
+
+    /// Whether there may be a file for the guest at this path: anything but a folder.
+    #[must_use]
+    pub fn allows_file(&self, path: &Inside) -> bool {
+        !self.denies(path) && self.allow.as_ref().is_none_or(|allow| allow.iter().any(|pattern| pattern.matches(path)))
+    }
+}

@@ -1,0 +1,293 @@
+//! `wasi:filesystem`: the granted folders, each as far as its grant goes.
+//!
+//! Every function comes here first, and what is decided is put into the call's book: one that changes something as `files.write`, any other
+//! as `files.read`. Whole folders without a quota are then left to wasmtime-wasi, which keeps guests within a folder and, where that is
+//! granted, to reading. In folders with patterns or a quota the way is gone [here](walk), changes are made [here](change) under the folder's
+//! [account], and only what reads is left to wasmtime-wasi, with a folder that was opened on the way and a single name.
+
+mod account;
+mod change;
+mod failed;
+mod folders;
+mod perform;
+mod stream;
+mod walk;
+
+pub(crate) use account::Accounts;
+pub(crate) use folders::Folders;
+
+use crate::call::CallState;
+use domain::glob::Inside;
+use domain::grant::capability::{FILES_READ, FILES_WRITE};
+use failed::Failed;
+use folders::Opened;
+use wasmtime::component::Resource;
+use wasmtime_wasi::filesystem::{Descriptor, WasiFilesystemCtxView};
+use wasmtime_wasi::p2::bindings::filesystem::preopens;
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, Filesize, HostDescriptor,
+    HostDirectoryEntryStream, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, IoError, ReaddirIterator};
+
+/// Entries of a listing that are left out in a row before others get their turn.
+const HIDDEN_IN_A_ROW: u32 = 1_000;
+
+type Fd = Resource<Descriptor>;
+
+impl CallState {
+    /// What wasmtime-wasi does its part with.
+    fn wasi_files(&mut self) -> WasiFilesystemCtxView<'_> {
+        WasiFilesystemCtxView { ctx: self.wasi.filesystem(), table: &mut self.table }
+    }
+
+    /// Begins a function on something open, with a path or none. Returns its number.
+    fn at(&mut self, fd: &Fd, path: &str) -> u32 {
+        self.folders.go(path);
+        fd.rep()
+    }
+
+    /// Ends a function: what was decided goes into the book, what came of it to the guest.
+    fn decided<T>(&self, on: u32, capability: &'static str, done: Result<T, Failed>) -> FsResult<T> {
+        let shown = || self.folders.shown(on);
+        match &done {
+            Err(Failed::Refused) => self.book.refused(capability, shown),
+            Err(Failed::OverBytes | Failed::OverFiles) => self.book.limited(capability, shown),
+            Err(Failed::Trap(_)) => {}
+            // What the machine cannot do was granted all the same.
+            Ok(_) | Err(Failed::Code(_)) => self.book.granted(capability, shown),
+        }
+        done.map_err(FsError::from)
+    }
+}
+
+impl preopens::Host for CallState {
+    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Fd, String)>> {
+        let mut directories = Vec::with_capacity(self.folders.granted.len());
+        for folder in self.folders.granted.clone() {
+            let (fd, at) = (self.table.push(Descriptor::Dir(folder.dir.clone()))?, folder.grant.at.clone());
+            self.folders.opened.insert(fd.rep(), Opened { folder, inside: Inside::default(), shown: at.clone(), held: None });
+            directories.push((fd, at));
+        }
+        Ok(directories)
+    }
+}
+
+impl types::Host for CallState {
+    fn convert_error_code(&mut self, error: FsError) -> wasmtime::Result<ErrorCode> {
+        error.downcast()
+    }
+
+    fn filesystem_error_code(&mut self, error: Resource<IoError>) -> wasmtime::Result<Option<ErrorCode>> {
+        if let Some(code) = self.table.get(&error)?.downcast_ref::<ErrorCode>() {
+            return Ok(Some(*code));
+        }
+        types::Host::filesystem_error_code(&mut self.wasi_files(), error)
+    }
+}
+
+impl HostDescriptor for CallState {
+    async fn advise(&mut self, fd: Fd, offset: Filesize, len: Filesize, advice: Advice) -> FsResult<()> {
+        let on = self.at(&fd, "");
+        let done = self.wasi_files().advise(fd, offset, len, advice).await;
+        self.decided(on, FILES_READ, done.map_err(Failed::from))
+    }
+
+    async fn sync_data(&mut self, fd: Fd) -> FsResult<()> {
+        let on = self.at(&fd, "");
+        let done = self.wasi_files().sync_data(fd).await;
+        self.decided(on, FILES_READ, done.map_err(Failed::from))
+    }
+
+    async fn get_flags(&mut self, fd: Fd) -> FsResult<DescriptorFlags> {
+        let on = self.at(&fd, "");
+        let done = self.wasi_files().get_flags(fd).await;
+        self.decided(on, FILES_READ, done.map_err(Failed::from))
+    }
+
+    async fn get_type(&mut self, fd: Fd) -> FsResult<DescriptorType> {
+        let on = self.at(&fd, "");
+        let done = self.wasi_files().get_type(fd).await;
+        self.decided(on, FILES_READ, done.map_err(Failed::from))
+    }
+
+    async fn set_size(&mut self, fd: Fd, size: Filesize) -> FsResult<()> {
+        let on = self.at(&fd, "");
+        let done = self.resize(fd, size).await;
+        self.decided(on, FILES_WRITE, done)
+    }
+
+    async fn set_times(&mut self, fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> FsResult<()> {
+        let on = self.at(&fd, "");
+        let done = self.date(fd, accessed, modified).await;
+        self.decided(on, FILES_WRITE, done)
+    }
+
+    async fn read(&mut self, fd: Fd, len: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)> {
+        let on = self.at(&fd, "");
+        let done = self.wasi_files().read(fd, len, offset).await;
+        self.decided(on, FILES_READ, done.map_err(Failed::from))
+    }
+
+    async fn write(&mut self, fd: Fd, data: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
+        let on = self.at(&fd, "");
+        let done = self.put(fd, data, offset).await;
+        self.decided(on, FILES_WRITE, done)
+    }
+
+    async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<ReaddirIterator>> {
+        let on = self.at(&fd, "");
+        let done = self.wasi_files().read_directory(fd).await;
+        if let (Ok(listing), Some(opened)) = (&done, self.folders.opened.get(&on))
+            && opened.folder.account.is_some()
+        {
+            self.folders.listings.insert(listing.rep(), (opened.folder.clone(), opened.inside.clone()));
+        }
+        self.decided(on, FILES_READ, done.map_err(Failed::from))
+    }
+
+    async fn sync(&mut self, fd: Fd) -> FsResult<()> {
+        let on = self.at(&fd, "");
+        let done = self.wasi_files().sync(fd).await;
+        self.decided(on, FILES_READ, done.map_err(Failed::from))
+    }
+
+    async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
+        let on = self.at(&fd, &path);
+        let done = self.make_folder(fd, path).await;
+        self.decided(on, FILES_WRITE, done)
+    }
+
+    async fn stat(&mut self, fd: Fd) -> FsResult<DescriptorStat> {
+        let on = self.at(&fd, "");
+        let done = self.wasi_files().stat(fd).await;
+        self.decided(on, FILES_READ, done.map_err(Failed::from))
+    }
+
+    async fn stat_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
+        let on = self.at(&fd, &path);
+        let done = self.look_at(fd, flags, path).await;
+        self.decided(on, FILES_READ, done)
+    }
+
+    async fn set_times_at(
+        &mut self,
+        fd: Fd,
+        flags: PathFlags,
+        path: String,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
+        let on = self.at(&fd, &path);
+        let done = self.date_at(fd, flags, path, accessed, modified).await;
+        self.decided(on, FILES_WRITE, done)
+    }
+
+    async fn link_at(&mut self, fd: Fd, flags: PathFlags, path: String, to: Fd, to_path: String) -> FsResult<()> {
+        let on = self.at(&fd, &path);
+        let done = self.link(fd, flags, path, to, to_path).await;
+        self.decided(on, FILES_WRITE, done)
+    }
+
+    async fn open_at(&mut self, fd: Fd, flags: PathFlags, path: String, how: OpenFlags, what: DescriptorFlags) -> FsResult<Fd> {
+        let on = self.at(&fd, &path);
+        let writes = perform::writes(how, what);
+        let done = self.open_thing(fd, flags, path, how, what).await;
+        self.decided(on, if writes { FILES_WRITE } else { FILES_READ }, done)
+    }
+
+    fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
+        self.folders.opened.remove(&fd.rep());
+        HostDescriptor::drop(&mut self.wasi_files(), fd)
+    }
+
+    async fn readlink_at(&mut self, fd: Fd, path: String) -> FsResult<String> {
+        let on = self.at(&fd, &path);
+        let done = self.read_link(fd, path).await;
+        self.decided(on, FILES_READ, done)
+    }
+
+    async fn remove_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
+        let on = self.at(&fd, &path);
+        let done = self.remove_folder(fd, path).await;
+        self.decided(on, FILES_WRITE, done)
+    }
+
+    async fn rename_at(&mut self, fd: Fd, path: String, to: Fd, to_path: String) -> FsResult<()> {
+        let on = self.at(&fd, &path);
+        let done = self.rename(fd, path, to, to_path).await;
+        self.decided(on, FILES_WRITE, done)
+    }
+
+    async fn symlink_at(&mut self, fd: Fd, target: String, path: String) -> FsResult<()> {
+        let on = self.at(&fd, &path);
+        let done = self.symlink(fd, target, path).await;
+        self.decided(on, FILES_WRITE, done)
+    }
+
+    async fn unlink_file_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
+        let on = self.at(&fd, &path);
+        let done = self.unlink(fd, path).await;
+        self.decided(on, FILES_WRITE, done)
+    }
+
+    fn read_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
+        let on = self.at(&fd, "");
+        let done = self.reading(fd, offset);
+        self.decided(on, FILES_READ, done)
+    }
+
+    fn write_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynOutputStream>> {
+        let on = self.at(&fd, "");
+        let done = self.writing(fd, Some(offset));
+        self.decided(on, FILES_WRITE, done)
+    }
+
+    fn append_via_stream(&mut self, fd: Fd) -> FsResult<Resource<DynOutputStream>> {
+        let on = self.at(&fd, "");
+        let done = self.writing(fd, None);
+        self.decided(on, FILES_WRITE, done)
+    }
+
+    async fn is_same_object(&mut self, one: Fd, other: Fd) -> wasmtime::Result<bool> {
+        let on = self.at(&one, "");
+        self.book.granted(FILES_READ, || self.folders.shown(on));
+        self.wasi_files().is_same_object(one, other).await
+    }
+
+    async fn metadata_hash(&mut self, fd: Fd) -> FsResult<MetadataHashValue> {
+        let on = self.at(&fd, "");
+        let done = self.wasi_files().metadata_hash(fd).await;
+        self.decided(on, FILES_READ, done.map_err(Failed::from))
+    }
+
+    async fn metadata_hash_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<MetadataHashValue> {
+        let on = self.at(&fd, &path);
+        let done = self.identify(fd, flags, path).await;
+        self.decided(on, FILES_READ, done)
+    }
+}
+
+impl HostDirectoryEntryStream for CallState {
+    async fn read_directory_entry(&mut self, listing: Resource<ReaddirIterator>) -> FsResult<Option<DirectoryEntry>> {
+        let mut hidden = 0;
+        loop {
+            let next = self.wasi_files().read_directory_entry(Resource::new_borrow(listing.rep())).await?;
+            let hides = |entry: &DirectoryEntry| {
+                self.folders.listings.get(&listing.rep()).is_some_and(|(folder, inside)| folder.hides(inside, entry))
+            };
+            if !next.as_ref().is_some_and(hides) {
+                return Ok(next);
+            }
+            hidden += 1;
+            if hidden % HIDDEN_IN_A_ROW == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn drop(&mut self, listing: Resource<ReaddirIterator>) -> wasmtime::Result<()> {
+        self.folders.listings.remove(&listing.rep());
+        HostDirectoryEntryStream::drop(&mut self.wasi_files(), listing)
+    }
+}

@@ -1,0 +1,271 @@
+//! What a granted folder holds, for its quota: one account per folder, shared by all calls that have it.
+//!
+//! A call that writes counts the folder once and charges every write before it is made; from then on the account is kept, not counted
+//! again, as long as a call has it. Charge and write happen under one lock, on a thread that is not interrupted when the call is, so no two
+//! writes pass on the same remainder. What cannot be known is counted as more, never as less: a file that was unlinked while it is open is
+//! given back when the last handle of it goes. What others than these calls change is seen when the folder is counted the next time.
+
+mod scan;
+
+pub(super) use scan::DEPTH_MAX;
+
+use super::failed::Failed;
+use domain::grant::DirectoryGrant;
+use rustix::fs::{FileType, Stat, fstat};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// The accounts of all folders that some call has.
+#[derive(Debug, Default)]
+pub(crate) struct Accounts(Mutex<HashMap<FileId, Weak<Account>>>);
+
+/// Which file it is, whatever it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct FileId(u64, u64);
+
+/// How much a folder may hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Quota {
+    bytes_max: Option<u64>,
+    files_max: Option<u64>,
+}
+
+/// The account of one folder.
+#[derive(Debug)]
+pub(super) struct Account {
+    folder: Arc<File>,
+    usage: Mutex<Usage>,
+    open: Mutex<OpenFiles>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Usage {
+    /// Nobody with a quota has written yet.
+    Unknown,
+    Counted(Tally),
+    /// There is more than so many entries, or what cannot be counted: nothing is added until something is removed.
+    Beyond(u64),
+}
+
+/// Bytes, and files and folders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Tally {
+    bytes: u64,
+    files: u64,
+}
+
+#[derive(Debug, Default)]
+struct OpenFiles {
+    handles: HashMap<FileId, Handles>,
+    /// What was unlinked and is closed by now.
+    returned: Tally,
+}
+
+#[derive(Debug)]
+struct Handles {
+    count: usize,
+    /// Its last name was removed: it has its place on the disk until it is closed.
+    unlinked: bool,
+    file: Arc<File>,
+}
+
+/// That a call has a file open.
+#[derive(Debug)]
+pub(super) struct Held {
+    account: Arc<Account>,
+    id: FileId,
+}
+
+/// The account while something is changed.
+pub(super) struct Sheet<'a> {
+    account: &'a Account,
+    usage: MutexGuard<'a, Usage>,
+    quota: Quota,
+}
+
+impl FileId {
+    pub(super) fn of(stat: &Stat) -> Self {
+        #[expect(
+            clippy::useless_conversion,
+            clippy::unnecessary_fallible_conversions,
+            reason = "the fields have other types on other systems"
+        )]
+        Self(stat.st_dev.try_into().unwrap_or(u64::MAX), stat.st_ino.try_into().unwrap_or(u64::MAX))
+    }
+}
+
+/// Bytes that it counts for: of files and links their length, of other things none.
+pub(super) fn bytes_of(stat: &Stat) -> u64 {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile | FileType::Symlink => u64::try_from(stat.st_size).unwrap_or(u64::MAX),
+        _ => 0,
+    }
+}
+
+impl Quota {
+    pub(super) fn of(grant: &DirectoryGrant) -> Self {
+        Self { bytes_max: grant.bytes_max, files_max: grant.files_max.map(u64::from) }
+    }
+
+    pub(super) fn is_none(self) -> bool {
+        self.bytes_max.is_none() && self.files_max.is_none()
+    }
+}
+
+impl Accounts {
+    /// The account of an open folder.
+    pub(super) fn of(&self, folder: &Arc<File>) -> io::Result<Arc<Account>> {
+        let id = FileId::of(&fstat(folder)?);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(account) = known.get(&id).and_then(Weak::upgrade) {
+            return Ok(account);
+        }
+        known.retain(|_, account| account.strong_count() > 0);
+        let account = Arc::new(Account { folder: folder.clone(), usage: Mutex::new(Usage::Unknown), open: Mutex::default() });
+        known.insert(id, Arc::downgrade(&account));
+        Ok(account)
+    }
+}
+
+impl Account {
+    /// The account, for whoever changes something in the folder. Others wait: have it on a thread that may wait, and no longer than needed.
+    pub(super) fn sheet(&self, quota: Quota) -> Sheet<'_> {
+        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        let returned = std::mem::take(&mut self.open().returned);
+        usage.subtract(returned);
+        Sheet { account: self, usage, quota }
+    }
+
+    /// Notes that a file is open.
+    ///
+    /// # Errors
+    /// It has lost its last name meanwhile: it is not there any more, and nobody may hold it.
+    pub(super) fn hold(self: &Arc<Self>, file: &Arc<File>) -> Result<Held, Failed> {
+        let id = FileId::of(&fstat(file)?);
+        self.open().handles.entry(id).or_insert_with(|| Handles { count: 0, unlinked: false, file: file.clone() }).count += 1;
+        let held = Held { account: self.clone(), id };
+        // Whoever unlinks looks at the handles after the name is gone: either it is seen there, or here.
+        let nameless = fstat(file)?.st_nlink == 0;
+        let noticed = self.open().handles.get(&id).is_some_and(|handles| handles.unlinked);
+        if nameless && !noticed { Err(Failed::from(rustix::io::Errno::NOENT)) } else { Ok(held) }
+    }
+
+    /// Whether a file without a name is still open somewhere; it will be given back when it is closed.
+    fn keeps(&self, id: FileId) -> bool {
+        let mut open = self.open();
+        let handles = open.handles.get_mut(&id);
+        handles.map(|handles| handles.unlinked = true).is_some()
+    }
+
+    fn open(&self) -> MutexGuard<'_, OpenFiles> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut open = self.account.open();
+        let Some(handles) = open.handles.get_mut(&self.id) else { return };
+        handles.count -= 1;
+        if handles.count > 0 {
+            return;
+        }
+        if let Some(Handles { unlinked: true, file, .. }) = open.handles.remove(&self.id) {
+            // What cannot be asked stays charged.
+            let bytes = fstat(&file).map_or(0, |stat| bytes_of(&stat));
+            open.returned.bytes = open.returned.bytes.saturating_add(bytes);
+            open.returned.files += 1;
+        }
+    }
+}
+
+impl Usage {
+    fn subtract(&mut self, gone: Tally) {
+        match self {
+            Self::Counted(tally) => {
+                tally.bytes = tally.bytes.saturating_sub(gone.bytes);
+                tally.files = tally.files.saturating_sub(gone.files);
+            }
+            // It may be countable by now.
+            Self::Beyond(_) if gone != Tally::default() => *self = Self::Unknown,
+            Self::Beyond(_) | Self::Unknown => {}
+        }
+    }
+}
+
+impl Sheet<'_> {
+    /// Whether nothing is counted against anything.
+    pub(super) fn has_quota(&self) -> bool {
+        !self.quota.is_none()
+    }
+
+    /// Takes so much of the quota, before it is used. The first to do so counts the folder.
+    ///
+    /// # Errors
+    /// There is not so much left, or the folder cannot be counted.
+    pub(super) fn charge(&mut self, bytes: u64, files: u64) -> Result<(), Failed> {
+        if bytes == 0 && files == 0 {
+            return Ok(());
+        }
+        let Quota { bytes_max, files_max } = self.quota;
+        self.count()?;
+        let limited = self.has_quota();
+        let tally = match &mut *self.usage {
+            Usage::Counted(tally) => tally,
+            Usage::Beyond(_) if limited => return Err(if files > 0 { Failed::OverFiles } else { Failed::OverBytes }),
+            Usage::Beyond(_) | Usage::Unknown => return Ok(()),
+        };
+        let then = Tally { bytes: tally.bytes.saturating_add(bytes), files: tally.files.saturating_add(files) };
+        if bytes > 0 && bytes_max.is_some_and(|max| then.bytes > max) {
+            return Err(Failed::OverBytes);
+        }
+        if files > 0 && files_max.is_some_and(|max| then.files > max) {
+            return Err(Failed::OverFiles);
+        }
+        *tally = then;
+        Ok(())
+    }
+
+    /// Gives so much back.
+    pub(super) fn credit(&mut self, bytes: u64, files: u64) {
+        self.usage.subtract(Tally { bytes, files });
+    }
+
+    /// Gives back what had this name, which is gone.
+    pub(super) fn credit_gone(&mut self, gone: &Stat) {
+        if FileType::from_raw_mode(gone.st_mode) == FileType::Directory {
+            self.credit(0, 1);
+        } else if gone.st_nlink > 1 {
+            // Its bytes are still there under another name.
+            self.credit(0, 1);
+        } else if !self.account.keeps(FileId::of(gone)) {
+            self.credit(bytes_of(gone), 1);
+        }
+    }
+
+    fn count(&mut self) -> Result<(), Failed> {
+        let entries_max = self.quota.files_max.unwrap_or(scan::ENTRIES_MAX).min(scan::ENTRIES_MAX);
+        let counted = match *self.usage {
+            Usage::Counted(_) => true,
+            Usage::Beyond(looked_at) => looked_at > entries_max,
+            Usage::Unknown => false,
+        };
+        if counted || self.quota.is_none() {
+            return Ok(());
+        }
+        let found = scan::count(&self.account.folder, entries_max)?;
+        // Together: what is returned from here on was found just now.
+        let mut open = self.account.open();
+        open.returned = Tally::default();
+        *self.usage = found.map_or(Usage::Beyond(entries_max.saturating_add(1)), |mut tally| {
+            for Handles { file, .. } in open.handles.values().filter(|handles| handles.unlinked) {
+                tally.bytes = tally.bytes.saturating_add(fstat(file).map_or(u64::MAX, |stat| bytes_of(&stat)));
+                tally.files += 1;
+            }
+            Usage::Counted(tally)
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! The folders of one call, and which of them each open file and folder belongs to.
+
+use super::account::{Account, Accounts, Held, Quota, Sheet};
+use super::failed::Failed;
+use domain::glob::Inside;
+use domain::grant::{Access, DirectoryGrant};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use wasmtime_wasi::filesystem::Dir;
+use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry};
+use wasmtime_wasi::{FsPerms, OpenMode};
+
+/// A granted folder that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("the granted folder `{path}` cannot be opened", path = path.display())]
+pub(crate) struct FolderGone {
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+/// A granted folder, open.
+pub(super) struct Folder {
+    pub(super) grant: DirectoryGrant,
+    pub(super) dir: Dir,
+    /// Where what is in it is counted and locked; none for a whole folder without a quota, which is left to wasmtime-wasi.
+    pub(super) account: Option<Arc<Account>>,
+}
+
+impl Folder {
+    fn open(grant: &DirectoryGrant, accounts: &Accounts) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let file = File::from(openat(CWD, &grant.path, flags, Mode::empty())?);
+        let (permissions, mode) = match grant.access {
+            Access::ReadOnly => (FsPerms::ReadOnly, OpenMode::READ),
+            Access::ReadWrite => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
+        };
+        let dir = Dir::new(file, permissions, mode, false);
+        let bounded = grant.has_patterns() || grant.has_quota();
+        let account = if bounded { Some(accounts.of(&dir.dir)?) } else { None };
+        Ok(Self { grant: grant.clone(), dir, account })
+    }
+
+    /// Whether nothing in it may be changed.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.grant.access == Access::ReadOnly
+    }
+
+    /// Whether two places are counted together. What is moved or linked between others would be counted nowhere, or twice.
+    pub(super) fn shares_account(&self, other: &Self) -> bool {
+        match (&self.account, &other.account) {
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
+    /// Changes something, with nobody else changing anything. Waits for the disk and for others.
+    pub(super) fn changed<T>(&self, change: impl FnOnce(&mut Sheet<'_>) -> Result<T, Failed>) -> Result<T, Failed> {
+        // Whole folders without a quota do not come here.
+        let account = self.account.as_ref().ok_or(Failed::Refused)?;
+        change(&mut account.sheet(Quota::of(&self.grant)))
+    }
+
+    /// Whether a listing leaves an entry out.
+    pub(super) fn hides(&self, folder: &Inside, entry: &DirectoryEntry) -> bool {
+        if !self.grant.has_patterns() {
+            return false;
+        }
+        let mut inside = folder.clone();
+        inside.push(&entry.name);
+        match entry.type_ {
+            DescriptorType::Directory => self.grant.denies(&inside),
+            _ => !self.grant.allows_file(&inside),
+        }
+    }
+}
+
+/// An open file or folder.
+pub(super) struct Opened {
+    pub(super) folder: Arc<Folder>,
+    /// Where it is in the granted folder, when the grant has patterns or a quota.
+    pub(super) inside: Inside,
+    /// As the guest sees it.
+    pub(super) shown: String,
+    pub(super) held: Option<Arc<Held>>,
+}
+
+/// The folders of a call.
+#[derive(Default)]
+pub(crate) struct Folders {
+    pub(super) granted: Vec<Arc<Folder>>,
+    /// What is open, by the number of its resource.
+    pub(super) opened: HashMap<u32, Opened>,
+    /// Folders that are being listed, by the number of the listing.
+    pub(super) listings: HashMap<u32, (Arc<Folder>, Inside)>,
+    /// The path of the function that runs. Kept, so that no memory is taken for a path that nobody is told.
+    trail: String,
+}
+
+impl Folders {
+    /// Opens what is granted to a call.
+    ///
+    /// # Errors
+    /// One of the folders cannot be opened.
+    pub(crate) fn open(granted: &[DirectoryGrant], accounts: &Accounts) -> Result<Self, FolderGone> {
+        let open = |grant: &DirectoryGrant| {
+            Folder::open(grant, accounts).map(Arc::new).map_err(|source| FolderGone { path: grant.path.clone(), source })
+        };
+        Ok(Self { granted: granted.iter().map(open).collect::<Result<_, _>>()?, ..Self::default() })
+    }
+
+    /// Begins a function on a path.
+    pub(super) fn go(&mut self, path: &str) {
+        self.trail.clear();
+        self.trail.push_str(path);
+    }
+
+    /// The path of the function that runs, from what is open, as the guest sees it.
+    pub(super) fn shown(&self, on: u32) -> String {
+        let base = self.opened.get(&on).map_or("", |opened| opened.shown.as_str());
+        if self.trail.is_empty() { base.to_owned() } else { format!("{}/{}", base.trim_end_matches('/'), self.trail) }
+    }
+}

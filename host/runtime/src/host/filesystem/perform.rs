@@ -1,0 +1,387 @@
+//! What the functions do: check what is granted, then do it here or have it done by wasmtime-wasi.
+
+use super::Fd;
+use super::change;
+use super::failed::{Failed, blocking};
+use super::folders::Opened;
+use super::stream::{Reading, Target, Writing};
+use super::walk::{Last, Place, Start};
+use crate::call::CallState;
+use domain::glob::Inside;
+use std::sync::Arc;
+use wasmtime::component::Resource;
+use wasmtime_wasi::filesystem::Descriptor;
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, Filesize, HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags,
+    PathFlags,
+};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError};
+
+/// What a function does to what is granted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Read,
+    Write,
+}
+
+/// Whether opening so is, or leads to, a change.
+pub(super) fn writes(how: OpenFlags, what: DescriptorFlags) -> bool {
+    how.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE) || what.contains(DescriptorFlags::WRITE)
+}
+
+/// What the last name stands for, when links may be followed.
+fn last(flags: PathFlags) -> Last {
+    if flags.contains(PathFlags::SYMLINK_FOLLOW) { Last::Followed } else { Last::Thing }
+}
+
+impl CallState {
+    fn opened(&self, fd: &Fd) -> Result<&Opened, Failed> {
+        let unknown = || Failed::Trap(FsError::trap(wasmtime::format_err!("nothing is open by the number {}", fd.rep())));
+        self.folders.opened.get(&fd.rep()).ok_or_else(unknown)
+    }
+
+    /// Checks that the grant goes so far at all. Says whether it has patterns or a quota.
+    fn admit(&self, fd: &Fd, wish: Wish) -> Result<bool, Failed> {
+        let folder = &self.opened(fd)?.folder;
+        if wish == Wish::Write && folder.is_read_only() {
+            return Err(Failed::Refused);
+        }
+        Ok(folder.account.is_some())
+    }
+
+    /// The same, for a function on a path: where the path starts in a folder with patterns or a quota, and nothing in others.
+    fn start(&self, fd: &Fd, wish: Wish) -> Result<Option<Start>, Failed> {
+        if self.admit(fd, wish)? { self.from(fd).map(Some) } else { Ok(None) }
+    }
+
+    fn from(&self, fd: &Fd) -> Result<Start, Failed> {
+        let Descriptor::Dir(dir) = self.table.get(fd)? else { return Err(Failed::Code(ErrorCode::NotDirectory)) };
+        let Opened { folder, inside, .. } = self.opened(fd)?;
+        Ok(Start { folder: folder.clone(), inside: inside.clone(), dir: dir.dir.clone() })
+    }
+
+    /// Gives wasmtime-wasi the folder of a place, for one function. To be taken back by whoever asked.
+    fn lend(&mut self, place: &Place) -> Result<Fd, Failed> {
+        let mut dir = place.folder.dir.clone();
+        dir.dir = place.dir.clone();
+        Ok(self.table.push(Descriptor::Dir(dir))?)
+    }
+
+    /// What is at a place, if the guest may know of it.
+    async fn look(&mut self, place: &Place, flags: PathFlags) -> Result<DescriptorStat, Failed> {
+        let lent = self.lend(place)?;
+        let found = self.wasi_files().stat_at(Resource::new_borrow(lent.rep()), PathFlags::empty(), place.path()).await;
+        self.table.delete(lent)?;
+        let may_be_file = place.folder.grant.allows_file(&place.inside);
+        let found = match found.map_err(Failed::from) {
+            // Whether there is a file that is not allowed is not told either.
+            Err(Failed::Code(_)) if !may_be_file => return Err(Failed::Refused),
+            found => found?,
+        };
+        let follows = flags.contains(PathFlags::SYMLINK_FOLLOW) && found.type_ == DescriptorType::SymbolicLink;
+        if follows || (!may_be_file && found.type_ != DescriptorType::Directory) {
+            return Err(Failed::Refused);
+        }
+        Ok(found)
+    }
+
+    pub(super) async fn look_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> Result<DescriptorStat, Failed> {
+        let Some(start) = self.start(&fd, Wish::Read)? else {
+            return Ok(self.wasi_files().stat_at(fd, flags, path).await?);
+        };
+        let place = blocking(move || start.walk(&path, last(flags))).await?;
+        self.look(&place, flags).await
+    }
+
+    pub(super) async fn identify(&mut self, fd: Fd, flags: PathFlags, path: String) -> Result<MetadataHashValue, Failed> {
+        let Some(start) = self.start(&fd, Wish::Read)? else {
+            return Ok(self.wasi_files().metadata_hash_at(fd, flags, path).await?);
+        };
+        let place = blocking(move || start.walk(&path, last(flags))).await?;
+        self.look(&place, flags).await?;
+        let lent = self.lend(&place)?;
+        let hash = self.wasi_files().metadata_hash_at(Resource::new_borrow(lent.rep()), PathFlags::empty(), place.path()).await;
+        self.table.delete(lent)?;
+        Ok(hash?)
+    }
+
+    pub(super) async fn read_link(&mut self, fd: Fd, path: String) -> Result<String, Failed> {
+        let Some(start) = self.start(&fd, Wish::Read)? else {
+            return Ok(self.wasi_files().readlink_at(fd, path).await?);
+        };
+        let place = blocking(move || named(start, &path)).await?;
+        place.file_name()?;
+        let lent = self.lend(&place)?;
+        let target = self.wasi_files().readlink_at(Resource::new_borrow(lent.rep()), place.path()).await;
+        self.table.delete(lent)?;
+        Ok(target?)
+    }
+
+    pub(super) async fn open_thing(
+        &mut self,
+        fd: Fd,
+        flags: PathFlags,
+        path: String,
+        how: OpenFlags,
+        what: DescriptorFlags,
+    ) -> Result<Fd, Failed> {
+        let wish = if writes(how, what) { Wish::Write } else { Wish::Read };
+        let (start, shown) = (self.start(&fd, wish)?, self.folders.shown(fd.rep()));
+        let folder = self.opened(&fd)?.folder.clone();
+        let Some(start) = start else {
+            let opened = self.wasi_files().open_at(fd, flags, path, how, what).await?;
+            self.folders.opened.insert(opened.rep(), Opened { folder, inside: Inside::default(), shown, held: None });
+            return Ok(opened);
+        };
+        let (opened, inside) = self.open_within(start, flags, path, how, what).await?;
+        let file = match self.table.get(&opened)? {
+            Descriptor::File(file) => Some(file.file.clone()),
+            Descriptor::Dir(_) => None,
+        };
+        let held = match (file, folder.account.clone()) {
+            (Some(file), Some(account)) => blocking(move || account.hold(&file)).await.map(|held| Some(Arc::new(held))),
+            _ => Ok(None),
+        };
+        match held {
+            Ok(held) => {
+                self.folders.opened.insert(opened.rep(), Opened { folder, inside, shown, held });
+                Ok(opened)
+            }
+            Err(failed) => {
+                self.table.delete(opened)?;
+                Err(failed)
+            }
+        }
+    }
+
+    /// Opens in a folder with patterns or a quota. Every check comes before the first change.
+    async fn open_within(
+        &mut self,
+        start: Start,
+        flags: PathFlags,
+        path: String,
+        mut how: OpenFlags,
+        mut what: DescriptorFlags,
+    ) -> Result<(Fd, Inside), Failed> {
+        let changing = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE;
+        let changes = how & changing;
+        let synchronous =
+            DescriptorFlags::FILE_INTEGRITY_SYNC | DescriptorFlags::DATA_INTEGRITY_SYNC | DescriptorFlags::REQUESTED_WRITE_SYNC;
+        if what.intersects(synchronous) {
+            return Err(Failed::Code(ErrorCode::Unsupported));
+        }
+        if how.contains(OpenFlags::DIRECTORY) && how.intersects(changing) {
+            return Err(Failed::Code(ErrorCode::Invalid));
+        }
+        let meant = match changes.contains(OpenFlags::CREATE) {
+            // What is to be made is a file, and an exclusive one is not where a link leads.
+            true if changes.contains(OpenFlags::EXCLUSIVE) => Last::Name,
+            true if path.ends_with('/') => return Err(Failed::Code(ErrorCode::IsDirectory)),
+            true | false => last(flags),
+        };
+        let place = blocking(move || start.walk(&path, meant)).await?;
+        let may_be_file = place.folder.grant.allows_file(&place.inside);
+        if !may_be_file {
+            if writes(how, what) {
+                return Err(Failed::Refused);
+            }
+            // Then only a folder may be opened, whatever is there by then.
+            how |= OpenFlags::DIRECTORY;
+        }
+        let place = prepared(place, changes).await?;
+        if changes.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE) {
+            what |= DescriptorFlags::WRITE;
+        }
+        let lent = self.lend(&place)?;
+        let borrowed = Resource::new_borrow(lent.rep());
+        let opened = self.wasi_files().open_at(borrowed, PathFlags::empty(), place.path(), how & OpenFlags::DIRECTORY, what).await;
+        self.table.delete(lent)?;
+        match opened.map_err(Failed::from) {
+            Ok(opened) => Ok((opened, place.inside)),
+            Err(Failed::Code(_)) if !may_be_file => Err(Failed::Refused),
+            // A link, which nobody follows here.
+            Err(Failed::Code(ErrorCode::Loop)) if place.folder.grant.has_patterns() => Err(Failed::Refused),
+            Err(failed) => Err(failed),
+        }
+    }
+
+    pub(super) async fn date(&mut self, fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> Result<(), Failed> {
+        self.admit(&fd, Wish::Write)?;
+        Ok(self.wasi_files().set_times(fd, accessed, modified).await?)
+    }
+
+    pub(super) async fn date_at(
+        &mut self,
+        fd: Fd,
+        flags: PathFlags,
+        path: String,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> Result<(), Failed> {
+        let Some(start) = self.start(&fd, Wish::Write)? else {
+            return Ok(self.wasi_files().set_times_at(fd, flags, path, accessed, modified).await?);
+        };
+        let place = blocking(move || start.walk(&path, last(flags))).await?;
+        self.look(&place, flags).await?;
+        let lent = self.lend(&place)?;
+        let borrowed = Resource::new_borrow(lent.rep());
+        let dated = self.wasi_files().set_times_at(borrowed, PathFlags::empty(), place.path(), accessed, modified).await;
+        self.table.delete(lent)?;
+        Ok(dated?)
+    }
+
+    pub(super) async fn resize(&mut self, fd: Fd, size: Filesize) -> Result<(), Failed> {
+        if !self.admit(&fd, Wish::Write)? {
+            return Ok(self.wasi_files().set_size(fd, size).await?);
+        }
+        let target = self.target(&fd)?;
+        blocking(move || target.folder.changed(|sheet| change::resize(sheet, &target.file, size))).await
+    }
+
+    pub(super) async fn put(&mut self, fd: Fd, data: Vec<u8>, offset: Filesize) -> Result<Filesize, Failed> {
+        if !self.admit(&fd, Wish::Write)? {
+            return Ok(self.wasi_files().write(fd, data, offset).await?);
+        }
+        let target = self.target(&fd)?;
+        let written = blocking(move || target.folder.changed(|sheet| change::write(sheet, &target.file, Some(offset), &data))).await?;
+        Ok(written as u64)
+    }
+
+    /// An open file in a folder with patterns or a quota.
+    fn target(&self, fd: &Fd) -> Result<Target, Failed> {
+        let Descriptor::File(file) = self.table.get(fd)? else { return Err(Failed::Code(ErrorCode::BadDescriptor)) };
+        let Opened { folder, held, shown, .. } = self.opened(fd)?;
+        let (folder, held, shown) = (folder.clone(), held.clone(), shown.clone());
+        Ok(Target { folder, file: file.file.clone(), _held: held, book: self.book.clone(), shown })
+    }
+
+    pub(super) fn reading(&mut self, fd: Fd, offset: Filesize) -> Result<Resource<DynInputStream>, Failed> {
+        let held = self.opened(&fd)?.held.clone();
+        let stream = self.wasi_files().read_via_stream(fd, offset)?;
+        let Some(held) = held else { return Ok(stream) };
+        let inner = self.table.delete(stream)?;
+        let reading: DynInputStream = Box::new(Reading { inner, _held: held });
+        Ok(self.table.push(reading)?)
+    }
+
+    /// From a place in the file on, or at its end.
+    pub(super) fn writing(&mut self, fd: Fd, at: Option<Filesize>) -> Result<Resource<DynOutputStream>, Failed> {
+        if self.admit(&fd, Wish::Write)? {
+            let writing: DynOutputStream = Box::new(Writing::new(self.target(&fd)?, at));
+            return Ok(self.table.push(writing)?);
+        }
+        let mut files = self.wasi_files();
+        Ok(match at {
+            Some(offset) => files.write_via_stream(fd, offset)?,
+            None => files.append_via_stream(fd)?,
+        })
+    }
+
+    pub(super) async fn make_folder(&mut self, fd: Fd, path: String) -> Result<(), Failed> {
+        let Some(start) = self.start(&fd, Wish::Write)? else {
+            return Ok(self.wasi_files().create_directory_at(fd, path).await?);
+        };
+        blocking(move || {
+            let place = start.walk(&path, Last::Name)?;
+            place.folder.changed(|sheet| change::make_folder(sheet, &place))
+        })
+        .await
+    }
+
+    pub(super) async fn remove_folder(&mut self, fd: Fd, path: String) -> Result<(), Failed> {
+        let Some(start) = self.start(&fd, Wish::Write)? else {
+            return Ok(self.wasi_files().remove_directory_at(fd, path).await?);
+        };
+        blocking(move || {
+            let place = start.walk(&path, Last::Name)?;
+            place.folder.changed(|sheet| change::remove_folder(sheet, &place))
+        })
+        .await
+    }
+
+    pub(super) async fn unlink(&mut self, fd: Fd, path: String) -> Result<(), Failed> {
+        let Some(start) = self.start(&fd, Wish::Write)? else {
+            return Ok(self.wasi_files().unlink_file_at(fd, path).await?);
+        };
+        blocking(move || {
+            let place = named(start, &path)?;
+            place.folder.changed(|sheet| change::unlink(sheet, &place))
+        })
+        .await
+    }
+
+    pub(super) async fn symlink(&mut self, fd: Fd, target: String, path: String) -> Result<(), Failed> {
+        let Some(start) = self.start(&fd, Wish::Write)? else {
+            return Ok(self.wasi_files().symlink_at(fd, target, path).await?);
+        };
+        if start.folder.grant.has_patterns() {
+            return Err(Failed::Refused);
+        }
+        blocking(move || {
+            let place = named(start, &path)?;
+            place.folder.changed(|sheet| change::symlink(sheet, &place, &target))
+        })
+        .await
+    }
+
+    /// The two ends of what is moved or linked, where one of them has patterns or a quota. Both may be changed, and are counted together.
+    fn ends(&self, fd: &Fd, to: &Fd) -> Result<Option<(Start, Start)>, Failed> {
+        let bounded = [self.admit(fd, Wish::Write)?, self.admit(to, Wish::Write)?];
+        if bounded == [false, false] {
+            return Ok(None);
+        }
+        let (from, to) = (self.from(fd)?, self.from(to)?);
+        if from.folder.shares_account(&to.folder) { Ok(Some((from, to))) } else { Err(Failed::Refused) }
+    }
+
+    pub(super) async fn link(&mut self, fd: Fd, flags: PathFlags, path: String, to: Fd, to_path: String) -> Result<(), Failed> {
+        let Some((from, new)) = self.ends(&fd, &to)? else {
+            return Ok(self.wasi_files().link_at(fd, flags, path, to, to_path).await?);
+        };
+        if flags.contains(PathFlags::SYMLINK_FOLLOW) {
+            return Err(Failed::Code(ErrorCode::Invalid));
+        }
+        blocking(move || {
+            let (old, new) = (named(from, &path)?, named(new, &to_path)?);
+            new.folder.changed(|sheet| change::link(sheet, &old, &new))
+        })
+        .await
+    }
+
+    pub(super) async fn rename(&mut self, fd: Fd, path: String, to: Fd, to_path: String) -> Result<(), Failed> {
+        let Some((from, new)) = self.ends(&fd, &to)? else {
+            return Ok(self.wasi_files().rename_at(fd, path, to, to_path).await?);
+        };
+        blocking(move || {
+            let (old, new) = (named(from, &path)?, named(new, &to_path)?);
+            new.folder.changed(|sheet| change::rename(sheet, &old, &new))
+        })
+        .await
+    }
+}
+
+/// The place of a name that stands for no folder, or for one that is moved: where it is not allowed, nothing is told of what is there.
+fn named(start: Start, path: &str) -> Result<Place, Failed> {
+    let place = start.walk(path, Last::Name)?;
+    if place.folder.grant.allows_file(&place.inside) { Ok(place) } else { Err(Failed::Refused) }
+}
+
+/// Makes the file and takes everything out of it, as far as opening it is to do that.
+async fn prepared(place: Place, changes: OpenFlags) -> Result<Place, Failed> {
+    if !changes.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE) {
+        return Ok(place);
+    }
+    blocking(move || {
+        place.folder.changed(|sheet| {
+            if changes.contains(OpenFlags::CREATE) {
+                change::create(sheet, &place, changes.contains(OpenFlags::EXCLUSIVE))?;
+            }
+            if changes.contains(OpenFlags::TRUNCATE) {
+                change::empty(sheet, &place)?;
+            }
+            Ok(())
+        })?;
+        Ok(place)
+    })
+    .await
+}

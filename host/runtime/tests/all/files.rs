@@ -1,0 +1,438 @@
+//! Granted folders against a burglar: nothing outside of them is reached, nothing denied is seen, and the book says what was tried.
+
+use crate::fixture::{Fixture, done};
+use agent_host_runtime::{Called, Component, Outcome};
+use domain::event::Verdict;
+use domain::grant::{Access, Bound, DirectoryGrant};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A folder to be granted, and one beside it that nobody was granted.
+pub(crate) struct House {
+    fixture: Fixture,
+    burglar: Arc<Component>,
+    pub(crate) sandbox: PathBuf,
+}
+
+/// What came of a call's operations, and what the book says.
+pub(crate) struct Loot {
+    pub(crate) answers: Vec<String>,
+    pub(crate) decided: Vec<(String, Verdict, String)>,
+}
+
+impl House {
+    pub(crate) async fn new() -> Self {
+        let fixture = Fixture::new();
+        let burglar = fixture.load("burglar").await;
+        let sandbox = fixture.folder.path().join("sandbox");
+        fs::create_dir_all(sandbox.join("folder")).unwrap();
+        fs::create_dir(fixture.folder.path().join("outside")).unwrap();
+        fs::write(fixture.folder.path().join("outside/secret"), "secret").unwrap();
+        Self { fixture, burglar, sandbox }
+    }
+
+    pub(crate) fn with(self, path: &str, content: &str) -> Self {
+        let path = self.sandbox.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self
+    }
+
+    pub(crate) fn whole(&self) -> DirectoryGrant {
+        DirectoryGrant::whole(&self.sandbox, "/s", Access::ReadWrite)
+    }
+
+    pub(crate) fn text(&self, path: &str) -> String {
+        fs::read_to_string(self.sandbox.join(path)).unwrap()
+    }
+
+    async fn called(&self, directories: &[DirectoryGrant], ops: &Value) -> Called {
+        let bound = Bound { directories: directories.to_vec(), ..Bound::default() };
+        let called = self.fixture.call_bound(&self.burglar, &bound, "burgle", &json!({ "ops": ops }).to_string()).await;
+        self.assert_secure();
+        called
+    }
+
+    pub(crate) async fn burgle(&self, directories: &[DirectoryGrant], ops: Value) -> Loot {
+        let called = self.called(directories, &ops).await;
+        let answers = serde_json::from_str(&done(&called)).unwrap();
+        let decisions = called.decided.decisions.into_iter();
+        Loot { answers, decided: decisions.map(|decision| (decision.capability, decision.verdict, decision.detail)).collect() }
+    }
+
+    /// What wasmtime's own tests ask after each attack.
+    fn assert_secure(&self) {
+        let outside = self.fixture.folder.path().join("outside");
+        assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "secret");
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "something was put outside");
+        assert!(!self.sandbox.join("stolen").exists(), "something was stolen");
+    }
+}
+
+impl Loot {
+    #[track_caller]
+    pub(crate) fn says(&self, capability: &str, verdict: Verdict) -> &str {
+        let found = self.decided.iter().find(|(name, decided, _)| name == capability && *decided == verdict);
+        &found.unwrap_or_else(|| panic!("no {capability} {verdict:?} in {:?}", self.decided)).2
+    }
+}
+
+/// A whole folder, one with a pattern about something else, and one with a quota: no way around may be in any of them.
+fn kinds(house: &House) -> [DirectoryGrant; 3] {
+    [
+        house.whole(),
+        DirectoryGrant { deny: vec!["nothing".parse().unwrap()], ..house.whole() },
+        DirectoryGrant { bytes_max: Some(1 << 20), files_max: Some(100), ..house.whole() },
+    ]
+}
+
+fn linked(house: &House) {
+    for (name, target) in [
+        ("out", "../outside"),
+        ("out-slash", "../outside/"),
+        ("out-dot", "../outside/."),
+        ("secret-link", "../outside/secret"),
+        ("chain", "chain-2"),
+        ("chain-2", "folder/../chain-3"),
+        ("chain-3", "../outside"),
+        ("absolute", house.fixture.folder.path().join("outside").to_str().unwrap()),
+        ("loop", "loop-2"),
+        ("loop-2", "loop"),
+        ("folder/up", "../.."),
+    ] {
+        symlink(target, house.sandbox.join(name)).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn no_path_leads_out_of_a_granted_folder() {
+    let house = House::new().await.with("file", "file");
+    linked(&house);
+    let absolute = house.fixture.folder.path().join("outside/secret");
+    let ways = [
+        "../outside/secret",
+        "./../outside/secret",
+        "folder/../../outside/secret",
+        "folder/./.././../outside/secret",
+        "..",
+        "../sandbox/file",
+        "/outside/secret",
+        "//outside/secret",
+        absolute.to_str().unwrap(),
+        "/s/file",
+        "out/secret",
+        "out//secret",
+        "out/./secret",
+        "out-slash/secret",
+        "out-dot/secret",
+        "chain/secret",
+        "absolute/secret",
+        "loop/secret",
+        "folder/up/outside/secret",
+        "folder/up/../outside/secret",
+        "out/../outside/secret",
+        &format!("{}../outside/secret", "./".repeat(1_000)),
+        &format!("{}{}outside/secret", "folder/".repeat(300), "../".repeat(301)),
+        &"a/".repeat(2_100),
+        &"a".repeat(5_000),
+        "secret-link",
+        "secret-link/",
+        "file/",
+        "file/.",
+        "file/../../outside/secret",
+        "out\0/secret",
+        "../outside/secret\0",
+    ];
+    for grant in kinds(&house) {
+        for way in ways {
+            let (on, follow) = ("/s", true);
+            let mut ops = vec![
+                json!({ "op": "open", "on": on, "path": way, "as": "o", "follow": follow }),
+                json!({ "op": "open", "on": on, "path": way, "as": "o", "follow": follow, "directory": true }),
+                json!({ "op": "open", "on": on, "path": way, "as": "o", "follow": follow, "write": true }),
+                json!({ "op": "open", "on": on, "path": way, "as": "o", "follow": follow, "write": true, "truncate": true }),
+                json!({ "op": "open", "on": on, "path": way, "as": "o", "follow": follow, "write": true, "create": true }),
+                json!({ "op": "stat", "on": on, "path": way, "follow": follow }),
+                json!({ "op": "hash", "on": on, "path": way, "follow": follow }),
+                json!({ "op": "touch", "on": on, "path": way, "follow": follow }),
+            ];
+            // By its own name a link is the guest's to move.
+            if way != "secret-link" {
+                ops.extend([
+                    json!({ "op": "readlink", "on": on, "path": way }),
+                    json!({ "op": "rename", "on": on, "path": way, "to": "stolen" }),
+                    json!({ "op": "link", "on": on, "path": way, "to": "stolen" }),
+                    json!({ "op": "unlink", "on": on, "path": way }),
+                    json!({ "op": "rmdir", "on": on, "path": way }),
+                    json!({ "op": "symlink", "on": on, "path": way, "to": "file" }),
+                    json!({ "op": "rename", "on": on, "path": "file", "to": way }),
+                    json!({ "op": "link", "on": on, "path": "file", "to": way }),
+                ]);
+            }
+            let loot = house.burgle(std::slice::from_ref(&grant), Value::from(ops)).await;
+            let refused = |answer: &String| answer.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-') && answer != "ok";
+            assert!(loot.answers.iter().all(refused), "{way} in {grant:?}: {:?}", loot.answers);
+            assert_eq!(house.text("file"), "file", "{way}");
+            if way.starts_with("..") && !way.contains('\0') {
+                assert!(loot.says("files.read", Verdict::Refused).ends_with(way));
+                assert!(loot.says("files.write", Verdict::Refused).ends_with(way));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_is_swapped_for_a_link_while_it_is_used_leads_nowhere_else() {
+    let house = House::new().await.with("swap/secret", "harmless");
+    let (over, sandbox) = (Arc::new(AtomicBool::new(false)), house.sandbox.clone());
+    symlink("../outside", sandbox.join("link")).unwrap();
+    let swapping = {
+        let over = over.clone();
+        std::thread::spawn(move || {
+            let at = |name: &str| sandbox.join(name);
+            while !over.load(Ordering::Relaxed) {
+                for (from, to) in [("swap", "kept"), ("link", "swap"), ("swap", "link"), ("kept", "swap")] {
+                    fs::rename(at(from), at(to)).unwrap();
+                }
+            }
+        })
+    };
+    for grant in kinds(&house) {
+        let ops = json!([
+            { "op": "hammer", "on": "/s", "path": "swap/secret", "follow": true, "times": 1_000 },
+            { "op": "hammer", "on": "/s", "path": "swap/secret", "follow": true, "write": true, "times": 1_000 },
+        ]);
+        for answer in house.burgle(&[grant], ops).await.answers {
+            let harmless = |seen: &str| matches!(seen, "harmless" | "no-entry" | "not-permitted" | "not-directory" | "loop" | "busy");
+            assert!(answer.split(',').all(harmless), "{answer}");
+        }
+    }
+    over.store(true, Ordering::Relaxed);
+    swapping.join().unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_changed_in_a_read_only_folder() {
+    let house = House::new().await.with("file", "file");
+    let on = "/s";
+    let ops = json!([
+        { "op": "open", "on": on, "path": "file", "as": "t", "truncate": true },
+        { "op": "open", "on": on, "path": "file", "as": "t", "write": true, "truncate": true },
+        { "op": "open", "on": on, "path": "file", "as": "t", "write": true },
+        { "op": "open", "on": on, "path": "new", "as": "t", "create": true },
+        { "op": "mkdir", "on": on, "path": "new" },
+        { "op": "unlink", "on": on, "path": "file" },
+        { "op": "rmdir", "on": on, "path": "folder" },
+        { "op": "touch", "on": on, "path": "file" },
+        { "op": "symlink", "on": on, "path": "new", "to": "file" },
+        { "op": "link", "on": on, "path": "file", "to": "new" },
+        { "op": "rename", "on": on, "path": "file", "to": "new" },
+        { "op": "open", "on": on, "path": "file", "as": "f" },
+        { "op": "size", "on": "f", "size": 0 },
+        { "op": "write", "on": "f", "text": "x" },
+        { "op": "write-stream", "on": "f", "text": "x" },
+        { "op": "append", "on": "f", "text": "x" },
+        { "op": "read", "on": "f" },
+    ]);
+    for grant in kinds(&house) {
+        let grant = DirectoryGrant { access: Access::ReadOnly, ..grant };
+        let loot = house.burgle(&[grant], ops.clone()).await;
+        let (changes, reads) = (&loot.answers[..11], &loot.answers[11..]);
+        assert!(changes.iter().all(|answer| answer == "not-permitted"), "{changes:?}");
+        assert_eq!(reads, ["ok", "not-permitted", "not-permitted", "not-permitted", "not-permitted", "file"]);
+        assert_eq!(loot.says("files.write", Verdict::Refused), "/s/file");
+        assert_eq!(loot.says("files.read", Verdict::Granted), "/s/file");
+        assert_eq!(loot.decided.len(), 2, "{:?}", loot.decided);
+        assert_eq!(house.text("file"), "file");
+    }
+}
+
+#[tokio::test]
+async fn what_is_denied_is_neither_seen_nor_used_and_what_is_not_allowed_is_no_file() {
+    let house = House::new().await.with("secret/key", "key").with("notes/a.md", "a").with("notes/a.key", "k").with("notes/.env", "e");
+    let globs = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>();
+    let grant = DirectoryGrant { allow: Some(globs(&["**/*.md"])), deny: globs(&["secret", "**/.env"]), ..house.whole() };
+    let on = "/s";
+    let ops = json!([
+        { "op": "list", "on": on },
+        { "op": "open", "on": on, "path": "notes", "as": "notes" },
+        { "op": "list", "on": "notes" },
+        { "op": "open", "on": "notes", "path": "a.md", "as": "a", "write": true },
+        { "op": "read", "on": "a" },
+        { "op": "write", "on": "a", "text": "b" },
+        { "op": "stat", "on": on, "path": "notes/a.md" },
+        { "op": "open", "on": "notes", "path": "new.md", "as": "n", "create": true, "write": true },
+        { "op": "rename", "on": "notes", "path": "new.md", "to": "newer.md" },
+        { "op": "mkdir", "on": "notes", "path": "deeper" },
+        { "op": "rmdir", "on": "notes", "path": "deeper" },
+        { "op": "unlink", "on": "notes", "path": "newer.md" },
+    ]);
+    let loot = house.burgle(std::slice::from_ref(&grant), ops).await;
+    assert_eq!(loot.answers, ["folder,notes", "ok", "a.md", "ok", "a", "1", "file 1", "ok", "ok", "ok", "ok", "ok"]);
+    assert_eq!(loot.says("files.write", Verdict::Granted), "/s/notes/a.md");
+    assert_eq!(loot.decided.len(), 2, "{:?}", loot.decided);
+
+    let barred = ["secret", "secret/key", "secret/", "./secret//key", "notes/../secret/key", "secret/../notes/a.md", "secret/none"]
+        .into_iter()
+        .chain(["notes/.env", "notes/.env/x", "notes/a.key", "notes/none", "notes/./a.key", "none.txt"]);
+    for path in barred {
+        let ops = json!([
+            { "op": "stat", "on": on, "path": path },
+            { "op": "stat", "on": on, "path": path, "follow": true },
+            { "op": "hash", "on": on, "path": path },
+            { "op": "touch", "on": on, "path": path },
+            { "op": "readlink", "on": on, "path": path },
+            { "op": "open", "on": on, "path": path, "as": "x" },
+            { "op": "open", "on": on, "path": path, "as": "x", "directory": true },
+            { "op": "open", "on": on, "path": path, "as": "x", "create": true, "write": true },
+            { "op": "open", "on": on, "path": path, "as": "x", "truncate": true, "write": true },
+            { "op": "unlink", "on": on, "path": path },
+            { "op": "rename", "on": on, "path": path, "to": "stolen" },
+            { "op": "rename", "on": on, "path": "notes/a.md", "to": path },
+            { "op": "link", "on": on, "path": path, "to": "stolen" },
+            { "op": "link", "on": on, "path": "notes/a.md", "to": path },
+            { "op": "symlink", "on": on, "path": "stolen", "to": path },
+            { "op": "symlink", "on": on, "path": path, "to": "notes/a.md" },
+        ]);
+        let loot = house.burgle(std::slice::from_ref(&grant), ops).await;
+        assert!(loot.answers.iter().all(|answer| answer == "not-permitted"), "{path}: {:?}", loot.answers);
+        assert_eq!(loot.says("files.read", Verdict::Refused), format!("/s/{path}"));
+        assert_eq!(loot.says("files.write", Verdict::Refused), format!("/s/{path}"));
+        assert_eq!(loot.decided.len(), 2, "{:?}", loot.decided);
+    }
+    assert_eq!((house.text("secret/key"), house.text("notes/a.key"), house.text("notes/.env")), ("key".into(), "k".into(), "e".into()));
+}
+
+#[tokio::test]
+async fn no_link_and_no_moved_folder_gets_around_a_pattern() {
+    let house = House::new().await.with("secret/key", "key").with("open/file", "open");
+    for (link, target) in [("to-key", "secret/key"), ("to-secret", "secret"), ("open/up", "..")] {
+        symlink(target, house.sandbox.join(link)).unwrap();
+    }
+    let grant = DirectoryGrant { deny: vec!["secret".parse().unwrap(), "open/hidden".parse().unwrap()], ..house.whole() };
+    let (on, no) = ("/s", "not-permitted");
+    let ops = json!([
+        { "op": "open", "on": on, "path": "to-key", "as": "x", "follow": true },
+        { "op": "open", "on": on, "path": "to-key", "as": "x" },
+        { "op": "stat", "on": on, "path": "to-key", "follow": true },
+        { "op": "open", "on": on, "path": "to-secret/key", "as": "x" },
+        { "op": "open", "on": on, "path": "to-secret/", "as": "x" },
+        { "op": "open", "on": on, "path": "open/up/secret/key", "as": "x" },
+        { "op": "open", "on": on, "path": "open/up/open/file", "as": "x" },
+        { "op": "touch", "on": on, "path": "to-key", "follow": true },
+        { "op": "symlink", "on": on, "path": "new", "to": "open/file" },
+        { "op": "rename", "on": on, "path": "open", "to": "moved" },
+        { "op": "rename", "on": on, "path": "to-secret/key", "to": "stolen" },
+        { "op": "stat", "on": on, "path": "to-key" },
+        { "op": "readlink", "on": on, "path": "to-key" },
+    ]);
+    let loot = house.burgle(&[grant], ops).await;
+    assert_eq!(loot.answers[..11], [no; 11]);
+    assert_eq!(loot.answers[11..], ["link 10", "secret/key"]);
+    assert_eq!(loot.says("files.read", Verdict::Refused), "/s/to-key");
+    assert_eq!(loot.says("files.write", Verdict::Refused), "/s/to-key");
+}
+
+#[tokio::test]
+async fn with_a_quota_alone_links_within_the_folder_are_followed() {
+    let house = House::new().await.with("real/file", "text");
+    symlink("real/file", house.sandbox.join("to-file")).unwrap();
+    symlink("./real/", house.sandbox.join("to-real")).unwrap();
+    symlink("real/made", house.sandbox.join("dangling")).unwrap();
+    let grant = DirectoryGrant { files_max: Some(10), ..house.whole() };
+    let ops = json!([
+        { "op": "open", "on": "/s", "path": "to-file", "as": "a", "follow": true },
+        { "op": "read-stream", "on": "a" },
+        { "op": "open", "on": "/s", "path": "to-file", "as": "x" },
+        { "op": "stat", "on": "/s", "path": "to-real/file" },
+        { "op": "open", "on": "/s", "path": "dangling", "as": "m", "follow": true, "create": true, "write": true },
+        { "op": "append", "on": "m", "text": "made" },
+        { "op": "open", "on": "/s", "path": "to-real/file", "as": "t", "write": true, "truncate": true },
+    ]);
+    let loot = house.burgle(&[grant], ops).await;
+    assert_eq!(loot.answers, ["ok", "text", "loop", "file 4", "ok", "ok", "ok"]);
+    assert_eq!((house.text("real/made"), house.text("real/file")), ("made".into(), String::new()));
+}
+
+#[tokio::test]
+async fn nothing_is_linked_or_moved_from_one_grant_into_another_of_other_rights() {
+    let house = House::new().await.with("file", "file");
+    let other = house.fixture.folder.path().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("kept"), "kept").unwrap();
+    let across = |from: DirectoryGrant, to: DirectoryGrant| {
+        let ops = json!([
+            { "op": "link", "on": "/s", "path": "file", "toOn": "/o", "to": "taken" },
+            { "op": "rename", "on": "/s", "path": "file", "toOn": "/o", "to": "taken" },
+            { "op": "rename", "on": "/o", "path": "kept", "toOn": "/s", "to": "stolen" },
+            { "op": "link", "on": "/o", "path": "kept", "toOn": "/s", "to": "stolen" },
+        ]);
+        let (house, other) = (&house, &other);
+        async move {
+            let loot = house.burgle(&[from.clone(), to.clone()], ops).await;
+            assert_eq!(loot.answers, ["not-permitted"; 4], "{from:?} {to:?}");
+            loot.says("files.write", Verdict::Refused);
+            assert_eq!((house.text("file"), fs::read_to_string(other.join("kept")).unwrap()), ("file".into(), "kept".into()));
+        }
+    };
+    let rights = |access| DirectoryGrant::whole(&other, "/o", access);
+    across(house.whole(), rights(Access::ReadOnly)).await;
+    across(house.whole(), DirectoryGrant { bytes_max: Some(100), ..rights(Access::ReadWrite) }).await;
+    across(house.whole(), DirectoryGrant { deny: vec!["x".parse().unwrap()], ..rights(Access::ReadWrite) }).await;
+    across(DirectoryGrant { files_max: Some(100), ..house.whole() }, rights(Access::ReadOnly)).await;
+}
+
+#[tokio::test]
+async fn handles_that_nobody_gave_out_and_texts_that_are_none_end_the_call_and_nothing_else() {
+    let house = House::new().await.with("file", "file");
+    for grant in kinds(&house) {
+        let grant = std::slice::from_ref(&grant);
+        for ops in [
+            json!([{ "op": "forge", "on": "/s" }]),
+            json!([{ "op": "use-after-drop", "on": "/s" }]),
+            json!([{ "op": "garbled", "on": "/s" }]),
+        ] {
+            let outcome = house.called(grant, &ops).await.outcome;
+            assert!(matches!(outcome, Outcome::Trapped { .. }), "{ops}: {outcome:?}");
+        }
+        let ops = json!([
+            { "op": "open", "on": "/s", "path": "file", "as": "f" },
+            { "op": "close", "on": "/s" },
+            { "op": "stat", "on": "/s", "path": "file" },
+            { "op": "read", "on": "f" },
+        ]);
+        assert_eq!(house.burgle(grant, ops).await.answers, ["ok", "ok", "`/s` is not open", "file"]);
+    }
+}
+
+#[tokio::test]
+async fn a_path_goes_on_record_as_the_guest_sees_it_and_each_decision_is_counted() {
+    let house = House::new().await.with("folder/file", "file");
+    for grant in kinds(&house) {
+        let ops = json!([
+            { "op": "open", "on": "/s", "path": "folder", "as": "d" },
+            { "op": "open", "on": "d", "path": "file", "as": "f", "write": true },
+            { "op": "read", "on": "f" },
+            { "op": "read", "on": "f" },
+            { "op": "stat", "on": "d", "path": "none" },
+        ]);
+        let loot = house.burgle(&[grant], ops).await;
+        assert_eq!(loot.answers, ["ok", "ok", "file", "file", "no-entry"]);
+        let expected = [("files.read", "/s/folder"), ("files.write", "/s/folder/file")];
+        assert_eq!(loot.decided, expected.map(|(name, detail)| (name.to_owned(), Verdict::Granted, detail.to_owned())));
+    }
+}
+
+/// Bytes and entries below a folder, counted here.
+pub(crate) fn really(folder: &Path) -> (u64, u64) {
+    fs::read_dir(folder).unwrap().fold((0, 0), |(bytes, files), entry| {
+        let entry = entry.unwrap();
+        let meta = fs::symlink_metadata(entry.path()).unwrap();
+        let (inner_bytes, inner_files) = if meta.is_dir() { really(&entry.path()) } else { (meta.len(), 0) };
+        (bytes + inner_bytes, files + 1 + inner_files)
+    })
+}
