@@ -2,9 +2,10 @@
 
 use crate::dial::Deadline;
 use crate::error::{Broken, EgressError, Phase, TooLarge};
-use crate::exchange::{Driven, drive, failure};
+use crate::exchange::{Link, failure};
 use crate::gzip::Gzip;
 use crate::headers;
+use crate::pool::Home;
 use crate::record::Trace;
 use crate::slots::Slot;
 use bytes::Bytes;
@@ -42,7 +43,9 @@ pub struct Body(Option<Open>);
 /// A body that has not ended.
 pub(crate) struct Open {
     pub(crate) incoming: Incoming,
-    pub(crate) driven: Driven,
+    pub(crate) link: Link,
+    /// Where the connection goes when all was read.
+    pub(crate) home: Option<Home>,
     pub(crate) gzip: Option<Gzip>,
     /// What may still come, as it was sent.
     pub(crate) wire_left: u64,
@@ -81,6 +84,19 @@ impl Body {
         }
         Ok(all.into())
     }
+
+    /// The next piece; none at the end. Trailers are passed over.
+    ///
+    /// # Errors
+    /// As reading frame by frame.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, EgressError> {
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await {
+            if let Ok(data) = frame?.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
 }
 
 impl HttpBody for Body {
@@ -99,7 +115,9 @@ impl HttpBody for Body {
             Err(error) => open.trace.fail(error),
         }
         // The connection, the slot and the record go now and not when the caller thinks of it.
-        self.0 = None;
+        if let (Some(open), Ok(_)) = (self.0.take(), &next) {
+            open.go_home();
+        }
         Poll::Ready(next.transpose())
     }
 
@@ -108,7 +126,25 @@ impl HttpBody for Body {
     }
 }
 
+/// What is dropped before its end is kept too if its end has come by then: whoever reads an event stream stops at its last event.
+impl Drop for Body {
+    fn drop(&mut self) {
+        if let Some(open) = self.0.take() {
+            open.go_home();
+        }
+    }
+}
+
 impl Open {
+    /// Gives the connection back, if it is kept and another request can be sent over it.
+    fn go_home(self) {
+        let Self { incoming, link, home, .. } = self;
+        drop(incoming);
+        if let Some(home) = home {
+            home.receive(link);
+        }
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, EgressError>> {
         if self.over.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Err(self.deadline.over()));
@@ -123,7 +159,7 @@ impl Open {
                 }
             }
             // What the connection breaks with, the body breaks with too, after what came before it.
-            let broken = drive(&mut self.driven, cx).err();
+            let broken = self.link.drive(cx).err();
             match Pin::new(&mut self.incoming).poll_frame(cx) {
                 Poll::Pending => {
                     return match broken {

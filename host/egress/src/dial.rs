@@ -29,6 +29,16 @@ pub fn system_tls() -> Result<rustls::ClientConfig, rustls::Error> {
     Ok(builder.with_platform_verifier()?.with_no_client_auth())
 }
 
+/// TLS that trusts nobody, for whoever sends nothing but plain HTTP: it needs no authorities.
+///
+/// # Errors
+/// None on any machine that is known.
+pub fn no_tls() -> Result<rustls::ClientConfig, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
+}
+
 /// When a request must be over, and how long it may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {
@@ -55,6 +65,12 @@ impl Deadline {
     }
 }
 
+/// A connection, and the address that it leads to.
+pub(crate) struct Dialled {
+    pub(crate) stream: Stream,
+    pub(crate) address: IpAddr,
+}
+
 /// What a dial needs to know.
 pub(crate) struct Dial<'a> {
     pub(crate) target: &'a Target,
@@ -67,17 +83,19 @@ pub(crate) struct Dial<'a> {
 
 impl Dial<'_> {
     /// Resolves, judges and connects.
-    pub(crate) async fn open(&self, slot: &Slot, trace: &mut Trace) -> Result<Stream, EgressError> {
+    pub(crate) async fn open(&self, slot: &Slot, trace: &mut Trace) -> Result<Dialled, EgressError> {
         let addresses = self.addresses(slot).await?;
         trace.addresses(&addresses);
         for &address in &addresses {
             self.permit.admits(address).map_err(|source| Refused::Barred { host: self.host(), source })?;
         }
-        let stream = self.deadline.within(Phase::Connect, self.limits.connect_ms_max, self.connect(&addresses, trace)).await??;
-        match self.target.scheme() {
-            Scheme::Http => Ok(Stream::Plain(stream)),
-            Scheme::Https => self.deadline.within(Phase::Tls, self.limits.connect_ms_max, self.secure(stream)).await?,
-        }
+        let connecting = self.connect(&addresses, trace);
+        let (stream, address) = self.deadline.within(Phase::Connect, self.limits.connect_ms_max, connecting).await??;
+        let stream = match self.target.scheme() {
+            Scheme::Http => Stream::Plain(stream),
+            Scheme::Https => self.deadline.within(Phase::Tls, self.limits.connect_ms_max, self.secure(stream)).await??,
+        };
+        Ok(Dialled { stream, address })
     }
 
     fn host(&self) -> String {
@@ -96,7 +114,7 @@ impl Dial<'_> {
     }
 
     /// Tries the addresses in their order. Each gets an equal share of what is left of the time.
-    async fn connect(&self, addresses: &[IpAddr], trace: &mut Trace) -> Result<TcpStream, EgressError> {
+    async fn connect(&self, addresses: &[IpAddr], trace: &mut Trace) -> Result<(TcpStream, IpAddr), EgressError> {
         let tried = addresses.len().min(DIALS_MAX);
         let end = Instant::now() + Duration::from_millis(self.limits.connect_ms_max);
         let mut last = io::Error::from(io::ErrorKind::TimedOut);
@@ -107,7 +125,7 @@ impl Dial<'_> {
                 Ok(Ok(stream)) => {
                     // Only a matter of speed: a socket that does not know the option works without.
                     _ = stream.set_nodelay(true);
-                    return Ok(stream);
+                    return Ok((stream, address));
                 }
                 Ok(Err(source)) => last = source,
                 Err(_) => last = io::ErrorKind::TimedOut.into(),

@@ -3,18 +3,19 @@
 use crate::body::{Body, Open, Response};
 use crate::dial::{Deadline, Dial};
 use crate::error::{EgressError, Refused, TooLarge};
-use crate::exchange::{Driven, exchange};
+use crate::exchange::{Link, Unanswered, exchange};
 use crate::gzip::Gzip;
-use crate::headers::{self, Encoding};
+use crate::headers::{self, After, Encoding};
 use crate::leg::{Head, Leg};
 use crate::limits::Limits;
+use crate::pool::{Home, Place, Pool};
 use crate::record::Trace;
 use crate::request::{Caller, Request};
 use crate::resolve::Resolve;
 use crate::slots::{Slot, Slots};
-use crate::wire::Wire;
+use crate::wire::Meter;
 use bytes::Bytes;
-use domain::egress::{EgressGrant, RequestLimits, Target, TargetError, permit};
+use domain::egress::{EgressGrant, Permit, RequestLimits, Target, TargetError, permit};
 use domain::redact::Redactor;
 use http::uri::PathAndQuery;
 use http_body_util::Full;
@@ -30,6 +31,7 @@ pub struct Egress {
     tls: Arc<rustls::ClientConfig>,
     limits: Limits,
     slots: Slots,
+    pool: Arc<Pool>,
 }
 
 /// What holds for all hops of a request. Made on the first that is permitted.
@@ -38,10 +40,19 @@ struct Passage {
     slot: Slot,
 }
 
+/// What is known of a hop once it is permitted.
+struct Way<'a> {
+    caller: &'a Caller,
+    target: &'a Target,
+    permit: Permit<'a>,
+    deadline: Deadline,
+}
+
 /// The head of an answer, and what is left to read.
 struct Answer {
     head: http::Response<Incoming>,
-    driven: Driven,
+    link: Link,
+    home: Option<Home>,
     limits: RequestLimits,
     redirects_max: u8,
 }
@@ -53,7 +64,8 @@ impl Egress {
     pub fn new(resolver: Arc<dyn Resolve>, mut tls: rustls::ClientConfig, limits: Limits) -> Self {
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         tls.resumption = rustls::client::Resumption::disabled();
-        Self { resolver, tls: Arc::new(tls), slots: Slots::new(&limits), limits }
+        let pool = Arc::new(Pool::new(limits.idle_connections_max, limits.idle_connection_ms_max));
+        Self { resolver, tls: Arc::new(tls), slots: Slots::new(&limits), limits, pool }
     }
 
     /// Sends a request under these grants and follows redirects as far as the grants do. The answer is there when its head is; its body
@@ -96,32 +108,55 @@ impl Egress {
         let permit = permit(&leg.target, leg.method, grants).map_err(Refused::Denied)?;
         trace.permit(&permit);
         let limits = permit.limits();
-        let request = request(leg, &limits)?;
+        let after = if self.pool.keeps() { After::Keep } else { After::Close };
+        let request = request(leg, &limits, after)?;
         if caller.budget.left() == 0 {
             return Err(EgressError::BudgetSpent);
         }
         let Passage { deadline, slot } = match passage {
             Some(passage) => passage,
             None => {
-                let total_ms_max = limits.total_ms_max;
+                let total_ms_max = self.limits.total_ms_max.unwrap_or(limits.total_ms_max);
                 let deadline = Deadline { at: Instant::now() + Duration::from_millis(total_ms_max), total_ms_max };
                 let slot = deadline.cover(self.slots.acquire(&caller.component)).await?;
                 passage.insert(Passage { deadline, slot })
             }
         };
-        let dial = Dial {
-            target: &leg.target,
-            permit: &permit,
-            resolver: self.resolver.as_ref(),
-            tls: &self.tls,
-            limits: &self.limits,
-            deadline: *deadline,
-        };
-        let stream = dial.open(slot, trace).await?;
-        let wire = Wire::new(stream, Arc::clone(trace.tally()), caller.budget.clone());
-        let (head, driven) = exchange(wire, request, trace.tally(), (*deadline, self.limits.first_byte_ms_max)).await?;
+        let way = Way { caller, target: &leg.target, permit, deadline: *deadline };
+        let (head, link) = self.ask(&way, request, slot, trace).await?;
         trace.status(head.status().as_u16());
-        Ok(Answer { head, driven, limits, redirects_max: permit.grant.redirects() })
+        let home = self.pool.home(Place::of(&caller.component, &leg.target));
+        Ok(Answer { head, link, home, limits, redirects_max: permit.grant.redirects() })
+    }
+
+    /// Sends a request over a connection that waits, if there is one that has not been closed meanwhile, or else over a new one.
+    async fn ask(
+        &self,
+        way: &Way<'_>,
+        request: http::Request<Full<Bytes>>,
+        slot: &Slot,
+        trace: &mut Trace,
+    ) -> Result<(http::Response<Incoming>, Link), EgressError> {
+        let Way { caller, target, permit, deadline } = way;
+        let (tally, waits) = (Arc::clone(trace.tally()), (*deadline, self.limits.first_byte_ms_max));
+        let place = Place::of(&caller.component, target);
+        while let Some(mut link) = self.pool.take(&place, permit).await {
+            trace.addresses(&[link.address()]);
+            trace.dialled(link.address());
+            link.meter().pass_on(Arc::clone(&tally), caller.budget.clone());
+            match exchange(&mut link, request.clone(), &tally, waits).await {
+                Ok(head) => return Ok((head, link)),
+                Err(Unanswered::Unsent(_)) => {}
+                Err(Unanswered::Failed(error)) => return Err(error),
+            }
+        }
+        let dial = Dial { target, permit, resolver: self.resolver.as_ref(), tls: &self.tls, limits: &self.limits, deadline: *deadline };
+        let dialled = dial.open(slot, trace).await?;
+        let mut link = Link::begin(dialled, Meter::new(Arc::clone(&tally), caller.budget.clone())).await?;
+        match exchange(&mut link, request, &tally, waits).await {
+            Ok(head) => Ok((head, link)),
+            Err(Unanswered::Unsent(error) | Unanswered::Failed(error)) => Err(error),
+        }
     }
 
     fn response(
@@ -131,7 +166,7 @@ impl Egress {
         passage: Option<Passage>,
         (mut trace, redactor): (Trace, Redactor),
     ) -> Result<Response, EgressError> {
-        let Answer { head, driven, limits, .. } = answer;
+        let Answer { head, link, home, limits, .. } = answer;
         let (parts, incoming) = head.into_parts();
         // No hop was permitted without a passage.
         let Some(Passage { deadline, slot }) = passage else { return Err(EgressError::Busy) };
@@ -144,7 +179,8 @@ impl Egress {
         let headers = headers::incoming(parts.headers, encoding, &redactor);
         let body = Body::new(Open {
             incoming,
-            driven,
+            link,
+            home,
             gzip: (encoding == Encoding::Gzip).then(Gzip::new),
             wire_left: bytes_max,
             left: bytes_max,
@@ -170,12 +206,12 @@ fn recorded<T>(trace: &mut Trace, result: Result<T, EgressError>) -> Result<T, E
 
 /// The request of one hop as it goes over the wire, with the path and query of the target in its first line, the credentials put in, and
 /// nothing else.
-fn request(leg: &Leg, limits: &RequestLimits) -> Result<http::Request<Full<Bytes>>, EgressError> {
+fn request(leg: &Leg, limits: &RequestLimits, after: After) -> Result<http::Request<Full<Bytes>>, EgressError> {
     let (bytes, bytes_max) = (leg.body.len() as u64, limits.request_bytes_max);
     if bytes > bytes_max {
         return Err(TooLarge::RequestBody { bytes, bytes_max }.into());
     }
-    let headers = headers::outgoing(leg)?;
+    let headers = headers::outgoing(leg, after)?;
     let unsendable = || Refused::Url(TargetError::Character);
     let path: PathAndQuery = leg.bound.put_into(leg.target.path(), leg.target.query()).try_into().map_err(|_| unsendable())?;
     let mut request = http::Request::new(Full::new(leg.body.clone()));

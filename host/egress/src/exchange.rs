@@ -2,33 +2,93 @@
 //!
 //! Nothing runs on its own: whoever waits for the answer drives the connection, and whoever drops it closes the connection.
 
-use crate::dial::Deadline;
+use crate::dial::{Deadline, Dialled};
 use crate::error::{Broken, EgressError, Phase, TooLarge};
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
-use crate::wire::{Tally, Wire};
+use crate::wire::{Meter, Tally, Wire};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{Builder, Connection};
+use hyper::client::conn::TrySendError;
+use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 use std::future::{Future, poll_fn};
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// A connection that somebody has to drive. It is gone when it has ended.
-pub(crate) type Driven = Option<Pin<Box<Connection<TokioIo<Wire>, Full<Bytes>>>>>;
+/// Turns that a connection gets to see that an answer is over, or that the server has gone.
+const TURNS_TO_SETTLE: usize = 2;
 
-/// Lets the connection do what it can.
-pub(crate) fn drive(driven: &mut Driven, cx: &mut Context<'_>) -> Result<(), hyper::Error> {
-    let Some(connection) = driven else { return Ok(()) };
-    match connection.as_mut().poll(cx) {
-        Poll::Pending => Ok(()),
-        Poll::Ready(ended) => {
-            *driven = None;
-            ended
+type Request = http::Request<Full<Bytes>>;
+
+/// What broke.
+enum Lost {
+    Connection(hyper::Error),
+    Request(TrySendError<Request>),
+}
+
+/// A connection, as its user has it.
+pub(crate) struct Link {
+    sender: SendRequest<Full<Bytes>>,
+    /// The connection itself, which somebody has to drive. It is gone when it has ended.
+    driven: Option<Pin<Box<Connection<TokioIo<Wire>, Full<Bytes>>>>>,
+    meter: Arc<Meter>,
+    address: IpAddr,
+}
+
+/// Why there is no answer.
+pub(crate) enum Unanswered {
+    /// Nothing of the request went out: the connection was closed meanwhile.
+    Unsent(EgressError),
+    /// Anything else.
+    Failed(EgressError),
+}
+
+impl Link {
+    /// Speaks HTTP over a connection.
+    ///
+    /// # Errors
+    /// The connection is closed already.
+    pub(crate) async fn begin(dialled: Dialled, meter: Arc<Meter>) -> Result<Self, EgressError> {
+        let Dialled { stream, address } = dialled;
+        let mut builder = Builder::new();
+        builder.max_headers(HEADERS_MAX).max_header_size(HEAD_BYTES_MAX).max_buf_size(HEAD_BYTES_MAX);
+        let wire = TokioIo::new(Wire::new(stream, Arc::clone(&meter)));
+        let (sender, connection) = builder.handshake(wire).await.map_err(Broken::Protocol)?;
+        Ok(Self { sender, driven: Some(Box::pin(connection)), meter, address })
+    }
+
+    /// The address at its other end.
+    pub(crate) fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Who pays for what passes from here on.
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Lets the connection do what it can.
+    pub(crate) fn drive(&mut self, cx: &mut Context<'_>) -> Result<(), hyper::Error> {
+        let Some(connection) = &mut self.driven else { return Ok(()) };
+        match connection.as_mut().poll(cx) {
+            Poll::Pending => Ok(()),
+            Poll::Ready(ended) => {
+                self.driven = None;
+                ended
+            }
         }
+    }
+
+    /// Whether a request can be sent over it now. Nobody is told when that changes.
+    pub(crate) fn is_usable(&mut self) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        let driven = (0..TURNS_TO_SETTLE).all(|_| self.drive(&mut cx).is_ok());
+        driven && self.driven.is_some() && self.sender.is_ready()
     }
 }
 
@@ -46,35 +106,39 @@ pub(crate) fn failure(error: hyper::Error, tally: &Tally) -> EgressError {
 /// Sends a request and waits for the head of its answer.
 ///
 /// # Errors
-/// The server does not answer in time, or with nonsense, or with too much.
+/// The server does not answer in time, or with nonsense, or with too much; or the connection was closed before anything was sent.
 pub(crate) async fn exchange(
-    wire: Wire,
-    request: http::Request<Full<Bytes>>,
+    link: &mut Link,
+    request: Request,
     tally: &Tally,
     waits: (Deadline, u64),
-) -> Result<(http::Response<Incoming>, Driven), EgressError> {
+) -> Result<http::Response<Incoming>, Unanswered> {
     let (deadline, first_byte_ms_max) = waits;
-    let mut builder = Builder::new();
-    builder.max_headers(HEADERS_MAX).max_header_size(HEAD_BYTES_MAX).max_buf_size(HEAD_BYTES_MAX);
-    let (mut sender, connection) = builder.handshake(TokioIo::new(wire)).await.map_err(Broken::Protocol)?;
-    let mut driven: Driven = Some(Box::pin(connection));
-    let mut answer = pin!(sender.send_request(request));
+    let mut answer = pin!(link.sender.try_send_request(request));
     let head = poll_fn(|cx| {
         if let Poll::Ready(head) = answer.as_mut().poll(cx) {
-            return Poll::Ready(head);
+            return Poll::Ready(head.map_err(Lost::Request));
         }
-        if let Err(error) = drive(&mut driven, cx) {
-            return Poll::Ready(Err(error));
+        let driven = link.drive(cx);
+        match answer.as_mut().poll(cx) {
+            Poll::Ready(head) => Poll::Ready(head.map_err(Lost::Request)),
+            Poll::Pending => driven.map_or_else(|error| Poll::Ready(Err(Lost::Connection(error))), |()| Poll::Pending),
         }
-        answer.as_mut().poll(cx)
     });
-    let head = deadline.cover(first_byte(head, tally, first_byte_ms_max)).await?;
-    let head = head.map_err(|error| failure(error, tally))?;
+    let head = deadline.cover(first_byte(head, tally, first_byte_ms_max)).await.map_err(Unanswered::Failed)?;
+    let head = head.map_err(|lost| match lost {
+        Lost::Connection(error) => Unanswered::Failed(failure(error, tally)),
+        Lost::Request(mut lost) => {
+            let unsent = lost.take_message().is_some();
+            let error = failure(lost.into_error(), tally);
+            if unsent { Unanswered::Unsent(error) } else { Unanswered::Failed(error) }
+        }
+    })?;
     tally.head_is_done();
     if head.status() == http::StatusCode::SWITCHING_PROTOCOLS {
-        return Err(Broken::Upgrade.into());
+        return Err(Unanswered::Failed(Broken::Upgrade.into()));
     }
-    Ok((head, driven))
+    Ok(head)
 }
 
 /// Waits for the head. The time runs from the last byte that went out, so that a long request over a slow line is not cut.

@@ -10,8 +10,15 @@ use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH
 /// Bytes that a header takes beside name and value: the colon, a space and the end of the line.
 const BYTES_AROUND_HEADER: usize = 4;
 
+/// What becomes of the connection after the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum After {
+    Close,
+    Keep,
+}
+
 /// What goes out: the caller's headers as far as they are its own to set, what the host bound, and what the host says itself.
-pub(crate) fn outgoing(leg: &Leg) -> Result<HeaderMap, EgressError> {
+pub(crate) fn outgoing(leg: &Leg, after: After) -> Result<HeaderMap, EgressError> {
     let mut out = HeaderMap::new();
     check_length(leg)?;
     for (name, value) in &leg.headers {
@@ -33,8 +40,13 @@ pub(crate) fn outgoing(leg: &Leg) -> Result<HeaderMap, EgressError> {
     }
     let host = HeaderValue::try_from(leg.target.authority()).map_err(|_| Refused::Url(TargetError::Character))?;
     out.insert(HOST, host);
-    out.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-    out.insert(CONNECTION, HeaderValue::from_static("close"));
+    // Whoever wants an answer as it comes, piece by piece, does not want it packed.
+    let plain = leg.headers.get(ACCEPT_ENCODING).is_some_and(|accepted| accepted == "identity");
+    out.insert(ACCEPT_ENCODING, HeaderValue::from_static(if plain { "identity" } else { "gzip" }));
+    match after {
+        After::Close => _ = out.insert(CONNECTION, HeaderValue::from_static("close")),
+        After::Keep => {}
+    }
     out.entry(USER_AGENT).or_insert(HeaderValue::from_static(concat!("agent-host/", env!("CARGO_PKG_VERSION"))));
     Ok(out)
 }

@@ -2,8 +2,8 @@
 //!
 //! A request passes the same gates in the same order each time: one parse, a grant, one lookup, a judgement over every address, a dial of
 //! exactly those addresses, TLS, the exchange, and caps on all that comes back. A redirect starts again at the first gate. The rules are
-//! [`domain::egress`]; here they are carried out, so that what was checked is what is dialled. There is no proxy, no cookie jar, no cache,
-//! and no connection that serves two requests. Every hop leaves a [`Record`], also one that was refused or dropped half-way.
+//! [`domain::egress`]; here they are carried out, so that what was checked is what is dialled. There is no proxy, no cookie jar and
+//! no cache, and a connection serves two requests only for those who ask for it, and only within the same component, scheme, host and port. Every hop leaves a [`Record`], also one that was refused or dropped half-way.
 //! Never in here: WebAssembly, SQL, rules of its own, what a body means.
 
 mod body;
@@ -16,6 +16,7 @@ mod gzip;
 mod headers;
 mod leg;
 mod limits;
+mod pool;
 mod record;
 mod request;
 mod resolve;
@@ -24,7 +25,7 @@ mod wire;
 
 pub use body::{Body, Response};
 pub use budget::ByteBudget;
-pub use dial::system_tls;
+pub use dial::{no_tls, system_tls};
 pub use egress::Egress;
 pub use error::{Broken, EgressError, Phase, Refused, Seen, TooLarge, Unreachable};
 pub use limits::{HEAD_BYTES_MAX, HEADERS_MAX, Limits, PRELUDE_BYTES_MAX};

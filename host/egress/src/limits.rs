@@ -32,6 +32,13 @@ pub struct Limits {
     pub first_byte_ms_max: u64,
     /// Milliseconds without a byte of the body.
     pub idle_ms_max: u64,
+    /// Milliseconds of a request in all, for a part of the host that knows better than a grant; none for what the grant says.
+    pub total_ms_max: Option<u64>,
+    /// Connections that are kept open for the next request of the same component to the same scheme, host and port; none unless somebody
+    /// asks for it.
+    pub idle_connections_max: usize,
+    /// Milliseconds for which such a connection is used again.
+    pub idle_connection_ms_max: u64,
 }
 
 impl Default for Limits {
@@ -44,6 +51,9 @@ impl Default for Limits {
             connect_ms_max: 5_000,
             first_byte_ms_max: 30_000,
             idle_ms_max: 30_000,
+            total_ms_max: None,
+            idle_connections_max: 0,
+            idle_connection_ms_max: 60_000,
         }
     }
 }

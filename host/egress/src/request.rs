@@ -33,12 +33,10 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Adds a header. False if the value cannot stand in one.
-    pub fn header(&mut self, name: HeaderName, value: &Secret) -> bool {
-        let Ok(mut value) = HeaderValue::from_str(value.expose()) else { return false };
+    /// Adds a header.
+    pub fn header(&mut self, name: HeaderName, mut value: HeaderValue) {
         value.set_sensitive(true);
         self.headers.append(name, value);
-        true
     }
 
     /// Adds a parameter of the query, in place of those that have its name.

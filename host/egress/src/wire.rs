@@ -4,8 +4,8 @@ use crate::budget::ByteBudget;
 use crate::limits::PRELUDE_BYTES_MAX;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -51,19 +51,32 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// A connection that is counted.
+/// Whose hop a connection serves at present, and who pays for what passes.
 #[derive(Debug)]
-pub(crate) struct Wire {
-    stream: Stream,
+pub(crate) struct Meter(Mutex<Account>);
+
+#[derive(Debug, Clone)]
+struct Account {
     tally: Arc<Tally>,
     budget: ByteBudget,
 }
 
-impl Wire {
-    pub(crate) fn new(stream: Stream, tally: Arc<Tally>, budget: ByteBudget) -> Self {
-        Self { stream, tally, budget }
+impl Meter {
+    pub(crate) fn new(tally: Arc<Tally>, budget: ByteBudget) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Account { tally, budget })))
     }
 
+    /// From here on it is somebody else.
+    pub(crate) fn pass_on(&self, tally: Arc<Tally>, budget: ByteBudget) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Account { tally, budget };
+    }
+
+    fn account(&self) -> Account {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Account {
     /// The cause is read from the tally: what the HTTP library makes of this error is of no use.
     fn spend(&self, bytes: u64) -> io::Result<()> {
         if bytes == 0 || self.budget.take(bytes) {
@@ -90,6 +103,19 @@ impl Wire {
     }
 }
 
+/// A connection that is counted.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    stream: Stream,
+    meter: Arc<Meter>,
+}
+
+impl Wire {
+    pub(crate) fn new(stream: Stream, meter: Arc<Meter>) -> Self {
+        Self { stream, meter }
+    }
+}
+
 impl AsyncRead for Wire {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
@@ -97,7 +123,7 @@ impl AsyncRead for Wire {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
         })?;
-        Poll::Ready(self.received((buffer.filled().len() - before) as u64))
+        Poll::Ready(self.meter.account().received((buffer.filled().len() - before) as u64))
     }
 }
 
@@ -107,7 +133,7 @@ impl AsyncWrite for Wire {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
         });
-        Poll::Ready(self.sent(written))
+        Poll::Ready(self.meter.account().sent(written))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

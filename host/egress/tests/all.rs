@@ -8,9 +8,13 @@ mod asking;
 mod fixture;
 #[path = "all/hostile.rs"]
 mod hostile;
+#[path = "all/keeping.rs"]
+mod keeping;
 #[path = "all/lasting.rs"]
 mod lasting;
 #[path = "all/redirecting.rs"]
 mod redirecting;
+#[path = "all/reflecting.rs"]
+mod reflecting;
 #[path = "all/tls.rs"]
 mod tls;

@@ -1,5 +1,6 @@
 //! The part of the config file that names providers and models.
 
+use domain::egress::{AddressRange, GrantError};
 use domain::ranges::{OutOfRange, out_of_range};
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
@@ -65,6 +66,11 @@ pub struct ProviderConfig {
     /// The file that holds the key; only its owner may be able to read it. Relative to the config file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_file: Option<PathBuf>,
+    /// Addresses at which it may be although they are not public, such as `10.1.0.0/16`, when `baseUrl` has a name. An address that stands
+    /// in `baseUrl`, and those of `localhost`, need no mention; an address of a cloud's metadata does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub private_addresses: Vec<AddressRange>,
     /// For `scripted`: the rule file. Relative to the config file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<PathBuf>,
@@ -140,7 +146,7 @@ impl Default for RetryLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Timeouts {
-    /// Name, connection and TLS.
+    /// Name, connection and TLS, each of them.
     #[schemars(range(min = 1, max = MS_MAX))]
     pub connect_ms: u64,
     /// From sending to the first bytes of a streamed reply.
@@ -269,6 +275,13 @@ pub enum ConfigProblem {
         /// Why not.
         why: &'static str,
     },
+    /// Addresses that cannot be meant as they are written.
+    #[error("cannot be meant as it is written")]
+    Addresses {
+        /// What is wrong.
+        #[source]
+        source: GrantError,
+    },
     /// A name that stands for nothing.
     #[error("there is no {what} `{name}`{}", did_you_mean(nearest.as_deref()))]
     Unknown {
@@ -296,13 +309,6 @@ pub enum ConfigProblem {
         /// Why.
         #[source]
         source: rustls::Error,
-    },
-    /// The HTTP client cannot be set up.
-    #[error("no HTTP client can be made")]
-    Client {
-        /// Why.
-        #[source]
-        source: reqwest::Error,
     },
 }
 

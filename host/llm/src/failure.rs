@@ -97,6 +97,17 @@ pub enum Failure {
         #[source]
         cause: Option<Cause>,
     },
+    /// Its name leads to an address that the config does not open. Nothing was sent.
+    #[error(
+        "provider `{provider}` is at an address that is not public; if that is meant, open it in `providers.{provider}.privateAddresses`"
+    )]
+    Barred {
+        /// The provider.
+        provider: String,
+        /// The address, and where it leads.
+        #[source]
+        cause: Option<Cause>,
+    },
     /// What came is not a reply. May pass.
     #[error("model `{model}` of provider `{provider}` answered something that is not a reply: {problem}")]
     Garbage {
@@ -133,6 +144,7 @@ impl Failure {
             Self::Unavailable { .. } => "model-unavailable",
             Self::RateLimited { .. } => "model-rate-limited",
             Self::Refused { .. } => "model-refused",
+            Self::Barred { .. } => "model-barred",
             Self::Garbage { .. } => "model-garbage",
             Self::TooLong { .. } => "model-prompt-too-long",
             Self::UnknownModel(_) => "model-unknown",
@@ -144,7 +156,7 @@ impl Failure {
     pub fn retryable(&self) -> bool {
         match self {
             Self::Unavailable { .. } | Self::RateLimited { .. } | Self::Garbage { .. } => true,
-            Self::Refused { .. } | Self::TooLong { .. } | Self::UnknownModel(_) => false,
+            Self::Refused { .. } | Self::Barred { .. } | Self::TooLong { .. } | Self::UnknownModel(_) => false,
         }
     }
 
@@ -155,11 +167,13 @@ impl Failure {
             Self::Unavailable { cause: Some(cause), .. }
             | Self::RateLimited { cause: Some(cause), .. }
             | Self::Refused { cause: Some(cause), .. }
+            | Self::Barred { cause: Some(cause), .. }
             | Self::TooLong { cause: Some(cause), .. } => format!("{self}: {cause}"),
             Self::Garbage { sample, .. } if !sample.is_empty() => format!("{self}: {sample:?}"),
             Self::Unavailable { .. }
             | Self::RateLimited { .. }
             | Self::Refused { .. }
+            | Self::Barred { .. }
             | Self::Garbage { .. }
             | Self::TooLong { .. }
             | Self::UnknownModel(_) => self.to_string(),

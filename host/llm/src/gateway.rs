@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
 mod setup;
+mod way_out;
 
 /// All the models that can be asked. Shared by everybody; nothing of one call reaches another but what the provider can bear.
 pub struct Gateway {

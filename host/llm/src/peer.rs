@@ -3,6 +3,8 @@
 use crate::failure::{Cause, Failure, Reason};
 use crate::key::{ApiKey, clean};
 use crate::provider::Broken;
+use crate::retry::Stage;
+use egress::{EgressError, Phase, Refused, TooLarge};
 use serde_json::Value;
 
 /// Characters of a sample of garbage.
@@ -44,17 +46,32 @@ impl Peer<'_> {
         }
     }
 
-    /// A failure of the network library's, with all that is behind it.
-    pub(crate) fn network(&self, reason: Reason, error: reqwest::Error) -> Failure {
-        let error = error.without_url();
-        let mut text = error.to_string();
-        let mut source = std::error::Error::source(&error);
-        while let Some(inner) = source {
-            text.push_str(": ");
-            text.push_str(&inner.to_string());
-            source = inner.source();
+    /// A failure on the way, with all that is behind it.
+    pub(crate) fn network(&self, reason: Reason, error: &EgressError) -> Failure {
+        self.unavailable(reason, &error.detail())
+    }
+
+    /// A request that never left the host, or was not answered.
+    pub(crate) fn unsent(&self, error: &EgressError) -> (Stage, Failure) {
+        match error {
+            EgressError::Refused(Refused::Barred { source, .. }) => {
+                (Stage::Unsent, Failure::Barred { provider: self.provider.to_owned(), cause: self.cause(&source.to_string()) })
+            }
+            EgressError::Refused(_) | EgressError::TooLarge(TooLarge::RequestHead | TooLarge::RequestBody { .. }) => {
+                (Stage::Unsent, self.refused(0, &error.detail()))
+            }
+            EgressError::Busy
+            | EgressError::Unreachable(_)
+            | EgressError::TimedOut { phase: Phase::Resolve | Phase::Connect | Phase::Tls, .. } => {
+                (Stage::Unsent, self.network(Reason::Connect, error))
+            }
+            EgressError::TimedOut { phase: Phase::FirstByte | Phase::Idle | Phase::Total, .. } => {
+                (Stage::Asked, self.unavailable(Reason::FirstToken, ""))
+            }
+            EgressError::BudgetSpent
+            | EgressError::TooLarge(TooLarge::ResponseHead | TooLarge::ResponseBody { .. })
+            | EgressError::Broken(_) => (Stage::Asked, self.network(Reason::Broken, error)),
         }
-        self.unavailable(reason, &text)
     }
 
     /// A reply that broke, as a failure.

@@ -6,7 +6,10 @@ use super::component::EnvironmentValue;
 use crate::invocation::quoted;
 use domain::secret::{SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, Secret, SecretError, Secrets, is_secret_name};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -18,11 +21,13 @@ use tokio::time::timeout;
 
 /// Milliseconds that a command may take to say a secret.
 const COMMAND_MS_MAX: u64 = 10_000;
+/// Characters of a variable's name. Longer names do not occur; secrets do.
+const VARIABLE_CHARS_MAX: usize = 64;
 /// Bytes that are read of a secret, with the end of its line and enough to see that it is too long.
 const READ_BYTES_MAX: u64 = SECRET_BYTES_MAX as u64 + 3;
 
 /// Where the value of a secret comes from: 8 bytes to 16 KiB of visible ASCII; the end of the last line goes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum SecretSource {
     /// The variable of the host's environment with this name.
@@ -34,9 +39,54 @@ pub(crate) enum SecretSource {
     Command(Vec<String>),
 }
 
+/// The same as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    env: Option<String>,
+    file: Option<PathBuf>,
+    command: Option<Vec<String>>,
+}
+
+impl<'de> Deserialize<'de> for SecretSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SourceVisitor)
+    }
+}
+
+/// Reads a source. What is written in its place may be the secret itself, and is not repeated in the error.
+struct SourceVisitor;
+
+impl<'de> Visitor<'de> for SourceVisitor {
+    type Value = SecretSource;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("exactly one of `env`, `file` and `command`")
+    }
+
+    fn visit_str<E: de::Error>(self, _text: &str) -> Result<SecretSource, E> {
+        Err(E::custom(
+            "a secret does not belong in the config; say where it is: { env = \"NAME\" }, { file = \"path\" } or { command = [...] }",
+        ))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SecretSource, A::Error> {
+        match Written::deserialize(MapAccessDeserializer::new(map))? {
+            Written { env: Some(env), file: None, command: None } => Ok(SecretSource::Env(env)),
+            Written { env: None, file: Some(file), command: None } => Ok(SecretSource::File(file)),
+            Written { env: None, file: None, command: Some(command) } => Ok(SecretSource::Command(command)),
+            Written { .. } => Err(de::Error::custom("name exactly one of `env`, `file` and `command`")),
+        }
+    }
+}
+
 /// Why there is no value.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecretProblem {
+    #[error(
+        "`env` is not the name of an environment variable, such as `GITHUB_TOKEN`; if it is the secret itself, it does not belong here"
+    )]
+    NotAVariable,
     #[error("the environment variable `{0}` is not set, or not to text")]
     NotSet(String),
     #[error("the file `{}` cannot be read", .0.display())]
@@ -77,6 +127,10 @@ impl SecretSource {
 }
 
 fn of_variable(name: &str) -> Result<Secret, SecretProblem> {
+    let plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    if name.is_empty() || name.len() > VARIABLE_CHARS_MAX || !name.bytes().all(plain) {
+        return Err(SecretProblem::NotAVariable);
+    }
     #[expect(
         clippy::disallowed_methods,
         reason = "the configuration names the variables that hold secrets, and this is where they are read"
@@ -185,3 +239,6 @@ fn secret_of<'a>(loaded: &'a Loaded, variable: &str) -> Option<&'a String> {
     let holds = |source: &SecretSource| matches!(source, SecretSource::Env(name) if name == variable);
     loaded.config.secrets.iter().find(|(_, source)| holds(source)).map(|(name, _)| name)
 }
+
+#[cfg(test)]
+mod tests;

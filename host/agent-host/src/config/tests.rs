@@ -401,7 +401,10 @@ fn the_schema_knows_every_key_and_no_other() {
     assert_eq!(schema["additionalProperties"], json!(false));
     let mut keys: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
     keys.sort();
-    assert_eq!(keys, ["agents", "breaker", "components", "defaultModel", "limits", "models", "providers", "retry", "server", "timeouts"]);
+    assert_eq!(
+        keys,
+        ["agents", "breaker", "components", "defaultModel", "limits", "models", "providers", "retry", "secrets", "server", "timeouts"]
+    );
 }
 
 #[test]

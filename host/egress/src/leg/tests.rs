@@ -13,7 +13,7 @@ fn leg(url: &str, method: Method) -> Leg {
         headers.insert(name, HeaderValue::from_static(value));
     }
     let mut bound = Credentials::default();
-    assert!(bound.header(AUTHORIZATION, &Secret::parse("SK-CANARY-1").unwrap().behind("Bearer ")));
+    bound.header(AUTHORIZATION, HeaderValue::from_static("Bearer SK-CANARY-1"));
     bound.parameter("key".to_owned(), Secret::parse("SK-CANARY-2").unwrap());
     Leg { target: Target::parse(url).unwrap(), method, headers, bound, body: Bytes::from_static(b"words"), hop: 0 }
 }

@@ -96,7 +96,7 @@ async fn a_header_that_is_not_the_callers_to_set_refuses_the_request() {
 async fn what_the_host_binds_goes_along_and_cannot_be_framing_either() {
     let (server, world) = (Server::saying(ok("")), World::new());
     let mut request = world.request(&format!("http://a.test:{}/", server.port));
-    assert!(request.bound.header(AUTHORIZATION, &secret("SK-CANARY-1").behind("Bearer ")));
+    request.bound.header(AUTHORIZATION, HeaderValue::from_static("Bearer SK-CANARY-1"));
     request.bound.parameter("key".to_owned(), secret("SK-CANARY/2"));
     request.url.push_str("?key=placeholder&q=1");
     world.egress.send(request.clone(), &[grant("a.test", server.port)]).await.unwrap();
@@ -104,7 +104,7 @@ async fn what_the_host_binds_goes_along_and_cannot_be_framing_either() {
     assert!(head.starts_with("GET /?q=1&key=SK-CANARY%2F2 HTTP/1.1\r\n") && head.contains("\r\nauthorization: Bearer SK-CANARY-1\r\n"));
     assert!(!serde_json::to_string(&world.records()).unwrap().contains("SK-CANARY"));
     assert!(!format!("{request:?}").contains("SK-CANARY"));
-    assert!(request.bound.header(HOST, &secret("evil.test")));
+    request.bound.header(HOST, HeaderValue::from_static("evil.test"));
     assert_eq!(world.egress.send(request, &[grant("a.test", server.port)]).await.unwrap_err().code(), "header-refused");
 }
 

@@ -158,6 +158,7 @@ pub(crate) struct World {
     pub(crate) egress: Egress,
     pub(crate) answers: Arc<Answers>,
     ledger: Arc<Ledger>,
+    pub(crate) redactor: Redactor,
 }
 
 impl World {
@@ -172,12 +173,12 @@ impl World {
     pub(crate) fn over(answers: Answers, limits: Limits, tls: rustls::ClientConfig) -> Self {
         let answers = Arc::new(answers);
         let resolver: Arc<dyn Resolve> = Arc::<Answers>::clone(&answers);
-        Self { egress: Egress::new(resolver, tls, limits), answers, ledger: Arc::default() }
+        Self { egress: Egress::new(resolver, tls, limits), answers, ledger: Arc::default(), redactor: Redactor::default() }
     }
 
     pub(crate) fn caller(&self, component: &str) -> Caller {
         let records: Arc<dyn Records> = Arc::<Ledger>::clone(&self.ledger);
-        Caller { component: component.to_owned(), budget: ByteBudget::of(u64::MAX), records, redactor: Redactor::default() }
+        Caller { component: component.to_owned(), budget: ByteBudget::of(u64::MAX), records, redactor: self.redactor.clone() }
     }
 
     pub(crate) fn request(&self, url: &str) -> Request {

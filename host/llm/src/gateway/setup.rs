@@ -4,15 +4,15 @@ use crate::breaker::Breaker;
 use crate::config::{CONCURRENT_DEFAULT, CONCURRENT_MAX, Config, ConfigError, ConfigProblem, ModelConfig, ProviderConfig, ProviderKind};
 use crate::failure::nearest;
 use crate::gate::Gate;
+use crate::gateway::way_out::{Base, way_out};
 use crate::gateway::{Gateway, Model, Upstream};
 use crate::key::ApiKey;
 use crate::provider::anthropic::Anthropic;
-use crate::provider::exchange::{Remote, client, tls};
+use crate::provider::exchange::Remote;
 use crate::provider::openai::OpenAi;
 use crate::provider::scripted::Script;
 use crate::provider::{Dialect, Provider};
-use reqwest::Url;
-use reqwest::dns::Resolve;
+use egress::Resolve;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -109,6 +109,7 @@ fn script(provider: &ProviderConfig, surroundings: &Surroundings<'_>, key: &dyn 
         ("baseUrl", provider.base_url.is_some()),
         ("apiKeyEnv", provider.api_key_env.is_some()),
         ("apiKeyFile", provider.api_key_file.is_some()),
+        ("privateAddresses", !provider.private_addresses.is_empty()),
     ];
     if let Some((field, _)) = misplaced.iter().find(|(_, there)| *there) {
         return Err(ConfigProblem::Misplaced.at(key(field)));
@@ -134,38 +135,16 @@ fn remote(
     };
     let missing = || ConfigProblem::Missing { why: "a provider of this kind needs to be told where its server is" }.at(key("baseUrl"));
     let base_url = provider.base_url.as_deref().or(default_url).ok_or_else(missing)?;
-    let url = endpoint(base_url, dialect.path()).map_err(|problem| problem.at(key("baseUrl")))?;
+    let base = Base::parse(base_url).map_err(|problem| problem.at(key("baseUrl")))?;
     let api_key = api_key(provider, default_variable, surroundings, key)?;
-    if api_key.is_some() && url.scheme() == "http" && !is_local(&url) {
+    if api_key.is_some() && base.is_in_the_open() {
         tracing::warn!(config.key = key("baseUrl"), "a key goes to another machine without TLS: whoever is on the way can read it");
     }
-    let tls = tls(&url).map_err(|source| ConfigProblem::Tls { source }.at(key("baseUrl")))?;
-    let client = client(&config.timeouts, tls, surroundings.resolver.clone());
-    let client = client.map_err(|source| ConfigProblem::Client { source }.at(key("baseUrl")))?;
-    Ok(Remote { client, url, key: api_key, dialect, timeouts: config.timeouts })
-}
-
-/// The URL that requests go to.
-fn endpoint(base: &str, path: &str) -> Result<Url, ConfigProblem> {
-    let no = |why| ConfigProblem::BaseUrl { why };
-    let url = Url::parse(base).map_err(|_| no("it cannot be read as a URL"))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return Err(no("it must begin with http:// or https:// and name a host"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(no("a user or password does not belong in it"));
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(no("it must end with its path"));
-    }
-    let whole = format!("{}/{path}", url.as_str().trim_end_matches('/'));
-    Url::parse(&whole).map_err(|_| no("it cannot be read as a URL"))
-}
-
-fn is_local(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    let grant = base.grant(&provider.private_addresses).map_err(|problem| problem.at(key("baseUrl")))?;
+    grant.check().map_err(|problem| ConfigProblem::Addresses { source: problem }.at(key("privateAddresses")))?;
+    let egress = way_out(&base, provider, config, surroundings.resolver.clone()).map_err(|problem| problem.at(key("baseUrl")))?;
+    let url = base.endpoint(dialect.path());
+    Ok(Remote { egress, grants: [grant], url, key: api_key, dialect, timeouts: config.timeouts })
 }
 
 fn api_key(

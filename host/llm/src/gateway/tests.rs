@@ -4,7 +4,7 @@ use super::setup::{Surroundings, gateway};
 use super::*;
 use crate::delta::NoDeltas;
 use crate::failure::Reason;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use egress::{Resolve, Resolving, Slot};
 use serde_json::json;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,22 +19,34 @@ struct Names {
     asked: AtomicU32,
 }
 
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Names")
+    }
+}
+
 impl Resolve for Names {
-    fn resolve(&self, _name: Name) -> Resolving {
+    fn resolve(&self, _name: String, _slot: Slot) -> Resolving {
         let answer = (self.lookup)(self.asked.fetch_add(1, Ordering::Relaxed));
         Box::pin(async move {
             match answer {
                 Ok(addresses) if addresses.is_empty() => std::future::pending().await,
-                Ok(addresses) => Ok(Box::new(addresses.into_iter().map(|ip| SocketAddr::new(ip, 0))) as Addrs),
-                Err(()) => Err("no such host".into()),
+                Ok(addresses) => Ok(addresses),
+                Err(()) => Err(std::io::Error::other("no such host")),
             }
         })
     }
 }
 
 fn gateway_at(port: u16, timeouts: &serde_json::Value, lookup: Box<Lookup>) -> Gateway {
+    opening(&["127.0.0.1", "::1"], port, timeouts, lookup)
+}
+
+/// A gateway whose provider may be at these addresses.
+fn opening(private: &[&str], port: u16, timeouts: &serde_json::Value, lookup: Box<Lookup>) -> Gateway {
+    let base_url = format!("http://model.test:{port}/v1");
     let config = json!({
-        "providers": {"p": {"kind": "openai-compatible", "baseUrl": format!("http://model.test:{port}/v1")}},
+        "providers": {"p": {"kind": "openai-compatible", "baseUrl": base_url, "privateAddresses": private}},
         "models": {"m": {"provider": "p", "model": "m"}},
         "retry": {"baseMs": 1},
         "timeouts": timeouts,
@@ -126,4 +138,60 @@ async fn fault_44_a_silent_ipv6_address_delays_and_does_not_prevent_the_reply() 
     let completion = gateway_at(port, &timeouts, Box::new(only)).complete(&prompt(), &NoDeltas).await;
     assert!(matches!(completion.result, Err(Failure::Unavailable { reason: Reason::Deadline, .. })), "{completion:?}");
     assert!(started.elapsed() < Duration::from_secs(1), "the total time bounds it");
+}
+
+#[tokio::test]
+async fn a_provider_whose_name_leads_inward_is_asked_nothing_unless_its_addresses_are_open() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    serve(listener);
+    let inward = || Box::new(|_| Ok(vec![IpAddr::from([127, 0, 0, 1])]));
+    for (private, expected) in [(vec![], Some("model-barred")), (vec!["10.0.0.0/8"], Some("model-barred")), (vec!["127.0.0.0/8"], None)] {
+        let completion = opening(&private, port, &json!({}), inward()).complete(&prompt(), &NoDeltas).await;
+        assert_eq!(completion.result.as_ref().err().map(Failure::code), expected, "{private:?}");
+        assert_eq!(completion.attempts.len(), 1);
+        if let Err(failure) = completion.result {
+            assert!(failure.report().contains("`providers.p.privateAddresses`: 127.0.0.1 is loopback"), "{}", failure.report());
+        }
+    }
+    let metadata = Box::new(|_| Ok(vec![IpAddr::from([169, 254, 169, 254])]));
+    let completion = opening(&["169.254.0.0/16"], port, &json!({}), metadata).complete(&prompt(), &NoDeltas).await;
+    assert_eq!(completion.result.unwrap_err().code(), "model-barred");
+}
+
+#[tokio::test]
+async fn calls_of_one_provider_share_a_connection_and_a_name_is_looked_up_for_the_first() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (accepted, asked) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (connections, lookups) = (accepted.clone(), asked.clone());
+    let serving = async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        connections.fetch_add(1, Ordering::Relaxed);
+        loop {
+            let mut request = [0; 4096];
+            if stream.read(&mut request).await.unwrap() == 0 {
+                return;
+            }
+            let events = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+            stream.write_all(format!("{head}{:x}\r\n{events}\r\n0\r\n\r\n", events.len()).as_bytes()).await.unwrap();
+        }
+    };
+    let lookup = move |_| {
+        lookups.fetch_add(1, Ordering::Relaxed);
+        Ok(vec![IpAddr::from([127, 0, 0, 1])])
+    };
+    let gateway = gateway_at(port, &json!({}), Box::new(lookup));
+    let asking = async {
+        for _ in 0..5 {
+            let completion = gateway.complete(&prompt(), &NoDeltas).await;
+            assert!(completion.result.is_ok(), "{completion:?}");
+        }
+    };
+    tokio::select! {
+        () = asking => {}
+        () = serving => panic!("the connection was closed"),
+    }
+    assert_eq!((accepted.load(Ordering::Relaxed), asked.load(Ordering::Relaxed)), (1, 1));
 }

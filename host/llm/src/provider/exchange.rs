@@ -9,15 +9,17 @@ use crate::provider::{Answer, Ask, Dialect};
 use crate::retry::{Mishap, Mode, Stage, retry_after_ms};
 use crate::sse::{Decoder, Malformed};
 use bytes::Bytes;
+use domain::egress::{EgressGrant, Method};
 use domain::message::Part;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{Response, Url};
+use domain::redact::Redactor;
+use egress::{Body, ByteBudget, Caller, Credentials, Egress, Record, Records, Request, Response};
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// Bytes of a reply.
-const RESPONSE_BYTES_MAX: usize = 32 << 20;
+pub(crate) const RESPONSE_BYTES_MAX: usize = 32 << 20;
 /// Bytes of the body of an answer that is an error.
 const ERROR_BYTES_MAX: usize = 64 << 10;
 /// Bytes of garbage of which a sample is taken.
@@ -25,8 +27,11 @@ const SAMPLE_BYTES_MAX: usize = 4 << 10;
 
 /// A provider on the network.
 pub(crate) struct Remote {
-    pub(crate) client: reqwest::Client,
-    pub(crate) url: Url,
+    /// A way out of its own: its connections serve nobody else.
+    pub(crate) egress: Egress,
+    /// What may be sent on it: requests to this provider.
+    pub(crate) grants: [EgressGrant; 1],
+    pub(crate) url: String,
     pub(crate) key: Option<ApiKey>,
     pub(crate) dialect: Box<dyn Dialect>,
     pub(crate) timeouts: Timeouts,
@@ -52,14 +57,13 @@ impl Remote {
         };
         let first = Instant::now() + Duration::from_millis(patience);
         let response = exchange.send(first).await?;
-        let status = response.status();
-        if !status.is_success() {
+        if !response.status.is_success() {
             return Err(exchange.refusal(response).await);
         }
-        let answer = match (mode, content_type(response.headers())) {
-            (Mode::Stream, ContentType::Events | ContentType::Unsaid) => exchange.stream(response, first, feed).await?,
+        let answer = match (mode, content_type(&response.headers)) {
+            (Mode::Stream, ContentType::Events | ContentType::Unsaid) => exchange.stream(response.body, first, feed).await?,
             // Some servers do not stream whatever they are asked.
-            (_, ContentType::Json) | (Mode::Whole, ContentType::Unsaid) => exchange.whole(response, first, feed).await?,
+            (_, ContentType::Json) | (Mode::Whole, ContentType::Unsaid) => exchange.whole(response.body, first, feed).await?,
             (_, ContentType::Events | ContentType::Other) => return Err(exchange.wrong_type(response).await),
         };
         Ok(answer)
@@ -84,35 +88,45 @@ impl Exchange<'_> {
         let body = remote.dialect.request(self.ask, self.mode).to_string();
         let mut headers = remote.dialect.headers(remote.key());
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let sending = remote.client.post(remote.url.clone()).headers(headers).body(body).send();
-        match timeout_at(first, sending).await {
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let request = Request {
+            caller: caller(self.ask.provider),
+            method: Method::Post,
+            url: remote.url.clone(),
+            bound: credentials(&mut headers),
+            headers,
+            body: body.into(),
+        };
+        // On the heap: it is large.
+        match timeout_at(first, Box::pin(remote.egress.send(request, &remote.grants))).await {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) if error.is_connect() => Err(self.mishap(Stage::Unsent, self.peer.network(Reason::Connect, error))),
-            Ok(Err(error)) if error.is_builder() => Err(self.mishap(Stage::Unsent, self.peer.refused(0, &error.without_url().to_string()))),
-            Ok(Err(error)) => Err(self.mishap(Stage::Asked, self.peer.network(Reason::Broken, error))),
+            Ok(Err(error)) => {
+                let (stage, failure) = self.peer.unsent(&error);
+                Err(self.mishap(stage, failure))
+            }
             Err(_) => Err(self.mishap(Stage::Asked, self.peer.unavailable(Reason::FirstToken, ""))),
         }
     }
 
     /// An answer whose status is not success.
     async fn refusal(&self, response: Response) -> Mishap {
-        let status = response.status().as_u16();
-        let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let status = response.status.as_u16();
+        let header = response.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let retry_after_ms = header.and_then(|header| retry_after_ms(header, jiff::Timestamp::now()));
-        let body = self.sample(response, ERROR_BYTES_MAX).await;
+        let body = self.sample(response.body, ERROR_BYTES_MAX).await;
         Mishap { retry_after_ms, ..self.mishap(Stage::Answered, self.peer.status(status, &body, retry_after_ms)) }
     }
 
     async fn wrong_type(&self, response: Response) -> Mishap {
-        let sample = self.sample(response, SAMPLE_BYTES_MAX).await;
+        let sample = self.sample(response.body, SAMPLE_BYTES_MAX).await;
         self.mishap(Stage::Begun, self.peer.garbage("it has the wrong content type", &sample))
     }
 
     /// The beginning of a body, as far as it comes in time.
-    async fn sample(&self, mut response: Response, bytes_max: usize) -> String {
+    async fn sample(&self, mut body: Body, bytes_max: usize) -> String {
         let mut bytes = Vec::new();
         let reading = async {
-            while let Ok(Some(chunk)) = response.chunk().await {
+            while let Ok(Some(chunk)) = body.chunk().await {
                 bytes.extend(chunk.iter().take(bytes_max - bytes.len()));
                 if bytes.len() >= bytes_max {
                     break;
@@ -124,11 +138,11 @@ impl Exchange<'_> {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    async fn portion(&self, response: &mut Response, until: Instant, begun: bool) -> Result<Portion, Failure> {
-        match timeout_at(until, response.chunk()).await {
+    async fn portion(&self, body: &mut Body, until: Instant, begun: bool) -> Result<Portion, Failure> {
+        match timeout_at(until, body.chunk()).await {
             Ok(Ok(Some(bytes))) => Ok(Portion::More(bytes)),
             Ok(Ok(None)) => Ok(Portion::End),
-            Ok(Err(error)) => Err(self.peer.network(if begun { Reason::CutShort } else { Reason::Broken }, error)),
+            Ok(Err(error)) => Err(self.peer.network(if begun { Reason::CutShort } else { Reason::Broken }, &error)),
             Err(_) => Err(self.peer.unavailable(if begun { Reason::Idle } else { Reason::FirstToken }, "")),
         }
     }
@@ -137,12 +151,12 @@ impl Exchange<'_> {
         Instant::now() + Duration::from_millis(self.remote.timeouts.idle_ms)
     }
 
-    async fn stream(&self, mut response: Response, first: Instant, feed: &Feed<'_>) -> Result<Answer, Mishap> {
+    async fn stream(&self, mut body: Body, first: Instant, feed: &Feed<'_>) -> Result<Answer, Mishap> {
         let mut assembly = self.remote.dialect.assembly(self.ask);
         let (mut decoder, mut events, mut total) = (Decoder::default(), Vec::new(), 0_usize);
         let mut until = first;
         let result = loop {
-            let bytes = match self.portion(&mut response, until, total > 0).await {
+            let bytes = match self.portion(&mut body, until, total > 0).await {
                 Ok(Portion::More(bytes)) => bytes,
                 Ok(Portion::End) => break Ok(()),
                 Err(failure) => break Err(failure),
@@ -170,11 +184,11 @@ impl Exchange<'_> {
             .map_err(|failure| self.mishap(stage, failure))
     }
 
-    async fn whole(&self, mut response: Response, first: Instant, feed: &Feed<'_>) -> Result<Answer, Mishap> {
+    async fn whole(&self, mut from: Body, first: Instant, feed: &Feed<'_>) -> Result<Answer, Mishap> {
         let mut body = Vec::new();
         let mut until = first;
         loop {
-            match self.portion(&mut response, until, !body.is_empty()).await {
+            match self.portion(&mut from, until, !body.is_empty()).await {
                 Ok(Portion::More(bytes)) if body.len() + bytes.len() > RESPONSE_BYTES_MAX => {
                     return Err(self.mishap(Stage::Begun, self.peer.garbage("it is larger than 32 MiB", "")));
                 }
@@ -240,39 +254,32 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.get(..SAMPLE_BYTES_MAX).unwrap_or(bytes)).into_owned()
 }
 
-/// Makes the client of one provider: no proxy, no redirects, no certificates but the machine's, TLS by ring.
-pub(crate) fn client(
-    timeouts: &Timeouts,
-    tls: rustls::ClientConfig,
-    resolver: Option<Arc<dyn reqwest::dns::Resolve>>,
-) -> Result<reqwest::Client, reqwest::Error> {
-    /// How long an idle connection is kept, in seconds.
-    const IDLE_CONNECTION_S: u64 = 60;
-    let builder = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .http1_only()
-        .no_proxy()
-        .referer(false)
-        .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .user_agent(concat!("agent-host/", env!("CARGO_PKG_VERSION")))
-        .pool_idle_timeout(Duration::from_secs(IDLE_CONNECTION_S))
-        .connect_timeout(Duration::from_millis(timeouts.connect_ms));
-    match resolver {
-        Some(resolver) => builder.dns_resolver(resolver),
-        None => builder,
+/// The headers that are credentials, taken out of the others.
+fn credentials(headers: &mut HeaderMap) -> Credentials {
+    let mut credentials = Credentials::default();
+    let names: Vec<_> = headers.iter().filter(|(_, value)| value.is_sensitive()).map(|(name, _)| name.clone()).collect();
+    for name in names {
+        if let Some(value) = headers.remove(&name) {
+            credentials.header(name, value);
+        }
     }
-    .build()
+    credentials
 }
 
-/// TLS by ring, trusting the machine's authorities; nobody at all for a URL that needs none.
-pub(crate) fn tls(url: &Url) -> Result<rustls::ClientConfig, rustls::Error> {
-    use rustls_platform_verifier::BuilderVerifierExt;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    let builder = match url.scheme() {
-        "https" => builder.with_platform_verifier()?,
-        _ => builder.with_root_certificates(rustls::RootCertStore::empty()),
-    };
-    Ok(builder.with_no_client_auth())
+/// The gateway as egress knows it. Its failures tell what its records would: keys are taken out of them where they are made.
+fn caller(provider: &str) -> Caller {
+    let records = Arc::new(Traced);
+    Caller { component: provider.to_owned(), budget: ByteBudget::of(u64::MAX), records, redactor: Redactor::default() }
+}
+
+/// Records of requests to providers: each attempt is on record where the call is, so that these are only of use to whoever looks for a
+/// defect.
+#[derive(Debug)]
+struct Traced;
+
+impl Records for Traced {
+    fn put(&self, record: Record) {
+        let Record { component, outcome, dialled, bytes_out, bytes_in, ms, .. } = record;
+        tracing::debug!(llm.provider = component, ?dialled, bytes_out, bytes_in, ms, "a request to a provider ended: {outcome}");
+    }
 }

@@ -8,7 +8,7 @@ use domain::grant::{SecretGrant, SecretSlot};
 use domain::redact::Redactor;
 use domain::secret::Secrets;
 use egress::Credentials;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
 
 /// The secrets that one call is bound to.
@@ -53,9 +53,7 @@ impl BoundSecrets {
                 SecretSlot::Header(name) => {
                     let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unknown())?;
                     headers.remove(&name);
-                    if !credentials.header(name, &value) {
-                        return Err(unknown());
-                    }
+                    credentials.header(name, HeaderValue::from_str(value.expose()).map_err(|_| unknown())?);
                 }
             }
         }

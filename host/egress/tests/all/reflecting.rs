@@ -1,0 +1,70 @@
+//! Servers that send back what they were sent.
+
+use crate::fixture::{Server, World, grant, say, secret};
+use domain::redact::Redactor;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::HeaderValue;
+use http::header::AUTHORIZATION;
+use hyper::body::Body as _;
+use std::future::poll_fn;
+use std::io::Write;
+use std::pin::Pin;
+
+const CANARY: &str = "SK-CANARY-1";
+const MASK: &str = "***********";
+
+/// Everything that comes back from a server that answers so to a request with the secret in it: headers, data and trailers.
+async fn returned(answer: impl Into<Vec<u8>>) -> (String, String, String) {
+    let (server, mut world) = (Server::saying(answer), World::new());
+    world.redactor = Redactor::of(&secret(CANARY));
+    let mut request = world.request(&format!("http://a.test:{}/", server.port));
+    request.bound.header(AUTHORIZATION, HeaderValue::from_static(CANARY));
+    let response = world.egress.send(request, &[grant("a.test", server.port)]).await.unwrap();
+    let (headers, mut body) = (format!("{:?}", response.headers), response.body);
+    let (mut data, mut trailers) = (Vec::new(), String::new());
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        match frame.unwrap().into_data() {
+            Ok(piece) => data.extend_from_slice(&piece),
+            Err(frame) => trailers = format!("{:?}", frame.into_trailers().unwrap()),
+        }
+    }
+    assert!(server.heads()[0].contains(CANARY));
+    (headers, String::from_utf8(data).unwrap(), trailers)
+}
+
+#[tokio::test]
+async fn a_secret_is_taken_out_of_headers_body_and_trailers() {
+    let bytes: String = format!("you said {CANARY}!").chars().map(|c| format!("1\r\n{c}\r\n")).collect();
+    let head = format!("HTTP/1.1 200 OK\r\nx-echo: Bearer {CANARY}\r\ntransfer-encoding: chunked\r\ntrailer: x-end\r\n\r\n");
+    let (headers, data, trailers) = returned(format!("{head}{bytes}0\r\nx-end: {CANARY}\r\n\r\n")).await;
+    assert_eq!(data, format!("you said {MASK}!"));
+    assert!(headers.contains(&format!("Bearer {MASK}")) && trailers.contains(MASK), "{headers} {trailers}");
+    assert!(!headers.contains("CANARY") && !trailers.contains("CANARY"));
+}
+
+#[tokio::test]
+async fn a_secret_is_taken_out_of_what_was_packed_and_the_length_stays_true() {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+    packer.write_all(CANARY.as_bytes()).unwrap();
+    let packed = packer.finish().unwrap();
+    let mut answer = format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", packed.len()).into_bytes();
+    answer.extend(packed);
+    assert_eq!(returned(answer).await.1, MASK);
+    let (headers, data, _) = returned(format!("HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n{CANARY}S")).await;
+    assert!(headers.contains("\"12\"") && data == format!("{MASK}S"), "{headers} {data}");
+}
+
+#[tokio::test]
+async fn a_record_has_no_secret_that_a_server_put_into_a_redirect() {
+    let server = Server::script(|stream, head| {
+        let target = if head.starts_with("GET / ") { format!("/{CANARY}/x") } else { String::new() };
+        say(stream, format!("HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n"));
+    });
+    let mut world = World::new();
+    world.redactor = Redactor::of(&secret(CANARY));
+    let grants = [domain::egress::EgressGrant { redirects: 1, ..grant("a.test", server.port) }];
+    _ = world.egress.send(world.request(&format!("http://a.test:{}/", server.port)), &grants).await;
+    let records = serde_json::to_string(&world.records()).unwrap();
+    assert!(records.contains(&format!("/{MASK}/x")) && !records.contains("CANARY"), "{records}");
+}
