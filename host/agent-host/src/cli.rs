@@ -134,12 +134,34 @@ pub(crate) enum Component {
         /// Its name in the configuration, or a file
         component: String,
     },
+    /// Run calls of a tool component again where they can do no harm, and print the least grant that would have satisfied them
+    #[command(
+        after_help = "A call finds an empty folder, empty buckets and no way out; requests are refused and put on record, so of a call that \
+        gives up then the first one is seen. With --network, GET and HEAD are really sent.\n\nExamples:\n  \
+        agent-host component suggest web                     # the calls that the running host has on record\n  \
+        agent-host component suggest web --calls calls.jsonl"
+    )]
+    Suggest(Suggest),
     /// Compare what components ask for with what they are granted: what will be refused, what is granted for nothing, and which line of
     /// the configuration would change it
     Check {
         /// Only this one, by its name in the configuration
         component: Option<String>,
     },
+}
+
+/// Which calls of which component.
+#[derive(Debug, Args)]
+pub(crate) struct Suggest {
+    /// Its name in the configuration
+    pub(crate) component: String,
+    /// Calls, one JSON object a line: {"tool":"web_fetch","arguments":{"url":"https://example.com"}}; without, those that the running host
+    /// has on record
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calls: Option<PathBuf>,
+    /// Let GET and HEAD requests out, to any public host
+    #[arg(long)]
+    pub(crate) network: bool,
 }
 
 /// What to do with sessions.

@@ -106,6 +106,15 @@ pub(crate) struct Reach {
     secrets: Secrets,
 }
 
+impl Reach {
+    /// A way out that what is granted of it decides about alone, and no secrets for it.
+    pub(crate) fn without_secrets() -> Result<Self, Failure> {
+        let tls = egress::system_tls().context("TLS cannot be set up")?;
+        let egress = Egress::new(Arc::new(SystemResolver), tls, egress::Limits::default());
+        Ok(Self { egress: Some(Arc::new(egress)), secrets: Secrets::default() })
+    }
+}
+
 /// A runtime with its cache in a data folder.
 pub(crate) async fn start_runtime(limits: &LimitsConfig, data: &Path, reach: Reach) -> Result<Runtime, Failure> {
     refuse_errors(&limits.check())?;

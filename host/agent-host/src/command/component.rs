@@ -1,6 +1,8 @@
-//! `component list`, `component inspect` and `component check`. They need no running host.
+//! `component list`, `component inspect`, `component check` and `component suggest`.
 
 mod check;
+mod needs;
+mod suggest;
 
 use crate::cli::Component;
 use crate::config::{BUILT_INS, ComponentConfig, LimitsConfig, Loaded};
@@ -28,6 +30,7 @@ pub(super) async fn run(what: Component, load: impl FnOnce() -> Result<Loaded, F
             let components: Vec<_> = entries.iter().map(wire::component).collect();
             terminal.result(&json!({ "components": components }), || entries.iter().map(line).collect());
         }
+        Component::Suggest(what) => suggest::run(&load()?, &what, terminal).await?,
         Component::Check { component } => check::run(&load()?, component.as_deref(), terminal).await?,
         Component::Inspect { component } => {
             let (entry, file) = one(&component, load).await?;

@@ -103,7 +103,7 @@ pub(super) fn line_for(capability: &str, is_toml: bool) -> String {
 }
 
 /// A value as TOML writes it on one line.
-fn toml(value: &Value) -> String {
+pub(super) fn toml(value: &Value) -> String {
     match value {
         Value::Array(entries) => format!("[{}]", entries.iter().map(toml).collect::<Vec<_>>().join(", ")),
         Value::Object(keys) => {
