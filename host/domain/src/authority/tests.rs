@@ -204,6 +204,27 @@ fn a_tool_that_only_reads_gets_its_buckets_read_only() {
     }
 }
 
+#[test]
+fn a_folder_whose_patterns_or_quota_changed_since_the_run_began_is_not_for_it() {
+    let (agent, denies, permissions) = (definition(&json!({})), Denies::default(), Permissions::default());
+    let caller = Caller { agent: &agent, denies: &denies, permissions: &permissions };
+    let tool = tool("t", &["files.read"]);
+    let of = |grant: &Grant| caller.bound(&tool, grant).unwrap();
+    let then = everything();
+    assert_eq!(of(&then).within(&of(&then)).directories.len(), 1);
+    let changes: [fn(&mut DirectoryGrant); 4] = [
+        |folder| folder.allow = Some(Vec::new()),
+        |folder| folder.deny.push("secret".parse().unwrap()),
+        |folder| folder.bytes_max = Some(1),
+        |folder| folder.files_max = Some(1),
+    ];
+    for change in changes {
+        let mut now = everything();
+        change(&mut now.directories[0]);
+        assert!(of(&now).within(&of(&then)).directories.is_empty() && of(&then).within(&of(&now)).directories.is_empty(), "{now:?}");
+    }
+}
+
 const CAPABILITIES: [&str; 6] = ["files.read", "files.write", "net.http", "env.read", "lists.read", "lists.write"];
 
 fn list() -> impl Strategy<Value = Vec<String>> {

@@ -199,7 +199,8 @@ fn fill(stream: &OutputStream, bytes: u64) -> String {
 /// Makes empty files, as many as it may.
 fn breed(on: &Descriptor, count: u64) -> String {
     for made in 0..count {
-        let opened = on.open_at(PathFlags::empty(), &format!("bred-{made}"), OpenFlags::CREATE | OpenFlags::EXCLUSIVE, DescriptorFlags::WRITE);
+        let opened =
+            on.open_at(PathFlags::empty(), &format!("bred-{made}"), OpenFlags::CREATE | OpenFlags::EXCLUSIVE, DescriptorFlags::WRITE);
         if let Err(code) = opened {
             return format!("{made} made, {}", code.name());
         }
