@@ -20,9 +20,11 @@ pub struct DirectoryGrant {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<Glob>>,
     /// Patterns of what in it is neither seen nor used, files and folders, each with all that is in it. Wins over `allow`.
+    /// Letters count as they are: on a disk that takes `A` for `a`, deny both.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<Glob>,
-    /// Bytes that all files in it may have together, by their lengths. What is there already counts.
+    /// Bytes that all files in it may have together, by their lengths. What is there already counts; what others
+    /// than the components with this folder write meanwhile is seen the next time that it is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
     pub bytes_max: Option<u64>,

@@ -87,11 +87,7 @@ pub(super) struct Sheet<'a> {
 
 impl FileId {
     pub(super) fn of(stat: &Stat) -> Self {
-        #[expect(
-            clippy::useless_conversion,
-            clippy::unnecessary_fallible_conversions,
-            reason = "the fields have other types on other systems"
-        )]
+        #[expect(clippy::useless_conversion, reason = "the fields have other types on other systems")]
         Self(stat.st_dev.try_into().unwrap_or(u64::MAX), stat.st_ino.try_into().unwrap_or(u64::MAX))
     }
 }

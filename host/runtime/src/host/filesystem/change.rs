@@ -96,7 +96,11 @@ pub(super) fn write(sheet: &mut Sheet<'_>, file: &File, at: Option<u64>, data: &
 pub(super) fn make_folder(sheet: &mut Sheet<'_>, place: &Place) -> Result<(), Failed> {
     let name = place.name().map_err(|_| Failed::Code(ErrorCode::Exist))?;
     countable(sheet, place)?;
-    charged(sheet, 0, 1, || mkdirat(&*place.dir, name, FOLDER_MODE))
+    match charged(sheet, 0, 1, || mkdirat(&*place.dir, name, FOLDER_MODE)) {
+        // A file that is not allowed is in the way, and not told of.
+        Err(Failed::Code(ErrorCode::Exist)) if !place.may_be_file() && !is_folder(&stat(place)?) => Err(Failed::Refused),
+        made => made,
+    }
 }
 
 /// Removes an empty folder.

@@ -72,7 +72,7 @@ impl CallState {
         let lent = self.lend(place)?;
         let found = self.wasi_files().stat_at(Resource::new_borrow(lent.rep()), PathFlags::empty(), place.path()).await;
         self.table.delete(lent)?;
-        let may_be_file = place.folder.grant.allows_file(&place.inside);
+        let may_be_file = place.may_be_file();
         let found = match found.map_err(Failed::from) {
             // Whether there is a file that is not allowed is not told either.
             Err(Failed::Code(_)) if !may_be_file => return Err(Failed::Refused),
@@ -174,13 +174,12 @@ impl CallState {
             return Err(Failed::Code(ErrorCode::Invalid));
         }
         let meant = match changes.contains(OpenFlags::CREATE) {
-            // What is to be made is a file, and an exclusive one is not where a link leads.
-            true if changes.contains(OpenFlags::EXCLUSIVE) => Last::Name,
-            true if path.ends_with('/') => return Err(Failed::Code(ErrorCode::IsDirectory)),
+            // What is to be made is a file, and neither an exclusive one nor what is called like a folder is where a link leads.
+            true if changes.contains(OpenFlags::EXCLUSIVE) || path.ends_with('/') => Last::Name,
             true | false => last(flags),
         };
         let place = blocking(move || start.walk(&path, meant)).await?;
-        let may_be_file = place.folder.grant.allows_file(&place.inside);
+        let may_be_file = place.may_be_file();
         if !may_be_file {
             if writes(how, what) {
                 return Err(Failed::Refused);
@@ -294,7 +293,11 @@ impl CallState {
         };
         blocking(move || {
             let place = start.walk(&path, Last::Name)?;
-            place.folder.changed(|sheet| change::remove_folder(sheet, &place))
+            match place.folder.changed(|sheet| change::remove_folder(sheet, &place)) {
+                // Whether there is a file that is not allowed is not told.
+                Err(Failed::Code(ErrorCode::NotDirectory | ErrorCode::NoEntry)) if !place.may_be_file() => Err(Failed::Refused),
+                removed => removed,
+            }
         })
         .await
     }
@@ -363,7 +366,7 @@ impl CallState {
 /// The place of a name that stands for no folder, or for one that is moved: where it is not allowed, nothing is told of what is there.
 fn named(start: Start, path: &str) -> Result<Place, Failed> {
     let place = start.walk(path, Last::Name)?;
-    if place.folder.grant.allows_file(&place.inside) { Ok(place) } else { Err(Failed::Refused) }
+    if place.may_be_file() { Ok(place) } else { Err(Failed::Refused) }
 }
 
 /// Makes the file and takes everything out of it, as far as opening it is to do that.

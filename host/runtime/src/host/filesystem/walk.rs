@@ -64,6 +64,11 @@ impl Place {
         self.name.as_deref().ok_or(Failed::Code(ErrorCode::Busy))
     }
 
+    /// Whether there may be a file for the guest.
+    pub(super) fn may_be_file(&self) -> bool {
+        self.folder.grant.allows_file(&self.inside)
+    }
+
     /// The last name, as a path from the place's folder.
     pub(super) fn path(&self) -> String {
         self.name.clone().unwrap_or_else(|| ".".to_owned())
@@ -143,6 +148,8 @@ impl Way {
                 Ok(opened) => self.passed.push((Arc::new(File::from(opened)), name)),
                 Err(error @ (Errno::NOTDIR | Errno::LOOP | Errno::MLINK)) => match readlinkat(&**dir, &*name, Vec::new()) {
                     Ok(target) => self.follow(target.to_bytes())?,
+                    // With patterns, that there is a file on the way is not told: it may be one that is not allowed.
+                    Err(_) if self.links.is_none() && !self.ahead.is_empty() => return Err(Failed::Code(ErrorCode::NoEntry)),
                     Err(_) => return Err(error.into()),
                 },
                 Err(error) => return Err(error.into()),
