@@ -43,6 +43,10 @@ pub struct Setup {
     pub guest_limits: GuestLimits,
     /// What is different about the grant of a component of this name.
     pub change_grant: fn(&str, &mut Grant),
+    /// Components that are no built programs, by name.
+    pub made: Vec<(&'static str, Vec<u8>)>,
+    /// Components that are granted this and nothing else, by name.
+    pub grants: Vec<(&'static str, Grant)>,
 }
 
 impl Default for Setup {
@@ -64,6 +68,8 @@ impl Default for Setup {
             key_value: Vec::new(),
             guest_limits: GuestLimits::default(),
             change_grant: |_, _| {},
+            made: Vec::new(),
+            grants: Vec::new(),
         }
     }
 }
@@ -278,10 +284,14 @@ impl World {
 /// What a broker is made of, all but the store in a world of its own.
 async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Parts {
     let mut entries = Vec::new();
-    for name in &setup.components {
+    let built = setup.components.iter().map(|name| {
         let (name, file) = name.split_once('=').unwrap_or((name, name));
-        let component = runtime.load(wasm(file)).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
-        let mut grant = grant(&dir.join("files"), setup);
+        (name, wasm(file))
+    });
+    for (name, code) in built.chain(setup.made.iter().cloned()) {
+        let component = runtime.load(code).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        let own = setup.grants.iter().find(|(of, _)| *of == name).map(|(_, grant)| grant.clone());
+        let mut grant = own.unwrap_or_else(|| grant(&dir.join("files"), setup));
         (setup.change_grant)(name, &mut grant);
         entries.push(Entry { name: name.to_owned(), component, grant });
     }

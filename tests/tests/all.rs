@@ -4,6 +4,7 @@
 
 mod all {
     mod account;
+    mod attacks;
     mod commits;
     mod compiling;
     mod conversation;

@@ -11,6 +11,7 @@ use crate::host::turn::StepView;
 use crate::log::{Log, Pipe};
 use crate::meter::{MemoryMeter, OnThread, ProcessMemory};
 use crate::outcome::Written;
+use domain::event::{STEP, TOOL_CALL};
 use domain::grant::GuestLimits;
 use domain::operation::CallUsage;
 use std::sync::Arc;
@@ -141,6 +142,16 @@ impl CallState {
         }
         self.fault = Some(detail);
         wasmtime::format_err!("{error}")
+    }
+
+    /// Puts on record that the call met one of its limits.
+    pub(crate) fn met(&self, limit: &str) {
+        let capability = match &self.purpose {
+            Purpose::Step(_) => STEP,
+            // What a description decides is on nobody's record.
+            Purpose::Tool(_) | Purpose::Describe => TOOL_CALL,
+        };
+        self.book.met(capability, limit);
     }
 
     /// The host functions' way in, where they are counted.

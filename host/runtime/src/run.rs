@@ -1,14 +1,17 @@
 //! Drives one call to its end, and tells what kind of end it was.
 
 use crate::call::{CallState, CallTime};
+use crate::host::senses::TooManyRandomBytes;
 use crate::log::LogLine;
 use crate::outcome::Outcome;
 use rustix::io::Errno;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::error::Elapsed;
-use wasmtime::{PoolConcurrencyLimitError, WasmBacktrace};
+use wasmtime::component::ResourceTableError;
+use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
+use wasmtime_wasi_http::FieldMapError;
 
 /// Bytes of a guest's own words that go into the message of a trap.
 const PANIC_BYTES_MAX: usize = 1_024;
@@ -29,6 +32,9 @@ pub(crate) fn outcome<T>(ended: Result<wasmtime::Result<T>, Elapsed>, state: &Ca
         Ok(Err(error)) => error,
         Err(Elapsed { .. }) => return Outcome::TimedOut,
     };
+    if let Some(limit) = fixed_limit(&error) {
+        state.met(limit);
+    }
     if let Some(detail) = &state.fault {
         return Outcome::Faulted { detail: detail.clone() };
     }
@@ -47,6 +53,41 @@ pub(crate) fn outcome<T>(ended: Result<wasmtime::Result<T>, Elapsed>, state: &Ca
     }
     let backtrace = error.downcast_ref::<WasmBacktrace>().map(ToString::to_string).unwrap_or_default();
     Outcome::Trapped { message: message(&error, logs), backtrace }
+}
+
+/// Puts on record which of its limits a call has met, those that it got over included.
+pub(crate) fn note_limits<T>(outcome: &Outcome<T>, state: &CallState, log_bytes_dropped: u64) {
+    let limits = [
+        ("memoryBytesMax", state.memory.refused()),
+        ("cpuMsMax", matches!(outcome, Outcome::OutOfCpu)),
+        ("wallMsMax", matches!(outcome, Outcome::TimedOut)),
+        ("logBytesMax", log_bytes_dropped > 0),
+    ];
+    for (limit, _) in limits.into_iter().filter(|(_, met)| *met) {
+        state.met(limit);
+    }
+}
+
+/// The limit behind a trap, where it is one that is the same for all guests: the constants in `config`. Of two of them wasmtime gives no type
+/// away but only words; the attacks on the host as a whole notice when those change.
+fn fixed_limit(error: &wasmtime::Error) -> Option<&'static str> {
+    if error.downcast_ref() == Some(&Trap::StackOverflow) {
+        return Some("stackBytes");
+    }
+    error.chain().find_map(|cause| {
+        if cause.is::<TooManyRandomBytes>() {
+            return Some("randomBytes");
+        }
+        if matches!(cause.downcast_ref(), Some(ResourceTableError::Full)) {
+            return Some("resources");
+        }
+        if matches!(cause.downcast_ref(), Some(FieldMapError::TooManyFields | FieldMapError::TotalSizeTooBig)) {
+            return Some("httpFieldsBytes");
+        }
+        let words = cause.to_string();
+        let by_words = [("fuel allocated for hostcalls has been exhausted", "hostcallBytes"), ("store handle limit exceeded", "handles")];
+        by_words.into_iter().find(|(known, _)| words.contains(known)).map(|(_, limit)| limit)
+    })
 }
 
 /// Whether the system refused this process what an instance needs: descriptors or memory. It may have them again in a moment.

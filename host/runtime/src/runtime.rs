@@ -394,6 +394,7 @@ impl Runtime {
         let state = store.data_mut();
         let (logs, dropped) = state.log.take();
         let outcome = outcome(state, &logs);
+        run::note_limits(&outcome, state, dropped);
         let usage = state.usage(self.0.config.tick_ms, dropped);
         Ended { outcome, usage, answers: state.answers(), logs }
     }

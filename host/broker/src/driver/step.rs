@@ -15,6 +15,7 @@ use domain::operation::{CallUsage, Settlement};
 use domain::run::decide::{Taken, check, decide};
 use domain::run::end::Cause;
 use domain::run::intake::{Intake, intake};
+use domain::step::StepResult;
 use domain::time::Timestamp;
 use runtime::{Component, Decided, Described, Outcome, ViewStatic};
 use std::sync::Arc;
@@ -67,25 +68,21 @@ impl Driver {
         let stepped = self.core.runtime.step(&component, Arc::new(view), &intake.news, &basis, &limits).await;
         store::point("broker.step.after");
         crate::guest_log::record(&driving.run.started.definition.0, &stepped.logs);
-        let mut decided = stepped.decided;
-        let result = match stepped.outcome {
-            Outcome::Returned(result) => result,
-            Outcome::Busy | Outcome::TooOften => return Err(Trouble::Busy),
-            Outcome::Faulted { detail } => return self.step_failed(FAULTED, detail, stepped.usage, &words).await,
-            Outcome::Refused { detail } => return self.step_failed("refused", detail, stepped.usage, &words).await,
-            Outcome::Trapped { message, .. } => return self.step_failed("trapped", message, stepped.usage, &words).await,
-            Outcome::OutOfMemory => return self.step_failed("out_of_memory", String::new(), stepped.usage, &words).await,
-            Outcome::OutOfCpu => return self.step_failed("out_of_cpu", String::new(), stepped.usage, &words).await,
-            Outcome::TimedOut => return self.step_failed("timed_out", String::new(), stepped.usage, &words).await,
+        let (usage, mut decided) = (stepped.usage, stepped.decided);
+        let result = match judged(stepped.outcome) {
+            Ok(result) => check(&driving.run, &intake, &result).map(|()| result).map_err(|no| Some(("refused", no.0))),
+            Err(failed) => Err(failed),
         };
-        if let Err(unacceptable) = check(&driving.run, &intake, &result) {
-            return self.step_failed("refused", unacceptable.0, stepped.usage, &words).await;
-        }
+        let result = match result {
+            Ok(result) => result,
+            Err(None) => return Err(Trouble::Busy),
+            Err(Some((outcome, detail))) => return self.step_failed(outcome, detail, (usage, decided), &words).await,
+        };
         let now = self.core.now();
         let resolved = self.resolve(driving, &agent, &outfit, &intake, &result, now).await?;
         let cause = Cause::of(&result.decision);
         let taken =
-            Taken { basis, intake, resolved: resolved.operations, answers: stepped.answers, usage: stepped.usage, time: now, salt, result };
+            Taken { basis, intake, resolved: resolved.operations, answers: stepped.answers, usage, time: now, salt, result };
         let stepped = decide(&driving.run, taken);
         decided.decisions.extend(resolved.decisions);
         let decided = self.step_decided(driving, decided, now).into_iter().collect();
@@ -218,7 +215,13 @@ impl Driver {
 
     /// Records that an attempt at a step failed, and ends the run when it was the last. After a fault of the host's, which may pass and is no
     /// doing of the guest's, there are more attempts, and pauses between them.
-    async fn step_failed(&mut self, outcome: &str, detail: String, usage: CallUsage, words: &[InputAccepted]) -> Result<(), Trouble> {
+    async fn step_failed(
+        &mut self,
+        outcome: &str,
+        detail: String,
+        (usage, decided): (CallUsage, Decided),
+        words: &[InputAccepted],
+    ) -> Result<(), Trouble> {
         let Some(driving) = &self.driving else { return Ok(()) };
         let attempt = driving.run.failed_attempts + 1;
         tracing::warn!(
@@ -226,6 +229,7 @@ impl Driver {
             "an agent's step failed"
         );
         let run = driving.run.started.run;
+        let beside = Beside { events: self.step_decided(driving, decided, self.core.now()).into_iter().collect(), ..Beside::default() };
         let failed = StepFailed {
             run,
             step: driving.run.step,
@@ -236,7 +240,7 @@ impl Driver {
             time: self.core.now(),
         };
         self.commit_start(words).await?;
-        self.commit_run_event(Event::StepFailed(failed), Beside::default()).await?;
+        self.commit_run_event(Event::StepFailed(failed), beside).await?;
         let faulted = outcome == FAULTED;
         if attempt < if faulted { FAULTED_ATTEMPTS_MAX } else { STEP_ATTEMPTS_MAX } {
             if let Some(driving) = self.driving.as_mut().filter(|_| faulted) {
@@ -279,6 +283,20 @@ impl Driving {
         guards.extend(words.iter().map(|input| Guard::InputWaiting(input.input)));
         guards
     }
+}
+
+/// What a step decided; how it failed otherwise, with details; none when nothing of it ran.
+fn judged(outcome: Outcome<StepResult>) -> Result<StepResult, Option<(&'static str, String)>> {
+    Err(Some(match outcome {
+        Outcome::Returned(result) => return Ok(result),
+        Outcome::Busy | Outcome::TooOften => return Err(None),
+        Outcome::Faulted { detail } => (FAULTED, detail),
+        Outcome::Refused { detail } => ("refused", detail),
+        Outcome::Trapped { message, .. } => ("trapped", message),
+        Outcome::OutOfMemory => ("out_of_memory", String::new()),
+        Outcome::OutOfCpu => ("out_of_cpu", String::new()),
+        Outcome::TimedOut => ("timed_out", String::new()),
+    }))
 }
 
 /// The pause after an attempt, counted from 1, that the host could not do its part of.

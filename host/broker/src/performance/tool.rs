@@ -81,7 +81,7 @@ impl Tool<'_> {
             crate::guest_log::record(&entry.name, &called.logs);
             if !matches!(called.outcome, Outcome::Busy) {
                 let mut decided = called.decided;
-                decided.decisions.extend(limit_met(&called.outcome));
+                decided.decisions.extend(too_often(&called.outcome));
                 let mut performed = self.outcome(called.outcome);
                 performed.usage = Some(called.usage);
                 performed.beside.events.push(self.decided(entry, decided, called.egress));
@@ -270,17 +270,15 @@ fn refusal(denied: &Denied) -> Decision {
     Decision { capability: TOOL_CALL.to_owned(), verdict: Verdict::Refused, rule: denied.rule, times: 1, detail: denied.what.clone() }
 }
 
-/// The limit that ended a call, as the ledger has it.
-fn limit_met<T>(outcome: &Outcome<T>) -> Option<Decision> {
-    let limit = match outcome {
-        Outcome::OutOfMemory => "memoryBytesMax",
-        Outcome::OutOfCpu => "cpuMsMax",
-        Outcome::TimedOut => "wallMsMax",
-        Outcome::TooOften => "callsPerMinuteMax",
-        Outcome::Returned(_) | Outcome::Refused { .. } | Outcome::Trapped { .. } | Outcome::Busy | Outcome::Faulted { .. } => return None,
-    };
-    let (capability, detail) = (TOOL_CALL.to_owned(), limit.to_owned());
-    Some(Decision { capability, verdict: Verdict::Limited, rule: Rule::Limits, times: 1, detail })
+/// The limit that kept a call from being made, as the ledger has it. Those that it meets on its way are there already.
+fn too_often<T>(outcome: &Outcome<T>) -> Option<Decision> {
+    matches!(outcome, Outcome::TooOften).then(|| Decision {
+        capability: TOOL_CALL.to_owned(),
+        verdict: Verdict::Limited,
+        rule: Rule::Limits,
+        times: 1,
+        detail: "callsPerMinuteMax".to_owned(),
+    })
 }
 
 fn failed(code: &str, message: impl Into<String>) -> Performed {

@@ -15,6 +15,8 @@ pub const DETAIL_BYTES_MAX: usize = 256;
 
 /// Stands for calling a tool, where a decision is not about a capability.
 pub const TOOL_CALL: &str = "tools.call";
+/// Stands for a step of the agent itself.
+pub const STEP: &str = "agents.step";
 /// Stands for asking a model.
 pub const MODEL_CALL: &str = "models.call";
 /// Stands for dispatching to another agent.

@@ -42,6 +42,16 @@ impl Book {
         self.pages().count(capability, Verdict::Limited, Rule::Limits, detail);
     }
 
+    /// One of the limits of the call itself was met. Each is told apart by its name.
+    pub(crate) fn met(&self, capability: &str, limit: &str) {
+        let mut pages = self.pages();
+        let same = |known: &&mut Decision| known.verdict == Verdict::Limited && known.capability == capability && known.detail == limit;
+        match pages.decisions.iter_mut().find(same) {
+            Some(known) => known.times = known.times.saturating_add(1),
+            None => pages.add(capability, Verdict::Limited, Rule::Limits, || limit.to_owned()),
+        }
+    }
+
     /// All decisions. Leaves none behind.
     pub(crate) fn take(&self) -> Decided {
         let mut pages = self.pages();
@@ -57,9 +67,14 @@ impl Book {
 impl Pages {
     fn count(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: impl FnOnce() -> String) {
         let same = |known: &&mut Decision| known.verdict == verdict && known.rule == rule && known.capability == capability;
-        if let Some(known) = self.decisions.iter_mut().find(same) {
-            known.times = known.times.saturating_add(1);
-        } else if self.decisions.len() < DECISIONS_RECORDED_MAX {
+        match self.decisions.iter_mut().find(same) {
+            Some(known) => known.times = known.times.saturating_add(1),
+            None => self.add(capability, verdict, rule, detail),
+        }
+    }
+
+    fn add(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: impl FnOnce() -> String) {
+        if self.decisions.len() < DECISIONS_RECORDED_MAX {
             let detail = detail();
             let (detail, _) = detail.split_at(detail.floor_char_boundary(DETAIL_BYTES_MAX));
             let detail = crate::log::escaped(detail);
@@ -104,5 +119,15 @@ mod tests {
         }
         let Decided { decisions, left_out } = book.take();
         assert_eq!((decisions.len(), left_out), (DECISIONS_RECORDED_MAX, 5));
+    }
+
+    #[test]
+    fn limits_of_a_call_are_told_apart() {
+        let book = Book::default();
+        for limit in ["logBytesMax", "cpuMsMax", "logBytesMax"] {
+            book.met("tools.call", limit);
+        }
+        let told: Vec<_> = book.take().decisions.into_iter().map(|d| (d.detail, d.times, d.verdict)).collect();
+        assert_eq!(told, [("logBytesMax".to_owned(), 2, Verdict::Limited), ("cpuMsMax".to_owned(), 1, Verdict::Limited)]);
     }
 }

@@ -160,6 +160,15 @@ impl WasiHttpHooks for WayOut {
         })
     }
 
+    /// What a guest does to its own fields; the filter is also for those of answers.
+    fn is_forbidden_header(&mut self, name: &HeaderName) -> bool {
+        let forbidden = (self.forbidden_header_filter())(name);
+        if forbidden {
+            self.book.refused(capability::NET_HTTP, || format!("wasi:http/types.fields `{name}`"));
+        }
+        forbidden
+    }
+
     /// A guest that sets such a header is told so when it does. Of an answer, what is so called is withheld.
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
         let slots = self.slots.clone();

@@ -82,6 +82,7 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<CallState>> {
     random::insecure::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
     random::insecure_seed::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
     sockets::tcp_create_socket::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
+    sockets::ip_name_lookup::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
     sockets::udp_create_socket::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
     linker.allow_shadowing(false);
 

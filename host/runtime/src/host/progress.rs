@@ -26,24 +26,31 @@ impl Noting {
         Self { notes, redactor, began: Instant::now(), second: 0, noted: 0 }
     }
 
-    fn note(&mut self, message: &str) {
+    /// Passes a note on; false when there were too many.
+    fn note(&mut self, message: &str) -> bool {
         let second = self.began.elapsed().as_secs();
         if second != self.second {
             (self.second, self.noted) = (second, 0);
         }
-        if self.noted < NOTES_PER_SECOND_MAX {
-            self.noted += 1;
-            let message = self.redactor.text(message);
-            let (message, _) = message.split_at(message.floor_char_boundary(NOTE_BYTES_MAX));
-            self.notes.note(&crate::log::escaped(message));
+        if self.noted >= NOTES_PER_SECOND_MAX {
+            return false;
         }
+        self.noted += 1;
+        let message = self.redactor.text(message);
+        let (message, _) = message.split_at(message.floor_char_boundary(NOTE_BYTES_MAX));
+        self.notes.note(&crate::log::escaped(message));
+        true
     }
 }
 
 impl progress::Host for CallState {
     fn note(&mut self, message: String) -> wasmtime::Result<()> {
         match &mut self.purpose {
-            Purpose::Tool(work) => work.noting.note(&message),
+            Purpose::Tool(work) => {
+                if !work.noting.note(&message) {
+                    self.met("notesPerSecond");
+                }
+            }
             Purpose::Describe | Purpose::Step(_) => {
                 self.book.refused("agent-host:plugin/progress", || "agent-host:plugin/progress.note".to_owned())
             }

@@ -168,17 +168,22 @@ impl Pollable for Sleep {
     }
 }
 
-fn bounded(length: u64) -> wasmtime::Result<u64> {
-    if length > RANDOM_BYTES_MAX {
-        return Err(wasmtime::format_err!("{length} random bytes asked for at once, {RANDOM_BYTES_MAX} at most"));
-    }
-    Ok(length)
+/// More bytes of randomness than a guest gets in one call.
+#[derive(Debug, thiserror::Error)]
+#[error("{asked} random bytes asked for at once, {RANDOM_BYTES_MAX} at most")]
+pub(crate) struct TooManyRandomBytes {
+    asked: u64,
+}
+
+fn bounded(asked: u64) -> Result<u64, TooManyRandomBytes> {
+    if asked > RANDOM_BYTES_MAX { Err(TooManyRandomBytes { asked }) } else { Ok(asked) }
 }
 
 impl random::Host for CallState {
     fn get_random_bytes(&mut self, length: u64) -> wasmtime::Result<Vec<u8>> {
+        let length = bounded(length)?;
         match &mut self.senses {
-            Senses::Frozen { random, .. } => Ok(random.bytes(bounded(length)?)),
+            Senses::Frozen { random, .. } => Ok(random.bytes(length)),
             Senses::Live { .. } => random::Host::get_random_bytes(self.wasi.random(), length),
         }
     }

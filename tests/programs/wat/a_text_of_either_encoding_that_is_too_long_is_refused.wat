@@ -1,0 +1,9 @@
+;; Says of a text in one of two encodings that it is the wider one and as long as numbers go.
+(module $attack
+  (import "mem" "memory" (memory 1))
+  (import "mem" "realloc" (func $realloc (param i32 i32 i32 i32) (result i32)))
+  (import "host" "log-latin1" (func $log (param i32 i32 i32 i32 i32)))
+  (func (export "call") (param i32) (result i32)
+    (call $log (i32.const 2) (i32.const 384) (i32.const 1) (i32.const 384) (i32.const 0xffffffff))
+    i32.const 256)
+  (export "realloc" (func $realloc)))
