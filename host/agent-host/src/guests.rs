@@ -7,6 +7,7 @@ use broker::Entry;
 use runtime::{LoadError, Runtime};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use tokio::io::AsyncReadExt;
 
 /// The variable that names the folder with the built-in components.
 const FOLDER_VARIABLE: &str = "AGENT_HOST_COMPONENTS";
@@ -37,7 +38,19 @@ pub(crate) async fn load_all(loaded: &Loaded, runtime: &Runtime) -> Result<Vec<E
 /// # Errors
 /// It cannot be read, or is no component of this host's.
 pub(crate) async fn load_file(runtime: &Runtime, file: &Path) -> Result<std::sync::Arc<runtime::Component>, Failure> {
-    let wasm = tokio::fs::read(file).await?;
+    let max = runtime.component_bytes_max();
+    let about = tokio::fs::metadata(file).await?;
+    // Of a pipe or a device there is no end to wait for.
+    if !about.is_file() {
+        return Err(Failure::new(Exit::Failed, anyhow!("it is not a file")));
+    }
+    let size = usize::try_from(about.len()).unwrap_or(usize::MAX);
+    if size > max {
+        return Err(Failure::new(Exit::Failed, LoadError::TooLarge { size, max }));
+    }
+    let mut wasm = Vec::with_capacity(size);
+    // It may grow meanwhile, as files that say that they are empty do: one byte more than is allowed is enough to see it.
+    tokio::fs::File::open(file).await?.take(max as u64 + 1).read_to_end(&mut wasm).await?;
     runtime.load(wasm).await.map_err(|error: LoadError| Failure::new(Exit::Failed, error))
 }
 

@@ -148,6 +148,12 @@ impl Runtime {
         self.0.config.engine()
     }
 
+    /// Bytes of the largest component that is loaded. Whoever reads one need not read more.
+    #[must_use]
+    pub fn component_bytes_max(&self) -> usize {
+        self.0.config.component_bytes_max
+    }
+
     /// How the runtime is doing.
     #[must_use]
     pub fn stats(&self) -> Stats {

@@ -27,8 +27,11 @@ macro_rules! proved {
 }
 
 mod authority;
+mod client;
+mod config;
 mod cpu;
 mod escape;
+mod injection;
 mod memory;
 mod network;
 mod siege;

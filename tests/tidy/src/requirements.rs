@@ -24,7 +24,7 @@ pub fn tests(files: &[TextFile]) -> BTreeSet<String> {
 }
 
 fn function(line: &str) -> Option<&str> {
-    let line = line.strip_prefix("pub ").unwrap_or(line);
+    let line = line.strip_prefix("pub ").or_else(|| line.strip_prefix("pub(super) ")).unwrap_or(line);
     let line = line.strip_prefix("async ").unwrap_or(line);
     line.strip_prefix("fn ")?.split(['(', '<']).next()
 }

@@ -1,6 +1,6 @@
 //! A3: guests that try to get out by lying about what they hand over, and components that should never be loaded.
 
-use super::siege::{Case, narrow};
+use super::siege::{narrow};
 use super::wat::tool_of;
 use agent_host_tests::guests::wasm;
 use agent_host_tests::world::runtime;
@@ -15,54 +15,54 @@ const TRAPPED: &str = "failed trapped: the tool crashed: ";
 const UNKNOWN_HANDLE: &str = "failed trapped: the tool crashed: unknown handle index";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_result_that_is_no_text_is_refused() {
+pub(super) async fn a_result_that_is_no_text_is_refused() {
     case!(a_result_that_is_no_text_is_refused, "failed trapped: the tool crashed: invalid utf-8").prove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handle_that_was_never_given_is_unknown() {
+pub(super) async fn a_handle_that_was_never_given_is_unknown() {
     for index in [0_u32, 4_242, 1 << 28, u32::MAX] {
         case!(a_handle_that_was_never_given_is_unknown, TRAPPED).with(json!({ "index": index })).prove().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handle_of_another_kind_is_refused() {
+pub(super) async fn a_handle_of_another_kind_is_refused() {
     case!(a_handle_of_another_kind_is_refused, TRAPPED).prove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handle_that_was_dropped_is_gone() {
+pub(super) async fn a_handle_that_was_dropped_is_gone() {
     case!(a_handle_that_was_dropped_is_gone, UNKNOWN_HANDLE).prove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bucket_that_was_never_opened_lists_nothing() {
+pub(super) async fn a_bucket_that_was_never_opened_lists_nothing() {
     for index in [0, 1, 7] {
         case!(a_bucket_that_was_never_opened_lists_nothing, UNKNOWN_HANDLE).with(json!({ "index": index })).prove().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_exit_ends_the_guest_and_nothing_else() {
+pub(super) async fn an_exit_ends_the_guest_and_nothing_else() {
     let told = "failed trapped: the tool crashed: the guest ended itself with exit code 0";
     case!(an_exit_ends_the_guest_and_nothing_else, told).prove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_with_control_characters_is_told_without_them() {
+pub(super) async fn a_panic_with_control_characters_is_told_without_them() {
     let case = case!(a_panic_with_control_characters_is_told_without_them, TRAPPED);
     case.met("logBytesMax").and_no_reply_has(&["\u{1b}", "\r", "\u{202e}"]).prove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_nested_without_end_is_refused() {
+pub(super) async fn a_question_nested_without_end_is_refused() {
     let told = "failed tool-failed: the tool returned what is not acceptable: `ask.action.props` is not JSON: recursion limit exceeded";
     case!(a_question_nested_without_end_is_refused, told).prove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_with_a_schema_elsewhere_fetches_nothing() {
+pub(super) async fn a_question_with_a_schema_elsewhere_fetches_nothing() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let here = format!("http://{}/schema.json", listener.local_addr().unwrap());
@@ -73,7 +73,7 @@ async fn a_question_with_a_schema_elsewhere_fetches_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_is_no_finer_than_a_millisecond() {
+pub(super) async fn a_clock_is_no_finer_than_a_millisecond() {
     case!(a_clock_is_no_finer_than_a_millisecond, "parts true true").under(GuestLimits { cpu_ms_max: 2_000, ..narrow() }).prove().await;
 }
 

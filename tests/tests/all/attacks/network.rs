@@ -94,7 +94,7 @@ fn limited(case: Case, detail: &'static str) -> Case {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_address_that_nobody_may_dial_is_refused_before_anything_is_dialled() {
+pub(super) async fn every_address_that_nobody_may_dial_is_refused_before_anything_is_dialled() {
     let canary = Server::canary();
     let case = case!(every_address_that_nobody_may_dial_is_refused_before_anything_is_dialled, "parts all refused");
     refused(case, "127.0.0.1").with(json!({ "port": canary.port })).online(vec![anywhere(canary.port)]).prove().await;
@@ -102,7 +102,7 @@ async fn every_address_that_nobody_may_dial_is_refused_before_anything_is_dialle
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_odd_spelling_of_an_address_is_refused() {
+pub(super) async fn every_odd_spelling_of_an_address_is_refused() {
     let canary = Server::canary();
     let case = case!(every_odd_spelling_of_an_address_is_refused, "parts all refused");
     refused(case, "").with(json!({ "port": canary.port })).online(vec![anywhere(canary.port)]).prove().await;
@@ -110,7 +110,7 @@ async fn every_odd_spelling_of_an_address_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_differs_from_the_grant_is_refused() {
+pub(super) async fn whatever_differs_from_the_grant_is_refused() {
     let (server, other) = (Server::canary(), Server::canary());
     let case = case!(whatever_differs_from_the_grant_is_refused, "parts all refused");
     let arguments = json!({ "port": server.port, "other": other.port });
@@ -119,7 +119,7 @@ async fn whatever_differs_from_the_grant_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn headers_that_the_host_sets_are_refused_in_headers_and_trailers() {
+pub(super) async fn headers_that_the_host_sets_are_refused_in_headers_and_trailers() {
     let server = Server::canary();
     let case = case!(headers_that_the_host_sets_are_refused_in_headers_and_trailers, "parts all refused");
     let grant = EgressGrant { methods: vec![Method::parse("GET").unwrap()], ..server.grant() };
@@ -127,7 +127,7 @@ async fn headers_that_the_host_sets_are_refused_in_headers_and_trailers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_protocols_and_upgrades_are_refused() {
+pub(super) async fn other_protocols_and_upgrades_are_refused() {
     let server = Server::canary();
     let case = case!(other_protocols_and_upgrades_are_refused, "parts all refused");
     refused(case, "CONNECT").with(json!({ "port": server.port })).online(vec![server.grant()]).prove().await;
@@ -135,12 +135,12 @@ async fn other_protocols_and_upgrades_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn names_are_looked_up_for_nobody() {
+pub(super) async fn names_are_looked_up_for_nobody() {
     case!(names_are_looked_up_for_nobody, "parts 0").refused("wasi:sockets", "resolve-addresses `localhost`").prove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_without_end_is_cut_at_its_grant() {
+pub(super) async fn a_server_without_end_is_cut_at_its_grant() {
     let without_end = Server::answering(|stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
         while stream.write_all(&[b'x'; 64 << 10]).is_ok() {}
@@ -175,7 +175,7 @@ async fn a_server_that_redirects_for_ever_is_followed_no_further_than_granted() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_than_the_budget_does_not_leave() {
+pub(super) async fn more_than_the_budget_does_not_leave() {
     let server = Server::answering(|stream| {
         let mut body = vec![0; 64 << 10];
         stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
