@@ -5,7 +5,7 @@ use agent_host_tests::{Setup, World};
 use domain::egress::EgressGrant;
 use domain::event::{BoundaryDecided, Decision, Event, STEP, TOOL_CALL, Verdict};
 use domain::authority::Rule;
-use domain::grant::{Grant, GuestLimits};
+use domain::grant::{Grant, GuestLimits, PatternList};
 use domain::id::SessionId;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -182,7 +182,8 @@ pub(super) async fn of_an_agent(attack: &'static str, said: &str, failed: Option
                         "limits": { "stepsMax": 5 } });
     setup.definitions.push(rogue);
     setup.components.push("rogue");
-    setup.grants.push(("rogue", Grant { limits: narrow(), ..Grant::default() }));
+    let limits = GuestLimits { memory_bytes_max: 64 << 20, cpu_ms_max: 200, ..narrow() };
+    setup.grants.push(("rogue", Grant { limits, models: PatternList::everything(), agents: PatternList::everything(), ..Grant::default() }));
     let siege = Siege::of(World::new(setup).await).await;
     let repeats = if is_whole() { REPEATS.1 / 5 } else { REPEATS_SLOW.0 };
     for _ in 0..repeats {
