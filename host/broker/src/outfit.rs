@@ -136,6 +136,11 @@ impl Outfits {
 /// Complaints that are told about one document.
 const COMPLAINTS_MAX: usize = 5;
 
+/// Why nothing can be compared with a schema: it is none, or refers to what stands elsewhere, which is never fetched.
+pub(crate) fn schema_error(schema: &serde_json::Value) -> Option<String> {
+    jsonschema::validator_for(schema).err().map(|error| error.to_string())
+}
+
 /// Everything that is wrong with a document, each with the place.
 pub(crate) fn complaints(validator: &Validator, document: &serde_json::Value) -> Option<String> {
     let complaints: Vec<String> = validator

@@ -3,7 +3,7 @@
 use super::{Driver, Driving, Trouble};
 use crate::core::fresh;
 use crate::journal::Context;
-use crate::outfit::Outfit;
+use crate::outfit::{Outfit, schema_error};
 use domain::authority::{Caller, Denied, Permissions, Rule};
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate::{self, Priority};
@@ -189,6 +189,9 @@ impl Driver {
         {
             return failed("not-found", format!("tools: `{name}` is not one of this agent's tools"));
         }
+        if let Some(error) = request.reply_schema.as_ref().and_then(schema_error) {
+            return failed("invalid-arguments", format!("model: the reply schema is not a JSON Schema: {error}"));
+        }
         let reserved_tokens = request.max_tokens.map_or(self.core.limits.reserved_tokens, u64::from);
         if scope.tokens_left < reserved_tokens {
             return failed(
@@ -373,9 +376,7 @@ fn resolve_client(action: &ClientAction) -> Resolved {
     if action.widget.is_empty() {
         return failed("invalid-arguments", "client: the widget has no name");
     }
-    if let Some(schema) = &action.response_schema
-        && let Err(error) = jsonschema::validator_for(schema)
-    {
+    if let Some(error) = action.response_schema.as_ref().and_then(schema_error) {
         return failed("invalid-arguments", format!("client: the response schema is not a JSON Schema: {error}"));
     }
     simply(Performer::Client { action: action.clone() }, EffectClass::ReadOnly)

@@ -5,6 +5,7 @@ use crate::catalogue::Entry;
 use crate::core::Core;
 use crate::driver::{Beside, CameTo, Performed};
 use crate::live::{Frame, Show};
+use crate::outfit::schema_error;
 use domain::authority::{Asked, Caller, Denied, Permissions, Rule};
 use domain::digest::Digest;
 use domain::egress::Traffic;
@@ -211,7 +212,10 @@ impl Tool<'_> {
         match outcome {
             Outcome::Returned(Ok(Progress::Done { parts })) => self.done(parts),
             Outcome::Returned(Ok(Progress::Later { after_ms, state })) => Performed::came(CameTo::Later { after_ms, state }),
-            Outcome::Returned(Ok(Progress::Ask { action, state })) => Performed::came(CameTo::Ask { action, state }),
+            Outcome::Returned(Ok(Progress::Ask { action, state })) => match action.response_schema.as_ref().and_then(schema_error) {
+                Some(error) => failed("tool-failed", format!("the tool asks for an answer by what is not a JSON Schema: {error}")),
+                None => Performed::came(CameTo::Ask { action, state }),
+            },
             Outcome::Returned(Err(ToolError::InvalidArguments(detail))) => failed("invalid-arguments", detail),
             Outcome::Returned(Err(ToolError::NotFound(detail))) => failed("not-found", detail),
             Outcome::Returned(Err(ToolError::Denied)) => Performed::ended(Ended::Denied),
