@@ -13,7 +13,8 @@ mod session;
 
 pub use agent::{AgentCreated, NoteRemembered, PreferencesUpdated, SlotCompleted, SlotTaken, SlotTerminated};
 pub use boundary::{
-    AGENT_CALL, BoundaryDecided, ComponentAdmitted, DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX, Decision, MODEL_CALL, STEP, TOOL_CALL, Verdict,
+    AGENT_CALL, BoundaryDecided, ComponentAdmitted, DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX, Decision, MODEL_CALL, STEP, TOOL_CALL,
+    Verdict,
 };
 pub use input::{InputAccepted, InputDead, InputRequeued, Source};
 pub use keyvalue::KeyValueWritten;

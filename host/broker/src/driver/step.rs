@@ -81,8 +81,7 @@ impl Driver {
         let now = self.core.now();
         let resolved = self.resolve(driving, &agent, &outfit, &intake, &result, now).await?;
         let cause = Cause::of(&result.decision);
-        let taken =
-            Taken { basis, intake, resolved: resolved.operations, answers: stepped.answers, usage, time: now, salt, result };
+        let taken = Taken { basis, intake, resolved: resolved.operations, answers: stepped.answers, usage, time: now, salt, result };
         let stepped = decide(&driving.run, taken);
         decided.decisions.extend(resolved.decisions);
         let decided = self.step_decided(driving, decided, now).into_iter().collect();

@@ -68,14 +68,12 @@ impl Fold {
     }
 }
 
-/// The forms in which a secret is looked for once escapes are undone.
+/// The forms in which a secret is looked for, as they are and once escapes are undone.
 pub(super) const FORMS: usize = 5;
 
 /// One secret in each of its forms.
 pub(super) struct Needle {
-    /// As it is, whatever escapes mean.
-    pub(super) plain: Pattern,
-    /// Where escapes are undone.
+    /// The forms.
     pub(super) forms: [(Fold, Pattern); FORMS],
     /// Bytes with which some form can begin.
     begins: [bool; 256],
@@ -93,7 +91,7 @@ impl Needle {
                 *begins = fits || byte == b'%' || byte == b'\\';
             }
         }
-        Self { plain: Pattern::of(secret.to_vec()), forms, begins }
+        Self { forms, begins }
     }
 
     pub(super) fn can_begin_with(&self, byte: u8) -> bool {

@@ -13,9 +13,9 @@ const OTHER: u8 = 0xff;
 /// The search for one secret.
 pub(super) struct Scan {
     needle: Arc<Needle>,
-    /// Bytes that fit as they are.
-    plain: usize,
-    /// For each form, characters that fit.
+    /// For each form, bytes that fit as they are, whatever escapes mean.
+    plain: [usize; FORMS],
+    /// For each form, characters that fit once escapes are undone.
     forms: [usize; FORMS],
     /// Where the last characters began: as many as fit in any form.
     characters: VecDeque<u64>,
@@ -35,7 +35,7 @@ enum Escape {
 impl Scan {
     pub(super) fn of(needle: Arc<Needle>) -> Self {
         let escape = Vec::with_capacity(ESCAPE_BYTES_MAX);
-        Self { needle, plain: 0, forms: [0; FORMS], characters: VecDeque::new(), escape, end: 0 }
+        Self { needle, plain: [0; FORMS], forms: [0; FORMS], characters: VecDeque::new(), escape, end: 0 }
     }
 
     /// Looks at the next bytes, the first of which has this offset.
@@ -46,11 +46,12 @@ impl Scan {
             if self.begun().is_none() && !self.needle.can_begin_with(byte) {
                 continue;
             }
-            let pattern = &self.needle.plain;
-            self.plain = pattern.step(self.plain, byte);
-            if self.plain == pattern.len() {
-                found.push(self.end - self.plain as u64..self.end);
-                self.plain = pattern.fall(self.plain);
+            for ((fold, pattern), fits) in self.needle.forms.iter().zip(&mut self.plain) {
+                *fits = pattern.step(*fits, fold.read(byte));
+                if *fits == pattern.len() {
+                    found.push(self.end - *fits as u64..self.end);
+                    *fits = pattern.fall(*fits);
+                }
             }
             self.escape.push(byte);
             while let Escape::Character(character, bytes) = escape(&self.escape) {
@@ -68,7 +69,7 @@ impl Scan {
 
     /// Where something began that may become the secret.
     pub(super) fn begun(&self) -> Option<u64> {
-        let plain = (self.plain > 0).then(|| self.end - self.plain as u64);
+        let plain = self.plain.iter().copied().max().filter(|fits| *fits > 0).map(|fits| self.end - fits as u64);
         let escape = (!self.escape.is_empty()).then(|| self.end - self.escape.len() as u64);
         [plain, self.characters.front().copied(), escape].into_iter().flatten().min()
     }

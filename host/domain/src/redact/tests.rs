@@ -1,3 +1,5 @@
+//! Secrets in every form, whole and in pieces.
+
 use super::*;
 use proptest::prelude::*;
 use std::fmt::Write as _;

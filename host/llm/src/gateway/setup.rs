@@ -4,7 +4,7 @@ use crate::breaker::Breaker;
 use crate::config::{CONCURRENT_DEFAULT, CONCURRENT_MAX, Config, ConfigError, ConfigProblem, ModelConfig, ProviderConfig, ProviderKind};
 use crate::failure::nearest;
 use crate::gate::Gate;
-use crate::gateway::way_out::{Base, way_out};
+use crate::gateway::way_out::{ProviderUrl, way_out};
 use crate::gateway::{Gateway, Model, Upstream};
 use crate::key::ApiKey;
 use crate::provider::anthropic::Anthropic;
@@ -135,7 +135,7 @@ fn remote(
     };
     let missing = || ConfigProblem::Missing { why: "a provider of this kind needs to be told where its server is" }.at(key("baseUrl"));
     let base_url = provider.base_url.as_deref().or(default_url).ok_or_else(missing)?;
-    let base = Base::parse(base_url).map_err(|problem| problem.at(key("baseUrl")))?;
+    let base = ProviderUrl::parse(base_url).map_err(|problem| problem.at(key("baseUrl")))?;
     let api_key = api_key(provider, default_variable, surroundings, key)?;
     if api_key.is_some() && base.is_in_the_open() {
         tracing::warn!(config.key = key("baseUrl"), "a key goes to another machine without TLS: whoever is on the way can read it");
@@ -143,7 +143,7 @@ fn remote(
     let grant = base.grant(&provider.private_addresses).map_err(|problem| problem.at(key("baseUrl")))?;
     grant.check().map_err(|problem| ConfigProblem::Addresses { source: problem }.at(key("privateAddresses")))?;
     let egress = way_out(&base, provider, config, surroundings.resolver.clone()).map_err(|problem| problem.at(key("baseUrl")))?;
-    let url = base.endpoint(dialect.path());
+    let url = base.place(dialect.path());
     Ok(Remote { egress, grants: [grant], url, key: api_key, dialect, timeouts: config.timeouts })
 }
 

@@ -19,9 +19,9 @@ const GRACE_MS: u64 = 1_000;
 const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1"];
 
 /// The base URL of a provider, read.
-pub(super) struct Base(Target);
+pub(super) struct ProviderUrl(Target);
 
-impl Base {
+impl ProviderUrl {
     /// Reads a base URL.
     pub(super) fn parse(text: &str) -> Result<Self, ConfigProblem> {
         let no = |why| ConfigProblem::BaseUrl { why };
@@ -37,7 +37,7 @@ impl Base {
     }
 
     /// Where requests of a dialect go.
-    pub(super) fn endpoint(&self, path: &str) -> String {
+    pub(super) fn place(&self, path: &str) -> String {
         format!("{}/{path}", self.0.url().trim_end_matches('/'))
     }
 
@@ -84,7 +84,7 @@ fn written(host: &Host) -> Vec<AddressRange> {
 
 /// A way out for one provider alone, with the limits of the gateway's own waits.
 pub(super) fn way_out(
-    base: &Base,
+    base: &ProviderUrl,
     provider: &ProviderConfig,
     config: &Config,
     resolver: Option<Arc<dyn Resolve>>,
@@ -131,10 +131,10 @@ mod tests {
             // Whoever means it names it in `privateAddresses`.
             ("http://169.254.169.254", "http://169.254.169.254/x", "/**", vec![]),
         ] {
-            let read = Base::parse(base).unwrap();
+            let read = ProviderUrl::parse(base).unwrap();
             let grant = read.grant(&[]).unwrap();
             let ranges: Vec<AddressRange> = private.into_iter().map(|text| AddressRange::parse(text).unwrap()).collect();
-            assert_eq!((read.endpoint("x").as_str(), grant.path.to_string().as_str()), (endpoint, path), "{base}");
+            assert_eq!((read.place("x").as_str(), grant.path.to_string().as_str()), (endpoint, path), "{base}");
             assert_eq!((grant.private_addresses, grant.redirects), (ranges, 0), "{base}");
             assert_eq!((grant.schemes, grant.ports), (vec![read.0.scheme()], Some(vec![read.0.port()])));
         }

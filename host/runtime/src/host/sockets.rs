@@ -2,8 +2,8 @@
 
 use crate::call::CallState;
 use wasmtime::component::Resource;
-use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily};
 use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{self, IpAddress, Network, ResolveAddressStream};
+use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily};
 use wasmtime_wasi::p2::bindings::sockets::{network, tcp_create_socket, udp_create_socket};
 use wasmtime_wasi::p2::{DynPollable, IoError, SocketError, SocketResult, TcpSocket, UdpSocket};
 

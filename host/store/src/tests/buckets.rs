@@ -7,11 +7,11 @@ use domain::grant::{BucketPlace, BucketScope};
 use domain::id::Stream;
 use rusqlite::Connection;
 
-fn place(component: &str, scope: BucketScope, of: &str) -> BucketPlace {
+pub(super) fn place(component: &str, scope: BucketScope, of: &str) -> BucketPlace {
     BucketPlace { component: component.to_owned(), bucket: "notes".to_owned(), scope, of: of.to_owned() }
 }
 
-fn written(place: &BucketPlace, entries: &[(&str, Option<&[u8]>)]) -> Event {
+pub(super) fn written(place: &BucketPlace, entries: &[(&str, Option<&[u8]>)]) -> Event {
     let entries =
         entries.iter().map(|(key, value)| WrittenEntry { key: (*key).to_owned(), value: WrittenValue::of(value.map(<[u8]>::to_vec)) });
     Event::KeyValueWritten(KeyValueWritten {

@@ -1,5 +1,6 @@
 //! Projections: what follows from the events of a conversation, and that it follows from nothing else.
 
+use super::buckets::{place, written};
 use super::sample::{
     NOON, Sample, accepted, agent, begin, commit, created, expecting, input, message, new, opened, run, run_ended, run_started, session,
     stepped, take_turn, timer, turn_after, turn_committed,
@@ -11,6 +12,7 @@ use domain::delegate::Priority;
 use domain::event::{
     Event, InputDead, InputRequeued, NoteRemembered, OperationStarted, PreferencesUpdated, RunSettled, SlotCompleted, SlotTaken, Source,
 };
+use domain::grant::BucketScope;
 use domain::id::Stream;
 use domain::message::Role;
 use domain::operation::{Continuation, Pause, Settlement};
@@ -192,6 +194,8 @@ async fn projections_are_the_same_when_they_are_folded_again() {
     sample.store.commit(commit(Stream::Run(run(60)), events).blob(b"[]".to_vec())).await.unwrap();
 
     spawn(&sample, 70, 1, "/ada/assistant/sub/2", "ada").await;
+    let kept = written(&place("shelf", BucketScope::Component, ""), &[("a", Some(b"1"))]);
+    sample.append(Stream::Run(run(60)), vec![kept]).await;
 
     let before = everything(&sample.database());
     assert!(PROJECTIONS.iter().all(|table| before.iter().any(|row| row.starts_with(table))), "every table holds something");

@@ -78,7 +78,10 @@ async fn answered(host: &Host, bytes: &[u8]) -> String {
 async fn hundreds_of_slow_clients_are_closed_and_an_honest_one_is_served_meanwhile() {
     let (folder, host, session) = started(json!({ "headerMsMax": 700, "bodyMsMax": 700, "idleMsMax": 700 })).await;
     let before = descriptors(&host);
-    let partial = format!("POST {session}/messages HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n", host.token);
+    let partial = format!(
+        "POST {session}/messages HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n",
+        host.token
+    );
     let body = format!("{partial}content-length: 1000\r\n\r\n{{");
     let kept = format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\r\n", host.token);
     let mut slow = Vec::new();
@@ -102,10 +105,15 @@ async fn hundreds_of_slow_clients_are_closed_and_an_honest_one_is_served_meanwhi
 async fn requests_that_are_too_much_are_refused_before_they_are_read() {
     let (folder, host, session) = started(json!({})).await;
     let before = descriptors(&host);
-    let head = format!("POST {session}/messages HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\nconnection: close\r\n", host.token);
+    let head =
+        format!("POST {session}/messages HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\nconnection: close\r\n", host.token);
     let json = "content-type: application/json\r\n";
     let headers: String = (0..100_000).map(|n| format!("x-{n}: v\r\n")).collect();
-    let chunked = [format!("{head}{json}transfer-encoding: chunked\r\n\r\n").as_bytes(), &[b"10000\r\n".as_slice(), &[b'x'; 0x10000], b"\r\n"].concat().repeat(64)].concat();
+    let chunked = [
+        format!("{head}{json}transfer-encoding: chunked\r\n\r\n").as_bytes(),
+        &[b"10000\r\n".as_slice(), &[b'x'; 0x10000], b"\r\n"].concat().repeat(64),
+    ]
+    .concat();
     let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
         ("ten gigabytes", format!("{head}{json}content-length: 10737418240\r\n\r\nx").into_bytes(), " 413 "),
@@ -113,7 +121,11 @@ async fn requests_that_are_too_much_are_refused_before_they_are_read() {
         ("a hundred thousand headers", format!("{head}{headers}\r\n").into_bytes(), " 431 "),
         ("a header of a megabyte", format!("{head}x: {}\r\n\r\n", "v".repeat(1 << 20)).into_bytes(), " 431 "),
         ("a million levels", format!("{head}{json}content-length: {}\r\n\r\n{deep}", deep.len()).into_bytes(), " 422 "),
-        ("parts in parts", format!("{head}content-type: multipart/form-data; boundary=x\r\ncontent-length: 2\r\n\r\n--").into_bytes(), " 415 "),
+        (
+            "parts in parts",
+            format!("{head}content-type: multipart/form-data; boundary=x\r\ncontent-length: 2\r\n\r\n--").into_bytes(),
+            " 415 ",
+        ),
         ("two lengths", format!("{head}{json}content-length: 2\r\ncontent-length: 3\r\n\r\n{{}}").into_bytes(), " 400 "),
         ("a length and chunks", format!("{head}{json}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n").into_bytes(), " 4"),
         ("a path of a megabyte", format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "a".repeat(1 << 20)).into_bytes(), " 4"),
@@ -185,7 +197,20 @@ async fn streams_that_nobody_reads_are_bounded_and_their_places_come_free_again(
 #[tokio::test(flavor = "multi_thread")]
 async fn names_in_requests_are_names_and_not_paths_queries_or_lines_of_the_log() {
     let (folder, host, session) = started(json!({})).await;
-    let nasty = ["..%2f..%2fetc%2fpasswd", "%2e%2e", "..%5c..%5c", "%00", "%0d%0aX-Evil:%201", "'%20OR%201=1--", "%22;DROP%20TABLE%20events;--", "%1b%5b2J", "%e2%80%ae", "(a+)+$", "*", "%ff"];
+    let nasty = [
+        "..%2f..%2fetc%2fpasswd",
+        "%2e%2e",
+        "..%5c..%5c",
+        "%00",
+        "%0d%0aX-Evil:%201",
+        "'%20OR%201=1--",
+        "%22;DROP%20TABLE%20events;--",
+        "%1b%5b2J",
+        "%e2%80%ae",
+        "(a+)+$",
+        "*",
+        "%ff",
+    ];
     for name in nasty {
         let paths = [
             format!("/api/agents/{name}"),
@@ -202,7 +227,10 @@ async fn names_in_requests_are_names_and_not_paths_queries_or_lines_of_the_log()
             let answer = answered(&host, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\nuser-agent: \x1b[31mred\r\nidempotency-key: {name}\r\nconnection: close\r\n\r\n").as_bytes()).await;
             let status: u16 = answer.get(9..12).and_then(|digits| digits.parse().ok()).unwrap_or_default();
             assert!((400..500).contains(&status), "{path}: {answer}");
-            assert!(!answer.contains("root:") && !answer.to_ascii_lowercase().contains("\r\nx-evil:") && !answer.contains('\u{1b}'), "{path}: {answer}");
+            assert!(
+                !answer.contains("root:") && !answer.to_ascii_lowercase().contains("\r\nx-evil:") && !answer.contains('\u{1b}'),
+                "{path}: {answer}"
+            );
         }
     }
     let key = host.request(Method::POST, &format!("{session}/messages")).header("idempotency-key", "'; DROP TABLE inputs; --");
@@ -255,7 +283,14 @@ async fn a_flood_of_connections_takes_its_own_places_and_nobody_elses() {
     let before = descriptors(&host);
     let me = std::env::current_exe().unwrap();
     let client = ["--exact", "all::attacks::client::a_client_that_floods", "--ignored", "--nocapture"];
-    let mut client = Command::new(me).args(client).env(FLOODED, address(&host).to_string()).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut client = Command::new(me)
+        .args(client)
+        .env(FLOODED, address(&host).to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
     let mut lines = BufReader::new(client.stdout.take().unwrap()).lines();
     let mut healthy = (0, 0);
     let flooded = loop {

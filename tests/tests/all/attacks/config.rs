@@ -72,7 +72,13 @@ async fn keys_that_nobody_knows_and_limits_out_of_range_are_refused() {
         let said = refused(what, |config| config["agents"][0].as_object_mut().unwrap().extend(change.as_object().unwrap().clone())).await;
         assert!(said.contains(named), "{what}: {said}");
     }
-    for (limit, value) in [("memoryBytesMax", json!(0)), ("cpuMsMax", json!(-1)), ("wallMsMax", json!(1e30)), ("logBytesMax", json!("all")), ("cpuMs", json!(1))] {
+    for (limit, value) in [
+        ("memoryBytesMax", json!(0)),
+        ("cpuMsMax", json!(-1)),
+        ("wallMsMax", json!(1e30)),
+        ("logBytesMax", json!("all")),
+        ("cpuMs", json!(1)),
+    ] {
         let said = refused(limit, |config| config["components"]["effects"]["limits"] = json!({ limit: value })).await;
         assert!(said.contains(limit), "{limit}: {said}");
     }
@@ -80,7 +86,16 @@ async fn keys_that_nobody_knows_and_limits_out_of_range_are_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_component_comes_from_a_file_and_from_nowhere_else() {
-    for path in ["https://example.com/tool.wasm", "oci://example.com/tool:latest", "nowhere.wasm", "script.toml", ".", "/dev/zero", "/proc/self/mem", "../../../etc/passwd"] {
+    for path in [
+        "https://example.com/tool.wasm",
+        "oci://example.com/tool:latest",
+        "nowhere.wasm",
+        "script.toml",
+        ".",
+        "/dev/zero",
+        "/proc/self/mem",
+        "../../../etc/passwd",
+    ] {
         let said = refused(path, |config| config["components"]["effects"]["path"] = json!(path)).await;
         assert!(said.contains("components.effects"), "{path}: {said}");
     }

@@ -1,6 +1,6 @@
 //! A1: guests that do not stop, and who is served meanwhile.
 
-use super::siege::{narrow};
+use super::siege::narrow;
 use agent_host_tests::guests::wasm;
 use agent_host_tests::world::runtime;
 use domain::grant::{Bound, GuestLimits};
@@ -39,7 +39,11 @@ pub(super) async fn a_wait_for_input_that_never_comes_ends_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_poll_of_what_is_never_ready_is_left_when_the_time_of_the_call_is_over() {
-    case!(a_poll_of_what_is_never_ready_is_left_when_the_time_of_the_call_is_over, "timed-out").under(hasty()).met("wallMsMax").prove().await;
+    case!(a_poll_of_what_is_never_ready_is_left_when_the_time_of_the_call_is_over, "timed-out")
+        .under(hasty())
+        .met("wallMsMax")
+        .prove()
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,7 +88,7 @@ async fn call(runtime: &Runtime, component: &runtime::Component, limits: GuestLi
         arguments: arguments.into(),
         deadline_ms: 60_000,
     };
-    runtime.call(component, &Bound { limits, ..Bound::default() }, call, Arc::new(Unheard)).await
+    runtime.call(component, &Bound { limits, ..Bound::default() }, call, Arc::new(Unheard), Arc::new(runtime::EmptyBuckets)).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,6 @@
 //! A3: guests that try to get out by lying about what they hand over, and components that should never be loaded.
 
-use super::siege::{narrow};
+use super::siege::narrow;
 use super::wat::tool_of;
 use agent_host_tests::guests::wasm;
 use agent_host_tests::world::runtime;
@@ -176,7 +176,10 @@ async fn code_that_takes_long_to_compile_is_given_up_and_others_are_served_meanw
     match runtime.load(bomb).await {
         // A fast machine may be through in time.
         Ok(_) => {}
-        Err(error) => assert!(matches!(error, LoadError::CompilerEnded { .. } | LoadError::CompileTimedOut { .. } | LoadError::Invalid(_)), "{error:?}"),
+        Err(error) => assert!(
+            matches!(error, LoadError::CompilerEnded { .. } | LoadError::CompileTimedOut { .. } | LoadError::Invalid(_)),
+            "{error:?}"
+        ),
     }
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }

@@ -1,6 +1,6 @@
 //! A2: guests that take all there is, of their own memory and of the host's.
 
-use super::siege::{narrow, Case};
+use super::siege::{Case, narrow};
 use domain::grant::GuestLimits;
 
 const TRAPPED: &str = "failed trapped: the tool crashed: ";

@@ -183,7 +183,8 @@ pub(super) async fn more_than_the_budget_does_not_leave() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
     });
     let grant = EgressGrant { methods: vec![Method::parse("POST").unwrap()], ..server.grant() };
-    let case = limited(case!(more_than_the_budget_does_not_leave, "parts "), "budget-spent").under(GuestLimits { egress_bytes_max: 40 << 10, ..patient() });
+    let case = limited(case!(more_than_the_budget_does_not_leave, "parts "), "budget-spent")
+        .under(GuestLimits { egress_bytes_max: 40 << 10, ..patient() });
     case.with(json!({ "port": server.port })).online(vec![grant]).prove().await;
 }
 
@@ -199,7 +200,8 @@ fn within_a_network() -> Result<Command, String> {
     let mut command = Command::new("unshare");
     command.args(user).args(["--net", "sh", "-c", &script, "sh"]).stdin(Stdio::null());
     let mut trial = Command::new("unshare");
-    let tried = trial.args(user).args(["--net", "sh", "-c", &script, "sh", "true"]).output().map_err(|error| format!("unshare: {error}"))?;
+    let tried =
+        trial.args(user).args(["--net", "sh", "-c", &script, "sh", "true"]).output().map_err(|error| format!("unshare: {error}"))?;
     let why = || format!("there can be no network of its own: {}", String::from_utf8_lossy(&tried.stderr).trim());
     tried.status.success().then_some(command).ok_or_else(why)
 }
@@ -232,7 +234,9 @@ async fn within_a_network_of_its_own_every_request_is_refused() {
     while canaries[0].came() == 0 {
         thread::sleep(Duration::from_millis(1));
     }
-    for attack in ["every_address_that_nobody_may_dial_is_refused_before_anything_is_dialled", "every_odd_spelling_of_an_address_is_refused"] {
+    for attack in
+        ["every_address_that_nobody_may_dial_is_refused_before_anything_is_dialled", "every_odd_spelling_of_an_address_is_refused"]
+    {
         let case = refused(Case::of(attack, "parts all refused"), "");
         case.with(json!({ "port": 8_080 })).online(vec![anywhere(8_080)]).prove().await;
     }

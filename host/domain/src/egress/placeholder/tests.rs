@@ -1,3 +1,5 @@
+//! Where a placeholder stands, and where it may.
+
 use super::*;
 
 const PLACEHOLDER: &str = "{{secret.key}}";
