@@ -3,8 +3,9 @@
 use super::shared;
 use crate::all::crash::{open, rest};
 use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, PATIENCE};
+use agent_host_tests::process::{Folder, Host, PATIENCE};
 use domain::id::SessionId;
+use reqwest::Method;
 use serde_json::{Value, json};
 use store::Store;
 
@@ -38,10 +39,15 @@ async fn dies_at(point: &str) -> (String, [Option<String>; 2]) {
     let add = |key: &str, tool: &str| json!({ "key": key, "tool": tool, "args": { "do": [["add", key, 1]] } });
     let steps = json!({ "steps": [{ "start": [add("again", "keep")] }, { "start": [add("once", "once")] }] });
     let path = format!("/api/agents/{}/sessions/{session}/messages", answer.text("agent_id"));
-    // It may die before it answers, and has accepted the message all the same.
-    let _ = host.post(&path, &json!({ "content": steps.to_string() })).await;
+    let message = json!({ "content": steps.to_string() });
+    let request = |host: &Host| host.request(Method::POST, &path).header("idempotency-key", "1").json(&message);
+    let accepted = host.send(request(&host)).await.is_ok_and(|answer| answer.status == 202);
     assert!(host.died(PATIENCE).await.is_some(), "{point} was never passed");
     let host = folder.start(None).await.unwrap();
+    if !accepted {
+        // It died before it answered, and may have accepted the message all the same: under the same key it counts once.
+        assert_eq!(host.send(request(&host)).await.unwrap().status, 202, "{point}");
+    }
     rest(&host, &session).await.unwrap();
     assert!(host.stop().await.success());
 
