@@ -1,6 +1,8 @@
 //! The catalogue: which definitions and components this host serves, and the grants of each.
 
+use domain::authority::is_system;
 use domain::definition::{Definition, DefinitionId};
+use domain::delegate;
 use domain::digest::Digest;
 use domain::grant::Grant;
 use domain::tool::ToolDefinition;
@@ -71,6 +73,14 @@ pub enum Misfit {
         /// The component that offers it again.
         second: String,
     },
+    /// A component offers a tool under a name that is the host's.
+    #[error("components.{component}: it offers the tool `{tool}`, a name that only tools of the host itself have; leave the component out")]
+    ToolOfTheHost {
+        /// The tool.
+        tool: String,
+        /// The component.
+        component: String,
+    },
 }
 
 impl Catalogue {
@@ -84,6 +94,10 @@ impl Catalogue {
             let entry = Arc::new(entry);
             if let Described::Tools(tools) = entry.component.describes() {
                 for tool in tools {
+                    // Such a tool would pass every allow list, or be taken for the host's by whoever reads what it says of itself.
+                    if is_system(&tool.name) || tool.name == delegate::NAME {
+                        return Err(Misfit::ToolOfTheHost { tool: tool.name.clone(), component: entry.name.clone() });
+                    }
                     let there = catalogue.tools.insert(tool.name.clone(), (entry.clone(), Arc::new(tool.clone())));
                     if let Some((first, _)) = there {
                         return Err(Misfit::ToolTwice { tool: tool.name.clone(), first: first.name.clone(), second: entry.name.clone() });

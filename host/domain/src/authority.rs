@@ -313,7 +313,9 @@ impl Caller<'_> {
     }
 }
 
-fn is_system(tool: &str) -> bool {
+/// Whether a name is kept for tools of the host's own, which pass allow lists. No component may offer one.
+#[must_use]
+pub fn is_system(tool: &str) -> bool {
     tool.starts_with("system_")
 }
 

@@ -35,7 +35,8 @@ pub fn a_wait_for_input_that_never_comes_ends_at_once(_: &Value) -> Came {
 }
 
 pub fn a_poll_of_what_is_never_ready_is_left_when_the_time_of_the_call_is_over(_: &Value) -> Came {
-    let never: Vec<Pollable> = (0..200).map(|n| if n % 2 == 0 { subscribe_duration(u64::MAX) } else { subscribe_instant(u64::MAX) }).collect();
+    let never: Vec<Pollable> =
+        (0..200).map(|n| if n % 2 == 0 { subscribe_duration(u64::MAX) } else { subscribe_instant(u64::MAX) }).collect();
     done(format!("{:?}", poll(&never.iter().collect::<Vec<_>>())))
 }
 

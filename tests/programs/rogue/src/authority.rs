@@ -3,8 +3,8 @@
 use crate::{going_on, text};
 use plugin::agent::agent_host::plugin::types::{Blob, ClientAction};
 use plugin::agent::{
-    Audience, Call, Context, Decision, Dispatch, Effect, Memo, ModelCallPlace, ModelRequest, News, Outcome, OwnEvent, Part, StepResult, Toolset,
-    View, Work, reply,
+    Audience, Call, Context, Decision, Dispatch, Effect, Memo, ModelCallPlace, ModelRequest, News, Outcome, OwnEvent, Part, StepResult,
+    Toolset, View, Work, reply,
 };
 use std::hint::black_box;
 
@@ -149,7 +149,8 @@ pub fn nobody_answers_to_a_pattern(_: &View, news: &[News]) -> StepResult {
         return told(news);
     }
     let targets = ["*", "#", "", "puppet", "rogue/../puppet", "PUPPET", "plugin.#"];
-    let dispatch = |target: &str| Dispatch { target: target.into(), content: vec![Part::Text("hi".into())], detached: false, timeout_ms: None };
+    let dispatch =
+        |target: &str| Dispatch { target: target.into(), content: vec![Part::Text("hi".into())], detached: false, timeout_ms: None };
     let start = targets.iter().enumerate().map(|(n, target)| (n.to_string(), Work::Agent(dispatch(target)))).collect();
     going_on("nobody_answers_to_a_pattern", Vec::new(), start)
 }

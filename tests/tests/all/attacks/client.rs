@@ -224,7 +224,7 @@ async fn names_in_requests_are_names_and_not_paths_queries_or_lines_of_the_log()
         ];
         for path in paths {
             let token = &host.token;
-            let answer = answered(&host, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\nuser-agent: \x1b[31mred\r\nidempotency-key: {name}\r\nconnection: close\r\n\r\n").as_bytes()).await;
+            let answer = answered(&host, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\nuser-agent: {name}\r\nidempotency-key: {name}\r\nconnection: close\r\n\r\n").as_bytes()).await;
             let status: u16 = answer.get(9..12).and_then(|digits| digits.parse().ok()).unwrap_or_default();
             assert!((400..500).contains(&status), "{path}: {answer}");
             assert!(

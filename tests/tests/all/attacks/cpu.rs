@@ -1,6 +1,6 @@
 //! A1: guests that do not stop, and who is served meanwhile.
 
-use super::siege::narrow;
+use super::siege::{brief, narrow};
 use agent_host_tests::guests::wasm;
 use agent_host_tests::world::runtime;
 use domain::grant::{Bound, GuestLimits};
@@ -18,7 +18,7 @@ fn hasty() -> GuestLimits {
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_loop_without_end_is_stopped_at_its_computing_time() {
-    case!(a_loop_without_end_is_stopped_at_its_computing_time, OUT_OF_CPU).met("cpuMsMax").prove().await;
+    case!(a_loop_without_end_is_stopped_at_its_computing_time, OUT_OF_CPU).under(brief()).met("cpuMsMax").prove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -48,12 +48,12 @@ pub(super) async fn a_poll_of_what_is_never_ready_is_left_when_the_time_of_the_c
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_guest_that_wakes_itself_for_ever_is_charged_for_all_of_it() {
-    case!(a_guest_that_wakes_itself_for_ever_is_charged_for_all_of_it, OUT_OF_CPU).met("cpuMsMax").prove().await;
+    case!(a_guest_that_wakes_itself_for_ever_is_charged_for_all_of_it, OUT_OF_CPU).under(brief()).met("cpuMsMax").prove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn copies_of_all_its_memory_in_a_loop_are_stopped_like_any_loop() {
-    let limits = GuestLimits { memory_bytes_max: 64 << 20, ..narrow() };
+    let limits = GuestLimits { memory_bytes_max: 64 << 20, ..brief() };
     let case = case!(copies_of_all_its_memory_in_a_loop_are_stopped_like_any_loop, OUT_OF_CPU);
     case.with(json!({ "bytes": 60 << 20 })).under(limits).met("cpuMsMax").prove().await;
 }

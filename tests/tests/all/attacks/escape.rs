@@ -1,10 +1,9 @@
 //! A3: guests that try to get out by lying about what they hand over, and components that should never be loaded.
 
 use super::siege::narrow;
-use super::wat::tool_of;
+use super::wat::{text_of, tool_of};
 use agent_host_tests::guests::wasm;
 use agent_host_tests::world::runtime;
-use domain::grant::GuestLimits;
 use runtime::{Config, Described, LoadError, Runtime};
 use serde_json::json;
 use std::fmt::Write;
@@ -39,7 +38,7 @@ pub(super) async fn a_handle_that_was_dropped_is_gone() {
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_bucket_that_was_never_opened_lists_nothing() {
     for index in [0, 1, 7] {
-        case!(a_bucket_that_was_never_opened_lists_nothing, UNKNOWN_HANDLE).with(json!({ "index": index })).prove().await;
+        case!(a_bucket_that_was_never_opened_lists_nothing, TRAPPED).with(json!({ "index": index })).prove().await;
     }
 }
 
@@ -74,7 +73,7 @@ pub(super) async fn a_question_with_a_schema_elsewhere_fetches_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_clock_is_no_finer_than_a_millisecond() {
-    case!(a_clock_is_no_finer_than_a_millisecond, "parts true true").under(GuestLimits { cpu_ms_max: 2_000, ..narrow() }).prove().await;
+    case!(a_clock_is_no_finer_than_a_millisecond, "parts true true").under(narrow()).prove().await;
 }
 
 /// A component that offers the tool `attack`, made of a core module with these fields.
@@ -115,7 +114,7 @@ async fn what_is_no_component_or_uses_what_this_host_leaves_out_is_not_loaded() 
         ("ten thousand tables", of(&many(10_000, "(table 1 funcref)"))),
         ("a table beyond the pool's", of("(table 1000000 funcref)")),
         ("a memory beyond the pool's", of("(memory 65536)")),
-        ("a hundred thousand globals", of(&many(100_000, "(global i64 (i64.const 0))"))),
+        ("three hundred thousand globals", of(&many(300_000, "(global i64 (i64.const 0))"))),
         ("a million types", of(&many(1_000_001, "(type (func))"))),
         ("a function of too many locals", of(&format!("(func (local {}))", many(50_001, "i64 ")))),
         ("code that is not sound", of("(func (result i32) i64.const 0)")),
@@ -137,7 +136,7 @@ async fn a_component_of_ten_thousand_instances_is_not_loaded() {
         write!(many, "(core instance $x{n} (instantiate $small))").unwrap();
         many
     });
-    let tool = super::wat::text_of(&with_module(""));
+    let tool = text_of(&with_module(""));
     let text = tool.replacen("(core instance $i ", &format!("(core module $small (memory 1)) {many} (core instance $i "), 1);
     let error = runtime.load(wat::parse_str(text).unwrap()).await.unwrap_err();
     assert!(matches!(error, LoadError::Invalid(_)), "{error:?}");
@@ -164,7 +163,7 @@ async fn a_component_that_does_not_come_to_the_end_of_describe_is_not_loaded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn code_that_takes_long_to_compile_is_given_up_and_others_are_served_meanwhile() {
     let targets = "0 ".repeat(50_000);
-    let bomb = with_module(&format!("(func (param i32) {})", format!("(block local.get 0 br_table {targets})").repeat(200)));
+    let bomb = with_module(&format!("(func (param i32) {})", format!("(block local.get 0 br_table {targets})").repeat(100)));
     let bomb = tool_of(&bomb);
     let folder = tempfile::tempdir().unwrap();
     let config = Config { cache_dir: folder.path().join("cache"), instances_max: 4, ..Config::default() };
@@ -216,11 +215,13 @@ async fn a_tool_that_takes_the_name_of_another_is_not_taken_in() {
     let entry = |name: &str| broker::Entry { name: name.to_owned(), component: hostile.clone(), grant: domain::grant::Grant::default() };
     let error = broker::Catalogue::new(Vec::new(), vec![entry("first"), entry("second")]).unwrap_err();
     assert!(error.to_string().contains("attack"), "{error}");
-    // Names of the host's own tools.
-    let text = super::wat::text_of(&with_module(""));
-    let shadow = text.replacen(r#""attack\00\00{}""#, r#""delegate{}""#, 1).replacen(r"\c0\01\00\00\06\00", r"\c0\01\00\00\08\00", 1);
-    let shadow = runtime.load(wat::parse_str(shadow).unwrap()).await.unwrap();
-    let entry = broker::Entry { name: "shadow".to_owned(), component: shadow, grant: domain::grant::Grant::default() };
-    let error = broker::Catalogue::new(Vec::new(), vec![entry]).unwrap_err();
-    assert!(error.to_string().contains("delegate"), "{error}");
+    // Names of the host's own tools; those that begin with `system_` would pass every allow list.
+    let text = text_of(&with_module(""));
+    for (data, name) in [(r#""delegate{}""#, "delegate"), (r#""system_a{}""#, "system_a")] {
+        let shadow = text.replacen(r#""attack\00\00{}""#, data, 1).replacen(r"\c0\01\00\00\06", r"\c0\01\00\00\08", 1);
+        let shadow = runtime.load(wat::parse_str(shadow).unwrap()).await.unwrap();
+        let entry = broker::Entry { name: "shadow".to_owned(), component: shadow, grant: domain::grant::Grant::default() };
+        let error = broker::Catalogue::new(Vec::new(), vec![entry]).unwrap_err();
+        assert!(error.to_string().contains(&format!("`{name}`, a name that only tools of the host itself have")), "{error}");
+    }
 }

@@ -6,7 +6,7 @@ use domain::grant::GuestLimits;
 const TRAPPED: &str = "failed trapped: the tool crashed: ";
 
 fn roomy() -> GuestLimits {
-    GuestLimits { memory_bytes_max: 64 << 20, cpu_ms_max: 2_000, ..narrow() }
+    GuestLimits { memory_bytes_max: 64 << 20, ..narrow() }
 }
 
 fn crossing(case: Case) -> Case {

@@ -22,6 +22,8 @@ const SLOW: Duration = Duration::from_millis(50);
 const BATCH: usize = 20;
 /// How long the host may take to give back what it lent.
 const SETTLED: Duration = Duration::from_secs(5);
+/// Descriptors that the process may have opened, for readers of its store.
+const DESCRIPTORS_MAX: usize = 16;
 /// Bytes that the process may have grown by, its events and caches included.
 const GROWTH_BYTES_MAX: u64 = 96 << 20;
 /// What the honest tenant does, and what it is told.
@@ -32,9 +34,14 @@ pub(super) fn is_whole() -> bool {
     std::env::var_os(ATTACKS).is_some_and(|value| value == "whole")
 }
 
-/// Limits under which a case takes milliseconds.
+/// Limits under which a case takes milliseconds. Computing is not among them: on a busy machine little of it may take long.
 pub(super) fn narrow() -> GuestLimits {
-    GuestLimits { memory_bytes_max: 8 << 20, cpu_ms_max: 20, wall_ms_max: 10_000, log_bytes_max: 4 << 10, ..GuestLimits::default() }
+    GuestLimits { memory_bytes_max: 8 << 20, cpu_ms_max: 2_000, wall_ms_max: 10_000, log_bytes_max: 4 << 10, ..GuestLimits::default() }
+}
+
+/// The same for guests that compute until they are stopped.
+pub(super) fn brief() -> GuestLimits {
+    GuestLimits { cpu_ms_max: 20, ..narrow() }
 }
 
 /// What the ledger has of a call.
@@ -168,9 +175,8 @@ impl Case {
             for line in &self.lines {
                 assert!(entry.decisions.iter().any(|decision| line.is(decision)), "{}: no {line:?} in {:?}", self.attack, entry.decisions);
             }
-            if self.lines.is_empty() {
-                assert!(entry.decisions.is_empty(), "{}: nothing was decided, and the ledger has {:?}", self.attack, entry.decisions);
-            }
+            let granted = entry.decisions.iter().any(|decision| decision.verdict == Verdict::Granted);
+            assert!(!granted || !self.grant.network.is_empty(), "{}: {:?}", self.attack, entry.decisions);
         }
     }
 }
@@ -183,7 +189,7 @@ pub(super) async fn of_an_agent(attack: &'static str, said: &str, failed: Option
                         "limits": { "stepsMax": 5 } });
     setup.definitions.push(rogue);
     setup.components.push("rogue");
-    let limits = GuestLimits { memory_bytes_max: 64 << 20, cpu_ms_max: 200, ..narrow() };
+    let limits = GuestLimits { memory_bytes_max: 64 << 20, cpu_ms_max: 300, ..narrow() };
     setup
         .grants
         .push(("rogue", Grant { limits, models: PatternList::everything(), agents: PatternList::everything(), ..Grant::default() }));
@@ -276,8 +282,8 @@ impl Siege {
             let is_back = (stats.in_flight, stats.waiting, stats.memory_bytes) == (0, 0, 0);
             // The process is that of one test alone only under a runner that makes it so.
             let is_alone = std::env::var_os("NEXTEST").is_some();
-            let has_not_grown =
-                now.descriptors <= self.before.descriptors && now.resident_bytes <= self.before.resident_bytes + GROWTH_BYTES_MAX;
+            let has_not_grown = now.descriptors <= self.before.descriptors + DESCRIPTORS_MAX
+                && now.resident_bytes <= self.before.resident_bytes + GROWTH_BYTES_MAX;
             if is_back && (has_not_grown || !is_alone) {
                 break;
             }
