@@ -276,14 +276,15 @@ fn config(server: &Echo) -> Value {
 /// Plays a script in a session of its own, and gives everything that was seen of it on the wire.
 async fn played(host: &Host, script: &Value) -> String {
     let opened = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
-    let session = format!("/api/agents/{}/sessions/{}", opened.text("agent_id"), opened.text("id"));
-    let mut frames = host.line().follow(&format!("{session}/events"), None).await.unwrap();
+    let (agent, id) = (opened.text("agent_id"), opened.text("id"));
+    let session = format!("/api/agents/{agent}/sessions/{id}");
+    let mut frames = host.line().follow(&format!("/api/agents/{agent}/stream?session={id}"), None).await.unwrap();
     host.post(&format!("{session}/messages"), &json!({ "content": script.to_string() })).await.unwrap();
     let mut seen = String::new();
     while !seen.contains("turn.committed") {
         seen.push_str(&format!("{:?}\n", frames.next().await.unwrap()));
     }
-    for path in [session.clone(), format!("{session}/messages"), "/api/events".to_owned()] {
+    for path in [session, "/api/events".to_owned(), "/api/audit".to_owned()] {
         seen.push_str(&host.get(&path).await.unwrap().body.to_string());
     }
     seen

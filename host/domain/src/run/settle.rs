@@ -63,6 +63,8 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
         Ended::Elapsed => (Outcome::Elapsed, paired(operation, vec![Part::text("The time has passed.")], false, false)),
         ended => {
             let text = explain(&ended);
+            // Why a tool failed is told in the tool's own words.
+            let untrusted = matches!(ended, Ended::Failed(_)) && matches!(operation.performer, Performer::Tool { .. });
             let outcome = match ended {
                 Ended::Failed(failure) => Outcome::Failed { failure },
                 Ended::Denied => Outcome::Denied,
@@ -70,7 +72,7 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
                 Ended::Cancelled => Outcome::Cancelled,
                 _ => Outcome::Unknown,
             };
-            (outcome, paired(operation, vec![Part::text(text)], true, false))
+            (outcome, paired(operation, vec![Part::text(text)], true, untrusted))
         }
     };
     Settlement { result, ..Settlement::of(operation.id, outcome, time) }

@@ -97,7 +97,7 @@ async fn what_was_not_granted_is_denied_by_type_and_noted_for_the_operator() {
         called.decided.decisions.iter().map(|decision| format!("{} {}", decision.times, decision.detail)).collect::<Vec<_>>(),
         [
             "1 wasi:keyvalue/store.open `secrets`",
-            "2 wasi:sockets/tcp-create-socket.create-tcp-socket",
+            "3 wasi:sockets/tcp-create-socket.create-tcp-socket",
             "1 wasi:http/outgoing-handler.handle `169.254.169.254`",
         ]
     );

@@ -41,7 +41,8 @@ pub fn a_poll_of_what_is_never_ready_is_left_when_the_time_of_the_call_is_over(_
 }
 
 pub fn a_guest_that_wakes_itself_for_ever_is_charged_for_all_of_it(_: &Value) -> Came {
-    let ready = get_stdout().subscribe();
+    let stdout = get_stdout();
+    let ready = stdout.subscribe();
     loop {
         ready.block();
         poll(&[&ready, &subscribe_duration(0)]);

@@ -6,7 +6,6 @@ use agent_host_tests::process::{Folder, Host, PATIENCE};
 use agent_host_tests::{Setup, World};
 use domain::event::{Event, TOOL_CALL, Verdict};
 use domain::grant::Grant;
-use domain::message::Role;
 use domain::operation::Performer;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
@@ -78,7 +77,7 @@ async fn an_obedient_model_calls_nothing_that_its_agent_may_not_call() {
         // What a tool said is marked as nobody's word.
         let messages = siege.world.messages(session).await;
         assert!(
-            messages.iter().filter(|message| message.role == Role::Tool).all(|message| message.untrusted || message.text().contains(tool)),
+            messages.iter().filter(|message| message.origin == "tool:attack").all(|message| message.untrusted),
             "{messages:?}"
         );
     }

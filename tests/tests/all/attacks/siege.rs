@@ -199,7 +199,12 @@ pub(super) async fn of_an_agent(attack: &'static str, said: &str, failed: Option
         let session = siege.world.open("rogue").await;
         siege.world.say("rogue", session, attack).await;
         tokio::join!(siege.world.idle(session), siege.serves());
-        let reply = siege.world.last_reply(session).await;
+        // A turn whose first step never succeeds leaves a dead letter and no reply.
+        let dead = siege.events(session).await.into_iter().find_map(|event| match event {
+            Event::InputDead(dead) => Some(format!("The turn failed: {}", dead.reason)),
+            _ => None,
+        });
+        let reply = dead.unwrap_or(siege.world.last_reply(session).await);
         assert!(reply.starts_with(said), "{attack}: {reply}");
         let steps = siege.failed_steps(session).await;
         let Some((outcome, limit)) = failed else {
