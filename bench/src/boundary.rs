@@ -236,6 +236,7 @@ async fn beside(
     let tasks: Vec<_> = (0..callers)
         .map(|_| {
             let (runtime, runaway, wild, over) = (runtime.clone(), runaway.clone(), wild.clone(), over.clone());
+            #[expect(clippy::disallowed_methods, reason = "the callers are waited for below")]
             tokio::spawn(async move {
                 while !over.load(Ordering::Relaxed) {
                     runtime.call(&runaway, &wild, call("spin", 0), Arc::new(Unwatched), Arc::new(EmptyBuckets)).await;

@@ -179,7 +179,7 @@ impl Driver {
 
     /// Drives until there is nothing to do but wait, or the host stops.
     pub(crate) async fn drive(mut self) {
-        while let Err(panic) = caught(self.keep_on()).await {
+        while let Err(panic) = Box::pin(caught(self.keep_on())).await {
             self.begin_anew(&panic).await;
             if self.core.stopping.is_cancelled() {
                 return;

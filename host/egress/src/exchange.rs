@@ -28,14 +28,17 @@ type Request = http::Request<Full<Bytes>>;
 /// What broke.
 enum Lost {
     Connection(hyper::Error),
-    Request(TrySendError<Request>),
+    Request(Box<TrySendError<Request>>),
 }
+
+/// A connection as hyper drives it.
+type Driven = Pin<Box<Connection<TokioIo<Wire>, Full<Bytes>>>>;
 
 /// A connection, as its user has it.
 pub(crate) struct Link {
     sender: SendRequest<Full<Bytes>>,
     /// The connection itself, which somebody has to drive. It is gone when it has ended.
-    driven: Option<Pin<Box<Connection<TokioIo<Wire>, Full<Bytes>>>>>,
+    driven: Option<Driven>,
     meter: Arc<Meter>,
     address: IpAddr,
 }
@@ -117,11 +120,11 @@ pub(crate) async fn exchange(
     let mut answer = pin!(link.sender.try_send_request(request));
     let head = poll_fn(|cx| {
         if let Poll::Ready(head) = answer.as_mut().poll(cx) {
-            return Poll::Ready(head.map_err(Lost::Request));
+            return Poll::Ready(head.map_err(|lost| Lost::Request(Box::new(lost))));
         }
         let driven = link.drive(cx);
         match answer.as_mut().poll(cx) {
-            Poll::Ready(head) => Poll::Ready(head.map_err(Lost::Request)),
+            Poll::Ready(head) => Poll::Ready(head.map_err(|lost| Lost::Request(Box::new(lost)))),
             Poll::Pending => driven.map_or_else(|error| Poll::Ready(Err(Lost::Connection(error))), |()| Poll::Pending),
         }
     });

@@ -106,7 +106,7 @@ pub(crate) trait Assembly: Send {
 /// A provider.
 pub(crate) enum Provider {
     /// One on the network.
-    Remote(exchange::Remote),
+    Remote(Box<exchange::Remote>),
     /// A rule file.
     Scripted(scripted::Script),
 }

@@ -3,7 +3,7 @@
 
 use agent_host_tests::{Setup, World};
 use domain::event::{BoundaryDecided, Event, Verdict};
-use domain::grant::{Access, PatternList};
+use domain::grant::{Access, Grant, PatternList};
 use serde_json::{Value, json};
 use store::EventFilter;
 
@@ -39,7 +39,7 @@ async fn what_a_call_did_is_on_record_with_code_and_grant_in_the_commit_of_its_o
     assert_eq!((decided.tool.as_deref(), decided.component.as_deref()), (Some("write_file"), Some("files")));
     assert_eq!(decided.code, Some(entry.component.digest()));
     let grant = world.store().blob(decided.grant.unwrap()).await.unwrap().unwrap();
-    assert_eq!(serde_json::from_slice::<domain::grant::Grant>(&grant).unwrap(), entry.grant, "the digest leads to the grant");
+    assert_eq!(serde_json::from_slice::<Grant>(&grant).unwrap(), entry.grant, "the digest leads to the grant");
     // The outcome stands beside it.
     let (Some(Event::RunStepped(_) | Event::RunSettled(_)), same) = (&events[place - 1].event, &events[place - 1].stream) else {
         panic!("{:?}", events[place - 1])
@@ -119,8 +119,8 @@ async fn who_works_for_an_agent_is_denied_what_that_one_was_also_in_turns_that_i
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_that_is_widened_while_a_turn_is_open_is_not_for_that_turn() {
-    let mut setup = Setup::default();
-    setup.change_grant = |_, grant| grant.directories.iter_mut().for_each(|folder| folder.access = Access::ReadOnly);
+    let change_grant = |_: &str, grant: &mut Grant| grant.directories.iter_mut().for_each(|folder| folder.access = Access::ReadOnly);
+    let setup = Setup { change_grant, ..Setup::default() };
     let world = World::new(setup).await;
     let session = world.open("puppet").await;
     let write = json!({ "key": "t", "tool": "write_file", "args": { "path": "a.txt", "content": "x" } });

@@ -64,10 +64,10 @@ fn ordinary(bytes: usize) -> String {
     let mut n = 0;
     while page.len() < bytes {
         n += 1;
-        let _ = write!(
+        let _ = writeln!(
             page,
             "<div class='row c{n}' data-x='{n}'><h2 id=h{n}>Part {n}</h2><p class=text>Some <b>words</b> &amp; <a href='/page/{n}?a=1'>a link</a>, \
-             then more of them, enough for a line.</p><ul><li>one<li>two</ul><script>track({n})</script></div>\n"
+             then more of them, enough for a line.</p><ul><li>one<li>two</ul><script>track({n})</script></div>"
         );
     }
     page

@@ -86,7 +86,5 @@ fn told_line(told: &Value) -> String {
         return format!("{who}  request {}{status}  {}  {sent} bytes out, {received} in", text("verdict"), text("detail"));
     }
     let times = number("times").filter(|times| *times > 1).map(|times| format!(" x{times}")).unwrap_or_default();
-    clean(
-        &format!("{who}  {} {}{times} by {}  {}", text("verdict"), text("capability"), text("rule"), text("detail")).trim_end().to_owned(),
-    )
+    format!("{who}  {} {}{times} by {}  {}", text("verdict"), text("capability"), text("rule"), text("detail"))
 }

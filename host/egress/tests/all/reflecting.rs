@@ -29,7 +29,7 @@ async fn returned(answer: impl Into<Vec<u8>>) -> (String, String, String) {
             Err(frame) => trailers = format!("{:?}", frame.into_trailers().unwrap()),
         }
     }
-    assert!(server.heads()[0].contains(CANARY));
+    assert!(server.heads().first().unwrap().contains(CANARY));
     (headers, String::from_utf8(data).unwrap(), trailers)
 }
 

@@ -97,7 +97,7 @@ fn upstream(name: &str, provider: &ProviderConfig, config: &Config, surroundings
     let made = match provider.kind {
         ProviderKind::Scripted => Provider::Scripted(script(provider, surroundings, &key)?),
         ProviderKind::Openai | ProviderKind::OpenaiCompatible | ProviderKind::Anthropic => {
-            Provider::Remote(remote(provider, config, surroundings, &key)?)
+            Provider::Remote(Box::new(remote(provider, config, surroundings, &key)?))
         }
     };
     let gate = Gate::new(concurrent_max, Breaker::new(config.breaker.failures_max, config.breaker.open_ms));

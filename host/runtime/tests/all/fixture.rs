@@ -182,16 +182,19 @@ impl View for Sight {
     }
 }
 
+/// Values by bucket and key.
+type Entries = BTreeMap<(String, String), Vec<u8>>;
+
 /// Buckets in memory, by name and key, of which any number may be held; or a store that cannot be read.
 #[derive(Default)]
 pub(crate) struct Kept {
-    pub(crate) entries: Mutex<BTreeMap<(String, String), Vec<u8>>>,
+    pub(crate) entries: Mutex<Entries>,
     pub(crate) held: Mutex<Vec<(String, Arc<()>)>>,
     pub(crate) broken: bool,
 }
 
 impl Kept {
-    fn entries(&self) -> Result<MutexGuard<'_, BTreeMap<(String, String), Vec<u8>>>, BucketError> {
+    fn entries(&self) -> Result<MutexGuard<'_, Entries>, BucketError> {
         if self.broken { Err(BucketError("the disk is gone".into())) } else { Ok(self.entries.lock().unwrap()) }
     }
 

@@ -76,10 +76,7 @@ async fn an_obedient_model_calls_nothing_that_its_agent_may_not_call() {
         assert!(refused || !is_known, "{tool}: {ledger:?}");
         // What a tool said is marked as nobody's word.
         let messages = siege.world.messages(session).await;
-        assert!(
-            messages.iter().filter(|message| message.origin == "tool:attack").all(|message| message.untrusted),
-            "{messages:?}"
-        );
+        assert!(messages.iter().filter(|message| message.origin == "tool:attack").all(|message| message.untrusted), "{messages:?}");
     }
     assert_eq!(siege.world.effects().len(), before, "something was called");
     siege.over().await;
