@@ -23,7 +23,7 @@ pub const LAYERS: &[Layer] = &[
     },
     Layer { folder: "store", knows: &["domain"], never: &["wasmtime", "axum", "hyper", "reqwest"] },
     Layer { folder: "egress", knows: &["domain"], never: &["wasmtime", "rusqlite", "axum", "reqwest"] },
-    Layer { folder: "llm", knows: &["domain", "egress"], never: &["wasmtime", "rusqlite", "axum"] },
+    Layer { folder: "llm", knows: &["domain", "egress"], never: &["wasmtime", "rusqlite", "axum", "hyper", "reqwest"] },
     Layer { folder: "runtime", knows: &["domain", "store", "egress", "llm"], never: &["axum", "rusqlite"] },
     Layer {
         folder: "broker",
