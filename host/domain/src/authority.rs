@@ -258,11 +258,20 @@ impl Caller<'_> {
         Ok(())
     }
 
-    /// Whether the agent may dispatch to another (S3.12). `granted` is what its component is granted.
+    /// Whether the agent may dispatch to another that it names (S3.12). `granted` is what its component is granted.
     ///
     /// # Errors
     /// The rule that decided.
     pub fn may_reach(&self, other: &Definition, granted: &Grant) -> Result<(), Denied> {
+        self.may_hand_over(other, granted)?;
+        if other.ui_visible { Ok(()) } else { Err(Denied { rule: Rule::UiVisible, what: other.agent_id.0.clone() }) }
+    }
+
+    /// Whether the agent may have another work for it, be it visible or not: those to whom the host's own `delegate` leads need not be.
+    ///
+    /// # Errors
+    /// The rule that decided.
+    pub fn may_hand_over(&self, other: &Definition, granted: &Grant) -> Result<(), Denied> {
         let name = &other.agent_id.0;
         let denied = |rule| Err(Denied { rule, what: name.clone() });
         let Definition { agent_allowlist, agent_denylist, .. } = self.agent;
@@ -274,9 +283,6 @@ impl Caller<'_> {
         }
         if agent_allowlist.as_ref().is_some_and(|list| !list.matches(name)) {
             return denied(Rule::AgentAllowlist);
-        }
-        if !other.ui_visible {
-            return denied(Rule::UiVisible);
         }
         if !granted.agents.matches(name) {
             return denied(Rule::NotGranted);

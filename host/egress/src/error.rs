@@ -191,6 +191,17 @@ impl std::fmt::Display for Phase {
     }
 }
 
+/// Whose doing an error is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A rule of the operator's or the host's is against it.
+    Rule,
+    /// A limit was met.
+    Limit,
+    /// The other side, or the network.
+    Outside,
+}
+
 /// What a guest learns: enough to go on, and nothing of the rules, the addresses or the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
@@ -230,6 +241,16 @@ impl EgressError {
             Self::TimedOut { .. } => Seen::TimedOut,
             Self::TooLarge(_) => Seen::TooLarge,
             Self::Broken(_) => Seen::Broken,
+        }
+    }
+
+    /// Whose doing it is.
+    #[must_use]
+    pub fn cause(&self) -> Cause {
+        match self {
+            Self::Refused(_) => Cause::Rule,
+            Self::BudgetSpent | Self::Busy | Self::TimedOut { .. } | Self::TooLarge(_) => Cause::Limit,
+            Self::Unreachable(_) | Self::Broken(_) => Cause::Outside,
         }
     }
 

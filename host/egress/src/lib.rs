@@ -27,7 +27,7 @@ pub use body::{Body, Response};
 pub use budget::ByteBudget;
 pub use dial::{no_tls, system_tls};
 pub use egress::Egress;
-pub use error::{Broken, EgressError, Phase, Refused, Seen, TooLarge, Unreachable};
+pub use error::{Broken, Cause, EgressError, Phase, Refused, Seen, TooLarge, Unreachable};
 pub use limits::{HEAD_BYTES_MAX, HEADERS_MAX, Limits, PRELUDE_BYTES_MAX};
 pub use record::{Record, Records};
 pub use request::{Caller, Credentials, Request};

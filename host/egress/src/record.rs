@@ -1,6 +1,6 @@
 //! The record of one hop: what was asked, what was decided and by which rule, and what passed.
 
-use crate::error::EgressError;
+use crate::error::{Cause, EgressError};
 use crate::limits::{RECORDED_ADDRESSES_MAX, RECORDED_PATH_BYTES_MAX};
 use crate::request::Caller;
 use crate::wire::Tally;
@@ -38,6 +38,9 @@ pub struct Record {
     pub grant: Option<usize>,
     /// `done`, `redirected`, `dropped` by the caller before its end, or an error's [code](EgressError::code).
     pub outcome: &'static str,
+    /// Whose doing an error is; none when there is none.
+    #[serde(skip)]
+    pub cause: Option<Cause>,
     /// The rule, address or cause behind an error.
     pub detail: Option<String>,
     /// The status of the answer.
@@ -80,6 +83,7 @@ impl Trace {
             dialled: None,
             grant: None,
             outcome: "dropped",
+            cause: None,
             detail: None,
             status: None,
             bytes_out: 0,
@@ -130,6 +134,7 @@ impl Trace {
 
     pub(crate) fn fail(&mut self, error: &EgressError) {
         self.record.outcome = error.code();
+        self.record.cause = Some(error.cause());
         self.record.detail = Some(error.detail());
     }
 }

@@ -78,6 +78,24 @@ async fn a_refusal_is_told_uniformly_to_the_agent_and_with_its_rule_to_the_opera
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_may_not_dispatch_to_an_agent_may_not_delegate_to_it_either() {
+    let arguments = json!({ "target": "worker", "operation": "list_files", "parameters": { "path": "/data" } });
+    let denied = json!({ "agentDenylist": ["worker"] });
+    let ungranted: fn(&str, &mut Grant) = |name, grant| {
+        if name == "puppet" {
+            grant.agents = PatternList::default();
+        }
+    };
+    for (lists, change_grant, rule) in [(denied, Setup::default().change_grant, "agentDenylist"), (json!({}), ungranted, "notGranted")] {
+        let mut setup = Setup { change_grant, ..Setup::default() };
+        setup.definitions[0].as_object_mut().unwrap().extend(lists.as_object().unwrap().clone());
+        let world = World::new(setup).await;
+        assert_eq!(world.play(call("delegate", &arguments)).await, ["t denied"]);
+        assert_eq!(refused(&world).await, [format!("puppet: agents.call {rule} worker")]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_an_agent_is_denied_is_denied_to_whom_it_hands_the_work() {
     let mut setup = Setup::default();
     setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);

@@ -270,6 +270,10 @@ impl Driver {
         let Some(target) = self.core.catalogue.definition(&target).cloned() else {
             return failed("AGENT_UNAVAILABLE", format!("the agent `{target}` is not configured"));
         };
+        if let Err(denied) = scope.caller().may_hand_over(&target, scope.own) {
+            return scope.deny(AGENT_CALL, denied);
+        }
+        scope.decided(AGENT_CALL, Verdict::Granted, Rule::Granted, target.agent_id.0.clone());
         let (timeout_ms, priority) = (delegation.timeout_ms, delegation.priority);
         let content = vec![Part::text(delegation.content())];
         let delegation = Some(arguments.to_owned());

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use domain::egress::{EgressGrant, Hop, Method, RequestHeader, Target, Traffic, permit, request_header};
 use domain::event::Verdict;
 use domain::grant::{Bound, capability};
-use egress::{ByteBudget, Caller, Egress, EgressError, Record, Records, Request, Response, Seen};
+use egress::{ByteBudget, Caller, Cause, Egress, EgressError, Record, Records, Request, Response, Seen};
 use http::HeaderName;
 use http::uri::Scheme;
 use http_body_util::BodyExt;
@@ -96,9 +96,9 @@ impl Passed {
 
 impl Records for Ledger {
     fn put(&self, record: Record) {
-        let Record { method, scheme, host, port, path, status, outcome, detail, bytes_in, bytes_out, ms, .. } = record;
+        let Record { method, scheme, host, port, path, status, outcome, cause, detail, bytes_in, bytes_out, ms, .. } = record;
         let asked = || format!("{method} {}{}", host.as_deref().unwrap_or_default(), path.as_deref().unwrap_or_default());
-        match verdict(outcome) {
+        match verdict(cause) {
             Verdict::Granted => self.book.granted(capability::NET_HTTP, asked),
             Verdict::Refused => self.book.refused(capability::NET_HTTP, || format!("{}: {}", asked(), detail.unwrap_or_default())),
             Verdict::Limited => self.book.limited(capability::NET_HTTP, || format!("{}: {outcome}", asked())),
@@ -118,11 +118,11 @@ fn refused(book: &Book, authority: &str, why: &str) {
 }
 
 /// What a hop's outcome is to the boundary. One that failed outside of the host was granted.
-fn verdict(outcome: &str) -> Verdict {
-    match outcome {
-        "not-granted" | "address-barred" | "url-refused" | "header-refused" | "redirect-refused" => Verdict::Refused,
-        "request-too-large" | "response-too-large" | "budget-spent" | "busy" | "timed-out" => Verdict::Limited,
-        _ => Verdict::Granted,
+fn verdict(cause: Option<Cause>) -> Verdict {
+    match cause {
+        Some(Cause::Rule) => Verdict::Refused,
+        Some(Cause::Limit) => Verdict::Limited,
+        Some(Cause::Outside) | None => Verdict::Granted,
     }
 }
 
