@@ -106,9 +106,14 @@ impl Server {
             let slot = slots.clone().try_acquire_owned().ok();
             let Some(place) = slot.and_then(|slot| addresses.clone().enter(peer.ip(), slot, &self.limits)) else {
                 tracing::debug!(%peer, "too many connections");
-                let goodbye = goodbyes.clone().try_acquire_owned().ok();
-                let turned_away = turn_away(stream, goodbye, self.limits.linger_ms_max, self.stop.clone());
-                self.connections.spawn(turned_away);
+                match goodbyes.clone().try_acquire_owned() {
+                    Ok(goodbye) => {
+                        let turned_away = turn_away(stream, goodbye, self.limits.linger_ms_max, self.stop.clone());
+                        self.connections.spawn(turned_away);
+                    }
+                    // At once and without a task: a flood is accepted faster than tasks run, and each would hold a descriptor until then.
+                    Err(_) => turn_away_at_once(stream),
+                }
                 continue;
             };
             settle_in(&stream);
@@ -148,17 +153,20 @@ impl Stopper {
     }
 }
 
-/// Tells a client that all connections are taken: a fresh socket has room for that. With a goodbye, what the client still sends is then
-/// read and dropped for a while, or it might not see the answer: see [`socket`].
-async fn turn_away(mut stream: TcpStream, goodbye: Option<OwnedSemaphorePermit>, linger_ms_max: u64, stop: CancellationToken) {
+/// What a client is told when all connections are taken: a fresh socket has room for that.
+fn crowded() -> String {
     let body = r#"{"type":"urn:agent-host:problem:too-many-connections","title":"Too many connections","status":503,"code":"TOO_MANY_CONNECTIONS"}"#;
-    let response = format!(
+    format!(
         "HTTP/1.1 503 Service Unavailable\r\nretry-after: {CROWDED_RETRY_AFTER_S}\r\ncontent-type: application/problem+json\r\n\
          content-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
-    );
-    let told = stream.write_all(response.as_bytes()).await.is_ok() && stream.shutdown().await.is_ok();
-    if !told || goodbye.is_none() {
+    )
+}
+
+/// Tells a client that all connections are taken. What it still sends is then read and dropped for a while, or it might not see the
+/// answer: see [`socket`].
+async fn turn_away(mut stream: TcpStream, _goodbye: OwnedSemaphorePermit, linger_ms_max: u64, stop: CancellationToken) {
+    if stream.write_all(crowded().as_bytes()).await.is_err() || stream.shutdown().await.is_err() {
         return;
     }
     let mut rest = stream.take(LINGER_BYTES_MAX as u64);
@@ -168,6 +176,14 @@ async fn turn_away(mut stream: TcpStream, goodbye: Option<OwnedSemaphorePermit>,
         () = stop.cancelled() => {}
         // Whatever came of it, the connection ends.
         _ = reading => {}
+    }
+}
+
+/// Tells a client that all connections are taken and hangs up: one that is sending may not see why.
+fn turn_away_at_once(stream: TcpStream) {
+    // The socket does not block: it takes what it has room for.
+    if let Ok(mut stream) = stream.into_std() {
+        let _ = io::Write::write(&mut stream, crowded().as_bytes());
     }
 }
 

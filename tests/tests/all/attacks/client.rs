@@ -307,8 +307,8 @@ async fn a_flood_of_connections_takes_its_own_places_and_nobody_elses() {
         }
         assert!(descriptors(&host) <= before + 200 + 64 + 64, "{}", descriptors(&host));
     };
-    // While the backlog is full a connection may take a second; hardly any may fail.
-    assert!(healthy.1 > 0 && healthy.1 * 10 >= healthy.0 * 9, "{healthy:?} during {flooded}");
+    // While the backlog is full a connection may take a second; hardly any may fail. The flood may be over before the first was answered.
+    assert!(healthy.1 * 10 >= healthy.0 * 9, "{healthy:?} during {flooded}");
     assert!(is_healthy_from_elsewhere(&host).await);
     drop(client.stdin.take());
     client.wait().await.unwrap();
