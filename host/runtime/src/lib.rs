@@ -33,6 +33,7 @@ pub use crate::config::{
     Config, HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, INSTANCES_PER_COMPONENT_MAX, MEMORIES_PER_COMPONENT_MAX,
     POOL_MEMORY_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX,
 };
+pub use crate::host::link::KNOWN as IMPORTS;
 pub use crate::load::LoadError;
 pub use crate::log::{Level, LogLine};
 pub use crate::outcome::{Called, Decided, Outcome, Stepped, Written};

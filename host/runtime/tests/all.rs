@@ -12,6 +12,8 @@ mod compiling;
 mod files;
 #[path = "all/fixture.rs"]
 mod fixture;
+#[path = "all/imports.rs"]
+mod imports;
 #[path = "all/keyvalue.rs"]
 mod keyvalue;
 #[path = "all/limits.rs"]

@@ -16,8 +16,9 @@ impl HasData for Lent {
     type Data<'a> = &'a mut CallState;
 }
 
-/// Interfaces that a component may import: the name before the `@`, and what the version after it has to begin with.
-const KNOWN: &[(&str, &str)] = &[
+/// Interfaces that a component may import: the name before the `@`, and what the version after it has to begin with. What becomes of each of
+/// their functions is in `docs/imports.md`.
+pub const KNOWN: &[(&str, &str)] = &[
     ("agent-host:plugin/types", "0.1.0"),
     ("agent-host:plugin/turn", "0.1.0"),
     ("agent-host:plugin/progress", "0.1.0"),

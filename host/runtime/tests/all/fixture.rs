@@ -125,6 +125,7 @@ pub(crate) fn some_basis() -> Basis {
 /// A view of one message, or of a store that cannot be read.
 pub(crate) struct Sight {
     fixed: ViewStatic,
+    said: &'static str,
     broken: bool,
 }
 
@@ -152,7 +153,12 @@ impl Sight {
             peers: vec![Peer { id: "worker".into(), name: "Worker".into(), description: String::new() }],
             memo: Some(Memo { format: 1, bytes: vec![7] }),
         };
-        Self { fixed, broken }
+        Self { fixed, said: "hello", broken }
+    }
+
+    /// A view of one message, of these words.
+    pub(crate) fn saying(said: &'static str) -> Self {
+        Self { said, ..Self::new(false) }
     }
 }
 
@@ -169,7 +175,7 @@ impl View for Sight {
         Ok((id == 1).then(|| Message {
             id,
             role: Role::User,
-            parts: vec![Part::text("hello")],
+            parts: vec![Part::text(self.said)],
             origin: "api".into(),
             untrusted: false,
             answers: None,
