@@ -10,6 +10,7 @@ use anyhow::{Context, ensure};
 use domain::authority::{Rule, Ruling};
 use domain::grant::{Access, Bound, DirectoryGrant, GuestLimits};
 use runtime::{Component, EmptyBuckets, Notes, Outcome, Runtime, ToolCall};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,8 +24,12 @@ use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
 const PROGRAM: &str = "toil";
 /// Host calls of one measurement.
 const HOST_CALLS: u32 = 100_000;
-/// Below which number primes are looked for.
+/// Host calls of one measurement that wait for nothing.
+const QUICK_CALLS: u32 = 1_000_000;
+/// Below which number primes are looked for: the tightest of loops, of which every turn is checked.
 const SIEVE: u32 = 2_000_000;
+/// Documents of fifty rows that are written, read and written again.
+const DOCUMENTS: u32 = 300;
 /// Calls of the honest tenant in one measurement.
 const HONEST_CALLS: usize = 200;
 /// Milliseconds of computing that a runaway is allowed.
@@ -86,6 +91,12 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
         async || Ok(us(bare(&runtime.engine_config(), folder.path(), "stats", HOST_CALLS).await?) / f64::from(HOST_CALLS)),
     )
     .await?;
+    let quick_calls = in_turns(
+        async || Ok(us(ours(&runtime, &component, &bound, "environments", QUICK_CALLS).await?) / f64::from(QUICK_CALLS)),
+        async || Ok(us(bare(&runtime.engine_config(), folder.path(), "environments", QUICK_CALLS).await?) / f64::from(QUICK_CALLS)),
+    )
+    .await?;
+    let quick_added = Pair { ours: quick_calls.ours - quick_calls.peer, peer: 1.0 };
     let added = Pair { ours: host_calls.ours - host_calls.peer, peer: 1.0 };
     let mut free = runtime.engine_config();
     free.epoch_interruption(false);
@@ -94,10 +105,18 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
         async || Ok(ms(bare(&free, folder.path(), "sieve", SIEVE).await?)),
     )
     .await?;
+    let documents = in_turns(
+        async || Ok(ms(ours(&runtime, &component, &bound, "json", DOCUMENTS).await?)),
+        async || Ok(ms(bare(&free, folder.path(), "json", DOCUMENTS).await?)),
+    )
+    .await?;
     let mut rows = vec![
-        Row::new("granted host call / bare host function", "µs", host_calls, Bar::Within(2.0)),
-        Row::new("what the grant adds to a host call", "µs", added, Bar::AtMost(1.0)),
-        Row::new("computing, epochs and limits / neither", "ms", compute, Bar::Within(1.15)),
+        Row::new("granted host call / bare host function", "µs", quick_calls, Bar::Within(2.0)),
+        Row::new("what the grant adds to a host call", "µs", quick_added, Bar::AtMost(1.0)),
+        Row::new("granted host call to the disk / bare host function", "µs", host_calls, Bar::Within(2.0)),
+        Row::new("what the grant adds to a host call to the disk", "µs", added, Bar::AtMost(1.0)),
+        Row::new("computing on documents, epochs and limits / neither", "ms", documents, Bar::Within(1.15)),
+        Row::new("computing a sieve, epochs and limits / neither", "ms", compute, Bar::Within(1.15)),
     ];
     rows.extend(runaways(&runtime, &component, &bound).await?);
     Ok(rows)
@@ -105,9 +124,10 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
 
 fn bound(folder: &Path) -> Bound {
     let directory = DirectoryGrant::whole(folder, "/data", Access::ReadOnly);
-    let ruling = Ruling { capability: "files.read".into(), allowed: true, rule: Rule::Granted };
+    let rulings = ["files.read", "env.read"].map(|name| Ruling { capability: name.into(), allowed: true, rule: Rule::Granted }).to_vec();
+    let environment = BTreeMap::from([("WORD".to_owned(), "granted".to_owned())]);
     let limits = GuestLimits { cpu_ms_max: 60_000, wall_ms_max: 60_000, calls_per_minute_max: 1_000_000, ..GuestLimits::default() };
-    Bound { directories: vec![directory], limits, rulings: vec![ruling], ..Bound::default() }
+    Bound { directories: vec![directory], environment, limits, rulings, ..Bound::default() }
 }
 
 fn call(tool: &str, number: u32) -> ToolCall {
@@ -146,7 +166,8 @@ async fn bare(config: &Config, folder: &Path, tool: &str, number: u32) -> anyhow
         Ok((engine, pre))
     })();
     let (engine, pre) = prepared.map_err(|error: wasmtime::Error| told(&error))?;
-    let wasi = WasiCtx::builder().preopened_dir(folder, "/data", FsPerms::ReadOnly).map_err(|error| told(&error))?.build();
+    let wasi =
+        WasiCtx::builder().env("WORD", "granted").preopened_dir(folder, "/data", FsPerms::ReadOnly).map_err(|error| told(&error))?.build();
     let mut store = Store::new(&engine, Bare { wasi, table: ResourceTable::new() });
     store.set_epoch_deadline(u64::MAX >> 1);
     let began = Instant::now();

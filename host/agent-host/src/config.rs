@@ -10,6 +10,8 @@ mod check;
 mod component;
 mod directories;
 mod file;
+#[cfg(test)]
+mod fuzz;
 mod key;
 mod limits;
 mod mute;

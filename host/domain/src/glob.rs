@@ -5,6 +5,8 @@
 //! taken by the letter: a deny that matches nothing protects nothing. Letters are compared exactly, case included.
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;
 
 use crate::wildcard;

@@ -6,6 +6,8 @@
 mod asking;
 #[path = "all/fixture.rs"]
 mod fixture;
+#[path = "all/fuzz.rs"]
+mod fuzz;
 #[path = "all/hostile.rs"]
 mod hostile;
 #[path = "all/keeping.rs"]

@@ -105,7 +105,7 @@ fn every_command_that_a_document_names_is_one_of_the_entry_script() {
 #[test]
 fn every_requirement_names_the_tests_that_prove_it() {
     let tests = requirements::tests(&files().expect("the repository can be read"));
-    for document in ["docs/requirements.md", "docs/attacks.md"] {
+    for document in ["docs/requirements.md", "docs/attacks.md", "SECURITY.md"] {
         let text = fs::read_to_string(root().join(document)).expect("the document can be read");
         none(&requirements::check(&text, &tests).into_iter().map(|finding| format!("{document}: {finding}")).collect::<Vec<_>>());
     }

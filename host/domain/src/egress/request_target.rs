@@ -298,4 +298,6 @@ fn host_and_port(authority: &str, scheme: Scheme) -> Result<(Host, u16), TargetE
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

@@ -1,14 +1,17 @@
 //! Tools that work: many host calls in a row, much computing, computing without end, next to nothing.
 
 use plugin::tool::{CallContext, Guest, Progress, ToolDefinition, ToolError, done, named};
+use serde_json::{Value, json};
 use std::hint::black_box;
+use wasip2::cli::environment::get_environment;
 
 struct Program;
 
 impl Guest for Program {
     fn describe() -> Vec<ToolDefinition> {
         let stats = ToolDefinition { capabilities: vec!["files.read".into()], ..named("stats") };
-        ["sieve", "spin", "idle"].map(named).into_iter().chain([stats]).collect()
+        let environments = ToolDefinition { capabilities: vec!["env.read".into()], ..named("environments") };
+        ["sieve", "json", "spin", "idle"].map(named).into_iter().chain([stats, environments]).collect()
     }
 
     /// The argument is a number.
@@ -20,7 +23,10 @@ impl Guest for Program {
                 Ok(file) => done((0..number).filter(|_| file.metadata().is_ok()).count().to_string()),
                 Err(error) => Err(ToolError::Failed(error.to_string())),
             },
+            // One call of the host each, which waits for nothing.
+            "environments" => done((0..number).filter(|_| !get_environment().is_empty()).count().to_string()),
             "sieve" => done(primes(number).to_string()),
+            "json" => done((0..number).map(reread).sum::<usize>().to_string()),
             "spin" => loop {
                 std::hint::spin_loop();
             },
@@ -44,4 +50,11 @@ fn primes(below: usize) -> usize {
         }
     }
     is_prime.iter().skip(2).filter(|prime| **prime).count()
+}
+
+/// Writes a document, reads it and writes it again: how long it is.
+fn reread(number: usize) -> usize {
+    let rows: Vec<Value> = (0..50).map(|row| json!({ "id": number + row, "name": format!("row {row}"), "tags": ["a", "b"], "share": 0.25 })).collect();
+    let text = black_box(Value::from(rows).to_string());
+    serde_json::from_str::<Value>(&text).map_or(0, |document| document.to_string().len())
 }
