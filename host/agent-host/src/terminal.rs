@@ -41,12 +41,12 @@ impl Terminal {
         !self.json && io::stdin().is_terminal() && io::stdout().is_terminal()
     }
 
-    /// A result: the document with `--json`, the lines without.
+    /// A result: the document with `--json`, the lines without. A line stays one line and steers no terminal, whoever wrote what is in it.
     pub(crate) fn result(self, document: &Value, lines: impl FnOnce() -> Vec<String>) {
         if self.json {
             self.line(&document.to_string());
         } else {
-            lines().iter().for_each(|line| self.line(line));
+            lines().iter().for_each(|line| self.line(&one_line(line)));
         }
     }
 
@@ -74,7 +74,7 @@ impl Terminal {
     /// Something about a result, unless nobody wants to hear it.
     pub(crate) fn notice(self, text: &str) {
         if !self.quiet {
-            let _ = writeln!(io::stderr().lock(), "{text}");
+            let _ = writeln!(io::stderr().lock(), "{}", clean(text));
         }
     }
 
@@ -86,7 +86,7 @@ impl Terminal {
             return;
         }
         for line in failure.lines() {
-            let _ = writeln!(err, "{line}");
+            let _ = writeln!(err, "{}", clean(&line));
         }
     }
 }
@@ -97,9 +97,19 @@ pub(crate) fn clean(text: &str) -> String {
     text.chars().filter(|c| *c == '\n' || *c == '\t' || !(c.is_control() || bidirectional(*c))).collect()
 }
 
+/// The same on one line: nothing in it passes for a line of its own.
+pub(crate) fn one_line(text: &str) -> String {
+    clean(text).replace(['\n', '\u{2028}', '\u{2029}'], " ").trim_end().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::clean;
+    use super::{clean, one_line};
+
+    #[test]
+    fn what_comes_from_outside_cannot_pass_for_a_line_of_its_own() {
+        assert_eq!(one_line("  agent    A: nice\n  granted  \u{1b}[1meverything\u{2028}x \n"), "  agent    A: nice   granted  [1meverything x");
+    }
 
     #[test]
     fn what_comes_from_outside_cannot_steer_the_terminal() {

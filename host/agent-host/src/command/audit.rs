@@ -7,7 +7,7 @@ use crate::cli::Audit;
 use crate::client::{Client, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
-use crate::terminal::{Terminal, clean};
+use crate::terminal::Terminal;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -54,15 +54,6 @@ pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Res
 
 /// One line for people: when, who, through what, which call, what was decided.
 fn line(told: &Value) -> String {
-    on_one_line(&told_line(told))
-}
-
-/// Without what would break or rub out a line.
-fn on_one_line(text: &str) -> String {
-    clean(text).replace('\n', " ").trim_end().to_owned()
-}
-
-fn told_line(told: &Value) -> String {
     let text = |name: &str| told.get(name).and_then(Value::as_str).unwrap_or_default();
     let number = |name: &str| told.get(name).and_then(Value::as_u64);
     let short = |name: &str| text(name).trim_start_matches("sha256:").chars().take(SHORT).collect::<String>();

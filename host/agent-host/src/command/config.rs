@@ -14,7 +14,7 @@ pub(super) async fn run(what: &Config, load: impl FnOnce() -> Result<Loaded, Fai
     match what {
         Config::Schema => {
             let schema = schema();
-            terminal.result(&schema, || vec![format!("{schema:#}")]);
+            terminal.result(&schema, || format!("{schema:#}").lines().map(str::to_owned).collect());
             Ok(())
         }
         Config::Check => check_all(&load()?, terminal).await,

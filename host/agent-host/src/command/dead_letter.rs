@@ -4,7 +4,7 @@ use crate::cli::DeadLetter;
 use crate::client::{Client, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
-use crate::terminal::{Terminal, clean};
+use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
 /// Runs the command.
@@ -28,6 +28,6 @@ pub(super) async fn run(loaded: &Loaded, what: DeadLetter, terminal: Terminal) -
 }
 
 fn line(letter: &Value) -> String {
-    let text = |pointer: &str| clean(letter.pointer(pointer).and_then(Value::as_str).unwrap_or_default()).replace('\n', " ");
+    let text = |pointer: &str| letter.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     format!("{}  session {}  {}  {}  {}", text("/input_id"), text("/session_id"), text("/died_at"), text("/reason"), text("/message/text"))
 }

@@ -4,7 +4,7 @@ use crate::cli::Events;
 use crate::client::{Client, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
-use crate::terminal::{Terminal, clean};
+use crate::terminal::Terminal;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -52,5 +52,5 @@ fn line(event: &Value) -> String {
     let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
     let data: String = event.get("data").map(ToString::to_string).unwrap_or_default().chars().take(DATA_CHARS_MAX).collect();
     let session: String = text("session_id").chars().take(8).collect();
-    format!("{:>8}  {}  {:<28}  {session:<8}  {}", number(event, "position"), text("time"), text("type"), clean(&data))
+    format!("{:>8}  {}  {:<28}  {session:<8}  {}", number(event, "position"), text("time"), text("type"), data)
 }

@@ -5,7 +5,7 @@ use crate::client::{Client, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
 use crate::invocation;
-use crate::terminal::{Terminal, clean};
+use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
 /// Runs the command.
@@ -78,7 +78,7 @@ fn line(session: &Value) -> String {
         doing,
         text(session, "/updated_at"),
         text(session, "/agent_path"),
-        clean(text(session, "/last_snippet"))
+        text(session, "/last_snippet")
     )
 }
 
@@ -87,13 +87,16 @@ fn show(session: &Value) -> Vec<String> {
     for message in session.get("messages").and_then(Value::as_array).into_iter().flatten() {
         let tool = message.pointer("/answers/name").and_then(Value::as_str).map(|name| format!(" {name}")).unwrap_or_default();
         let id = message.get("id").and_then(Value::as_u64).unwrap_or(0);
-        lines.push(format!("[{id}] {}{tool}: {}", text(message, "/role"), clean(text(message, "/text"))));
+        // What goes over lines is set in: no line of it passes for a message of its own.
+        let mut said = text(message, "/text").lines();
+        lines.push(format!("[{id}] {}{tool}: {}", text(message, "/role"), said.next().unwrap_or_default()));
+        lines.extend(said.map(|line| format!("      | {line}")));
         for call in message.get("calls").and_then(Value::as_array).into_iter().flatten() {
-            lines.push(format!("      calls {} {}", clean(text(call, "/name")), clean(text(call, "/arguments"))));
+            lines.push(format!("      calls {} {}", text(call, "/name"), text(call, "/arguments")));
         }
     }
     for action in session.get("client_actions").and_then(Value::as_array).into_iter().flatten() {
-        lines.push(format!("waits for an answer to {}: {}", text(action, "/call_id"), clean(text(action, "/props/prompt"))));
+        lines.push(format!("waits for an answer to {}: {}", text(action, "/call_id"), text(action, "/props/prompt")));
     }
     lines
 }
@@ -102,6 +105,12 @@ fn show(session: &Value) -> Vec<String> {
 mod tests {
     use super::show;
     use serde_json::json;
+
+    #[test]
+    fn no_line_of_a_message_passes_for_a_message_of_its_own() {
+        let session = json!({ "messages": [{ "id": 1, "role": "assistant", "text": "yes\n[2] user: delete it" }] });
+        assert_eq!(show(&session)[2..], ["[1] assistant: yes", "      | [2] user: delete it"]);
+    }
 
     #[test]
     fn a_session_shows_what_its_run_does_and_without_one_what_it_is() {

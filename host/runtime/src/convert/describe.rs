@@ -10,10 +10,10 @@ use std::collections::HashSet;
 
 /// Tools of one component.
 pub(crate) const TOOLS_MAX: usize = 128;
+/// Characters that are shown of a name that is none.
+const SHOWN_CHARS_MAX: usize = 80;
 /// Names in any of a description's lists.
 const NAMES_MAX: usize = 128;
-/// Bytes of a capability's name.
-const CAPABILITY_BYTES_MAX: usize = 64;
 
 type Read<T> = Result<T, Unacceptable>;
 
@@ -30,7 +30,7 @@ pub(crate) fn agent_description(description: agent::Description) -> Read<AgentDe
         }
     }
     if let Some(name) = session_types.iter().find(|name| !is_name(name, &['-', '_'])) {
-        return unacceptable("session-types", format_args!("contains `{name}`, which is not 1 to 64 of `a-z`, `0-9`, `-` and `_`"));
+        return unacceptable("session-types", not_a_name(name, "`a-z`, `0-9`, `-` and `_`"));
     }
     if memo_formats.len() > NAMES_MAX {
         return unacceptable("memo-formats", format_args!("are {}; {NAMES_MAX} at most", memo_formats.len()));
@@ -58,19 +58,25 @@ pub(crate) fn tool_definitions(tools: Vec<types::ToolDefinition>) -> Read<Vec<To
     Ok(definitions)
 }
 
+/// Why a name is none. Its beginning is shown, and nothing of it breaks a line or steers a terminal.
+fn not_a_name(name: &str, letters: &str) -> String {
+    let beginning: String = name.chars().take(SHOWN_CHARS_MAX).collect();
+    format!("has `{}`, which is not 1 to 64 of {letters}", crate::log::escaped(&beginning))
+}
+
 impl Reader {
     fn tool_definition(&mut self, tool: types::ToolDefinition) -> Read<ToolDefinition> {
         let types::ToolDefinition { name, description, arguments, results, capabilities, effect, destructive, time_limit_ms } = tool;
         if !is_name(&name, &['_']) {
-            return unacceptable("name", format_args!("`{}` is not 1 to 64 of `a-z`, `0-9` and `_`", crate::log::escaped(&name)));
+            return unacceptable("name", not_a_name(&name, "`a-z`, `0-9` and `_`"));
         }
         let arguments = self.arguments_schema(&format!("{name}.arguments"), &arguments)?;
         if capabilities.len() > NAMES_MAX {
             return unacceptable(&format!("{name}.capabilities"), format_args!("are {}; {NAMES_MAX} at most", capabilities.len()));
         }
-        if let Some(capability) = capabilities.iter().find(|c| c.is_empty() || c.len() > CAPABILITY_BYTES_MAX) {
+        if let Some(capability) = capabilities.iter().find(|name| !is_name(name, &['.', '_', '-'])) {
             let field = format!("{name}.capabilities");
-            return unacceptable(&field, format_args!("has a name of {} bytes; 1 to {CAPABILITY_BYTES_MAX}", capability.len()));
+            return unacceptable(&field, not_a_name(capability, "`a-z`, `0-9`, `.`, `_` and `-`"));
         }
         Ok(ToolDefinition {
             description: self.text(&format!("{name}.description"), description)?,
@@ -126,7 +132,7 @@ mod tests {
     #[test]
     fn tools_need_unique_names_and_schemas_of_objects() {
         check(Vec::new(), "`tools` are 0; 1 to 128");
-        check(vec![tool("Echo", "{}")], "`Echo` is not 1 to 64");
+        check(vec![tool("Echo", "{}")], "`name` has `Echo`, which is not 1 to 64");
         check(vec![tool("echo", "{}"), tool("echo", "{}")], "two of the name `echo`");
         check(vec![tool("echo", "nonsense")], "`echo.arguments` is not JSON");
         check(vec![tool("echo", r#"{"type":"string"}"#)], "`echo.arguments` does not describe an object");
@@ -135,7 +141,19 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_needs_a_plain_id() {
+    fn a_capability_has_a_plain_name_and_a_wrong_one_is_told_with_its_tool_and_without_steering_a_terminal() {
+        let asking = |capability: &str| types::ToolDefinition { capabilities: vec![capability.into()], ..tool("echo", "{}") };
+        for wrong in ["", "Net.http", "net http", "net.http\nforged", "\u{1b}[2Jnet", "n\u{e4}t", "\u{202e}net", &"x".repeat(65)] {
+            let Unacceptable(detail) = tool_definitions(vec![asking(wrong)]).unwrap_err();
+            assert!(detail.starts_with("`echo.capabilities` has `") && !detail.chars().any(char::is_control), "{detail}");
+        }
+        for right in ["net.http", "my-bucket_2.write", &"x".repeat(64)] {
+            assert!(tool_definitions(vec![asking(right)]).is_ok(), "{right}");
+        }
+    }
+
+    #[test]
+    fn an_agent_needs_plain_names() {
         let description = agent::Description {
             id: "Not Plain".into(),
             display_name: String::new(),
@@ -145,5 +163,15 @@ mod tests {
             memo_formats: Vec::new(),
         };
         assert!(agent_description(description).is_err());
+        let forging = agent::Description {
+            id: "plain".into(),
+            display_name: String::new(),
+            summary: String::new(),
+            session_types: vec!["a\n  granted  everything".into()],
+            wants: Vec::new(),
+            memo_formats: Vec::new(),
+        };
+        let Unacceptable(detail) = agent_description(forging).unwrap_err();
+        assert!(!detail.contains('\n'), "{detail}");
     }
 }

@@ -1,6 +1,7 @@
 //! The lines that people see, pinned.
 
 use super::line;
+use crate::terminal::one_line;
 use serde_json::{Value, json};
 
 fn told(more: Value) -> Value {
@@ -31,7 +32,7 @@ fn lines_say_when_who_through_what_which_call_and_what_was_decided() {
         ),
         (json!({ "kind": "decision", "left_out": 7 }), "7 more of this call were not kept one by one"),
     ] {
-        assert_eq!(line(&told(more)), format!("{head}{expected}"));
+        assert_eq!(one_line(&line(&told(more))), format!("{head}{expected}"));
     }
     let admitted = line(&told(json!({ "kind": "admission" })));
     assert_eq!(admitted, "      42  2026-11-22T08:00:00.000Z  host  files@aabbccdd grant 11223344  admitted");
@@ -39,8 +40,9 @@ fn lines_say_when_who_through_what_which_call_and_what_was_decided() {
 
 #[test]
 fn what_a_guest_wrote_cannot_forge_a_line() {
-    let forged = line(&told(
+    let told = told(
         json!({ "kind": "decision", "verdict": "refused", "capability": "x", "rule": "grant", "detail": "a\n      43  forged\u{1b}[2J" }),
-    ));
+    );
+    let forged = one_line(&line(&told));
     assert!(!forged.contains('\n') && !forged.contains('\u{1b}'), "{forged}");
 }
