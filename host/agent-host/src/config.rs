@@ -141,6 +141,11 @@ impl Loaded {
         self.folder().join(path)
     }
 
+    /// Whether it is written as TOML, and not as JSON.
+    pub(crate) fn is_toml(&self) -> bool {
+        self.file.extension().is_some_and(|extension| extension == "toml")
+    }
+
     /// Where data is kept.
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.config.server.data_dir.as_ref().map_or_else(place::state_dir, |path| self.resolve(path))

@@ -4,9 +4,11 @@ use crate::config::{BUILT_INS, ComponentConfig, Loaded};
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
 use broker::Entry;
+use domain::digest::Digest;
 use runtime::{LoadError, Runtime};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio::io::AsyncReadExt;
 
 /// The variable that names the folder with the built-in components.
@@ -23,21 +25,29 @@ const REPOSITORY_ABOVE: usize = 3;
 pub(crate) async fn load_all(loaded: &Loaded, runtime: &Runtime) -> Result<Vec<Entry>, Failure> {
     let mut entries = Vec::new();
     for (name, config) in wanted(loaded) {
-        let file = locate(loaded, &name, &config)?;
-        let component = load_file(runtime, &file).await.map_err(|failure| Failure {
-            error: failure.error.context(format!("components.{name}: cannot load `{}`", file.display())),
-            ..failure
-        })?;
-        entries.push(Entry { grant: config.grant(&name, loaded.folder()), name, component });
+        entries.push(load_one(loaded, runtime, name, &config).await?);
     }
     Ok(entries)
 }
 
-/// Loads one file.
+/// Loads one component under its name.
 ///
 /// # Errors
-/// It cannot be read, or is no component of this host's.
-pub(crate) async fn load_file(runtime: &Runtime, file: &Path) -> Result<std::sync::Arc<runtime::Component>, Failure> {
+/// It is not there, is another than is pinned, or is no component of this host's.
+pub(crate) async fn load_one(loaded: &Loaded, runtime: &Runtime, name: String, config: &ComponentConfig) -> Result<Entry, Failure> {
+    let file = locate(loaded, &name, config)?;
+    let component = load_file(runtime, &file, config.sha256).await.map_err(|failure| Failure {
+        error: failure.error.context(format!("components.{name}: cannot load `{}`", file.display())),
+        ..failure
+    })?;
+    Ok(Entry { grant: config.grant(&name, loaded.folder()), name, component })
+}
+
+/// Loads one file, of which nothing but its digest is looked at when another one is pinned.
+///
+/// # Errors
+/// It cannot be read, is another than is pinned, or is no component of this host's.
+pub(crate) async fn load_file(runtime: &Runtime, file: &Path, pinned: Option<Digest>) -> Result<Arc<runtime::Component>, Failure> {
     let max = runtime.component_bytes_max();
     let about = tokio::fs::metadata(file).await?;
     // Of a pipe or a device there is no end to wait for.
@@ -51,7 +61,21 @@ pub(crate) async fn load_file(runtime: &Runtime, file: &Path) -> Result<std::syn
     let mut wasm = Vec::with_capacity(size);
     // It may grow meanwhile, as files that say that they are empty do: one byte more than is allowed is enough to see it.
     tokio::fs::File::open(file).await?.take(max as u64 + 1).read_to_end(&mut wasm).await?;
+    let wasm = match pinned {
+        Some(pinned) => tokio::task::spawn_blocking(move || as_pinned(wasm, pinned)).await??,
+        None => wasm,
+    };
     runtime.load(wasm).await.map_err(|error: LoadError| Failure::new(Exit::Failed, error))
+}
+
+/// The code, if it has the digest that the configuration pins.
+fn as_pinned(wasm: Vec<u8>, pinned: Digest) -> Result<Vec<u8>, Failure> {
+    let found = Digest::of(&wasm);
+    if found == pinned {
+        return Ok(wasm);
+    }
+    let error = anyhow!("its digest is {found}, and `sha256` pins {pinned}: it is not the code that was meant");
+    Err(Failure::new(Exit::Failed, error).advise(format!("if the new code is meant, pin it: sha256 = \"{found}\"")))
 }
 
 /// The components of the configuration, and the built-in ones that its agents name.
@@ -99,8 +123,17 @@ fn folders_of(program: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::folders_of;
+    use super::{as_pinned, folders_of};
+    use domain::digest::Digest;
     use std::path::{Path, PathBuf};
+
+    #[test]
+    fn code_that_is_not_the_pinned_one_is_refused_with_both_digests() {
+        let (pinned, other) = (Digest::of(b"reviewed"), Digest::of(b"swapped"));
+        assert_eq!(as_pinned(b"reviewed".to_vec(), pinned).unwrap(), b"reviewed");
+        let refused = as_pinned(b"swapped".to_vec(), pinned).unwrap_err().error.to_string();
+        assert!(refused.contains(&pinned.hex()) && refused.contains(&other.hex()), "{refused}");
+    }
 
     #[test]
     fn components_are_looked_for_by_paths_without_detours() {

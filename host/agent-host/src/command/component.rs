@@ -1,21 +1,24 @@
 //! `component list`, `component inspect`, `component check` and `component suggest`.
 
 mod check;
+mod lines;
 mod needs;
 mod suggest;
+
+pub(super) use lines::{Missing, key_of};
 
 use crate::cli::Component;
 use crate::config::{BUILT_INS, ComponentConfig, LimitsConfig, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::serve::{Reach, make_private, start_runtime};
-use crate::terminal::{Terminal, clean};
+use crate::terminal::Terminal;
 use anyhow::anyhow;
 use api::wire;
 use broker::Entry;
-use domain::grant::Grant;
+use domain::grant::{Access, Grant, GuestLimits, PatternList, SecretSlot};
 use runtime::Described;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -33,43 +36,49 @@ pub(super) async fn run(what: Component, load: impl FnOnce() -> Result<Loaded, F
         Component::Suggest(what) => suggest::run(&load()?, &what, terminal).await?,
         Component::Check { component } => check::run(&load()?, component.as_deref(), terminal).await?,
         Component::Inspect { component } => {
-            let (entry, file) = one(&component, load).await?;
-            terminal.result(&json!(wire::component(&entry)), || inspect(&entry, &file));
+            let (entry, file, is_toml) = one(&component, load).await?;
+            terminal.result(&json!(wire::component(&entry)), || inspect(&entry, &file, is_toml));
         }
     }
     Ok(())
 }
 
 /// A component of the configuration, or a file, which gets no grant and leaves nothing behind.
-async fn one(named: &str, load: impl FnOnce() -> Result<Loaded, Failure>) -> Result<(Entry, PathBuf), Failure> {
+async fn one(named: &str, load: impl FnOnce() -> Result<Loaded, Failure>) -> Result<(Entry, PathBuf, bool), Failure> {
     let path = Path::new(named);
     if path.extension().is_some_and(|extension| extension == "wasm") || path.is_file() {
         let scratch = std::env::temp_dir().join(format!("agent-host-inspect-{}", std::process::id()));
         make_private(&scratch)?;
         let loaded =
-            async { guests::load_file(&start_runtime(&LimitsConfig::default(), &scratch, Reach::default()).await?, path).await }.await;
+            async { guests::load_file(&start_runtime(&LimitsConfig::default(), &scratch, Reach::default()).await?, path, None).await }.await;
         // The folder of temporary files is emptied in time anyway.
         let _ = std::fs::remove_dir_all(&scratch);
         let component = loaded.map_err(|failure| Failure { error: failure.error.context(format!("cannot load `{named}`")), ..failure })?;
-        return Ok((Entry { name: named.to_owned(), component, grant: Grant::default() }, path.to_owned()));
+        return Ok((Entry { name: named.to_owned(), component, grant: Grant::default() }, path.to_owned(), true));
     }
     let loaded = load()?;
+    let config = configured(&loaded, named)?;
+    let file = guests::locate(&loaded, named, &config)?;
+    let data = loaded.data_dir();
+    make_private(&data)?;
+    let runtime = start_runtime(&loaded.config.limits, &data, Reach::default()).await?;
+    let entry = guests::load_one(&loaded, &runtime, named.to_owned(), &config).await?;
+    Ok((entry, file, loaded.is_toml()))
+}
+
+/// What the configuration says of a component, also of a built-in one that it does not name.
+fn configured(loaded: &Loaded, named: &str) -> Result<ComponentConfig, Failure> {
     let built_in = BUILT_INS.iter().any(|(name, _)| *name == named);
-    let config = match loaded.config.components.get(named) {
-        Some(config) => config.clone(),
-        None if built_in => ComponentConfig::default(),
+    match loaded.config.components.get(named) {
+        Some(config) => Ok(config.clone()),
+        None if built_in => Ok(ComponentConfig::default()),
         None => {
             let known: BTreeSet<&str> =
                 loaded.config.components.keys().map(String::as_str).chain(BUILT_INS.map(|(name, _)| name)).collect();
             let known = known.into_iter().collect::<Vec<_>>().join(", ");
-            return Err(Failure::new(Exit::Usage, anyhow!("there is no component `{named}`; known are {known}")));
+            Err(Failure::new(Exit::Usage, anyhow!("there is no component `{named}`; known are {known}")))
         }
-    };
-    let file = guests::locate(&loaded, named, &config)?;
-    let data = loaded.data_dir();
-    make_private(&data)?;
-    let component = guests::load_file(&start_runtime(&loaded.config.limits, &data, Reach::default()).await?, &file).await?;
-    Ok((Entry { name: named.to_owned(), component, grant: config.grant(named, loaded.folder()) }, file))
+    }
 }
 
 fn line(entry: &Entry) -> String {
@@ -77,44 +86,113 @@ fn line(entry: &Entry) -> String {
         Described::Agent(agent) => format!("agent  {}", agent.summary),
         Described::Tools(tools) => format!("tools  {}", tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ")),
     };
-    format!("{:<16}  {}  {}", entry.name, entry.component.digest().short(), clean(&what))
+    format!("{:<16}  {}  {what}", entry.name, entry.component.digest().short())
 }
 
-fn inspect(entry: &Entry, file: &Path) -> Vec<String> {
+fn inspect(entry: &Entry, file: &Path, is_toml: bool) -> Vec<String> {
     let component = &entry.component;
+    let digest = component.digest();
+    let pin = if is_toml { format!("sha256 = \"{digest}\"") } else { format!("\"sha256\": \"{digest}\"") };
     let mut lines = vec![
         format!("{} ({})", entry.name, file.display()),
-        format!("  digest   {}", component.digest().reference()),
+        format!("  digest   {}", digest.reference()),
+        format!("  pin      {pin}"),
         format!("  size     {} bytes", component.size_bytes()),
     ];
     match component.describes() {
         Described::Agent(agent) => {
-            lines.push(format!("  agent    {}: {}", clean(&agent.display_name), clean(&agent.summary)));
+            lines.push(format!("  agent    {}: {}", agent.display_name, agent.summary));
             let types = if agent.session_types.is_empty() { "chat".to_owned() } else { agent.session_types.join(", ") };
-            lines.push(format!("  leads    {}", clean(&types)));
-            lines.extend((!agent.wants.is_empty()).then(|| format!("  wants    {}", clean(&agent.wants.join(", ")))));
+            lines.push(format!("  leads    {types}"));
+            lines.extend((!agent.wants.is_empty()).then(|| format!("  wants    {}", agent.wants.join(", "))));
         }
         Described::Tools(tools) => {
             for tool in tools {
                 let needs = if tool.capabilities.is_empty() { String::new() } else { format!(", needs {}", tool.capabilities.join(", ")) };
-                let effect = json!(tool.effect);
-                let effect = effect.as_str().unwrap_or_default();
-                lines.push(format!("  tool     {}: {} ({effect}{needs})", tool.name, clean(&tool.description).replace('\n', " ")));
+                lines.push(format!("  tool     {}: {} ({}{needs})", tool.name, tool.description, word(&json!(tool.effect))));
             }
         }
     }
-    for directory in &entry.grant.directories {
-        lines.push(format!(
-            "  granted  {} at {} ({})",
-            directory.path.display(),
-            directory.at,
-            json!(directory.access).as_str().unwrap_or_default()
-        ));
-    }
-    for grant in &entry.grant.network {
-        let methods: Vec<&str> = grant.methods.iter().map(|method| method.as_str()).collect();
-        lines.push(format!("  granted  requests to {} ({})", grant.host, methods.join(", ")));
-    }
+    lines.extend(granted(&entry.grant).into_iter().map(|granted| format!("  granted  {granted}")));
+    lines.extend(limits(&entry.grant.limits).into_iter().map(|limit| format!("  limit    {limit}")));
     lines.extend(component.imports().iter().map(|import| format!("  imports  {import}")));
     lines
+}
+
+/// Everything that a grant is about, one thing a line.
+fn granted(grant: &Grant) -> Vec<String> {
+    let access = |access: Access| word(&json!(access));
+    let folders = grant.directories.iter().map(|folder| {
+        let bounded = if folder.has_patterns() || folder.has_quota() { ", within its patterns and quotas" } else { "" };
+        format!("{} at {} ({}{bounded})", folder.path.display(), folder.at, access(folder.access))
+    });
+    let requests = grant.network.iter().map(|request| {
+        let methods: Vec<&str> = request.methods.iter().map(|method| method.as_str()).collect();
+        format!("requests to {} ({})", request.host, methods.join(", "))
+    });
+    let environment = grant.environment.keys().map(|name| format!("environment variable {name}"));
+    let buckets = grant.key_value.iter().map(|bucket| {
+        format!("bucket {} ({}, shared by each {})", bucket.bucket, access(bucket.access), word(&json!(bucket.scope)))
+    });
+    let secrets = grant.secrets.iter().map(|secret| {
+        let (kind, slot) = match &secret.slot {
+            SecretSlot::Header(name) => ("header", name),
+            SecretSlot::Query(name) => ("query", name),
+        };
+        format!("secret {} for {} ({kind} {slot})", secret.secret, secret.host)
+    });
+    let named = |what: &str, list: &PatternList| (!list.is_empty()).then(|| format!("{what} {}", list.0.join(", ")));
+    let of_agents = [named("models", &grant.models), named("agents", &grant.agents)].into_iter().flatten();
+    folders.chain(requests).chain(environment).chain(buckets).chain(secrets).chain(of_agents).collect()
+}
+
+/// The limits that are not as when they are not written.
+fn limits(limits: &GuestLimits) -> Vec<String> {
+    let (limits, unwritten) = (json!(limits), json!(GuestLimits::default()));
+    let other = limits.as_object().into_iter().flatten().filter_map(|(key, value)| {
+        let usual = unwritten.get(key)?;
+        (value != usual).then(|| format!("{key} = {value} (otherwise {usual})"))
+    });
+    other.collect()
+}
+
+/// The word that an enum is written as.
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{granted, limits};
+    use domain::grant::Grant;
+    use serde_json::json;
+
+    #[test]
+    fn everything_that_a_grant_is_about_is_told() {
+        let grant: Grant = serde_json::from_value(json!({
+            "directories": [{ "path": "/srv/work", "at": "/w", "access": "read-write", "deny": ["x"] }],
+            "network": [{ "host": "api.example.com" }],
+            "environment": { "LANG": "C" },
+            "keyValue": [{ "bucket": "lists", "scope": "user", "access": "read-only" }],
+            "secrets": [{ "secret": "key", "host": "api.example.com", "slot": { "header": "authorization" } }],
+            "models": ["small", "big"],
+            "agents": ["worker"],
+            "limits": { "cpuMsMax": 5 },
+        }))
+        .unwrap();
+        assert_eq!(
+            granted(&grant),
+            [
+                "/srv/work at /w (read-write, within its patterns and quotas)",
+                "requests to api.example.com (GET, HEAD)",
+                "environment variable LANG",
+                "bucket lists (read-only, shared by each user)",
+                "secret key for api.example.com (header authorization)",
+                "models small, big",
+                "agents worker",
+            ]
+        );
+        assert_eq!(limits(&grant.limits), ["cpuMsMax = 5 (otherwise 1000)"]);
+        assert!(granted(&Grant::default()).is_empty() && limits(&Grant::default().limits).is_empty());
+    }
 }

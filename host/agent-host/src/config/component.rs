@@ -1,5 +1,6 @@
 //! Components and their grants.
 
+use domain::digest::Digest;
 use domain::egress::EgressGrant;
 use domain::grant::{BucketGrant, DirectoryGrant, Grant, GuestLimits, PatternList, SecretGrant};
 use schemars::JsonSchema;
@@ -26,6 +27,9 @@ const BUILT_IN_AGENTS: [&str; 3] = ["assistant", "worker", "tutor"];
 pub(crate) struct ComponentConfig {
     /// The WebAssembly file, relative to the config file's folder. Not needed for the built-in components.
     pub(crate) path: Option<PathBuf>,
+    /// The SHA-256 digest of the file, in hexadecimal digits as `component inspect` tells it. A file with another one is not loaded.
+    #[schemars(with = "Option<String>", regex(pattern = "^[0-9a-fA-F]{64}$"))]
+    pub(crate) sha256: Option<Digest>,
     /// Folders that it may use.
     pub(crate) directories: Vec<DirectoryGrant>,
     /// HTTP requests that it may send. One of its tools sends them only for an agent that may have the capability `net.http`, and only if

@@ -50,7 +50,7 @@ fn an_unknown_key_is_told_with_its_place_and_the_nearest_known_key() {
         (
             "c.json",
             "{\n  \"components\": {\"files\": {\"alow\": []}}\n}",
-            "c.json:2:33: components.files.alow: unknown key `alow` in `components.files`; known are `path`, `directories`, `network`, `environment`, `keyValue`, `secrets`, `models`, `agents`, `limits`",
+            "c.json:2:33: components.files.alow: unknown key `alow` in `components.files`; known are `path`, `sha256`, `directories`, `network`, `environment`, `keyValue`, `secrets`, `models`, `agents`, `limits`",
         ),
         (
             "c.json",

@@ -1,11 +1,12 @@
-//! `component check`: what components ask for against what they are granted, with the line that would change it.
+//! `component check`: what components ask for against what they are granted, with the lines that would change it.
 
+use super::configured;
+use super::lines::{AGENTS, Line, MODELS, Missing, key_of};
 use crate::config::Loaded;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::guests;
 use crate::serve::{Reach, make_private, start_runtime};
-use crate::terminal::{Terminal, clean};
-use anyhow::anyhow;
+use crate::terminal::Terminal;
 use broker::Entry;
 use domain::authority::{Reviewed, Standing, review};
 use domain::grant::capability;
@@ -16,35 +17,30 @@ use serde_json::{Value, json};
 const NEVER_OPEN: [&str; 1] = ["wasi:sockets/"];
 /// Interfaces that a capability opens.
 const OPENED_BY: [(&str, &str); 4] = [
-    ("wasi:filesystem/", "files."),
+    ("wasi:filesystem/", "files.*"),
     ("wasi:http/outgoing-handler", capability::NET_HTTP),
     ("wasi:cli/environment", capability::ENV_READ),
-    ("wasi:keyvalue/", "<bucket>."),
+    ("wasi:keyvalue/", "<bucket>.*"),
 ];
 
 /// Runs the command, for one component or for all.
 pub(super) async fn run(loaded: &Loaded, named: Option<&str>, terminal: Terminal) -> Result<(), Failure> {
+    let wanted = match named {
+        Some(named) => vec![(named.to_owned(), configured(loaded, named)?)],
+        None => guests::wanted(loaded).into_iter().collect(),
+    };
     let data = loaded.data_dir();
     make_private(&data)?;
-    let mut entries = guests::load_all(loaded, &start_runtime(&loaded.config.limits, &data, Reach::default()).await?).await?;
-    if let Some(named) = named {
-        let known = entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ");
-        entries.retain(|entry| entry.name == named);
-        if entries.is_empty() {
-            return Err(Failure::new(Exit::Usage, anyhow!("there is no component `{named}`; known are {known}")));
-        }
-    }
-    let is_toml = loaded.file.extension().is_some_and(|extension| extension == "toml");
-    for entry in &entries {
-        let standings = standings(entry);
-        let document = json!({
-            "component": entry.name, "code": entry.component.digest().reference(), "capabilities": standings, "imports": imports(entry),
-        });
+    let runtime = start_runtime(&loaded.config.limits, &data, Reach::default()).await?;
+    for (name, config) in wanted {
+        let entry = guests::load_one(loaded, &runtime, name, &config).await?;
+        let (standings, imports) = (standings(&entry), imports(entry.component.imports()));
+        let lines = missing(&standings).lines(&config);
+        let code = entry.component.digest();
+        let document = document(&entry.name, &code.reference(), &standings, &lines, &imports, loaded.is_toml());
         terminal.result(&document, || {
-            let mut lines = vec![format!("{}@{}", entry.name, entry.component.digest().short())];
-            lines.extend(standings.iter().flat_map(|reviewed| told(&entry.name, reviewed, is_toml)));
-            lines.extend(imports(entry));
-            lines
+            let head = format!("{}@{}", entry.name, code.short());
+            std::iter::once(head).chain(told(&entry.name, &standings, &lines, &imports, loaded.is_toml())).collect()
         });
     }
     Ok(())
@@ -60,92 +56,117 @@ fn standings(entry: &Entry) -> Vec<Reviewed> {
                 standing: if granted { Standing::Granted } else { Standing::Refused },
                 tools: Vec::new(),
             };
-            vec![of("models", !entry.grant.models.is_empty()), of("agents", !entry.grant.agents.is_empty())]
+            vec![of(MODELS, !entry.grant.models.is_empty()), of(AGENTS, !entry.grant.agents.is_empty())]
         }
     }
 }
 
-fn told(component: &str, reviewed: &Reviewed, is_toml: bool) -> Vec<String> {
-    let Reviewed { capability, standing, tools } = reviewed;
+fn missing(standings: &[Reviewed]) -> Missing {
+    let refused = standings.iter().filter(|reviewed| reviewed.standing == Standing::Refused);
+    Missing::of(refused.map(|reviewed| reviewed.capability.as_str()))
+}
+
+/// For people.
+fn told(component: &str, standings: &[Reviewed], lines: &[Line], imports: &[Import], is_toml: bool) -> Vec<String> {
+    let mut told: Vec<String> = standings.iter().map(standing).collect();
+    told.extend(imports.iter().map(Import::line));
+    told.extend(lines.iter().flat_map(|line| line.told(component, is_toml)).map(|line| format!("  {line}")));
+    told
+}
+
+fn standing(Reviewed { capability, standing, tools }: &Reviewed) -> String {
     let asked_by = if tools.is_empty() { String::new() } else { format!("asked by {}", tools.join(", ")) };
     match standing {
-        Standing::Granted => vec![format!("  granted  {capability:<16} {asked_by}").trim_end().to_owned()],
-        Standing::Unused => vec![format!("  unused   {capability:<16} granted, and no tool asks for it: take it out of the grant")],
-        Standing::Refused => {
-            let mut lines =
-                vec![format!("  refused  {capability:<16} {asked_by}; to grant it, in components.{component}:").replace(" ;", "")];
-            lines.push(format!("             {}", line_for(capability, is_toml)));
-            lines
+        Standing::Granted => format!("  granted  {capability:<16} {asked_by}"),
+        Standing::Unused => format!("  unused   {capability:<16} granted, and no tool asks for it: take it out of the grant"),
+        Standing::Refused if key_of(capability).is_none() => {
+            format!("  refused  {capability:<16} {asked_by}; nothing grants it: this host knows no such capability")
+        }
+        Standing::Refused => format!("  refused  {capability:<16} {asked_by}"),
+    }
+}
+
+/// For programs: with each capability that is refused the line that grants it.
+fn document(component: &str, code: &str, standings: &[Reviewed], lines: &[Line], imports: &[Import], is_toml: bool) -> Value {
+    let capabilities: Vec<Value> = standings
+        .iter()
+        .map(|reviewed| {
+            let refused = reviewed.standing == Standing::Refused;
+            let key = key_of(&reviewed.capability).filter(|_| refused);
+            let line = key.and_then(|key| lines.iter().find(|line| line.key == key)).map(|line| line.text(is_toml));
+            json!({
+                "capability": reviewed.capability, "standing": reviewed.standing, "tools": reviewed.tools, "key": key, "line": line,
+            })
+        })
+        .collect();
+    let lines: Vec<Value> = lines.iter().map(|line| line.document(is_toml)).collect();
+    let imports: Vec<Value> =
+        imports.iter().map(|import| json!({ "interface": import.interface, "opened_by": import.opened_by })).collect();
+    json!({ "component": component, "code": code, "capabilities": capabilities, "lines": lines, "imports": imports })
+}
+
+/// An import that reaches out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Import {
+    interface: String,
+    /// The capability that opens it; none when nothing does.
+    opened_by: Option<&'static str>,
+}
+
+impl Import {
+    fn line(&self) -> String {
+        match self.opened_by {
+            Some(capability) => format!("  import   {}: open to tools that declare {capability}", self.interface),
+            None => format!("  import   {}: no grant opens it", self.interface),
         }
     }
 }
 
-/// The line of the config that grants a capability, with places to fill in.
-pub(super) fn line_for(capability: &str, is_toml: bool) -> String {
-    let (key, value) = match capability {
-        capability::FILES_READ => ("directories", json!([{ "path": "workspace", "at": "/workspace", "access": "read-only" }])),
-        capability::FILES_WRITE => ("directories", json!([{ "path": "workspace", "at": "/workspace", "access": "read-write" }])),
-        capability::NET_HTTP => ("network", json!([{ "host": "example.com" }])),
-        capability::ENV_READ => ("environment", json!({ "NAME": "value" })),
-        capability::SECRETS_USE => {
-            let slot = json!({ "header": "authorization" });
-            ("secrets", json!([{ "secret": "name", "host": "api.example.com", "slot": slot, "prefix": "Bearer " }]))
-        }
-        "models" => ("models", json!(["*"])),
-        "agents" => ("agents", json!(["*"])),
-        bucket => match bucket.rsplit_once('.') {
-            Some((bucket, "read")) => ("keyValue", json!([{ "bucket": bucket, "access": "read-only" }])),
-            Some((bucket, "write")) => ("keyValue", json!([{ "bucket": bucket, "access": "read-write" }])),
-            _ => return "nothing grants it: this host knows no such capability".to_owned(),
-        },
-    };
-    if is_toml { format!("{key} = {}", toml(&value)) } else { format!("{}: {value}", json!(key)) }
-}
-
-/// A value as TOML writes it on one line.
-pub(super) fn toml(value: &Value) -> String {
-    match value {
-        Value::Array(entries) => format!("[{}]", entries.iter().map(toml).collect::<Vec<_>>().join(", ")),
-        Value::Object(keys) => {
-            let keys: Vec<String> = keys.iter().map(|(key, value)| format!("{key} = {}", toml(value))).collect();
-            format!("{{ {} }}", keys.join(", "))
-        }
-        plain => plain.to_string(),
-    }
-}
-
-/// What is said of imports that reach out.
-fn imports(entry: &Entry) -> Vec<String> {
-    let mut lines = Vec::new();
-    for import in entry.component.imports() {
-        if NEVER_OPEN.iter().any(|prefix| import.starts_with(prefix)) {
-            lines.push(format!("  import   {}: no grant opens it", clean(import)));
-        } else if let Some((_, capability)) = OPENED_BY.iter().find(|(prefix, _)| import.starts_with(prefix)) {
-            lines.push(format!(
-                "  import   {}: open to tools that declare {capability}{}",
-                clean(import),
-                if capability.ends_with('.') { "*" } else { "" }
-            ));
-        }
-    }
-    lines
+/// The imports that reach out.
+fn imports(all: &[String]) -> Vec<Import> {
+    let reaching = all.iter().filter_map(|import| {
+        let never = NEVER_OPEN.iter().any(|prefix| import.starts_with(prefix));
+        let opened_by = OPENED_BY.iter().find(|(prefix, _)| import.starts_with(prefix)).map(|(_, capability)| *capability);
+        (never || opened_by.is_some()).then(|| Import { interface: import.clone(), opened_by })
+    });
+    reaching.collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::line_for;
+    use super::{document, imports, missing, told};
+    use crate::config::ComponentConfig;
+    use domain::authority::{Reviewed, Standing};
+
+    fn reviewed(capability: &str, standing: Standing) -> Reviewed {
+        Reviewed { capability: capability.to_owned(), standing, tools: vec!["t".to_owned()] }
+    }
 
     #[test]
-    fn the_line_that_would_grant_a_capability_is_written_as_the_config_is() {
-        for (capability, expected) in [
-            ("files.write", r#"directories = [{ path = "workspace", at = "/workspace", access = "read-write" }]"#),
-            ("net.http", r#"network = [{ host = "example.com" }]"#),
-            ("lists.write", r#"keyValue = [{ bucket = "lists", access = "read-write" }]"#),
-            ("models", r#"models = ["*"]"#),
-        ] {
-            assert_eq!(line_for(capability, true), expected);
-        }
-        assert_eq!(line_for("net.http", false), r#""network": [{"host":"example.com"}]"#);
-        assert_eq!(line_for("teleport", true), "nothing grants it: this host knows no such capability");
+    fn what_is_refused_is_told_with_one_line_for_each_key_and_the_same_for_programs() {
+        let standings =
+            ["lists.read", "lists.write", "net.http", "teleport"].map(|capability| reviewed(capability, Standing::Refused));
+        let lines = missing(&standings).lines(&ComponentConfig::default());
+        let imports = imports(&["wasi:sockets/tcp@0.2.6".to_owned(), "wasi:keyvalue/store".to_owned(), "wasi:io/poll".to_owned()]);
+        assert_eq!(
+            told("c", &standings, &lines, &imports, true),
+            [
+                "  refused  lists.read       asked by t",
+                "  refused  lists.write      asked by t",
+                "  refused  net.http         asked by t",
+                "  refused  teleport         asked by t; nothing grants it: this host knows no such capability",
+                "  import   wasi:sockets/tcp@0.2.6: no grant opens it",
+                "  import   wasi:keyvalue/store: open to tools that declare <bucket>.*",
+                "  add to components.c:",
+                "    keyValue = [{ bucket = \"lists\", access = \"read-write\" }]",
+                "  add to components.c:",
+                "    network = [{ host = \"example.com\" }]  # choose the hosts",
+            ]
+        );
+        let document = document("c", "sha256:00", &standings, &lines, &imports, true);
+        let line = |index: usize| document["capabilities"][index]["line"].clone();
+        assert!(line(0) == line(1) && line(0) == "keyValue = [{ bucket = \"lists\", access = \"read-write\" }]" && line(3).is_null());
+        assert_eq!(document["imports"][0], serde_json::json!({ "interface": "wasi:sockets/tcp@0.2.6", "opened_by": null }));
+        assert_eq!((&document["lines"][0]["change"], &document["lines"][1]["choose"]), (&"add".into(), &"choose the hosts".into()));
     }
 }

@@ -3,6 +3,7 @@
 //! A call finds an empty folder that is removed afterwards, buckets in which nothing is and nothing stays, and no way out: a request is put
 //! on record and refused, unless `--network` lets it out. What a call would have done after a refusal is therefore not seen.
 
+use super::configured;
 use super::needs::Needs;
 use crate::cli::Suggest;
 use crate::client::Client;
@@ -10,7 +11,7 @@ use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::serve::{Reach, make_private, start_runtime};
-use crate::terminal::{Terminal, clean};
+use crate::terminal::Terminal;
 use anyhow::{Context, anyhow};
 use broker::Entry;
 use domain::authority::{Rule, Ruling};
@@ -45,74 +46,112 @@ struct Recorded {
 
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: &Suggest, terminal: Terminal) -> Result<(), Failure> {
+    let config = configured(loaded, &what.component)?;
     let data = loaded.data_dir();
     make_private(&data)?;
     let runtime = start_runtime(&loaded.config.limits, &data, Reach::without_secrets()?).await?;
-    let entries = guests::load_all(loaded, &runtime).await?;
-    let known = entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ");
-    let entry = entries
-        .iter()
-        .find(|entry| entry.name == what.component)
-        .ok_or_else(|| Failure::new(Exit::Usage, anyhow!("there is no component `{}`; known are {known}", what.component)))?;
+    let entry = guests::load_one(loaded, &runtime, what.component.clone(), &config).await?;
     let Described::Tools(tools) = entry.component.describes() else {
         let advice = "an agent component needs `models` and `agents`; component check tells";
         return Err(Failure::new(Exit::Usage, anyhow!("`{}` is an agent and has no calls", entry.name)).advise(advice));
     };
     let calls = match &what.calls {
-        Some(file) => from_file(file)?,
+        Some(file) => from_file(file, tools)?,
         None => from_host(loaded, tools).await?,
     };
-    let calls: Vec<Recorded> = calls.into_iter().filter(|call| tools.iter().any(|tool| tool.name == call.tool)).take(CALLS_MAX).collect();
     let (mut needs, mut failed) = (Needs::default(), Vec::new());
-    for call in &calls {
+    for call in &calls.kept {
         let tool = tools.iter().find(|tool| tool.name == call.tool).context("a tool that was just found")?;
-        let called = tried(&runtime, entry, tool, call, what.network, &mut needs).await?;
+        let called = tried(&runtime, &entry, tool, call, what.network, &mut needs).await?;
         failed.extend(reason(&called).map(|reason| format!("{}: {reason}", call.tool)));
     }
-    let is_toml = loaded.file.extension().is_some_and(|extension| extension == "toml");
-    let grant: serde_json::Map<String, Value> = needs.grant().into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-    let document = json!({ "component": entry.name, "calls": calls.len(), "failed": failed, "grant": grant });
-    terminal.result(&document, || {
-        let mut lines =
-            vec![format!("{} calls of {} were run; the least grant for them, in components.{}:", calls.len(), entry.name, entry.name)];
-        let granted = needs.lines(is_toml);
-        lines.extend(if granted.is_empty() { vec!["nothing".to_owned()] } else { granted }.into_iter().map(|line| format!("  {line}")));
-        lines.extend(failed.iter().map(|reason| format!("did not end well here, and may need more: {}", clean(reason))));
-        lines
+    let (lines, is_toml) = (needs.lines(&config), loaded.is_toml());
+    let grant: serde_json::Map<String, Value> = lines.iter().map(|line| (line.key.to_owned(), line.value.clone())).collect();
+    let documents: Vec<Value> = lines.iter().map(|line| line.document(is_toml)).collect();
+    let document = json!({
+        "component": entry.name, "calls": calls.kept.len(), "without_arguments": calls.without_arguments, "failed": failed,
+        "grant": grant, "lines": documents,
     });
+    terminal.result(&document, || {
+        let mut told = vec![format!("{} calls of {} were run; the least grant for them:", calls.kept.len(), entry.name)];
+        let nothing = lines.is_empty().then(|| "nothing".to_owned());
+        told.extend(lines.iter().flat_map(|line| line.told(&entry.name, is_toml)).chain(nothing).map(|line| format!("  {line}")));
+        told.extend(failed.iter().map(|reason| format!("did not end well here, and may need more: {reason}")));
+        told
+    });
+    if calls.without_arguments > 0 {
+        terminal.notice(&format!(
+            "{} calls were left out: they were refused before they began, and of such a call no arguments are kept; put them into a file for \
+             --calls",
+            calls.without_arguments
+        ));
+    }
     Ok(())
 }
 
+/// The calls to run.
+#[derive(Debug, Default, PartialEq)]
+struct Calls {
+    kept: Vec<Recorded>,
+    /// How many were left out because nobody kept what they were called with.
+    without_arguments: usize,
+}
+
 /// Calls out of a file: one JSON object a line.
-fn from_file(file: &Path) -> Result<Vec<Recorded>, Failure> {
+fn from_file(file: &Path, tools: &[ToolDefinition]) -> Result<Calls, Failure> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()))?;
+    let kept = read(&text, tools).map_err(|(line, error)| {
+        Failure::new(Exit::Usage, error.context(format!("{}:{line}: this is no call that can be run", file.display())))
+    })?;
+    Ok(Calls { kept, without_arguments: 0 })
+}
+
+/// The calls of a file, or the number of the first line that is none.
+fn read(text: &str, tools: &[ToolDefinition]) -> Result<Vec<Recorded>, (usize, anyhow::Error)> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let calls = lines.map(|(number, line)| {
-        let place =
-            || format!("{}:{}: a line is a call, such as {{\"tool\":\"read_file\",\"arguments\":{{}}}}", file.display(), number + 1);
-        serde_json::from_str(line).with_context(place)
+    let calls = lines.map(|(index, line)| {
+        let call: Recorded = serde_json::from_str(line)
+            .context("a line is a call, such as {\"tool\":\"read_file\",\"arguments\":{}}")
+            .map_err(|error| (index + 1, error))?;
+        if tools.iter().any(|tool| tool.name == call.tool) {
+            return Ok(call);
+        }
+        let known = tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
+        Err((index + 1, anyhow!("the component offers no tool `{}`; known are {known}", call.tool)))
     });
-    calls.collect::<Result<_, _>>().map_err(|error| Failure::new(Exit::Usage, error))
+    let calls = calls.collect::<Result<Vec<_>, _>>()?;
+    if calls.len() > CALLS_MAX {
+        return Err((CALLS_MAX + 1, anyhow!("at most {CALLS_MAX} calls are run at once; take the others in another file")));
+    }
+    Ok(calls)
 }
 
 /// The calls of these tools that a running host has on record, the last ones.
-async fn from_host(loaded: &Loaded, tools: &[ToolDefinition]) -> Result<Vec<Recorded>, Failure> {
+async fn from_host(loaded: &Loaded, tools: &[ToolDefinition]) -> Result<Calls, Failure> {
     let client = Client::new(loaded)?;
-    let (mut calls, mut position) = (Vec::new(), 0);
+    let (mut calls, mut position) = (Calls::default(), 0);
     loop {
         let page = client.get(&format!("/api/events?after={position}&limit={PAGE}")).await?;
         let number = |name: &str| page.get(name).and_then(Value::as_u64).unwrap_or(0);
         let events = page.get("events").and_then(Value::as_array).into_iter().flatten();
         let started = events.filter_map(|event| event.get("data")?.get("started")?.as_array()).flatten();
-        calls.extend(started.filter_map(|operation| {
-            let tool = operation.get("tool")?.as_str()?;
-            let arguments = operation.get("arguments").cloned().unwrap_or_default();
-            tools.iter().any(|known| known.name == tool).then(|| Recorded { tool: tool.to_owned(), arguments })
-        }));
-        calls.drain(..calls.len().saturating_sub(CALLS_MAX));
+        started.for_each(|operation| calls.take(operation, tools));
+        calls.kept.drain(..calls.kept.len().saturating_sub(CALLS_MAX));
         position = number("next_after").max(position);
         if position >= number("last_position") {
             return Ok(calls);
+        }
+    }
+}
+
+impl Calls {
+    /// Takes an operation, if it is a call of one of these tools.
+    fn take(&mut self, operation: &Value, tools: &[ToolDefinition]) {
+        let tool = operation.get("tool").and_then(Value::as_str).filter(|tool| tools.iter().any(|known| known.name == *tool));
+        match (tool, operation.get("arguments")) {
+            (None, _) => {}
+            (Some(tool), Some(arguments)) => self.kept.push(Recorded { tool: tool.to_owned(), arguments: arguments.clone() }),
+            (Some(_), None) => self.without_arguments += 1,
         }
     }
 }
@@ -192,4 +231,51 @@ struct Unheard;
 
 impl Notes for Unheard {
     fn note(&self, _message: &str) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Calls, Recorded, read};
+    use domain::tool::{EffectClass, ToolDefinition};
+    use serde_json::json;
+
+    fn tools() -> [ToolDefinition; 1] {
+        [ToolDefinition {
+            name: "read_file".to_owned(),
+            description: String::new(),
+            arguments: json!({}),
+            results: None,
+            capabilities: Vec::new(),
+            effect: EffectClass::ReadOnly,
+            destructive: false,
+            time_limit_ms: None,
+        }]
+    }
+
+    #[test]
+    fn a_call_whose_arguments_nobody_kept_is_left_out_and_counted() {
+        let mut calls = Calls::default();
+        for operation in [
+            json!({ "kind": "refused", "tool": "read_file" }),
+            json!({ "kind": "tool", "tool": "read_file", "arguments": { "path": "a" } }),
+            json!({ "kind": "refused", "tool": "of_another" }),
+        ] {
+            calls.take(&operation, &tools());
+        }
+        let kept = vec![Recorded { tool: "read_file".to_owned(), arguments: json!({ "path": "a" }) }];
+        assert_eq!(calls, Calls { kept, without_arguments: 1 });
+    }
+
+    #[test]
+    fn a_line_that_is_no_call_of_the_component_is_told_with_its_number_and_the_known_tools() {
+        let call = r#"{"tool":"read_file","arguments":{}}"#;
+        assert_eq!(read(&format!("{call}\n\n{call}\n"), &tools()).unwrap().len(), 2);
+        for (text, line, reason) in [
+            (format!("{call}\n\n{{\"tool\":\"raed_file\"}}"), 3, "no tool `raed_file`; known are read_file"),
+            ("nonsense".to_owned(), 1, "a line is a call, such as"),
+        ] {
+            let (at, error) = read(&text, &tools()).unwrap_err();
+            assert!(at == line && error.to_string().contains(reason), "{at}: {error}");
+        }
+    }
 }

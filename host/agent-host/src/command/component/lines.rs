@@ -1,0 +1,217 @@
+//! Lines of the config that grant what is missing: one for each key, with everything that the key has already.
+
+#[cfg(test)]
+pub(super) mod tests;
+
+use crate::config::ComponentConfig;
+use domain::egress::EgressGrant;
+use domain::grant::{Access, BucketGrant, DirectoryGrant, capability};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// What an agent component asks for by what it is.
+pub(crate) const MODELS: &str = "models";
+/// The same of agents.
+pub(crate) const AGENTS: &str = "agents";
+
+/// One key of a component's configuration as it is to be.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Line {
+    /// The key.
+    pub(crate) key: &'static str,
+    /// All of its value.
+    pub(crate) value: Value,
+    /// Whether the key is there already, with another value.
+    replaces: bool,
+    /// What stands in it as an example, for the operator to choose.
+    choose: Option<&'static str>,
+}
+
+impl Line {
+    pub(crate) fn new(key: &'static str, value: Value, replaces: bool, choose: Option<&'static str>) -> Self {
+        Self { key, value, replaces, choose }
+    }
+
+    /// As the config writes it.
+    pub(crate) fn text(&self, is_toml: bool) -> String {
+        let Self { key, value, choose, .. } = self;
+        match (is_toml, choose) {
+            (true, Some(choose)) => format!("{key} = {}  # {choose}", toml(value)),
+            (true, None) => format!("{key} = {}", toml(value)),
+            (false, _) => format!("{}: {value}", json!(key)),
+        }
+    }
+
+    /// Where it goes, and the line itself.
+    pub(crate) fn told(&self, component: &str, is_toml: bool) -> [String; 2] {
+        // JSON has no comments.
+        let choose = self.choose.filter(|_| !is_toml).map(|choose| format!(" ({choose})")).unwrap_or_default();
+        let place = match self.replaces {
+            true => format!("replace `{}` in components.{component}{choose}:", self.key),
+            false => format!("add to components.{component}{choose}:"),
+        };
+        [place, format!("  {}", self.text(is_toml))]
+    }
+
+    /// For programs.
+    pub(crate) fn document(&self, is_toml: bool) -> Value {
+        let change = if self.replaces { "replace" } else { "add" };
+        json!({ "key": self.key, "change": change, "line": self.text(is_toml), "value": self.value, "choose": self.choose })
+    }
+}
+
+/// What a component lacks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Missing {
+    files: Option<Access>,
+    buckets: BTreeMap<String, Access>,
+    plain: Vec<&'static str>,
+}
+
+/// The bucket that a capability is about, and what it allows.
+pub(super) fn bucket_of(capability: &str) -> Option<(&str, Access)> {
+    let (bucket, verb) = capability.rsplit_once('.')?;
+    let access = match verb {
+        "read" => Access::ReadOnly,
+        "write" => Access::ReadWrite,
+        _ => return None,
+    };
+    BucketGrant::check_name(bucket).is_ok().then_some((bucket, access))
+}
+
+/// The key that grants a capability; none when this host knows no such capability.
+pub(crate) fn key_of(capability: &str) -> Option<&'static str> {
+    match capability {
+        capability::FILES_READ | capability::FILES_WRITE => Some("directories"),
+        capability::NET_HTTP => Some("network"),
+        capability::ENV_READ => Some("environment"),
+        capability::SECRETS_USE => Some("secrets"),
+        MODELS => Some(MODELS),
+        AGENTS => Some(AGENTS),
+        other => bucket_of(other).map(|_| "keyValue"),
+    }
+}
+
+impl Missing {
+    /// What grants these capabilities. Those that this host does not know are left out.
+    pub(crate) fn of<'a>(capabilities: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut missing = Self::default();
+        for capability in capabilities {
+            match (capability, key_of(capability)) {
+                (capability::FILES_READ, _) => missing.files = missing.files.max(Some(Access::ReadOnly)),
+                (capability::FILES_WRITE, _) => missing.files = Some(Access::ReadWrite),
+                (_, Some("keyValue")) => {
+                    let Some((bucket, access)) = bucket_of(capability) else { continue };
+                    let known = missing.buckets.entry(bucket.to_owned()).or_insert(access);
+                    *known = (*known).max(access);
+                }
+                (_, Some(key)) => missing.plain.push(key),
+                (_, None) => {}
+            }
+        }
+        missing
+    }
+
+    /// The lines that grant it beside what is granted.
+    pub(crate) fn lines(&self, config: &ComponentConfig) -> Vec<Line> {
+        let mut lines = Vec::new();
+        lines.extend(self.files.map(|access| folders(&config.directories, access)));
+        if !self.buckets.is_empty() {
+            lines.push(buckets(&config.key_value, &self.buckets));
+        }
+        lines.extend(self.plain.iter().map(|key| plain(key, config)));
+        lines.sort_by_key(|line| line.key);
+        lines.dedup_by_key(|line| line.key);
+        lines
+    }
+}
+
+/// The folders that are granted, one of them with at least this access.
+fn folders(granted: &[DirectoryGrant], access: Access) -> Line {
+    if granted.is_empty() {
+        return a_folder(access);
+    }
+    let enough = granted.iter().any(|folder| folder.access >= access);
+    let raised = |(index, folder): (usize, &DirectoryGrant)| match index == 0 && !enough {
+        true => directory(&DirectoryGrant { access, ..folder.clone() }),
+        false => directory(folder),
+    };
+    let choose = (granted.len() > 1).then_some("choose which of the folders may be written");
+    Line::new("directories", granted.iter().enumerate().map(raised).collect(), true, choose)
+}
+
+/// Any folder.
+pub(super) fn a_folder(access: Access) -> Line {
+    let value = json!([{ "path": "workspace", "at": "/workspace", "access": access }]);
+    Line::new("directories", value, false, Some("choose a folder"))
+}
+
+/// The buckets that are granted, and these, each with the more of the two accesses.
+fn buckets(granted: &[BucketGrant], missing: &BTreeMap<String, Access>) -> Line {
+    let mut all: Vec<BucketGrant> = granted.to_vec();
+    for (name, access) in missing {
+        match all.iter_mut().find(|bucket| bucket.bucket == *name) {
+            Some(there) => there.access = there.access.max(*access),
+            None => all.push(BucketGrant::of(name, *access)),
+        }
+    }
+    Line::new("keyValue", all.iter().map(bucket).collect(), !granted.is_empty(), None)
+}
+
+/// A key whose value only the operator knows.
+pub(super) fn plain(key: &'static str, config: &ComponentConfig) -> Line {
+    let (value, replaces, choose) = match key {
+        "environment" if !config.environment.is_empty() => {
+            (json!(config.environment), true, "set these variables in the host's environment")
+        }
+        "environment" => (json!({ "NAME": "value" }), false, "choose the variables"),
+        "network" => (json!([{ "host": "example.com" }]), false, "choose the hosts"),
+        "secrets" => {
+            let slot = json!({ "header": "authorization" });
+            let secret = json!([{ "secret": "name", "host": "api.example.com", "slot": slot, "prefix": "Bearer " }]);
+            (secret, false, "choose one of `secrets`, a host of `network` and the slot")
+        }
+        MODELS => (json!(["*"]), config.models.is_some(), "choose the models"),
+        _ => (json!(["*"]), config.agents.is_some(), "choose the agents"),
+    };
+    Line::new(key, value, replaces, Some(choose))
+}
+
+/// A folder as it is written.
+pub(super) fn directory(grant: &DirectoryGrant) -> Value {
+    written(grant, &DirectoryGrant::whole("", "", Access::ReadOnly), &["path", "at", "access"])
+}
+
+/// A bucket as it is written.
+pub(super) fn bucket(grant: &BucketGrant) -> Value {
+    written(grant, &BucketGrant::of("", Access::ReadOnly), &["bucket", "access"])
+}
+
+/// Requests as they are written.
+pub(super) fn requests(grant: &EgressGrant) -> Value {
+    written(grant, &EgressGrant::of(grant.host.clone()), &["host"])
+}
+
+/// An entry without what is as when it is not written, but for these keys.
+fn written<T: Serialize>(entry: &T, unwritten: &T, always: &[&str]) -> Value {
+    let (entry, unwritten) = (json!(entry), json!(unwritten));
+    let keys = entry.as_object().into_iter().flatten();
+    let said = keys.filter(|(key, value)| always.contains(&key.as_str()) || unwritten.get(key.as_str()) != Some(value));
+    said.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<String, Value>>().into()
+}
+
+/// A value as TOML writes it on one line.
+fn toml(value: &Value) -> String {
+    match value {
+        Value::Array(entries) => format!("[{}]", entries.iter().map(toml).collect::<Vec<_>>().join(", ")),
+        Value::Object(keys) => {
+            let bare = |key: &str| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+            let named = |key: &String| if bare(key) { key.clone() } else { toml(&json!(key)) };
+            let keys: Vec<String> = keys.iter().map(|(key, value)| format!("{} = {}", named(key), toml(value))).collect();
+            format!("{{ {} }}", keys.join(", "))
+        }
+        // The one character that TOML wants escaped and JSON does not.
+        plain => plain.to_string().replace('\u{7f}', "\\u007F"),
+    }
+}

@@ -1,0 +1,82 @@
+//! Lines that are printed, put where they say, and read by the real parser.
+
+use super::{Line, Missing};
+use crate::config::{ComponentConfig, load};
+use domain::egress::EgressGrant;
+use serde_json::json;
+
+/// A component of a configuration in TOML.
+pub(in crate::command::component) fn parsed(keys: &str) -> ComponentConfig {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c.toml");
+    std::fs::write(&file, format!("[components.c]\n{keys}\n")).unwrap();
+    load(&file, []).unwrap_or_else(|error| panic!("{error}: {keys}")).config.components.remove("c").unwrap()
+}
+
+/// The same when it is written as JSON.
+fn parsed_as_json(keys: &str) -> ComponentConfig {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c.json");
+    std::fs::write(&file, format!("{{\"components\": {{\"c\": {{{keys}}}}}}}")).unwrap();
+    load(&file, []).unwrap_or_else(|error| panic!("{error}: {keys}")).config.components.remove("c").unwrap()
+}
+
+/// What the keys come to when the lines are put in: those that replace a key take its place.
+pub(in crate::command::component) fn pasted(keys: &[&str], lines: &[Line]) -> ComponentConfig {
+    let kept = keys.iter().filter(|line| !lines.iter().any(|new| new.replaces && line.starts_with(&format!("{} ", new.key))));
+    let all: Vec<String> = kept.map(ToString::to_string).chain(lines.iter().map(|line| line.text(true))).collect();
+    let json: Vec<String> = lines.iter().map(|line| line.text(false)).collect();
+    parsed_as_json(&json.join(", "));
+    parsed(&all.join("\n"))
+}
+
+fn granting(keys: &[&str], capabilities: &[&str]) -> ComponentConfig {
+    let lines = Missing::of(capabilities.iter().copied()).lines(&parsed(&keys.join("\n")));
+    pasted(keys, &lines)
+}
+
+#[test]
+fn the_lines_of_every_capability_are_read_by_the_parser_all_together() {
+    let all = ["files.read", "files.write", "net.http", "env.read", "secrets.use", "lists.read", "lists.write", "models", "agents"];
+    let config = granting(&[], &all);
+    assert_eq!((config.directories.len(), config.network.len(), config.key_value.len(), config.secrets.len()), (1, 1, 1, 1));
+    assert_eq!(config.key_value, parsed(r#"keyValue = [{ bucket = "lists", access = "read-write" }]"#).key_value);
+    assert!(config.models.is_some() && config.agents.is_some() && config.environment.len() == 1);
+}
+
+#[test]
+fn what_a_key_grants_already_stays_as_it_is() {
+    let keys = [
+        r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-only", keysMax = 5 }, { bucket = "b", access = "read-only" }]"#,
+        r#"directories = [{ path = "notes", at = "/n", access = "read-only", deny = ["x"] }]"#,
+        r#"environment = { "A.B" = "a\"b" }"#,
+    ];
+    let config = granting(&keys, &["lists.write", "files.write", "env.read", "new.read"]);
+    let expected = [
+        r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-write", keysMax = 5 }, { bucket = "b", access = "read-only" }, { bucket = "new", access = "read-only" }]"#,
+        r#"directories = [{ path = "notes", at = "/n", access = "read-write", deny = ["x"] }]"#,
+        keys[2],
+    ];
+    assert_eq!(config, parsed(&expected.join("\n")));
+}
+
+#[test]
+fn what_is_only_an_example_says_that_it_is_to_be_chosen() {
+    let lines = Missing::of(["files.read"]).lines(&ComponentConfig::default());
+    let told = [true, false].map(|is_toml| lines[0].told("c", is_toml));
+    assert_eq!(
+        told[0],
+        ["add to components.c:", r#"  directories = [{ path = "workspace", at = "/workspace", access = "read-only" }]  # choose a folder"#]
+    );
+    assert_eq!(
+        told[1],
+        ["add to components.c (choose a folder):", r#"  "directories": [{"path":"workspace","at":"/workspace","access":"read-only"}]"#]
+    );
+}
+
+#[test]
+fn what_is_as_when_it_is_not_written_is_not_written() {
+    let written = json!({ "host": "a.example", "redirects": 2 });
+    let grant: EgressGrant = serde_json::from_value(written.clone()).unwrap();
+    assert_eq!(super::requests(&grant), written);
+}
