@@ -107,6 +107,13 @@ pub(crate) fn locate(loaded: &Loaded, name: &str, config: &ComponentConfig) -> R
     })
 }
 
+/// The folders and the files that built-in components are loaded from.
+pub(crate) fn places() -> Vec<PathBuf> {
+    let folders = folders();
+    let files: Vec<PathBuf> = folders.iter().flat_map(|folder| BUILT_INS.map(|(_, file)| folder.join(file))).collect();
+    folders.into_iter().chain(files).collect()
+}
+
 /// Where built-in components are looked for. One folder that was named is the only one.
 fn folders() -> Vec<PathBuf> {
     if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {

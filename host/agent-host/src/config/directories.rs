@@ -5,13 +5,14 @@ mod tests;
 
 use super::check::{Finding, error, warning};
 use super::{Loaded, SecretSource, place, ranges};
+use crate::guests;
 use crate::invocation::quoted;
 use domain::grant::{Access, DirectoryGrant};
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-/// Folders of the machine that no component should have, and what they are.
-const SYSTEM: [(&str, &str); 7] = [
+/// Folders of the machine that no component should have, with all that is in them, and what they are.
+const SYSTEM: [(&str, &str); 14] = [
     ("/etc", "the configuration of the machine (`/etc`)"),
     ("/proc", "what the machine tells of its processes (`/proc`)"),
     ("/sys", "the settings of the machine's kernel (`/sys`)"),
@@ -19,6 +20,23 @@ const SYSTEM: [(&str, &str); 7] = [
     ("/boot", "what the machine starts from (`/boot`)"),
     ("/run", "the sockets of the machine's services (`/run`)"),
     ("/root", "the home of the machine's administrator (`/root`)"),
+    ("/usr", "the programs of the machine (`/usr`)"),
+    ("/bin", "the programs of the machine (`/bin`)"),
+    ("/sbin", "the programs of the machine (`/sbin`)"),
+    ("/lib", "the libraries of the machine (`/lib`)"),
+    ("/lib32", "the libraries of the machine (`/lib32`)"),
+    ("/lib64", "the libraries of the machine (`/lib64`)"),
+    ("/libx32", "the libraries of the machine (`/libx32`)"),
+];
+
+/// Folders in which each program or person has one: such a one may be granted, and all of them at once may not.
+const SHARED: [(&str, &str); 6] = [
+    ("/home", "the homes of everybody (`/home`)"),
+    ("/opt", "the programs that were added to the machine (`/opt`)"),
+    ("/var", "the data of all services (`/var`)"),
+    ("/var/lib", "the data of all services (`/var/lib`)"),
+    ("/var/log", "the logs of all services (`/var/log`)"),
+    ("/var/spool", "the work that waits for services (`/var/spool`)"),
 ];
 
 /// What people keep in their homes that no component should have.
@@ -121,7 +139,9 @@ fn dangerous(granted: &Path, home: Option<&Path>) -> Option<&'static str> {
     });
     // Whoever is at home there may grant folders in it.
     let at_home = |place: &str| home.is_some_and(|home| home.starts_with(place) && granted.starts_with(home));
-    owned.or_else(|| SYSTEM.iter().find(|(place, _)| meets(Path::new(place)) && !at_home(place)).map(|(_, what)| *what))
+    let system = || SYSTEM.iter().find(|(place, _)| meets(Path::new(place)) && !at_home(place));
+    let shared = || SHARED.iter().find(|(place, _)| Reached::by(Path::new(place)).end.starts_with(granted));
+    owned.or_else(|| system().or_else(shared).map(|(_, what)| *what))
 }
 
 /// Whether there is no other way to write the same absolute path.
@@ -130,7 +150,7 @@ fn is_normal(at: &str) -> bool {
     at == "/" || at.strip_prefix('/').is_some_and(segments)
 }
 
-/// What a folder would give away: something of the host's data, a secret, or the power to change the configuration.
+/// What a folder would give away: something of the host's data, a secret, or the power to change the configuration or what the host runs.
 fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String> {
     let granted = Reached::by(granted).end;
     let data = Reached::by(&loaded.data_dir());
@@ -146,17 +166,24 @@ fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String
             return Some(format!("the key of the provider `{name}`"));
         }
     }
-    let secrets = loaded.config.secrets.iter().filter_map(|(name, source)| match source {
-        SecretSource::File(file) => Some((name, file)),
-        SecretSource::Env(_) | SecretSource::Command(_) => None,
-    });
-    for (name, file) in secrets {
-        if Reached::by(&loaded.resolve(file)).passes(&granted) {
-            return Some(format!("the secret `{name}`"));
+    for (name, source) in &loaded.config.secrets {
+        let passed = |file: &PathBuf| Reached::by(file).passes(&granted);
+        match source {
+            SecretSource::File(file) if passed(&loaded.resolve(file)) => return Some(format!("the secret `{name}`")),
+            SecretSource::Command(words) if named_by(loaded, words).iter().any(passed) => {
+                return Some(format!("a file of the command that says the secret `{name}`"));
+            }
+            SecretSource::File(_) | SecretSource::Env(_) | SecretSource::Command(_) => {}
         }
     }
     if access == Access::ReadOnly {
         return None;
+    }
+    if std::env::current_exe().is_ok_and(|program| Reached::by(&program).passes(&granted)) {
+        return Some("the program of the host, which it runs again to compile components".to_owned());
+    }
+    if guests::places().iter().any(|place| Reached::by(place).passes(&granted)) {
+        return Some("the folder in which the host looks for its built-in components".to_owned());
     }
     if Reached::by(&loaded.file).passes(&granted) {
         return Some("the configuration itself".to_owned());
@@ -164,6 +191,14 @@ fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String
     let components = loaded.config.components.iter().filter_map(|(name, component)| Some((name, component.path.as_ref()?)));
     let mut within = components.filter(|(_, file)| Reached::by(&loaded.resolve(file)).passes(&granted));
     within.next().map(|(name, _)| format!("the file of the component `{name}`"))
+}
+
+/// The files that the words of a command name: its program, and whatever it is handed that is a file.
+fn named_by(loaded: &Loaded, words: &[String]) -> Vec<PathBuf> {
+    let by_name = words.first().filter(|program| !program.contains('/')).into_iter();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let searched = by_name.filter_map(|program| std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file()));
+    words.iter().map(|word| loaded.resolve(Path::new(word))).filter(|file| file.is_file()).chain(searched).collect()
 }
 
 /// Where a path leads, and the links on the way, whose folder decides as well.

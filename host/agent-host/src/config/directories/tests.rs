@@ -89,6 +89,15 @@ fn folders_of_the_machine_and_of_people_are_refused_with_the_reason() {
         ("/root", home, "`/root`"),
         (concat!("/root", "/work"), home, "`/root`"),
         ("/home", home, "the home"),
+        ("/home", None, "`/home`"),
+        ("/usr", None, "`/usr`"),
+        ("/usr/local/bin", None, "`/usr`"),
+        ("/usr/share/any", home, "`/usr`"),
+        ("/opt", None, "`/opt`"),
+        ("/var", None, "`/var`"),
+        ("/var/lib", home, "`/var/lib`"),
+        ("/var/log", None, "`/var/log`"),
+        ("/var/spool", None, "`/var/spool`"),
         ("/home/ann", home, "the home"),
         ("/home/ann/.ssh", home, "`~/.ssh`"),
         ("/home/ann/.ssh/deep", home, "`~/.ssh`"),
@@ -101,6 +110,11 @@ fn folders_of_the_machine_and_of_people_are_refused_with_the_reason() {
     }
     for (path, home) in [
         ("/srv/data", home),
+        ("/var/lib/mydata", None),
+        ("/var/log/mine", None),
+        ("/opt/app/data", None),
+        ("/home/me/notes", None),
+        ("/home/me/notes", home),
         ("/home/ann/work", home),
         ("/home/ann/.sshx", home),
         ("/etcetera", None),
@@ -108,5 +122,42 @@ fn folders_of_the_machine_and_of_people_are_refused_with_the_reason() {
         ("/srv", Some(Path::new("/"))),
     ] {
         assert_eq!(dangerous(Path::new(path), home), None, "{path}");
+    }
+}
+
+#[test]
+fn what_the_host_runs_lies_in_no_folder_that_a_component_writes() {
+    let program = std::env::current_exe().unwrap();
+    let beside = crate::guests::places().remove(0);
+    for (holding, reason) in [(program.parent().unwrap(), "the program of the host"), (beside.as_path(), "its built-in components")] {
+        let grant = |access: &str| found(&format!("{{ path = {holding:?}, at = \"/w\", access = \"{access}\" }}"));
+        let refused = grant("read-write");
+        assert!(refused.iter().any(|(severity, _, message)| *severity == Severity::Error && message.contains(reason)), "{refused:?}");
+        assert!(!grant("read-only").iter().any(|(.., message)| message.contains(reason)), "{holding:?}");
+    }
+}
+
+#[test]
+fn what_a_command_that_says_a_secret_consists_of_lies_in_no_folder_of_a_component() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("work/bin")).unwrap();
+    for name in ["work/bin/say", "work/kept"] {
+        std::fs::write(folder.path().join(name), "").unwrap();
+    }
+    let file = folder.path().join("c.toml");
+    for (words, expected) in [
+        (r#"["./work/bin/say"]"#, true),
+        (r#"["sh", "work/bin/say"]"#, true),
+        (r#"["cat", "work/kept"]"#, true),
+        (r#"["echo", "work"]"#, false),
+    ] {
+        let text = format!(
+            "[server]\ndataDir = \"/nowhere/data\"\n[secrets]\nkey = {{ command = {words} }}\n[components.files]\n\
+             directories = [{{ path = \"work\", at = \"/w\", access = \"read-only\" }}]\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let findings = check(&load(&file, []).unwrap());
+        let told = findings.iter().any(|found| found.message.contains("a file of the command that says the secret `key`"));
+        assert_eq!(told, expected, "{words}: {findings:?}");
     }
 }
