@@ -256,7 +256,7 @@ pub(crate) enum Grants {
         /// A tool
         tool: String,
     },
-    /// Show what the configuration grants otherwise than the running host, or than another configuration
+    /// Show in what the configuration's agents, lists, code and grants differ from the running host's, or from another configuration's
     #[command(after_help = "Examples:\n  agent-host grants diff                        # what a restart would change\n  \
         agent-host grants diff --against old.toml")]
     Diff {

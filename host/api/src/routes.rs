@@ -4,6 +4,7 @@ mod agents;
 mod audit;
 mod components;
 mod dead_letters;
+mod definitions;
 mod events;
 mod operator;
 mod probes;
@@ -38,6 +39,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(events::list))
         .routes(routes!(audit::list))
         .routes(routes!(components::list))
+        .routes(routes!(definitions::list))
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::requeue))
         .routes(routes!(operator::back_up))

@@ -5,6 +5,7 @@
 
 mod audit;
 mod component;
+mod definition;
 mod event;
 mod frame;
 mod message;
@@ -16,6 +17,7 @@ mod view;
 
 pub use audit::{AuditLine, audit};
 pub use component::{ComponentView, component};
+pub use definition::{DefinitionView, Lists, definition};
 pub use event::{Event, event};
 pub use frame::frame;
 pub use message::{CallView, MessageView, PartView, message};

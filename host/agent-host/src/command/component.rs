@@ -5,7 +5,7 @@ mod lines;
 mod needs;
 mod suggest;
 
-pub(super) use lines::{Missing, key_of};
+pub(super) use lines::{Line, Missing};
 
 use crate::cli::Component;
 use crate::config::{BUILT_INS, ComponentConfig, LimitsConfig, Loaded};

@@ -38,6 +38,7 @@ fn the_document_lists_exactly_these_routes() {
             "GET /api/components",
             "GET /api/dead-letters",
             "POST /api/dead-letters/{id}/requeue",
+            "GET /api/definitions",
             "GET /api/events",
             "GET /api/sessions/{sid}",
             "POST /api/verifications",
@@ -167,6 +168,7 @@ async fn agents_sessions_and_events_can_be_looked_at() {
     let rest = host.get("/api/events?after=1").await.json();
     assert_eq!((rest["events"][0]["position"].as_u64(), rest["next_after"].as_u64()), (Some(2), Some(2)));
     assert_eq!(host.get("/api/components").await.json(), serde_json::json!({ "components": [] }));
+    assert!(host.get("/api/definitions").await.json()["definitions"].is_array());
     assert_eq!(host.get("/api/dead-letters").await.json(), serde_json::json!({ "dead_letters": [] }));
     let cancelled = host.post(&format!("/api/agents/{agent}/sessions/{session}/cancel"), "{}").await;
     assert_eq!((cancelled.status, cancelled.json()), (200, serde_json::json!({ "cancelled": false })));

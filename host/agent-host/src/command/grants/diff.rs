@@ -47,7 +47,7 @@ impl Change {
 /// Everything that differs, by key. The order of a list does not count.
 pub(super) fn changes(before: &Value, after: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
-    compare("components", Some(before), Some(after), &mut changes);
+    compare("", Some(before), Some(after), &mut changes);
     changes
 }
 
@@ -56,7 +56,8 @@ fn compare(key: &str, before: Option<&Value>, after: Option<&Value>, changes: &m
         (Some(Value::Object(before)), Some(Value::Object(after))) => {
             let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
             for name in names {
-                compare(&format!("{key}.{name}"), before.get(name), after.get(name), changes);
+                let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+                compare(&key, before.get(name), after.get(name), changes);
             }
         }
         (Some(Value::Array(before)), Some(Value::Array(after))) => {
@@ -85,8 +86,9 @@ mod tests {
 
     #[test]
     fn what_was_added_removed_and_changed_is_told_by_its_key() {
-        let before = json!({ "files": { "directories": [{ "at": "/a" }, { "at": "/b" }], "limits": { "cpuMsMax": 1 } }, "old": {} });
-        let after = json!({ "files": { "directories": [{ "at": "/b" }, { "at": "/c" }], "limits": { "cpuMsMax": 2 } }, "web": {} });
+        let files = |first: &str, second: &str, ms: u64| json!({ "directories": [{ "at": first }, { "at": second }], "limits": { "cpuMsMax": ms } });
+        let before = json!({ "components": { "files": files("/a", "/b", 1), "old": {} } });
+        let after = json!({ "components": { "files": files("/b", "/c", 2), "web": {} } });
         let told: Vec<String> = changes(&before, &after).iter().map(Change::line).collect();
         assert_eq!(
             told,

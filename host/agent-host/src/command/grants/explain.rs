@@ -1,0 +1,277 @@
+//! `grants explain`: every list and grant that has a say in a call, what they come to, and what would have to change.
+
+use crate::command::component::{Line, Missing};
+use crate::config::{ComponentConfig, Loaded};
+use crate::failure::{Exit, Failure};
+use crate::guests;
+use crate::serve::{Reach, make_private, start_runtime};
+use crate::terminal::Terminal;
+use anyhow::anyhow;
+use broker::Catalogue;
+use domain::authority::{Caller, Denied, Denies, Look, Permissions, Rule, Ruling, Says};
+use domain::definition::{Definition, DefinitionId};
+use domain::delegate::{self, Target};
+use domain::grant::{Access, Bound, Grant};
+use domain::tool::ToolDefinition;
+use serde_json::json;
+
+/// Runs the command.
+pub(super) async fn run(loaded: &Loaded, agent: &str, tool: &str, terminal: Terminal) -> Result<(), Failure> {
+    let data = loaded.data_dir();
+    make_private(&data)?;
+    let entries = guests::load_all(loaded, &start_runtime(&loaded.config.limits, &data, Reach::default()).await?).await?;
+    let catalogue = Catalogue::new(loaded.config.definitions(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
+    let definition = catalogue.definition(&DefinitionId(agent.to_owned())).ok_or_else(|| {
+        let names: Vec<String> = catalogue.definitions().map(|definition| definition.agent_id.to_string()).collect();
+        Failure::new(Exit::Usage, anyhow!("there is no agent `{agent}`; known are {}", names.join(", ")))
+    })?;
+    let index = loaded.config.agents.iter().position(|agent| agent.agent_id == definition.agent_id).unwrap_or_default();
+    let offered = offered(&catalogue, tool)?;
+    let Offered { tool: asked, by, grant } = &offered;
+    let caller = Caller { agent: definition, denies: &Denies::default(), permissions: &Permissions::default() };
+    let looks = caller.explain(asked, grant);
+    let bound = caller.bound(asked, grant).map(|bound| bound.for_effect(asked.effect));
+    let config = guests::wanted(loaded).remove(by.as_deref().unwrap_or_default()).unwrap_or_default();
+    let verdict = Verdict::of(&bound, &looks, definition, index, &config);
+    let targets = targets(&catalogue, &caller, asked);
+    let is_toml = loaded.is_toml();
+    let lines: Vec<_> = verdict.lines().iter().map(|line| line.document(is_toml)).collect();
+    let change = if let Verdict::Stopped { change, .. } = &verdict { Some(change) } else { None };
+    let code = by.as_ref().and_then(|by| Some(catalogue.entry(by)?.component.digest()));
+    let document = json!({
+        "agent": agent, "tool": tool, "component": by, "code": code.map(|code| code.reference()), "looks": looks,
+        "refused": bound.as_ref().err().map(|denied| json!({ "rule": denied.rule, "what": denied.what, "change": change })),
+        "rulings": bound.as_ref().ok().map(|bound| &bound.rulings),
+        "lines": lines, "targets": targets.iter().map(|(name, denied)| (*name, denied.as_ref().map(|denied| denied.rule))).collect::<std::collections::BTreeMap<_, _>>(),
+    });
+    terminal.result(&document, || {
+        let whose = match (by, code) {
+            (Some(by), Some(code)) => format!("{by}@{}", code.short()),
+            _ => "the host itself".to_owned(),
+        };
+        let mut told = vec![format!("{agent} calls {tool} of {whose}")];
+        told.extend(looks.iter().map(look_line));
+        told.extend(verdict.told(by.as_deref().unwrap_or_default(), is_toml));
+        told.extend(bound.iter().flat_map(bound_lines));
+        if bound.is_ok() {
+            told.extend(targets.iter().map(|(name, denied)| match denied {
+                None => format!("  work of {name}"),
+                Some(denied) => format!("  not the work of {name}, by {}", denied.rule),
+            }));
+        }
+        told
+    });
+    Ok(())
+}
+
+/// A tool, with the component that offers it, if it is not the host's own, and with what that is granted.
+struct Offered {
+    tool: ToolDefinition,
+    by: Option<String>,
+    grant: Grant,
+}
+
+fn offered(catalogue: &Catalogue, tool: &str) -> Result<Offered, Failure> {
+    if let Some((entry, tool)) = catalogue.tool(tool) {
+        return Ok(Offered { tool: ToolDefinition::clone(tool), by: Some(entry.name.clone()), grant: entry.grant.clone() });
+    }
+    let own = own_tools(|id| catalogue.definition(&DefinitionId(id.to_owned())).is_some());
+    let names: Vec<&str> = catalogue.tools().map(|(_, tool)| &**tool).chain(&own).map(|tool| tool.name.as_str()).collect();
+    let known = names.join(", ");
+    let found = own.into_iter().find(|own| own.name == tool);
+    let found = found.map(|tool| Offered { tool, by: None, grant: Grant::default() });
+    found.ok_or_else(|| {
+        let why = match tool == delegate::NAME {
+            true => "there is nobody to delegate to: no agent is called worker, researcher or coder".to_owned(),
+            false => format!("neither a component nor the host offers the tool `{tool}`; known are {known}"),
+        };
+        Failure::new(Exit::Usage, anyhow!("{why}"))
+    })
+}
+
+/// The tools of the host's own that there are beside these agents.
+fn own_tools(is_agent: impl Fn(&str) -> bool) -> Vec<ToolDefinition> {
+    let targets: Vec<Target> = Target::ALL.into_iter().filter(|target| is_agent(target.name())).collect();
+    if targets.is_empty() { Vec::new() } else { vec![delegate::definition(&targets)] }
+}
+
+/// To whom the host's own `delegate` leads, and what is against it.
+fn targets(catalogue: &Catalogue, caller: &Caller<'_>, asked: &ToolDefinition) -> Vec<(&'static str, Option<Denied>)> {
+    if asked.name != delegate::NAME {
+        return Vec::new();
+    }
+    let grant = catalogue.entry(&caller.agent.component).map(|entry| entry.grant.clone()).unwrap_or_default();
+    let known = Target::ALL.iter().filter_map(|target| {
+        let other = catalogue.definition(&DefinitionId(target.name().to_owned()))?;
+        Some((target.name(), caller.may_hand_over(other, &grant).err()))
+    });
+    known.collect()
+}
+
+/// What it comes to, and what would have to change.
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    /// A list stops the call.
+    Stopped {
+        /// What was denied, and by which rule.
+        denied: Denied,
+        /// The change of the list that lets it pass.
+        change: String,
+    },
+    /// It is made, and goes without some of what it asks for.
+    Without {
+        /// What, and by which rule.
+        refused: Vec<Ruling>,
+        /// The lines that grant what is not granted.
+        lines: Vec<Line>,
+    },
+    /// It is made with all that it asks for.
+    Allowed,
+}
+
+impl Verdict {
+    fn of(bound: &Result<Bound, Denied>, looks: &[Look], agent: &Definition, index: usize, config: &ComponentConfig) -> Self {
+        let bound = match bound {
+            Ok(bound) => bound,
+            Err(denied) => return Self::Stopped { denied: denied.clone(), change: change(denied, looks, agent, index) },
+        };
+        let refused: Vec<Ruling> =
+            bound.rulings.iter().filter(|ruling| !ruling.allowed && ruling.rule != Rule::NotAsked).cloned().collect();
+        if refused.is_empty() {
+            return Self::Allowed;
+        }
+        let missing = refused.iter().filter(|ruling| ruling.rule == Rule::NotGranted).map(|ruling| ruling.capability.as_str());
+        Self::Without { lines: Missing::of(missing).lines(config), refused }
+    }
+
+    fn lines(&self) -> &[Line] {
+        match self {
+            Self::Without { lines, .. } => lines,
+            Self::Stopped { .. } | Self::Allowed => &[],
+        }
+    }
+
+    fn told(&self, component: &str, is_toml: bool) -> Vec<String> {
+        match self {
+            Self::Stopped { denied, change } => vec![format!("refused: `{}`, by {}; {change}", denied.what, denied.rule)],
+            Self::Without { refused, lines } => {
+                let refused = refused.iter().map(|ruling| {
+                    let why = if ruling.rule == Rule::NotGranted { "is not granted".to_owned() } else { format!("is ruled out by {}", ruling.rule) };
+                    format!("refused inside the call: `{}` {why}", ruling.capability)
+                });
+                let lines = lines.iter().flat_map(|line| line.told(component, is_toml)).map(|line| format!("  {line}"));
+                refused.chain(lines).chain(["otherwise the call is made, bound to".to_owned()]).collect()
+            }
+            Self::Allowed => vec!["allowed; the call is bound to".to_owned()],
+        }
+    }
+}
+
+/// The entry of an agent's list that stops a call, and what to do about it.
+fn change(denied: &Denied, looks: &[Look], agent: &Definition, index: usize) -> String {
+    let Denied { rule, what } = denied;
+    let list = format!("agents[{index}].{rule}");
+    let stopping = looks.iter().find(|look| look.rule == *rule && look.name == *what);
+    match stopping.map(|look| &look.says) {
+        Some(Says::Stops { pattern: Some(pattern) }) => {
+            let entries = match rule {
+                Rule::ToolDenylist => agent.tool_denylist.as_ref(),
+                _ => agent.capability_denylist.as_ref(),
+            };
+            let place = entries.and_then(|list| list.0.iter().position(|entry| entry == pattern)).unwrap_or_default();
+            format!("take `{pattern}` out of {list}[{place}]")
+        }
+        Some(_) | None => format!("add `{what}` to {list}"),
+    }
+}
+
+/// What is looked at, what it says, and the pattern that says so.
+fn look_line(look: &Look) -> String {
+    let list = if look.rule == Rule::NotGranted { "grant" } else { look.rule.name() };
+    let by = |pattern: &Option<String>| pattern.as_ref().map(|pattern| format!(" by `{pattern}`")).unwrap_or_default();
+    let says = match &look.says {
+        Says::Nothing => "-".to_owned(),
+        Says::Passes { pattern } => format!("passes{}", by(pattern)),
+        Says::Stops { pattern } => format!("stops it{}", by(pattern)),
+    };
+    format!("  {:<24}{list:<22}{says}", look.name)
+}
+
+fn bound_lines(bound: &Bound) -> Vec<String> {
+    let access = |access: Access| if access == Access::ReadOnly { "read-only" } else { "read-write" };
+    let folders = bound.directories.iter().map(|folder| format!("{} at {}, {}", folder.path.display(), folder.at, access(folder.access)));
+    let requests = bound.network.iter().map(|grant| {
+        let methods: Vec<&str> = grant.methods.iter().map(|method| method.as_str()).collect();
+        format!("requests to {} ({})", grant.host, methods.join(", "))
+    });
+    let buckets = bound.key_value.iter().map(|bucket| format!("bucket {}, {}", bucket.bucket, access(bucket.access)));
+    let secrets = bound.secrets.iter().map(|secret| format!("secret {} for {}", secret.secret, secret.host));
+    let environment = bound.environment.keys().map(|name| format!("environment variable {name}"));
+    let lines: Vec<String> = folders.chain(requests).chain(buckets).chain(secrets).chain(environment).collect();
+    if lines.is_empty() {
+        return vec!["  nothing but its arguments".to_owned()];
+    }
+    lines.iter().map(|line| format!("  {line}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Verdict, own_tools};
+    use crate::config::ComponentConfig;
+    use domain::authority::{Asked, Caller, Denies, Permissions};
+    use domain::definition::Definition;
+    use domain::grant::Grant;
+    use serde_json::{Value, json};
+
+    /// What is told of a call of `fetch`, which asks for `net.http`, by the third agent of a configuration.
+    fn told(agent: &Value, grant: &Value) -> Vec<String> {
+        let mut definition = json!({ "agentId": "a", "displayName": "A" });
+        definition.as_object_mut().unwrap().extend(agent.as_object().unwrap().clone());
+        let agent: Definition = serde_json::from_value(definition).unwrap();
+        let grant: Grant = serde_json::from_value(grant.clone()).unwrap();
+        let caller = Caller { agent: &agent, denies: &Denies::default(), permissions: &Permissions::default() };
+        let capabilities = ["net.http".to_owned()];
+        let asked = Asked { tool: "fetch", capabilities: &capabilities };
+        Verdict::of(&caller.bound(asked, &grant), &caller.explain(asked, &grant), &agent, 2, &ComponentConfig::default()).told("web", true)
+    }
+
+    #[test]
+    fn what_a_call_has_to_go_without_is_told_with_the_line_that_grants_it() {
+        assert_eq!(
+            told(&json!({}), &json!({})),
+            [
+                "refused inside the call: `net.http` is not granted",
+                "  add to components.web:",
+                "    network = [{ host = \"example.com\" }]  # choose the hosts",
+                "otherwise the call is made, bound to",
+            ]
+        );
+        assert_eq!(told(&json!({}), &json!({ "network": [{ "host": "a.example" }] })), ["allowed; the call is bound to"]);
+    }
+
+    #[test]
+    fn a_list_that_stops_a_call_is_named_with_the_entry_to_change() {
+        let granted = json!({ "network": [{ "host": "a.example" }] });
+        for (agent, expected) in [
+            (json!({ "toolAllowlist": ["read_*"] }), "refused: `fetch`, by toolAllowlist; add `fetch` to agents[2].toolAllowlist"),
+            (json!({ "toolDenylist": ["x", "f*"] }), "refused: `fetch`, by toolDenylist; take `f*` out of agents[2].toolDenylist[1]"),
+            (
+                json!({ "capabilityDenylist": ["net.*"] }),
+                "refused: `net.http`, by capabilityDenylist; take `net.*` out of agents[2].capabilityDenylist[0]",
+            ),
+            (
+                json!({ "capabilityAllowlist": [] }),
+                "refused: `net.http`, by capabilityAllowlist; add `net.http` to agents[2].capabilityAllowlist",
+            ),
+        ] {
+            assert_eq!(told(&agent, &granted), [expected]);
+        }
+    }
+
+    #[test]
+    fn the_hosts_own_tools_are_known() {
+        let names = |known: &str| own_tools(|id| id == known).into_iter().map(|tool| tool.name).collect::<Vec<_>>();
+        assert_eq!(names("worker"), ["delegate"]);
+        assert!(names("somebody").is_empty());
+    }
+}
