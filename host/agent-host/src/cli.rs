@@ -222,7 +222,7 @@ pub(crate) struct Audit {
     /// Go on as decisions are recorded
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Only of this agent, a UUID
+    /// Only of this agent, a UUID, or of all agents of an `agentId`
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
     /// Only of this session

@@ -27,6 +27,7 @@ mod unmatched;
 pub(crate) use check::{Finding, Severity, check};
 pub(crate) use component::{BUILT_INS, ComponentConfig};
 pub(crate) use file::load;
+pub(crate) use key::closest;
 pub(crate) use limits::LimitsConfig;
 pub(crate) use mute::mute;
 #[cfg(test)]

@@ -22,4 +22,4 @@ pub use path::{PathPattern, PathPatternError};
 pub use permit::{Barred, Denied, Mismatch, Permit, permit};
 pub use placeholder::{Misplaced, placements};
 pub use request_target::{Method, NotAMethod, Scheme, Target, TargetError, URL_BYTES_MAX};
-pub use traffic::{HOPS_RECORDED_MAX, Hop, Traffic};
+pub use traffic::{HOPS_RECORDED_MAX, Hop, OUTCOMES, Traffic};

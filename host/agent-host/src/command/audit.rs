@@ -5,10 +5,15 @@ mod tests;
 
 use crate::cli::Audit;
 use crate::client::{Client, segment};
-use crate::config::Loaded;
+use crate::config::{Loaded, closest};
 use crate::failure::Failure;
 use crate::terminal::Terminal;
+use domain::delegate;
+use domain::event::{AGENT_CALL, MODEL_CALL, STEP, TOOL_CALL};
+use domain::grant::capability::{ENV_READ, FILES_READ, FILES_WRITE, NET_HTTP, SECRETS_USE};
+use domain::id::AgentId;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Events whose lines make a page.
@@ -22,6 +27,12 @@ const SHORT: usize = 8;
 pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Result<(), Failure> {
     let Audit { after, follow, agent, session, run, component, tool, capability, verdict } = what;
     let client = Client::new(loaded)?;
+    let named = [("agent", &agent), ("component", &component), ("tool", &tool), ("capability", &capability)];
+    let named: Vec<(&str, &str)> = named.into_iter().filter_map(|(what, name)| Some((what, name.as_deref()?))).collect();
+    if !named.is_empty() {
+        let known = Known::of(&client.get("/api/definitions").await?, &client.get("/api/components").await?);
+        named.iter().filter_map(|(what, name)| known.note(what, name)).for_each(|note| terminal.notice(&note));
+    }
     let filter: String = [
         ("agent", agent),
         ("session", session),
@@ -49,6 +60,62 @@ pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Res
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+    }
+}
+
+/// The names that lines can have as the host is configured now.
+#[derive(Debug, Default)]
+struct Known {
+    agents: BTreeSet<String>,
+    components: BTreeSet<String>,
+    tools: BTreeSet<String>,
+    capabilities: BTreeSet<String>,
+}
+
+impl Known {
+    /// Out of what a host answers.
+    fn of(definitions: &Value, components: &Value) -> Self {
+        let list = |from: &Value, pointer: &str| from.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
+        let text = |from: &Value, name: &str| from.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let fixed = [FILES_READ, FILES_WRITE, NET_HTTP, ENV_READ, SECRETS_USE, TOOL_CALL, STEP, MODEL_CALL, AGENT_CALL];
+        let mut known = Self { capabilities: fixed.map(str::to_owned).into(), ..Self::default() };
+        known.agents.extend(list(definitions, "/definitions").iter().map(|definition| text(definition, "definition")));
+        for component in list(components, "/components") {
+            known.components.insert(text(&component, "name"));
+            for tool in list(&component, "/describes/description") {
+                known.tools.insert(text(&tool, "name"));
+                known.capabilities.extend(list(&tool, "/capabilities").iter().filter_map(|name| Some(name.as_str()?.to_owned())));
+            }
+            for bucket in list(&component, "/grant/keyValue") {
+                let bucket = text(&bucket, "bucket");
+                known.capabilities.extend([format!("{bucket}.read"), format!("{bucket}.write")]);
+            }
+        }
+        known
+    }
+
+    /// What to say of a name that is not known: the ledger may be older than the configuration, so it is no error.
+    fn note(&self, what: &str, name: &str) -> Option<String> {
+        let known = match what {
+            // Whoever is named by a UUID is in the ledger or not.
+            "agent" if name.parse::<AgentId>().is_ok() => return None,
+            "agent" => &self.agents,
+            "component" => &self.components,
+            // The host's own calls are on record as well.
+            "tool" if name == delegate::NAME => return None,
+            "tool" => &self.tools,
+            // Interfaces stand for what no capability stands for.
+            _ if name.contains(':') => return None,
+            _ => &self.capabilities,
+        };
+        if known.contains(name) {
+            return None;
+        }
+        let nearest = closest(name, known.iter().map(String::as_str)).map(|nearest| format!("; the nearest is `{nearest}`"));
+        Some(format!(
+            "note: the host has no {what} `{name}` now, so that only older lines can be about it{}",
+            nearest.unwrap_or_default()
+        ))
     }
 }
 

@@ -1,15 +1,20 @@
 //! The ledger, a page at a time.
 
 use crate::input::{Params, id_in_query, limit};
-use crate::problem::Problem;
+use crate::problem::{Place, Problem};
 use crate::state::Api;
 use crate::wire::{self, AuditLine};
 use axum::extract::State;
+use domain::egress::OUTCOMES;
+use domain::id::AgentId;
 use serde::{Deserialize, Serialize};
 use store::EventFilter;
 
 /// Events whose lines make a page unless asked for others, and at most.
 const PAGE: (usize, usize) = (100, 1_000);
+
+/// How the boundary decides.
+const VERDICTS: [&str; 3] = ["granted", "refused", "limited"];
 
 /// Which page of the ledger. Every filter narrows it down.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -19,7 +24,7 @@ pub(super) struct Page {
     after: Option<u64>,
     /// The lines of at most so many events, from 1 to 1,000; 100 without.
     limit: Option<usize>,
-    /// Only of this agent, a UUID.
+    /// Only of this agent, a UUID, or of all agents of this definition.
     agent: Option<String>,
     /// Only of this session.
     session: Option<String>,
@@ -52,8 +57,9 @@ pub(super) struct AuditList {
 pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> Result<axum::Json<AuditList>, Problem> {
     let store = api.broker()?.store();
     let limit = limit(page.limit, PAGE.0, PAGE.1)?;
+    page.check()?;
     let filter = EventFilter {
-        agent: id_in_query("agent", page.agent.as_deref())?,
+        agent: page.agent.as_deref().and_then(|agent| agent.parse().ok()),
         session: id_in_query("session", page.session.as_deref())?,
         run: id_in_query("run", page.run.as_deref())?,
         ledger: true,
@@ -72,11 +78,78 @@ pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> 
 }
 
 impl Page {
+    /// Whether there can be lines that it means: a word that no line ever has would find nothing, and nothing would be taken for an answer.
+    fn check(&self) -> Result<(), Problem> {
+        let invalid = |name, detail| Err(Problem::bad_request("INVALID_QUERY", detail).at(Place::Query(name)));
+        let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        if let Some(agent) = self.agent.as_deref().filter(|agent| agent.is_empty() || !agent.chars().all(is_letter)) {
+            let _: Option<AgentId> = id_in_query("agent", Some(agent))?;
+        }
+        match self.verdict.as_deref() {
+            Some(word) if !VERDICTS.contains(&word) && !OUTCOMES.contains(&word) => {
+                let known = VERDICTS.iter().chain(&OUTCOMES).copied().collect::<Vec<_>>().join(", ");
+                invalid("verdict", format!("verdict: `{word}` is none; known are {known}"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The definition that it asks for, in the place of one agent.
+    fn definition(&self) -> Option<String> {
+        self.agent.clone().filter(|agent| agent.parse::<AgentId>().is_err())
+    }
+
     fn has(&self, line: &AuditLine) -> bool {
         let fits = |wanted: &Option<String>, is: &Option<String>| wanted.is_none() || wanted == is;
-        fits(&self.component, &line.component)
+        fits(&self.definition(), &line.definition)
+            && fits(&self.component, &line.component)
             && fits(&self.tool, &line.tool)
             && fits(&self.capability, &line.capability)
             && fits(&self.verdict, &line.verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AuditLine, Page, VERDICTS};
+    use domain::event::Verdict;
+
+    fn page(agent: Option<&str>, verdict: Option<&str>) -> Page {
+        Page {
+            after: None,
+            limit: None,
+            agent: agent.map(str::to_owned),
+            session: None,
+            run: None,
+            component: None,
+            tool: None,
+            capability: None,
+            verdict: verdict.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_word_that_no_line_ever_has_is_refused_with_those_that_are() {
+        for (agent, verdict, is_fine) in [
+            (None, Some("refused"), true),
+            (None, Some("address-barred"), true),
+            (None, Some("denied"), false),
+            (Some("reader"), None, true),
+            (Some("019a0000-0000-7000-8000-000000000000"), None, true),
+            (Some("/local/agent/reader"), None, false),
+            (Some(""), None, false),
+        ] {
+            assert_eq!(page(agent, verdict).check().is_ok(), is_fine, "{agent:?} {verdict:?}");
+        }
+        for verdict in [Verdict::Granted, Verdict::Refused, Verdict::Limited] {
+            assert!(VERDICTS.contains(&serde_json::json!(verdict).as_str().unwrap()));
+        }
+    }
+
+    #[test]
+    fn the_id_of_a_definition_means_all_of_its_agents() {
+        let line = |definition: &str| AuditLine { definition: Some(definition.to_owned()), ..AuditLine::default() };
+        assert!(page(Some("reader"), None).has(&line("reader")) && !page(Some("reader"), None).has(&line("writer")));
+        assert!(page(Some("019a0000-0000-7000-8000-000000000000"), None).has(&line("writer")));
     }
 }

@@ -6,6 +6,27 @@ use serde::{Deserialize, Serialize};
 /// Hops of one call that are put on record. The others are counted.
 pub const HOPS_RECORDED_MAX: usize = 32;
 
+/// What can become of a hop: `done`, `redirected`, `dropped` before its end, or why it was refused or failed.
+pub const OUTCOMES: [&str; 17] = [
+    "done",
+    "redirected",
+    "dropped",
+    "url-refused",
+    "header-refused",
+    "not-granted",
+    "address-barred",
+    "redirect-refused",
+    "busy",
+    "budget-spent",
+    "unresolved",
+    "unreachable",
+    "tls-failed",
+    "timed-out",
+    "request-too-large",
+    "response-too-large",
+    "broken",
+];
+
 /// One hop of a request: what was asked, what became of it, and what passed. The query is not kept: it may hold what no record should.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
@@ -26,7 +47,7 @@ pub struct Hop {
     /// The status of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// `done`, `redirected`, `dropped` before its end, or why it was refused or failed, such as `not-granted`.
+    /// One of [`OUTCOMES`].
     pub verdict: String,
     /// Bytes received, head included.
     pub bytes_in: u64,

@@ -208,6 +208,7 @@ impl World {
         let error = self.read(url, grants).await.unwrap_err();
         let record = self.records().pop().unwrap();
         assert_eq!(record.outcome, error.code());
+        assert!(OUTCOMES.contains(&error.code()), "{}", error.code());
         assert_eq!(record.detail, Some(error.detail()));
         error.code()
     }

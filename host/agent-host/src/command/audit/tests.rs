@@ -1,6 +1,6 @@
 //! The lines that people see, pinned.
 
-use super::line;
+use super::{Known, line};
 use crate::terminal::one_line;
 use serde_json::{Value, json};
 
@@ -45,4 +45,32 @@ fn what_a_guest_wrote_cannot_forge_a_line() {
     );
     let forged = one_line(&line(&told));
     assert!(!forged.contains('\n') && !forged.contains('\u{1b}'), "{forged}");
+}
+
+#[test]
+fn a_name_that_the_host_does_not_know_is_told_with_the_nearest_one() {
+    let definitions = json!({ "definitions": [{ "definition": "reader" }] });
+    let components = json!({ "components": [{
+        "name": "lists", "grant": { "keyValue": [{ "bucket": "lists" }] },
+        "describes": { "kind": "tools", "description": [{ "name": "list_add", "capabilities": ["lists.write"] }] },
+    }] });
+    let known = Known::of(&definitions, &components);
+    for (what, name) in [
+        ("agent", "reader"),
+        ("agent", "019a0000-0000-7000-8000-000000000000"),
+        ("component", "lists"),
+        ("tool", "list_add"),
+        ("tool", "delegate"),
+        ("capability", "lists.read"),
+        ("capability", "tools.call"),
+        ("capability", "wasi:sockets"),
+    ] {
+        assert_eq!(known.note(what, name), None, "{what} {name}");
+    }
+    for (what, name, nearest) in
+        [("agent", "raeder", "reader"), ("component", "list", "lists"), ("tool", "list_ad", "list_add"), ("capability", "list.read", "lists.read")]
+    {
+        let note = known.note(what, name).unwrap();
+        assert!(note.contains(&format!("no {what} `{name}` now")) && note.ends_with(&format!("the nearest is `{nearest}`")), "{note}");
+    }
 }
