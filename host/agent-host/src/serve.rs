@@ -214,7 +214,7 @@ fn announce(loaded: &Loaded, broker: &Broker, address: SocketAddr, token_file: &
         ));
     }
     let unmatched = config::unmatched(&loaded.config.agents, broker.catalogue().tools().map(|(_, tool)| &**tool));
-    let mute = config::mute(&loaded.config.agents, broker.catalogue().entries().map(|entry| &**entry));
+    let mute = config::mute(&loaded.config.agents, &loaded.config.components, broker.catalogue().entries().map(|entry| &**entry));
     for finding in config::check(loaded).iter().chain(&unmatched).chain(&mute).filter(|finding| !finding.key.starts_with("providers.")) {
         terminal.notice(&format!("warning: {}: {}", finding.key, finding.message));
     }

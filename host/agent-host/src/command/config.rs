@@ -33,7 +33,7 @@ async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
     let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
     let catalogue = Catalogue::new(loaded.config.definitions(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
     let mut unmatched = unmatched(&loaded.config.agents, catalogue.tools().map(|(_, tool)| &**tool));
-    unmatched.extend(mute(&loaded.config.agents, catalogue.entries().map(|entry| &**entry)));
+    unmatched.extend(mute(&loaded.config.agents, &loaded.config.components, catalogue.entries().map(|entry| &**entry)));
     show_warnings(&unmatched, terminal);
     findings.extend(unmatched);
     let agents: Vec<String> = catalogue.definitions().map(|definition| definition.agent_id.to_string()).collect();

@@ -1,7 +1,7 @@
 //! What can be wrong with an agent's entry that is well-formed.
 
 use super::check::{Finding, built_in_names, error, warning};
-use super::{BUILT_INS, Config, chat_provider, ranges};
+use super::{BUILT_INS, Config, chat_provider, patterns, ranges};
 use domain::definition::{AgentType, Definition, ToolExposure};
 use domain::id::AgentId;
 use std::collections::BTreeSet;
@@ -26,6 +26,16 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
             findings.push(error(key("agentId"), format!("`{id}` is defined twice; give one of them another agentId")));
         }
         findings.extend(ranges::check(&key("limits"), &definition.limits));
+        for (list, entries) in [
+            ("toolAllowlist", &definition.tool_allowlist),
+            ("toolDenylist", &definition.tool_denylist),
+            ("capabilityAllowlist", &definition.capability_allowlist),
+            ("capabilityDenylist", &definition.capability_denylist),
+            ("agentAllowlist", &definition.agent_allowlist),
+            ("agentDenylist", &definition.agent_denylist),
+        ] {
+            findings.extend(patterns::entries(&key(list), entries.as_ref()));
+        }
         if *agent_type == AgentType::External {
             findings.push(error(key("type"), "this version drives no agents outside of the host; leave `type` out"));
         }

@@ -1,7 +1,9 @@
 //! What can be wrong with a configuration that is well-formed.
 
-use super::{BUILT_INS, Loaded, agents, buckets, directories, ranges, secrets};
+use super::{BUILT_INS, Loaded, agents, buckets, directories, network, patterns, ranges, secrets};
+use domain::grant::GuestLimits;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -55,6 +57,8 @@ pub(super) fn built_in_names() -> String {
 }
 
 fn check_components(loaded: &Loaded, findings: &mut Vec<Finding>) {
+    let models: BTreeSet<&str> = loaded.config.models.keys().map(String::as_str).collect();
+    let agents: BTreeSet<&str> = loaded.config.agents.iter().map(|agent| agent.agent_id.0.as_str()).collect();
     for (name, component) in &loaded.config.components {
         let built_in = BUILT_INS.iter().any(|(built_in, _)| built_in == name);
         match &component.path {
@@ -75,11 +79,27 @@ fn check_components(loaded: &Loaded, findings: &mut Vec<Finding>) {
         findings.extend(ranges::check(&format!("components.{name}.limits"), &component.limits));
         directories::check(loaded, name, &component.directories, findings);
         buckets::check(name, &component.key_value, findings);
-        for (index, grant) in component.network.iter().enumerate() {
-            if let Err(wrong) = grant.check() {
-                findings.push(error(format!("components.{name}.network[{index}]"), wrong.to_string()));
-            }
+        network::check(name, &component.network, &component.limits, findings);
+        check_times(name, &component.limits, findings);
+        for (key, list, what, known) in
+            [("models", &component.models, "model of `models`", &models), ("agents", &component.agents, "agent", &agents)]
+        {
+            let key = format!("components.{name}.{key}");
+            let wrong = patterns::entries(&key, list.as_ref());
+            findings.extend(if wrong.is_empty() { patterns::nothing(&key, list.as_ref(), what, known) } else { wrong });
         }
+    }
+}
+
+/// A call that computes for longer than it lasts. What is not written is not looked at: it is no mistake of the operator's.
+fn check_times(component: &str, limits: &GuestLimits, findings: &mut Vec<Finding>) {
+    let GuestLimits { cpu_ms_max, wall_ms_max, .. } = *limits;
+    if wall_ms_max < cpu_ms_max && cpu_ms_max != GuestLimits::default().cpu_ms_max {
+        let message = format!(
+            "a call that ends after {wall_ms_max} ms (`wallMsMax`) never computes for {cpu_ms_max}; make it at most {wall_ms_max}, or \
+             `wallMsMax` at least {cpu_ms_max}"
+        );
+        findings.push(error(format!("components.{component}.limits.cpuMsMax"), message));
     }
 }
 

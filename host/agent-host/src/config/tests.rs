@@ -496,3 +496,55 @@ fn a_bucket_has_a_plain_name_of_its_own_and_a_quota_in_its_range() {
         assert_eq!(found, expected, "{buckets}");
     }
 }
+
+#[test]
+fn entries_that_can_never_match_are_refused_and_those_that_match_nothing_are_told() {
+    let text = r#"
+        [[agents]]
+        agentId = "reader"
+        displayName = "x"
+        toolDenylist = ["", " write_*", "read_file"]
+        [components.assistant]
+        models = ["smal", "*"]
+        agents = ["raeder", "read* "]
+        [components.worker]
+        agents = ["raeder", "read*"]
+    "#;
+    let found = findings(&format!("{MODELS}{text}"));
+    let found: Vec<_> = found.iter().filter(|(_, key, _)| key.starts_with("agents") || key.starts_with("components")).collect();
+    let (error, warning) = (Severity::Error, Severity::Warning);
+    let expected = [
+        (error, "agents[0].toolDenylist[0]", "it is empty and matches nothing; take it out"),
+        (error, "agents[0].toolDenylist[1]", "` write_*` has blanks around it, which no name has; write `write_*`"),
+        (warning, "components.assistant.models[0]", "`smal` matches no model of `models`; the nearest is `small`"),
+        (error, "components.assistant.agents[1]", "`read* ` has blanks around it, which no name has; write `read*`"),
+        (warning, "components.worker.agents[0]", "`raeder` matches no agent; the nearest is `reader`"),
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for ((severity, key, message), expected) in found.into_iter().zip(expected) {
+        assert_eq!((*severity, key.as_str(), message.as_str()), expected);
+    }
+}
+
+#[test]
+fn a_call_is_not_to_compute_for_longer_than_it_lasts() {
+    let wrong = |limits: &str| {
+        let found = findings(&format!("[components.web]\nlimits = {{ {limits} }}\n"));
+        found.into_iter().find(|(_, key, _)| key == "components.web.limits.cpuMsMax").map(|(.., message)| message)
+    };
+    let message = wrong("cpuMsMax = 5000, wallMsMax = 2000").unwrap();
+    assert!(message.contains("make it at most 2000, or `wallMsMax` at least 5000"), "{message}");
+    assert_eq!(wrong("wallMsMax = 200"), None);
+    assert_eq!(wrong("cpuMsMax = 5000, wallMsMax = 5000"), None);
+}
+
+#[test]
+fn a_component_is_pinned_by_the_digest_of_its_file() {
+    let pinned = |digest: &str| load_with("c.toml", &format!("[components.web]\nsha256 = \"{digest}\"\n"), &[]);
+    let digest = domain::digest::Digest::of(b"code");
+    assert_eq!(pinned(&digest.hex()).unwrap().config.components["web"].sha256, Some(digest));
+    for wrong in ["", "abc", &digest.reference(), &digest.hex()[1..]] {
+        let told = pinned(wrong).unwrap_err();
+        assert!(told.contains("components.web.sha256") && told.contains("64 hexadecimal digits"), "{told}");
+    }
+}

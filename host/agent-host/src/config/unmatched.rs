@@ -1,7 +1,7 @@
 //! Patterns in agents' lists that match nothing there is: a slip of the pen in a deny list denies nothing.
 
-use super::check::{Finding, warning};
-use super::key::closest;
+use super::check::Finding;
+use super::patterns;
 use domain::definition::Definition;
 use domain::delegate::{self, Target};
 use domain::grant::PatternList;
@@ -29,21 +29,14 @@ pub(crate) fn unmatched<'a>(agents: &'a [Definition], tools: impl IntoIterator<I
             ("agentAllowlist", &agent.agent_allowlist, "agent", &ids),
             ("agentDenylist", &agent.agent_denylist, "agent", &ids),
         ] {
-            let patterns = patterns.iter().flat_map(|list| &list.0).enumerate();
-            findings.extend(patterns.filter(|(_, pattern)| !matches_any(pattern, known)).map(|(place, pattern)| {
-                let nearest = match closest(pattern, known.iter().copied()) {
-                    Some(nearest) => format!("the nearest is `{nearest}`"),
-                    None => "there is none".to_owned(),
-                };
-                warning(format!("agents[{index}].{list}[{place}]"), format!("`{pattern}` matches no {what}; {nearest}"))
-            }));
+            findings.extend(patterns::nothing(&format!("agents[{index}].{list}"), patterns.as_ref(), what, known));
         }
     }
     findings
 }
 
 /// Whether a pattern matches one of the names. One for everything means whatever there is, be it nothing.
-fn matches_any(pattern: &str, names: &BTreeSet<&str>) -> bool {
+pub(super) fn matches_any(pattern: &str, names: &BTreeSet<&str>) -> bool {
     let everything = !pattern.is_empty() && pattern.chars().all(|c| c == '*');
     let list = PatternList(vec![pattern.to_owned()]);
     everything || names.iter().any(|name| list.matches(name))

@@ -4,7 +4,7 @@ use agent_host_egress::{
     ByteBudget, Caller, Credentials, Egress, EgressError, Limits, Record, Records, Request, Resolve, Resolving, Response, Slot,
 };
 use bytes::Bytes;
-use domain::egress::{AddressRange, EgressGrant, HostPattern, Method, Scheme};
+use domain::egress::{AddressRange, EgressGrant, HostPattern, Method, OUTCOMES, Scheme};
 use domain::redact::Redactor;
 use domain::secret::Secret;
 use http::HeaderMap;

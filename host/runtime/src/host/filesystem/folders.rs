@@ -120,6 +120,11 @@ impl Folders {
         self.trail.push_str(path);
     }
 
+    /// Whether what is open is a granted folder itself.
+    pub(super) fn is_granted(&self, on: u32) -> bool {
+        self.opened.get(&on).is_some_and(|opened| opened.shown == opened.folder.grant.at)
+    }
+
     /// The path of the function that runs, from what is open, as the guest sees it.
     pub(super) fn shown(&self, on: u32) -> String {
         let base = self.opened.get(&on).map_or("", |opened| opened.shown.as_str());
