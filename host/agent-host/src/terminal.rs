@@ -108,7 +108,10 @@ mod tests {
 
     #[test]
     fn what_comes_from_outside_cannot_pass_for_a_line_of_its_own() {
-        assert_eq!(one_line("  agent    A: nice\n  granted  \u{1b}[1meverything\u{2028}x \n"), "  agent    A: nice   granted  [1meverything x");
+        assert_eq!(
+            one_line("  agent    A: nice\n  granted  \u{1b}[1meverything\u{2028}x \n"),
+            "  agent    A: nice   granted  [1meverything x"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What an operator is shown: warnings about the configuration, names that exist, agents that are hidden, and what sessions wait for.
 
-use agent_host_tests::guests::root;
+use agent_host_tests::guests::{root, wasm};
 use agent_host_tests::process::{Folder, Host, PATIENCE, program};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -208,4 +208,128 @@ async fn what_follows_from_the_events_can_be_made_again_while_no_host_runs() {
         let made = folder.run(command).await;
         assert!(made.status.success(), "{made:?}");
     }
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Changes the configuration of a folder.
+fn reconfigure(folder: &Folder, change: impl FnOnce(&mut Value)) {
+    let file = folder.path().join("agent-host.json");
+    let mut config: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    change(&mut config);
+    std::fs::write(&file, config.to_string()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_about_components_tell_what_is_asked_granted_and_used_with_lines_to_paste() {
+    let mut config = config(&json!([agent("a", &json!({}))]));
+    let folder = json!([{ "path": "files", "at": "/notes", "access": "read-write", "filesMax": 9 }]);
+    config["components"]["files"] = json!({ "directories": folder, "limits": { "cpuMsMax": 2_000 } });
+    let folder = Folder::new(config);
+    folder.warm(&["puppet", "files", "lists"]).await;
+
+    // A built-in component that the configuration does not name is known to each of them.
+    let checked = folder.run(&["component", "check", "lists"]).await;
+    let line = r#""keyValue": [{"bucket":"lists","access":"read-write"}]"#;
+    assert!(checked.status.success(), "{checked:?}");
+    for told in ["  refused  lists.read", "  refused  lists.write", "  add to components.lists:\n", line] {
+        assert!(out(&checked).contains(told), "{told}: {}", out(&checked));
+    }
+    assert_eq!(out(&checked).matches("keyValue").count(), 1, "{}", out(&checked));
+    let checked = document(&folder.run(&["component", "check", "lists", "--json"]).await);
+    assert_eq!((&checked["capabilities"][0]["line"], &checked["lines"][0]["line"]), (&json!(line), &json!(line)), "{checked}");
+    assert!(checked["imports"].as_array().unwrap().iter().all(|import| import["interface"].is_string()), "{checked}");
+
+    let inspected = folder.run(&["component", "inspect", "files"]).await;
+    assert!(inspected.status.success(), "{inspected:?}");
+    let digest = domain::digest::Digest::of(&wasm("files"));
+    let pin = format!("\"sha256\": \"{digest}\"");
+    for told in [format!("  pin      {pin}\n"), "/files at /notes (read-write".to_owned(), "  limit    cpuMsMax = 2000".to_owned()] {
+        assert!(out(&inspected).contains(&told), "{told}: {}", out(&inspected));
+    }
+
+    let calls = folder.path().join("calls.jsonl");
+    let suggest = ["component", "suggest", "files", "--calls", "calls.jsonl"];
+    std::fs::write(&calls, "{\"tool\":\"list_files\",\"arguments\":{\"path\":\"/notes\"}}\n").unwrap();
+    let suggested = folder.run(&suggest).await;
+    assert!(suggested.status.success(), "{suggested:?}");
+    let line = r#""directories": [{"path":"files","at":"/notes","access":"read-only","filesMax":9}]"#;
+    assert!(out(&suggested).contains("replace `directories` in components.files:\n") && out(&suggested).contains(line), "{suggested:?}");
+    std::fs::write(&calls, "\n{\"tool\":\"lst_files\"}\n").unwrap();
+    let refused = folder.run(&suggest).await;
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(err(&refused).contains("calls.jsonl:2: ") && err(&refused).contains("no tool `lst_files`; known are"), "{refused:?}");
+
+    // The same code is loaded when it is pinned, and no other.
+    reconfigure(&folder, |config| config["components"]["files"]["sha256"] = json!(digest));
+    assert!(folder.run(&["config", "check"]).await.status.success());
+    let other = domain::digest::Digest::of(b"other");
+    reconfigure(&folder, |config| config["components"]["files"]["sha256"] = json!(other));
+    for command in [&["config", "check"][..], &["serve"]] {
+        let swapped = folder.run(command).await;
+        assert_eq!(swapped.status.code(), Some(1), "{swapped:?}");
+        let told = err(&swapped);
+        assert!(told.contains("components.files") && told.contains(&digest.hex()) && told.contains(&other.hex()), "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_change() {
+    let mut config = config(&json!([agent("a", &json!({ "toolDenylist": ["delete_*"] })), agent("worker", &json!({}))]));
+    config["components"]["web"] = json!({});
+    let folder = Folder::new(config);
+    folder.warm(&["puppet", "files", "web"]).await;
+    let host = folder.start(None).await.unwrap();
+
+    for (tool, told) in [
+        ("web_fetch", "refused inside the call: `net.http` is not granted\n"),
+        ("web_fetch", "  add to components.web (choose the hosts):\n    \"network\": [{\"host\":\"example.com\"}]\n"),
+        ("delete_file", "refused: `delete_file`, by toolDenylist; take `delete_*` out of agents[0].toolDenylist[0]\n"),
+        ("delegate", "a calls delegate of the host itself\n"),
+        ("delegate", "  work of worker\n"),
+    ] {
+        let explained = folder.run(&["grants", "explain", "a", tool]).await;
+        assert!(explained.status.success() && out(&explained).contains(told), "{tool}: {told}: {explained:?}");
+    }
+    let unknown = folder.run(&["grants", "explain", "a", "fetch"]).await;
+    assert_eq!(unknown.status.code(), Some(2), "{unknown:?}");
+    assert!(err(&unknown).contains("neither a component nor the host offers the tool `fetch`; known are"), "{unknown:?}");
+
+    let same = folder.run(&["grants", "diff"]).await;
+    assert!(same.status.success() && out(&same).contains("grants the same as the running host"), "{same:?}");
+    std::fs::copy(folder.path().join("agent-host.json"), folder.path().join("old.json")).unwrap();
+    reconfigure(&folder, |config| config["agents"][0]["toolDenylist"] = json!(["delete_*", "read_file"]));
+    for command in [&["grants", "diff"][..], &["grants", "diff", "--against", "old.json"]] {
+        let changed = folder.run(command).await;
+        assert!(changed.status.success(), "{changed:?}");
+        assert_eq!(out(&changed).lines().skip(1).collect::<Vec<_>>(), ["+ agents.a.toolDenylist = \"read_file\""], "{changed:?}");
+    }
+
+    let begun = host.post("/api/agents/a/sessions", &json!({})).await.unwrap();
+    let session = format!("/api/agents/{}/sessions/{}", begun.text("agent_id"), begun.text("id"));
+    let steps = json!({ "steps": [{ "start": [{ "key": "t", "tool": "delete_file", "args": { "path": "x" } }] }] });
+    host.post(&format!("{session}/messages"), &json!({ "content": steps.to_string() })).await.unwrap();
+    let told = async {
+        loop {
+            let audited = folder.run(&["audit", "--json", "--verdict", "refused", "--agent", "a"]).await;
+            assert!(audited.status.success(), "{audited:?}");
+            if !audited.stdout.is_empty() {
+                break out(&audited);
+            }
+        }
+    };
+    let told = tokio::time::timeout(PATIENCE, told).await.expect("a refusal on record in time");
+    let line: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    assert_eq!((&line["verdict"], &line["rule"]), (&json!("refused"), &json!("toolDenylist")), "{line}");
+    assert_eq!((&line["definition"], &line["capability"]), (&json!("a"), &json!("tools.call")), "{line}");
+
+    let wrong = folder.run(&["audit", "--verdict", "denied"]).await;
+    assert_eq!(wrong.status.code(), Some(3), "{wrong:?}");
+    assert!(err(&wrong).contains("`denied` is none; known are granted, refused, limited, done"), "{wrong:?}");
+    let unknown = folder.run(&["audit", "--tool", "delet_file"]).await;
+    assert!(unknown.status.success() && unknown.stdout.is_empty(), "{unknown:?}");
+    assert!(err(&unknown).contains("no tool `delet_file` now") && err(&unknown).contains("the nearest is `delete_file`"), "{unknown:?}");
+    assert!(host.stop().await.success(), "{}", folder.log());
 }

@@ -112,10 +112,7 @@ impl Known {
             return None;
         }
         let nearest = closest(name, known.iter().map(String::as_str)).map(|nearest| format!("; the nearest is `{nearest}`"));
-        Some(format!(
-            "note: the host has no {what} `{name}` now, so that only older lines can be about it{}",
-            nearest.unwrap_or_default()
-        ))
+        Some(format!("note: the host has no {what} `{name}` now, so that only older lines can be about it{}", nearest.unwrap_or_default()))
     }
 }
 

@@ -50,7 +50,8 @@ async fn one(named: &str, load: impl FnOnce() -> Result<Loaded, Failure>) -> Res
         let scratch = std::env::temp_dir().join(format!("agent-host-inspect-{}", std::process::id()));
         make_private(&scratch)?;
         let loaded =
-            async { guests::load_file(&start_runtime(&LimitsConfig::default(), &scratch, Reach::default()).await?, path, None).await }.await;
+            async { guests::load_file(&start_runtime(&LimitsConfig::default(), &scratch, Reach::default()).await?, path, None).await }
+                .await;
         // The folder of temporary files is emptied in time anyway.
         let _ = std::fs::remove_dir_all(&scratch);
         let component = loaded.map_err(|failure| Failure { error: failure.error.context(format!("cannot load `{named}`")), ..failure })?;
@@ -131,9 +132,10 @@ fn granted(grant: &Grant) -> Vec<String> {
         format!("requests to {} ({})", request.host, methods.join(", "))
     });
     let environment = grant.environment.keys().map(|name| format!("environment variable {name}"));
-    let buckets = grant.key_value.iter().map(|bucket| {
-        format!("bucket {} ({}, shared by each {})", bucket.bucket, access(bucket.access), word(&json!(bucket.scope)))
-    });
+    let buckets = grant
+        .key_value
+        .iter()
+        .map(|bucket| format!("bucket {} ({}, shared by each {})", bucket.bucket, access(bucket.access), word(&json!(bucket.scope))));
     let secrets = grant.secrets.iter().map(|secret| {
         let (kind, slot) = match &secret.slot {
             SecretSlot::Header(name) => ("header", name),

@@ -197,7 +197,8 @@ fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String
 fn named_by(loaded: &Loaded, words: &[String]) -> Vec<PathBuf> {
     let by_name = words.first().filter(|program| !program.contains('/')).into_iter();
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let searched = by_name.filter_map(|program| std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file()));
+    let searched =
+        by_name.filter_map(|program| std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file()));
     words.iter().map(|word| loaded.resolve(Path::new(word))).filter(|file| file.is_file()).chain(searched).collect()
 }
 

@@ -67,9 +67,12 @@ fn a_name_that_the_host_does_not_know_is_told_with_the_nearest_one() {
     ] {
         assert_eq!(known.note(what, name), None, "{what} {name}");
     }
-    for (what, name, nearest) in
-        [("agent", "raeder", "reader"), ("component", "list", "lists"), ("tool", "list_ad", "list_add"), ("capability", "list.read", "lists.read")]
-    {
+    for (what, name, nearest) in [
+        ("agent", "raeder", "reader"),
+        ("component", "list", "lists"),
+        ("tool", "list_ad", "list_add"),
+        ("capability", "list.read", "lists.read"),
+    ] {
         let note = known.note(what, name).unwrap();
         assert!(note.contains(&format!("no {what} `{name}` now")) && note.ends_with(&format!("the nearest is `{nearest}`")), "{note}");
     }

@@ -144,8 +144,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_told_with_one_line_for_each_key_and_the_same_for_programs() {
-        let standings =
-            ["lists.read", "lists.write", "net.http", "teleport"].map(|capability| reviewed(capability, Standing::Refused));
+        let standings = ["lists.read", "lists.write", "net.http", "teleport"].map(|capability| reviewed(capability, Standing::Refused));
         let lines = missing(&standings).lines(&ComponentConfig::default());
         let imports = imports(&["wasi:sockets/tcp@0.2.6".to_owned(), "wasi:keyvalue/store".to_owned(), "wasi:io/poll".to_owned()]);
         assert_eq!(

@@ -95,7 +95,8 @@ impl Needs {
         let mut all: Vec<Value> = self.requests.iter().flat_map(|(target, asked)| least(target, asked, granted)).collect();
         // A request whose placeholder goes nowhere is not sent, and leaves no hop.
         let slots = self.secrets.iter().flatten();
-        let hosts: BTreeSet<&String> = slots.map(|(host, ..)| host).filter(|host| !self.requests.keys().any(|(to, ..)| to == *host)).collect();
+        let hosts: BTreeSet<&String> =
+            slots.map(|(host, ..)| host).filter(|host| !self.requests.keys().any(|(to, ..)| to == *host)).collect();
         all.extend(hosts.iter().map(|host| {
             let parsed = Host::parse(host).ok();
             let there = parsed.and_then(|host| granted.iter().find(|grant| grant.host.matches(&host)));
@@ -180,7 +181,9 @@ fn least((host, scheme, port): &(String, String, u16), asked: &Asked, granted: &
     let reads = asked.methods.iter().all(|method| method == "GET" || method == "HEAD");
     let scheme_there = if is_https { Scheme::Https } else { Scheme::Http };
     let there = Host::parse(host).ok().and_then(|host| {
-        granted.iter().find(|grant| grant.host.matches(&host) && grant.schemes.contains(&scheme_there) && grant.has_port(*port, scheme_there))
+        granted
+            .iter()
+            .find(|grant| grant.host.matches(&host) && grant.schemes.contains(&scheme_there) && grant.has_port(*port, scheme_there))
     });
     let kept = there.and_then(|grant| {
         let like = EgressGrant {
@@ -319,7 +322,10 @@ mod tests {
         };
         for detail in [refused, "key -> api.github.com header authorization"] {
             let config = pasted(&[], &needing(detail).lines(&ComponentConfig::default()));
-            assert_eq!((config.secrets[0].host.as_str(), config.network[0].host.to_string().as_str()), ("api.github.com", "api.github.com"));
+            assert_eq!(
+                (config.secrets[0].host.as_str(), config.network[0].host.to_string().as_str()),
+                ("api.github.com", "api.github.com")
+            );
             assert!(config.secrets[0].check(&config.network).is_ok(), "{config:?}");
             assert!(config.directories.is_empty());
         }

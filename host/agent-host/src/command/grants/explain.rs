@@ -156,7 +156,11 @@ impl Verdict {
             Self::Stopped { denied, change } => vec![format!("refused: `{}`, by {}; {change}", denied.what, denied.rule)],
             Self::Without { refused, lines } => {
                 let refused = refused.iter().map(|ruling| {
-                    let why = if ruling.rule == Rule::NotGranted { "is not granted".to_owned() } else { format!("is ruled out by {}", ruling.rule) };
+                    let why = if ruling.rule == Rule::NotGranted {
+                        "is not granted".to_owned()
+                    } else {
+                        format!("is ruled out by {}", ruling.rule)
+                    };
                     format!("refused inside the call: `{}` {why}", ruling.capability)
                 });
                 let lines = lines.iter().flat_map(|line| line.told(component, is_toml)).map(|line| format!("  {line}"));
