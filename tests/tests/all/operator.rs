@@ -227,8 +227,10 @@ async fn commands_about_components_tell_what_is_asked_granted_and_used_with_line
     let mut config = config(&json!([agent("a", &json!({}))]));
     let folder = json!([{ "path": "files", "at": "/notes", "access": "read-write", "filesMax": 9 }]);
     config["components"]["files"] = json!({ "directories": folder, "limits": { "cpuMsMax": 2_000 } });
+    config["components"]["reach"] =
+        json!({ "path": root().join("tests/programs/target/wasm32-wasip2/release/reach.wasm"), "directories": folder });
     let folder = Folder::new(config);
-    folder.warm(&["puppet", "files", "lists"]).await;
+    folder.warm(&["puppet", "files", "lists", "reach"]).await;
 
     // A built-in component that the configuration does not name is known to each of them.
     let checked = folder.run(&["component", "check", "lists"]).await;
@@ -261,6 +263,13 @@ async fn commands_about_components_tell_what_is_asked_granted_and_used_with_line
     let refused = folder.run(&suggest).await;
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     assert!(err(&refused).contains("calls.jsonl:2: ") && err(&refused).contains("no tool `lst_files`; known are"), "{refused:?}");
+
+    // What a tool needs that writes a placeholder and opens no folder.
+    let arguments = json!({ "url": "https://api.github.com/user", "headers": [["authorization", "{{secret.github}}"]] });
+    std::fs::write(&calls, json!({ "tool": "send", "arguments": arguments }).to_string()).unwrap();
+    let suggested = document(&folder.run(&["component", "suggest", "reach", "--calls", "calls.jsonl", "--json"]).await);
+    let secret = json!([{ "secret": "name", "host": "api.github.com", "slot": { "header": "authorization" } }]);
+    assert_eq!(suggested["grant"], json!({ "network": [{ "host": "api.github.com" }], "secrets": secret }), "{suggested}");
 
     // The same code is loaded when it is pinned, and no other.
     reconfigure(&folder, |config| config["components"]["files"]["sha256"] = json!(digest));

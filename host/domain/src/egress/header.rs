@@ -40,7 +40,7 @@ const MISLEADING: &[&str] = &[
 ];
 
 /// Credentials by their usual names.
-const CREDENTIALS: &[&str] = &[
+pub const CREDENTIALS: &[&str] = &[
     "api-key",
     "authorization",
     "cookie",

@@ -15,8 +15,8 @@ use crate::terminal::Terminal;
 use anyhow::{Context, anyhow};
 use broker::Entry;
 use domain::authority::{Rule, Ruling};
-use domain::egress::{EgressGrant, HostPattern, Method, Scheme};
-use domain::grant::{Access, Bound, BucketGrant, DirectoryGrant};
+use domain::egress::{CREDENTIALS, EgressGrant, HostPattern, Method, Scheme};
+use domain::grant::{Access, Bound, BucketGrant, DirectoryGrant, SecretGrant, SecretSlot, capability};
 use domain::tool::ToolDefinition;
 use runtime::{Called, Described, EmptyBuckets, Notes, Outcome, Runtime, ToolCall};
 use serde::Deserialize;
@@ -32,6 +32,9 @@ const ROUNDS_MAX: usize = 8;
 const PAGE: u64 = 500;
 /// Where the stand-in for a folder is seen when the component is granted none.
 const FOLDER_AT: &str = "/workspace";
+
+/// A host that there is not, by RFC 2606.
+const NOWHERE: &str = "nowhere.invalid";
 
 /// One call, as it was recorded.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -194,10 +197,29 @@ fn bound(entry: &Entry, tool: &ToolDefinition, folder: &Path, network: bool, nee
         network: if network { vec![anywhere] } else { Vec::new() },
         environment: entry.grant.environment.clone(),
         key_value: needs.buckets().map(|bucket| BucketGrant::of(bucket, Access::ReadWrite)).collect(),
-        secrets: Vec::new(),
+        secrets: slots(entry, tool),
         limits: entry.grant.limits,
         rulings: tool.capabilities.iter().map(ruling).collect(),
     })
+}
+
+/// Slots for the headers that a guest may write only where a secret goes, of a host that there is not: what a call writes there is then
+/// refused when it is sent, and on record with its place.
+fn slots(entry: &Entry, tool: &ToolDefinition) -> Vec<SecretGrant> {
+    if !tool.capabilities.iter().any(|capability| capability == capability::SECRETS_USE) {
+        return Vec::new();
+    }
+    let own = entry.grant.secrets.iter().filter_map(|grant| match &grant.slot {
+        SecretSlot::Header(name) => Some(name.as_str()),
+        SecretSlot::Query(_) => None,
+    });
+    let slot = |name: &str| SecretGrant {
+        secret: "none".to_owned(),
+        host: NOWHERE.to_owned(),
+        slot: SecretSlot::Header(name.to_owned()),
+        prefix: String::new(),
+    };
+    CREDENTIALS.iter().copied().chain(own).map(slot).collect()
 }
 
 fn tool_call(call: &Recorded) -> ToolCall {
