@@ -91,7 +91,8 @@ impl Catalogue {
     pub fn new(definitions: Vec<Definition>, entries: Vec<Entry>) -> Result<Self, Misfit> {
         let mut catalogue = Self::default();
         for entry in entries {
-            let entry = Arc::new(entry);
+            // The same code under two names is two components, each within its own limits.
+            let entry = Arc::new(Entry { component: entry.component.named(&entry.name), ..entry });
             if let Described::Tools(tools) = entry.component.describes() {
                 for tool in tools {
                     // Such a tool would pass every allow list, or be taken for the host's by whoever reads what it says of itself.

@@ -3,6 +3,7 @@
 //! All state is in the store; a driver is its cached fold and the list of what is being worked on. It is made when a session has something
 //! to do and retires when it only waits. Whatever it does not finish is found again by folding the run.
 
+mod busy;
 mod claim;
 mod finish;
 mod fold;
@@ -13,17 +14,19 @@ mod resolve;
 mod step;
 
 use crate::core::Core;
+use crate::driver::busy::Busy;
 pub(crate) use crate::driver::fold::load_run;
 pub(crate) use crate::driver::perform::{CameTo, Performed};
 use crate::panics::caught;
 use domain::event::{Event, InputAccepted};
-use domain::id::{InputId, OperationId, SessionId};
+use domain::id::{InputId, OperationId, RunId, SessionId};
 use domain::operation::{Continuation, Settlement};
 use domain::refusal::Refusal;
 use domain::run::Run;
 use domain::run::intake::wakes;
 use domain::run::recover::{Next, ready};
 use domain::step::Outcome;
+use domain::time::Timestamp;
 use runtime::Hold;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -32,7 +35,6 @@ use std::time::Duration;
 use store::{AgentRow, CommitError, ReadError, SessionRow};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use tokio_util::task::AbortOnDropHandle;
 
 /// Words that one look takes in.
 const WORDS_MAX: usize = 32;
@@ -99,7 +101,9 @@ pub(crate) struct Driving {
     /// Outcomes that are not recorded yet.
     pub(crate) arrived: Vec<(Settlement, Beside)>,
     /// What is being worked on. The work ends with its entry.
-    pub(crate) busy: HashMap<OperationId, AbortOnDropHandle<()>>,
+    pub(crate) busy: HashMap<OperationId, Busy>,
+    /// Entries of the ledger that go into the next commit: of work that was stopped, and of a step that has to wait.
+    pub(crate) entries: Vec<Event>,
     /// Segments that ended with another to come, and are not recorded yet.
     pub(crate) continued: Vec<(Continuation, Beside)>,
     /// The inputs that it began with, while its start is not stored yet.
@@ -108,8 +112,10 @@ pub(crate) struct Driving {
     pub(crate) agent: Option<AgentRow>,
     /// Whether somebody is known to wait for its reply still, or nobody ever did.
     pub(crate) wanted: bool,
-    /// When to step again, after the host could not do its part of a step.
+    /// When to step again, after the host could not do its part of a step, or while the agent's component has used up its calls.
     pub(crate) rests_until: Option<Instant>,
+    /// Whether the ledger has it already that the next step is kept waiting.
+    pub(crate) kept_waiting: bool,
 }
 
 impl Driving {
@@ -125,6 +131,28 @@ impl Driving {
     /// The further events of what has arrived.
     fn beside(&self) -> impl Iterator<Item = Event> {
         self.arrived.iter().flat_map(|(_, beside)| beside.events.iter().cloned())
+    }
+
+    /// Stops the work on some operations. What the boundary decided until then goes into the next commit.
+    async fn stop(&mut self, operations: impl IntoIterator<Item = OperationId>, now: Timestamp) {
+        let busy: Vec<Busy> = operations.into_iter().filter_map(|operation| self.busy.remove(&operation)).collect();
+        let entries = futures::future::join_all(busy.into_iter().map(|busy| busy.stopped(now))).await;
+        self.entries.extend(entries.into_iter().flatten());
+    }
+
+    /// Stops all work.
+    async fn stop_all(&mut self, now: Timestamp) {
+        let all: Vec<OperationId> = self.busy.keys().copied().collect();
+        self.stop(all, now).await;
+    }
+
+    /// Everything that the ledger is to have of a run that is forgotten here, and is not recorded yet.
+    async fn into_ledger(mut self, now: Timestamp) -> (RunId, Vec<Event>) {
+        self.stop_all(now).await;
+        let run = self.run.started.run;
+        let came = self.arrived.into_iter().map(|(_, beside)| beside).chain(self.continued.into_iter().map(|(_, beside)| beside));
+        let decided = came.flat_map(|beside| beside.events).filter(|event| matches!(event, Event::BoundaryDecided(_)));
+        (run, self.entries.into_iter().chain(decided).collect())
     }
 
     /// Whether it is too early for another step.
@@ -162,6 +190,8 @@ pub(crate) struct Driver {
     stale: bool,
     /// Panics in a row, with nothing recorded in between.
     panics: u32,
+    /// What the ledger is to have of a run that a panic made it forget.
+    owed: Option<(RunId, Vec<Event>)>,
 }
 
 /// What a look came to.
@@ -174,7 +204,7 @@ enum Look {
 
 impl Driver {
     pub(crate) fn new(core: Arc<Core>, session: SessionId, mailbox: mpsc::Sender<Signal>, inbox: mpsc::Receiver<Signal>) -> Self {
-        Self { core, session, mailbox, inbox, driving: None, idle: None, stale: true, panics: 0 }
+        Self { core, session, mailbox, inbox, driving: None, idle: None, stale: true, panics: 0, owed: None }
     }
 
     /// Drives until there is nothing to do but wait, or the host stops.
@@ -246,7 +276,11 @@ impl Driver {
                 () = core.killed.cancelled() => break,
             }
         }
-        if let Err(trouble) = self.record_what_is_done().await {
+        let now = self.core.now();
+        if let Some(driving) = &mut self.driving {
+            driving.stop_all(now).await;
+        }
+        if let Err(trouble) = self.record_what_is_left().await {
             self.stumble(&trouble);
         }
         self.leave().await;

@@ -17,6 +17,7 @@ pub use explain::{Look, Says};
 pub use review::{Reviewed, Standing, review};
 
 use crate::definition::Definition;
+use crate::event::TOOL_CALL;
 use crate::grant::{Access, Bound, BucketGrant, DirectoryGrant, Grant, PatternList, capability};
 use crate::tool::ToolDefinition;
 use serde::{Deserialize, Serialize};
@@ -71,9 +72,15 @@ pub enum Rule {
     /// The tool says that it only reads, and may therefore run again at the same time.
     #[serde(rename = "readOnly")]
     ReadOnly,
-    /// One of the component's limits.
+    /// One of the component's limits, of the turn's or of the host's.
     #[serde(rename = "limits")]
     Limits,
+    /// There is no such thing.
+    #[serde(rename = "unknown")]
+    Unknown,
+    /// What the guest returned is not what its contract with the host allows.
+    #[serde(rename = "contract")]
+    Contract,
 }
 
 impl Rule {
@@ -97,6 +104,8 @@ impl Rule {
             Self::Ceiling => "ceiling",
             Self::ReadOnly => "readOnly",
             Self::Limits => "limits",
+            Self::Unknown => "unknown",
+            Self::Contract => "contract",
         }
     }
 }
@@ -115,6 +124,14 @@ pub struct Denied {
     pub rule: Rule,
     /// What was asked for.
     pub what: String,
+}
+
+impl Denied {
+    /// The capability that a call of this tool lacks; [`TOOL_CALL`] when it is the tool itself that may not be called.
+    #[must_use]
+    pub fn capability<'a>(&'a self, tool: &str) -> &'a str {
+        if self.what == tool { TOOL_CALL } else { &self.what }
+    }
 }
 
 /// What the agents that handed work down may not do, and so whoever does it for them may not either.

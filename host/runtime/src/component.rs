@@ -7,6 +7,7 @@ use crate::slots::Gate;
 use domain::digest::Digest;
 use domain::tool::ToolDefinition;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What an agent component says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,16 +43,32 @@ pub(crate) enum World {
 }
 
 /// A component that is loaded. Only the runtime that loaded it can run it.
+#[derive(Clone)]
 pub struct Component {
     pub(crate) digest: Digest,
-    pub(crate) described: Described,
-    pub(crate) imports: Vec<String>,
+    /// What it is called where its requests are counted: its digest, until somebody gives it a name.
+    pub(crate) name: String,
+    pub(crate) described: Arc<Described>,
+    pub(crate) imports: Arc<[String]>,
     pub(crate) size_bytes: u64,
-    pub(crate) world: World,
-    pub(crate) gate: Gate,
+    pub(crate) world: Arc<World>,
+    pub(crate) gate: Arc<Gate>,
 }
 
 impl Component {
+    /// The same code under a name of the operator's, with limits of its own: its calls are counted apart from those of the same code under
+    /// another name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Arc<Self> {
+        Arc::new(Self { name: name.to_owned(), gate: Arc::default(), ..self.clone() })
+    }
+
+    /// The same code in the place of another component: it has that one's name, and its calls count as that one's.
+    #[must_use]
+    pub fn in_place_of(&self, other: &Self) -> Arc<Self> {
+        Arc::new(Self { name: other.name.clone(), gate: other.gate.clone(), ..self.clone() })
+    }
+
     /// The SHA-256 digest of its bytes: what it is known by.
     #[must_use]
     pub fn digest(&self) -> Digest {

@@ -37,7 +37,10 @@ pub enum Outcome<T> {
     /// Nothing of it ran: too many calls were under way or waiting.
     Busy,
     /// Nothing of it ran: its component was called as often within this minute as it may be.
-    TooOften,
+    TooOften {
+        /// Milliseconds until it may be called again.
+        wait_ms: u64,
+    },
     /// The host could not do its part: the view could not be read, a granted folder is not there, the process is out of memory.
     /// Never the guest's doing. Part of the call may have run.
     Faulted {
@@ -57,7 +60,7 @@ impl<T> Outcome<T> {
             Self::OutOfCpu => Outcome::OutOfCpu,
             Self::TimedOut => Outcome::TimedOut,
             Self::Busy => Outcome::Busy,
-            Self::TooOften => Outcome::TooOften,
+            Self::TooOften { wait_ms } => Outcome::TooOften { wait_ms },
             Self::Faulted { detail } => Outcome::Faulted { detail },
         }
     }
@@ -96,7 +99,20 @@ pub struct Stepped {
     pub decided: Decided,
 }
 
-/// What came of a tool call.
+/// What came of a tool call, beside what is in its minutes.
+#[derive(Debug, Clone)]
+pub struct Ran {
+    /// How it ended. An error of the tool's own is `Returned(Err(_))`.
+    pub outcome: Outcome<Result<Progress, ToolError>>,
+    /// What it used.
+    pub usage: CallUsage,
+    /// What it logged, stdout and stderr included.
+    pub logs: Vec<LogLine>,
+    /// What it has written to buckets; nothing unless it returned, and no error.
+    pub written: Written,
+}
+
+/// What came of a tool call that was made at once with its minutes.
 #[derive(Debug, Clone)]
 pub struct Called {
     /// How it ended. An error of the tool's own is `Returned(Err(_))`.

@@ -34,7 +34,7 @@ pub(crate) fn outcome(redactor: &Redactor, mut outcome: Outcome<Result>) -> Outc
         | Outcome::OutOfCpu
         | Outcome::TimedOut
         | Outcome::Busy
-        | Outcome::TooOften => {}
+        | Outcome::TooOften { .. } => {}
     }
     outcome
 }

@@ -20,17 +20,18 @@ use crate::host::turn::{StepView, ViewHandle};
 use crate::load::{self, LoadError};
 use crate::log::LogLine;
 use crate::meter::ProcessMemory;
-use crate::outcome::{Called, Decided, Outcome, Stepped, Written};
+use crate::minutes::Minutes;
+use crate::outcome::{Called, Outcome, Ran, Stepped, Written};
 use crate::redacted;
 use crate::run;
 use crate::selftest::{self, SelfTestFailed};
-use crate::slots::{Gate, Slots};
+use crate::slots::{Gate, Slots, Turned};
 use crate::stats::{Counts, Stats, count};
 use crate::tool::ToolCall;
 use crate::view::{Buckets, Notes, View};
 use domain::basis::Basis;
 use domain::digest::Digest;
-use domain::egress::Traffic;
+use domain::event::{STEP, TOOL_CALL};
 use domain::grant::{Bound, DirectoryGrant, GuestLimits};
 use domain::operation::CallUsage;
 use domain::step::News;
@@ -235,7 +236,8 @@ impl Runtime {
             }
         };
         tracing::info!(component.digest = %digest, component.bytes = size_bytes, "component loaded");
-        Ok(Arc::new(Component { digest, described, imports, size_bytes, world, gate: Gate::default() }))
+        let (described, world, gate) = (Arc::new(described), Arc::new(world), Arc::new(Gate::default()));
+        Ok(Arc::new(Component { digest, name: digest.to_string(), described, imports: imports.into(), size_bytes, world, gate }))
     }
 
     async fn compile(&self, wasm: Vec<u8>) -> Result<Code, LoadError> {
@@ -296,28 +298,27 @@ impl Runtime {
             Outcome::OutOfMemory => Err(LoadError::DescribeStopped { limit: "needs more memory than it may have" }),
             Outcome::OutOfCpu => Err(LoadError::DescribeStopped { limit: "computes for too long" }),
             Outcome::TimedOut => Err(LoadError::DescribeStopped { limit: "takes too long" }),
-            Outcome::Busy | Outcome::TooOften => Err(LoadError::Busy),
+            Outcome::Busy | Outcome::TooOften { .. } => Err(LoadError::Busy),
             Outcome::Faulted { detail } => Err(LoadError::Faulted { detail }),
         }
     }
 
     /// Asks an agent what happens next. The same component, view, news and basis give the same result.
     pub async fn step(&self, component: &Component, view: Arc<dyn View>, news: &[News], basis: &Basis, limits: &GuestLimits) -> Stepped {
-        let World::Agent(pre) = &component.world else {
-            return stepped(self.unmet(Outcome::Faulted { detail: format!("component {} is not an agent", component.digest) }));
+        let book = Book::default();
+        let World::Agent(pre) = &*component.world else {
+            return stepped(self.unmet(Outcome::Faulted { detail: format!("component {} is not an agent", component.digest) }), &book);
         };
-        if !component.gate.admits(limits.calls_per_minute_max, Instant::now()) {
-            return stepped(self.unmet(Outcome::Busy));
-        }
-        let Some(_slot) = self.0.slots.enter(&component.gate, limits.concurrency_max).await else {
-            return stepped(self.unmet(Outcome::Busy));
+        let _slot = match self.0.slots.admit(&component.gate, limits).await {
+            Ok(slot) => slot,
+            Err(turned) => return stepped(self.turned_away(&turned, &book, STEP), &book),
         };
         let purpose = Purpose::Step(Box::new(StepView::new(view, basis)));
-        let (senses, book) = (Senses::frozen(basis.now, basis.seed), Book::default());
+        let senses = Senses::frozen(basis.now, basis.seed);
         let means = Means { purpose, senses, directories: &[], way_out: WayOut::default(), book: book.clone(), limits };
         let mut store = match self.store(means) {
             Ok(store) => store,
-            Err(detail) => return stepped(self.unmet(Outcome::Faulted { detail })),
+            Err(detail) => return stepped(self.unmet(Outcome::Faulted { detail }), &book),
         };
         let time = store.data().time();
         let news = guest_news(news);
@@ -344,27 +345,40 @@ impl Runtime {
         notes: Arc<dyn Notes>,
         buckets: Arc<dyn Buckets>,
     ) -> Called {
-        let limits = &bound.limits;
-        let World::Tools(pre) = &component.world else {
-            return called(self.unmet(Outcome::Faulted { detail: format!("component {} has no tools", component.digest) }));
+        let minutes = Minutes::default();
+        let Ran { outcome, usage, logs, written } = self.call_noting(component, bound, call, notes, buckets, &minutes).await;
+        let (decided, egress) = minutes.take();
+        Called { outcome, usage, logs, decided, egress, written }
+    }
+
+    /// The same with minutes of the caller's: if the call is cut off, what happened until then is in them.
+    pub async fn call_noting(
+        &self,
+        component: &Component,
+        bound: &Bound,
+        call: ToolCall,
+        notes: Arc<dyn Notes>,
+        buckets: Arc<dyn Buckets>,
+        minutes: &Minutes,
+    ) -> Ran {
+        let (limits, book) = (&bound.limits, minutes.book(bound.rulings.clone()));
+        let World::Tools(pre) = &*component.world else {
+            return ran(self.unmet(Outcome::Faulted { detail: format!("component {} has no tools", component.digest) }));
         };
-        if !component.gate.admits(limits.calls_per_minute_max, Instant::now()) {
-            return called(self.unmet(Outcome::TooOften));
-        }
-        let Some(_slot) = self.0.slots.enter(&component.gate, limits.concurrency_max).await else {
-            return called(self.unmet(Outcome::Busy));
+        let _slot = match self.0.slots.admit(&component.gate, limits).await {
+            Ok(slot) => slot,
+            Err(turned) => return ran(self.turned_away(&turned, &book, TOOL_CALL)),
         };
-        let book = Book::new(bound.rulings.clone());
         let secrets = BoundSecrets::new(&bound.secrets, self.0.config.secrets.clone());
         let redactor = secrets.redactor();
-        let (egress, name) = (self.0.config.egress.clone(), component.digest.to_string());
-        let (way_out, passed) = WayOut::open(egress, bound, secrets, name, book.clone());
+        let (egress, name) = (self.0.config.egress.clone(), component.name.clone());
+        let way_out = WayOut::open(egress, bound, secrets, name, book.clone(), minutes);
         let noting = Noting::new(notes, redactor.clone());
         let purpose = Purpose::Tool(Box::new(ToolWork { noting, shelf: Shelf::new(buckets, &bound.key_value) }));
-        let means = Means { purpose, senses: Senses::live(), directories: &bound.directories, way_out, book: book.clone(), limits };
+        let means = Means { purpose, senses: Senses::live(), directories: &bound.directories, way_out, book, limits };
         let mut store = match self.store(means) {
             Ok(store) => store,
-            Err(detail) => return called(self.unmet(Outcome::Faulted { detail })),
+            Err(detail) => return ran(self.unmet(Outcome::Faulted { detail })),
         };
         let time = store.data().time();
         let wall_ms = limits.wall_ms_max.min(u64::from(call.deadline_ms));
@@ -378,13 +392,13 @@ impl Runtime {
         let written = store.data_mut().take_written();
         // With it go the call's connections.
         drop(store);
-        let egress = passed.collect().await;
+        minutes.closed().await;
         let Ended { outcome, usage, answers: _, mut logs } = ended;
         judge(component, &outcome);
         redacted::logs(&redactor, &mut logs);
         let outcome = redacted::outcome(&redactor, outcome.and_then(|result| accepted(call_result(result))));
         let written = if matches!(outcome, Outcome::Returned(Ok(_))) { written } else { Written::default() };
-        Called { outcome, usage, logs, decided: book.take(), egress, written }
+        Ran { outcome, usage, logs, written }
     }
 
     fn store(&self, means: Means<'_>) -> Result<Store<CallState>, String> {
@@ -411,6 +425,15 @@ impl Runtime {
         Ended { outcome, usage: CallUsage::default(), answers: Digest::of(&[]), logs: Vec::new() }
     }
 
+    /// What remains of a call that was not let in. That it was not is on record.
+    fn turned_away<T>(&self, turned: &Turned, book: &Book, capability: &str) -> Ended<T> {
+        book.met(capability, turned.limit());
+        self.unmet(match turned {
+            Turned::TooOften { wait } => Outcome::TooOften { wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX) },
+            Turned::Component | Turned::Host => Outcome::Busy,
+        })
+    }
+
     async fn blocking<T: Send + 'static>(&self, work: impl FnOnce(&Inner) -> T + Send + 'static) -> Result<T, LoadError> {
         let inner = self.0.clone();
         blocking(move || work(&inner)).await
@@ -424,14 +447,14 @@ struct Ended<T> {
     logs: Vec<LogLine>,
 }
 
-fn stepped(ended: Ended<domain::step::StepResult>) -> Stepped {
+fn stepped(ended: Ended<domain::step::StepResult>, book: &Book) -> Stepped {
     let Ended { outcome, usage, answers, logs } = ended;
-    Stepped { outcome, usage, answers, logs, decided: Decided::default() }
+    Stepped { outcome, usage, answers, logs, decided: book.take() }
 }
 
-fn called(ended: Ended<Result<domain::tool::Progress, domain::tool::ToolError>>) -> Called {
+fn ran(ended: Ended<Result<domain::tool::Progress, domain::tool::ToolError>>) -> Ran {
     let Ended { outcome, usage, answers: _, logs } = ended;
-    Called { outcome, usage, logs, decided: Decided::default(), egress: Traffic::default(), written: Written::default() }
+    Ran { outcome, usage, logs, written: Written::default() }
 }
 
 /// Remembers of a component that it computed until it was stopped.

@@ -3,6 +3,9 @@
 //! A component that keeps computing until it is stopped shares one lane with all others that do, so that however many of them are called,
 //! they take no more than one guest's part of the machine.
 
+use crate::places::{Place, Places};
+use domain::grant::GuestLimits;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,13 +28,38 @@ pub(crate) struct Slots {
     wait_max: Duration,
 }
 
-/// How many calls of one component run at the same time, and how many begin within a minute.
+/// How many calls of one component run at the same time, and how many begin within a minute: those of all code that serves under one name.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    concurrency: Mutex<Option<(u32, Arc<Semaphore>)>>,
-    minute: Mutex<Option<Minute>>,
+    places: Arc<Places>,
+    /// When the calls of the last minute began, the first one first.
+    begun: Mutex<VecDeque<Instant>>,
     offences: Mutex<Option<Offences>>,
-    waiting: AtomicUsize,
+}
+
+/// Why a call was not let in.
+#[derive(Debug)]
+pub(crate) enum Turned {
+    /// Too many calls of its component are under way or wait.
+    Component,
+    /// Too many calls of the host's are.
+    Host,
+    /// Its component was called as often within the last minute as it may be.
+    TooOften {
+        /// How long it takes until it may be called again.
+        wait: Duration,
+    },
+}
+
+impl Turned {
+    /// The limit, as the config names it.
+    pub(crate) fn limit(&self) -> &'static str {
+        match self {
+            Self::Component => "concurrencyMax",
+            Self::Host => "instancesMax",
+            Self::TooOften { .. } => "callsPerMinuteMax",
+        }
+    }
 }
 
 /// How often a component was stopped for computing too long, and when last.
@@ -41,34 +69,33 @@ struct Offences {
     last: Instant,
 }
 
-/// A minute, and the calls that have begun in it. The next one begins with the first call after its end.
-#[derive(Debug)]
-struct Minute {
-    since: Instant,
-    calls: u32,
-}
-
-/// How long it is.
+/// How long a call counts.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The right to run one guest. Ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    _component: Option<OwnedSemaphorePermit>,
+    _component: Option<Place>,
     _lane: Option<OwnedSemaphorePermit>,
     _all: OwnedSemaphorePermit,
 }
 
 impl Gate {
-    /// Counts a call, if the minute has room for it.
-    pub(crate) fn admits(&self, calls_per_minute_max: u32, now: Instant) -> bool {
-        let mut minute = self.minute.lock().unwrap_or_else(PoisonError::into_inner);
-        match minute.as_mut().filter(|minute| now.saturating_duration_since(minute.since) < MINUTE) {
-            Some(minute) if minute.calls >= calls_per_minute_max => return false,
-            Some(minute) => minute.calls += 1,
-            None => *minute = Some(Minute { since: now, calls: 1 }),
+    /// Counts a call, if fewer than the limit have begun within the minute before it; says how long to wait otherwise.
+    fn count(&self, calls_per_minute_max: u32, now: Instant) -> Result<(), Turned> {
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        while begun.front().is_some_and(|first| now.saturating_duration_since(*first) >= MINUTE) {
+            begun.pop_front();
         }
-        true
+        let max = calls_per_minute_max.max(1) as usize;
+        // The limit may have been higher for those before: room is made when all but so many of them are a minute old.
+        match begun.len().checked_sub(max).and_then(|over| begun.get(over)) {
+            Some(first) => Err(Turned::TooOften { wait: MINUTE.saturating_sub(now.saturating_duration_since(*first)) }),
+            None => {
+                begun.push_back(now);
+                Ok(())
+            }
+        }
     }
 
     /// Notes that a call was stopped for computing too long.
@@ -82,19 +109,6 @@ impl Gate {
     fn is_confined(&self, now: Instant) -> bool {
         let offences = *self.offences.lock().unwrap_or_else(PoisonError::into_inner);
         offences.is_some_and(|past| past.count >= OFFENCES_MAX && now.saturating_duration_since(past.last) < OFFENCE_LASTS)
-    }
-
-    /// The semaphore for this limit. When the operator changes the limit, calls under the old one run to their end beside the new ones.
-    fn semaphore(&self, concurrency_max: u32) -> Arc<Semaphore> {
-        let mut current = self.concurrency.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*current {
-            Some((limit, semaphore)) if *limit == concurrency_max => semaphore.clone(),
-            _ => {
-                let semaphore = Arc::new(Semaphore::new(concurrency_max.max(1) as usize));
-                *current = Some((concurrency_max, semaphore.clone()));
-                semaphore
-            }
-        }
     }
 }
 
@@ -114,16 +128,23 @@ impl Slots {
         self.waiting.load(Ordering::Relaxed)
     }
 
+    /// Lets a call in and counts it. One that does not get so far does not count.
+    pub(crate) async fn admit(&self, gate: &Gate, limits: &GuestLimits) -> Result<Slot, Turned> {
+        let slot = self.enter(gate, limits.concurrency_max).await?;
+        gate.count(limits.calls_per_minute_max, Instant::now())?;
+        Ok(slot)
+    }
+
     /// A slot of the component's, the lane if it is confined, and a slot of the host's, in this order, so that a component that waits for
     /// itself holds nothing of others. Each has a queue of its own. None when too many wait or it took too long.
-    pub(crate) async fn enter(&self, gate: &Gate, concurrency_max: u32) -> Option<Slot> {
-        let component = self.acquire(gate.semaphore(concurrency_max), &gate.waiting).await?;
+    async fn enter(&self, gate: &Gate, concurrency_max: u32) -> Result<Slot, Turned> {
+        let component = gate.places.enter(concurrency_max, self.waiting_max, self.wait_max).await.ok_or(Turned::Component)?;
         let lane = match gate.is_confined(Instant::now()) {
-            true => Some(self.acquire(self.lane.clone(), &self.waiting_in_lane).await?),
+            true => Some(self.acquire(self.lane.clone(), &self.waiting_in_lane).await.ok_or(Turned::Host)?),
             false => None,
         };
-        let all = self.acquire(self.all.clone(), &self.waiting).await?;
-        Some(Slot { _component: Some(component), _lane: lane, _all: all })
+        let all = self.acquire(self.all.clone(), &self.waiting).await.ok_or(Turned::Host)?;
+        Ok(Slot { _component: Some(component), _lane: lane, _all: all })
     }
 
     /// A slot of the host's alone.
@@ -167,10 +188,10 @@ mod tests {
         let gate = Gate::default();
         let held = slots.enter(&gate, 4).await.unwrap();
         let (first, second) = tokio::join!(slots.enter(&gate, 4), slots.enter(&gate, 4));
-        assert!(first.is_none() && second.is_none());
+        assert!(first.is_err() && second.is_err());
         assert_eq!((slots.free(), slots.waiting()), (0, 0));
         drop(held);
-        assert!(slots.enter(&gate, 4).await.is_some());
+        assert!(slots.enter(&gate, 4).await.is_ok());
         assert_eq!(slots.free(), 1);
     }
 
@@ -184,10 +205,10 @@ mod tests {
         }
         honest.offended(now);
         let held = slots.enter(&one, 4).await.unwrap();
-        assert!(slots.enter(&other, 4).await.is_none() && slots.enter(&one, 4).await.is_none());
-        assert!(slots.enter(&honest, 4).await.is_some());
+        assert!(slots.enter(&other, 4).await.is_err() && slots.enter(&one, 4).await.is_err());
+        assert!(slots.enter(&honest, 4).await.is_ok());
         drop(held);
-        assert!(slots.enter(&other, 4).await.is_some());
+        assert!(slots.enter(&other, 4).await.is_ok());
     }
 
     #[test]
@@ -202,8 +223,43 @@ mod tests {
     #[test]
     fn a_minute_has_room_for_so_many_calls_and_the_next_one_for_as_many_again() {
         let (gate, begin) = (Gate::default(), Instant::now());
-        let admitted = |after_s: u64| (0..5).filter(|_| gate.admits(3, begin + Duration::from_secs(after_s))).count();
+        let admitted = |after_s: u64| (0..5).filter(|_| gate.count(3, begin + Duration::from_secs(after_s)).is_ok()).count();
         assert_eq!((admitted(0), admitted(59), admitted(60), admitted(119), admitted(500)), (3, 0, 3, 0, 3));
+    }
+
+    #[test]
+    fn no_minute_has_more_calls_than_the_limit_wherever_it_begins() {
+        let (gate, begin) = (Gate::default(), Instant::now());
+        let admitted = |after_s: u64| (0..5).filter(|_| gate.count(4, begin + Duration::from_secs(after_s)).is_ok()).count();
+        assert_eq!((admitted(0), admitted(58)), (4, 0));
+        let gate = Gate::default();
+        let admitted =
+            |calls: u32, after_s: u64| (0..calls).filter(|_| gate.count(4, begin + Duration::from_secs(after_s)).is_ok()).count();
+        assert_eq!((admitted(1, 0), admitted(5, 59), admitted(5, 61), admitted(5, 118), admitted(5, 119)), (1, 3, 1, 0, 3));
+    }
+
+    #[test]
+    fn who_is_called_too_often_is_told_when_there_is_room_again() {
+        let (gate, begin) = (Gate::default(), Instant::now());
+        for after_s in [0, 10, 20] {
+            gate.count(3, begin + Duration::from_secs(after_s)).unwrap();
+        }
+        let waits = |max| match gate.count(max, begin + Duration::from_secs(30)) {
+            Err(Turned::TooOften { wait }) => wait.as_secs(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((waits(3), waits(2), waits(1)), (30, 40, 50));
+    }
+
+    #[tokio::test]
+    async fn a_lower_limit_counts_the_calls_that_run_under_a_higher_one() {
+        let slots = Slots::new(8, 8, Duration::from_millis(20));
+        let gate = Gate::default();
+        let held = [slots.enter(&gate, 4).await.unwrap(), slots.enter(&gate, 4).await.unwrap()];
+        assert!(slots.enter(&gate, 2).await.is_err() && slots.enter(&gate, 1).await.is_err());
+        assert!(slots.enter(&gate, 4).await.is_ok());
+        drop(held);
+        assert!(slots.enter(&gate, 1).await.is_ok());
     }
 
     #[tokio::test]
@@ -211,9 +267,9 @@ mod tests {
         let slots = Slots::new(4, 4, Duration::from_millis(20));
         let gate = Gate::default();
         let held = slots.enter(&gate, 1).await.unwrap();
-        assert!(slots.enter(&gate, 1).await.is_none());
+        assert!(slots.enter(&gate, 1).await.is_err());
         assert_eq!(slots.free(), 3);
         drop(held);
-        assert!(slots.enter(&gate, 1).await.is_some());
+        assert!(slots.enter(&gate, 1).await.is_ok());
     }
 }

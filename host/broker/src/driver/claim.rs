@@ -57,11 +57,13 @@ impl Driver {
             version: 0,
             arrived: Vec::new(),
             busy: HashMap::new(),
+            entries: Vec::new(),
             continued: Vec::new(),
             opening: vec![input],
             agent: Some(agent),
             wanted: false,
             rests_until: None,
+            kept_waiting: false,
         });
         self.stale = false;
         Ok(())

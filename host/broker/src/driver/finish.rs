@@ -92,7 +92,7 @@ impl Driver {
             commit.guards = waiting.map(Guard::InputWaiting).collect();
         }
         own.push(context.event(stepped.clone()));
-        own.extend(context.events(driving.beside().chain(plan.decided.iter().cloned())));
+        own.extend(context.events(driving.beside().chain(driving.entries.iter().cloned()).chain(plan.decided.iter().cloned())));
         commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: own });
         let effects = consequences(&driving.run, &plan.stepped.effects, is_untrusted(&driving.run), plan.time, &mut fresh::input);
         for (stream, event) in effects {
@@ -208,6 +208,7 @@ impl Driver {
         let Some(driving) = &mut self.driving else { return };
         driving.version = version;
         driving.run = run;
+        driving.entries.clear();
         driving.drop_what_is_settled();
         if ended {
             self.driving = None;
@@ -222,14 +223,17 @@ impl Driver {
     pub(super) async fn end_from_outside(&mut self, cause: Cause) -> Result<(), Trouble> {
         // What has come of work already counts as what it is, not as cut off.
         self.record_what_is_done().await?;
-        let Some(driving) = &self.driving else { return Ok(()) };
         let time = self.core.now();
+        let Some(driving) = &mut self.driving else { return Ok(()) };
+        driving.stop_all(time).await;
+        let Some(driving) = &self.driving else { return Ok(()) };
         let run = driving.run.clone();
         let mut commit = Commit::new();
         commit.blobs = driving.blobs();
         let context = driving.context(time);
         let mut wake = Vec::new();
-        commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: Vec::new() });
+        let entries = context.events(driving.entries.iter().cloned());
+        commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: entries });
         if run.step == 0 {
             self.add_burial(&mut commit, &run, &cause, &context, time);
             wake.extend(self.add_reply(&mut commit, &run, &[], &cause, time).await?);

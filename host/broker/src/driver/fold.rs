@@ -3,6 +3,7 @@
 use super::{Driver, Driving, Trouble};
 use domain::id::{OperationId, RunId, Stream};
 use domain::run::Run;
+use domain::time::Timestamp;
 use std::collections::HashMap;
 use store::Store;
 
@@ -50,21 +51,23 @@ async fn catch_up(store: &Store, run: &mut Run, version: &mut u64) -> Result<(),
 impl Driving {
     /// Brings the fold up to date. Of two outcomes of one segment the first counts: what has come of a segment whose end somebody else
     /// recorded is forgotten.
-    async fn catch_up(&mut self, store: &Store) -> Result<(), Trouble> {
+    async fn catch_up(&mut self, store: &Store, now: Timestamp) -> Result<(), Trouble> {
         let before: Vec<(OperationId, u32)> = self.run.open.iter().map(|(operation, open)| (*operation, open.segment)).collect();
         let caught_up = catch_up(store, &mut self.run, &mut self.version).await;
         for (operation, segment) in before {
             if self.run.open.get(&operation).is_some_and(|open| open.segment != segment) {
                 self.arrived.retain(|(settlement, _)| settlement.operation != operation);
                 self.continued.retain(|(continuation, _)| continuation.operation != operation);
-                self.busy.remove(&operation);
+                self.stop([operation], now).await;
             }
         }
+        let settled: Vec<OperationId> = self.busy.keys().copied().filter(|operation| !self.run.open.contains_key(operation)).collect();
+        self.stop(settled, now).await;
         self.drop_what_is_settled();
         caught_up
     }
 
-    /// Stops the work on operations that have their outcome, and forgets what came of it.
+    /// Forgets what came of work on operations that have their outcome. The work itself was stopped before that was recorded.
     pub(super) fn drop_what_is_settled(&mut self) {
         let open = &self.run.open;
         self.arrived.retain(|(settlement, _)| open.contains_key(&settlement.operation));
@@ -83,7 +86,7 @@ impl Driver {
         if let Some(driving) = &mut self.driving {
             driving.wanted &= !self.stale;
             if self.stale {
-                driving.catch_up(&self.core.store).await?;
+                driving.catch_up(&self.core.store, self.core.now()).await?;
                 self.stale = false;
             }
             if driving.run.ended.is_none() {
@@ -97,16 +100,19 @@ impl Driver {
             return Ok(false);
         };
         let (run, version) = load_run(&self.core.store, run).await?;
+        let owed = self.owed.take().filter(|(owing, _)| *owing == run.started.run);
         self.driving = Some(Driving {
             run,
             version,
             arrived: Vec::new(),
             busy: HashMap::new(),
+            entries: owed.map(|(_, events)| events).unwrap_or_default(),
             continued: Vec::new(),
             opening: Vec::new(),
             agent: None,
             wanted: false,
             rests_until: None,
+            kept_waiting: false,
         });
         self.stale = false;
         Ok(true)

@@ -14,7 +14,13 @@ const PAUSE_MS_MAX: u64 = 5_000;
 impl Driver {
     /// Forgets everything that is in memory only. What was being worked on is stopped, and what becomes of it is decided as after a restart.
     pub(super) async fn begin_anew(&mut self, panic: &str) {
-        let run = self.driving.take().map(|driving| driving.run.started.run.to_string());
+        let run = self.driving.as_ref().map(|driving| driving.run.started.run.to_string());
+        if let Some(driving) = self.driving.take() {
+            let (run, mut events) = driving.into_ledger(self.core.now()).await;
+            // After another panic before anything was recorded, all of it is owed.
+            events.extend(self.owed.take().filter(|(owing, _)| *owing == run).into_iter().flat_map(|(_, events)| events));
+            self.owed = Some((run, events));
+        }
         self.idle = None;
         self.stale = true;
         let pause_ms = PAUSE_MS.saturating_mul(1 << self.panics.min(16)).min(PAUSE_MS_MAX);

@@ -1,5 +1,6 @@
 //! Performing operations, after the commit that decided them: models, tools, recall. What comes of it goes back to the driver's mailbox.
 
+use super::busy::{Busy, entry};
 use super::{Beside, Driver, Signal};
 use crate::core::Core;
 use crate::panics::caught;
@@ -15,6 +16,7 @@ use domain::run::settle::{Ended, settlement};
 use domain::run::{Open, Run};
 use domain::step::Failure;
 use domain::tool::ClientAction;
+use runtime::Minutes;
 use serde_json::json;
 use std::sync::Arc;
 use tokio_util::task::AbortOnDropHandle;
@@ -51,29 +53,33 @@ impl Driver {
         let Some(driving) = &mut self.driving else { return };
         let Some(open) = driving.run.open.get(&operation) else { return };
         let (started, messages) = (driving.run.started.clone(), seen(&driving.run, open));
-        let work = Work { core: self.core.clone(), open: open.clone(), started, messages };
+        let (minutes, entry) = (Minutes::default(), entry(&self.core, &started, open));
+        let work = Work { core: self.core.clone(), open: open.clone(), started, messages, minutes: minutes.clone() };
         let (mailbox, segment) = (self.mailbox.clone(), open.segment);
-        let session = self.session;
+        let (session, noted) = (self.session, minutes.clone());
         let task = self.core.spawn(async move {
             let performed = caught(Box::pin(work.perform())).await.unwrap_or_else(|panic| {
                 tracing::error!(session.id = %session, operation.id = %operation, segment, panic, "the work on an operation panicked");
                 Performed::came(CameTo::Lost)
             });
+            noted.closed().await;
             // A driver that is gone has left the operation to a successor.
             let _ = mailbox.send(Signal::Performed { operation, segment, performed: Box::new(performed) }).await;
         });
-        driving.busy.insert(operation, AbortOnDropHandle::new(task));
+        driving.busy.insert(operation, Busy::new(AbortOnDropHandle::new(task), minutes, entry));
     }
 
     /// Takes what a segment of an operation came to.
-    pub(super) fn performed(&mut self, operation: OperationId, segment: u32, performed: Performed) {
+    pub(super) fn performed(&mut self, operation: OperationId, segment: u32, mut performed: Performed) {
         let now = self.core.now();
         let Some(driving) = &mut self.driving else { return };
         // What was cancelled meanwhile has its outcome already, and so has a segment whose end somebody else recorded.
         let went_on = driving.run.open.get(&operation).is_some_and(|open| open.segment != segment);
-        if went_on || driving.busy.remove(&operation).is_none() {
+        if went_on {
             return;
         }
+        let Some(busy) = driving.busy.remove(&operation) else { return };
+        performed.beside.events.splice(0..0, busy.ended(now));
         let Some(open) = driving.run.open.get(&operation) else { return };
         let segment = open.segment + 1;
         let (pause, state) = match performed.came_to {
@@ -85,7 +91,7 @@ impl Driver {
             }
             CameTo::Lost => {
                 let told = "the host failed while it worked on this, and has no result; whoever runs it finds the reason in its log";
-                driving.arrived.push((lost(open, Failure::lasting("host-failed", told), now), Beside::default()));
+                driving.arrived.push((lost(open, Failure::lasting("host-failed", told), now), performed.beside));
                 return;
             }
             _ if segment >= SEGMENTS_MAX => {
@@ -113,6 +119,7 @@ struct Work {
     open: Open,
     started: RunStarted,
     messages: Vec<Arc<Message>>,
+    minutes: Minutes,
 }
 
 impl Work {
@@ -124,7 +131,7 @@ impl Work {
     }
 
     async fn segment(self) -> Performed {
-        let Self { core, open, started, messages } = self;
+        let Self { core, open, started, messages, minutes } = self;
         match &open.operation.performer {
             Performer::Model { request, through, .. } => {
                 let operation = &open.operation;
@@ -132,7 +139,7 @@ impl Work {
             }
             Performer::Tool { component, tool, arguments, capabilities } => {
                 let ran = Ran { component: *component, tool, arguments, capabilities };
-                Tool { core: &core, started: &started, open: &open, ran }.perform().await
+                Tool { core: &core, started: &started, open: &open, ran, minutes: &minutes }.perform().await
             }
             Performer::Recall { query, limit } => recall(&core, started.agent, query, *limit).await,
             // These are settled by others: people, clocks, agents, rules.

@@ -51,7 +51,7 @@ impl Driver {
     pub(super) async fn commit_run_event(&mut self, event: Event, beside: Beside) -> Result<u64, Trouble> {
         let Some(driving) = &self.driving else { return Err(Trouble::Missing("an open run".to_owned())) };
         let context = driving.context(self.core.now());
-        let events = context.events(std::iter::once(event.clone()).chain(beside.events));
+        let events = context.events(std::iter::once(event.clone()).chain(beside.events).chain(driving.entries.iter().cloned()));
         let added = events.len() as u64;
         let mut commit = Commit::new().append(driving.stream(), driving.expected(), events);
         commit.blobs = beside.blobs;
@@ -60,6 +60,7 @@ impl Driver {
         store::point("broker.settle.after");
         if let Some(driving) = &mut self.driving {
             driving.version += added;
+            driving.entries.clear();
             driving.run.advance(&event)?;
         }
         Ok(committed.last_position)
@@ -94,6 +95,16 @@ impl Driver {
         match &self.driving {
             Some(driving) if !driving.arrived.is_empty() && driving.version > 0 => self.settle().await,
             _ => Ok(()),
+        }
+    }
+
+    /// Records that, and what the ledger is to have of work that was stopped: no driver will go on from here.
+    pub(super) async fn record_what_is_left(&mut self) -> Result<(), Trouble> {
+        self.record_what_is_done().await?;
+        let Some(driving) = self.driving.as_mut().filter(|driving| driving.version > 0) else { return Ok(()) };
+        match driving.entries.pop() {
+            Some(last) => self.commit_run_event(last, Beside::default()).await.map(drop),
+            None => Ok(()),
         }
     }
 

@@ -8,8 +8,9 @@ use domain::authority::{Caller, Denied, Permissions, Rule};
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate::{self, Priority};
 use domain::dispatch::Standing;
+use domain::egress::Traffic;
 use domain::event::{
-    AGENT_CALL, AgentCreated, Decision as Ruled, Event, InputAccepted, MODEL_CALL, SessionOpened, Source, TOOL_CALL, Verdict,
+    AGENT_CALL, AgentCreated, BoundaryDecided, Event, InputAccepted, MODEL_CALL, SessionOpened, Source, TOOL_CALL, Verdict,
 };
 use domain::grant::Grant;
 use domain::id::{OperationId, SessionId, Stream};
@@ -18,9 +19,10 @@ use domain::message::{Draft, Part, Role};
 use domain::operation::{Performer, ReplyTo};
 use domain::run::decide::{Resolved, find_call};
 use domain::run::intake::Intake;
-use domain::step::{Call, Decision, Dispatch, Failure, ModelRequest, Outcome, Request, StepResult, Toolset, Work};
+use domain::step::{Call, Decision, Dispatch, Failure, ModelRequest, Outcome, StepResult, Toolset, Work};
 use domain::time::Timestamp;
-use domain::tool::{ClientAction, EffectClass};
+use domain::tool::{ClientAction, EffectClass, ToolDefinition};
+use runtime::Decided;
 use std::sync::Arc;
 use store::{AgentRow, Guard, HandedOver};
 
@@ -37,9 +39,22 @@ pub(super) struct Spawned {
 pub(super) struct Requests {
     pub(super) operations: Vec<Resolved>,
     pub(super) spawned: Vec<Spawned>,
-    /// What the boundary decided about them.
-    pub(super) decisions: Vec<Ruled>,
+    /// What the boundary granted of them.
+    pub(super) granted: Decided,
+    /// What it did not: an entry of the ledger for each request.
+    pub(super) refused: Vec<NotMade>,
 }
+
+/// A request that came to nothing, by a rule or a limit.
+pub(super) struct NotMade {
+    operation: OperationId,
+    /// The tool that was asked for; none if it was something else, or has no name of a tool.
+    tool: Option<String>,
+    decided: Decided,
+}
+
+/// Bytes of a name that is written down as that of a tool, be there one or not.
+const TOOL_NAME_BYTES_MAX: usize = 128;
 
 /// Work that is handed to another agent.
 struct Handover {
@@ -69,8 +84,11 @@ struct Scope<'a> {
     /// What the agent's component is granted.
     own: &'a Grant,
     permissions: &'a Permissions,
-    /// What the boundary has decided so far.
-    decisions: Vec<Ruled>,
+    /// The operation that the request in hand would be.
+    operation: OperationId,
+    /// What the boundary has granted so far, and what it has not.
+    granted_so_far: Decided,
+    refused_so_far: Vec<NotMade>,
 }
 
 impl Scope<'_> {
@@ -79,19 +97,34 @@ impl Scope<'_> {
     }
 
     /// Refuses, uniformly for the guest and with the rule on record.
-    fn deny(&mut self, capability: &str, denied: Denied) -> Resolved {
-        let Denied { rule, what } = denied;
-        tracing::info!(definition = %self.definition.agent_id, capability, what, %rule, "a request was denied");
-        self.decided(capability, Verdict::Refused, rule, what);
+    fn deny(&mut self, capability: &str, denied: &Denied) -> Resolved {
+        self.not_made(None, capability, Verdict::Refused, denied.rule, &denied.what);
         refused(Outcome::Denied)
     }
 
-    fn decided(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: String) {
-        let same = |known: &&mut Ruled| known.capability == capability && known.verdict == verdict && known.rule == rule;
-        match self.decisions.iter_mut().find(same) {
-            Some(known) => known.times += 1,
-            None => self.decisions.push(Ruled { capability: capability.to_owned(), verdict, rule, times: 1, detail }),
-        }
+    /// The same for a call of a tool, or for showing it to a model.
+    fn deny_tool(&mut self, name: &str, denied: &Denied) -> Resolved {
+        self.not_made(Some(name), denied.capability(name), Verdict::Refused, denied.rule, name);
+        refused(Outcome::Denied)
+    }
+
+    /// Refuses because a limit is met, which the guest is told.
+    fn limit(&mut self, tool: Option<&str>, capability: &str, limit: &str, failure: Failure) -> Resolved {
+        self.not_made(tool, capability, Verdict::Limited, Rule::Limits, limit);
+        refused(Outcome::Failed { failure })
+    }
+
+    fn grant(&mut self, capability: &str, detail: &str) {
+        self.granted_so_far.note(capability, Verdict::Granted, Rule::Granted, detail);
+    }
+
+    fn not_made(&mut self, tool: Option<&str>, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
+        let (definition, operation) = (&self.definition.agent_id, self.operation);
+        tracing::info!(%definition, operation.id = %operation, capability, detail, %rule, "a request came to nothing");
+        let mut decided = Decided::default();
+        decided.note(capability, verdict, rule, detail);
+        let is_name = |name: &&str| name.len() <= TOOL_NAME_BYTES_MAX && name.bytes().all(|byte| byte.is_ascii_graphic());
+        self.refused_so_far.push(NotMade { operation, tool: tool.filter(is_name).map(str::to_owned), decided });
     }
 }
 
@@ -154,15 +187,18 @@ impl Driver {
             handed_over,
             own: &own,
             permissions: &permissions,
-            decisions: Vec::new(),
+            operation: OperationId::mint(driving.run.started.run, driving.run.step, ""),
+            granted_so_far: Decided::default(),
+            refused_so_far: Vec::new(),
         };
         let mut requests = Requests::default();
         for request in &wait.start {
+            scope.operation = OperationId::mint(driving.run.started.run, driving.run.step, &request.key);
             let resolved = match &request.work {
                 Work::Model(model) => self.resolve_model(&mut scope, model),
-                Work::Tool { call } => self.resolve_call(&mut scope, request, call, &mut requests.spawned),
+                Work::Tool { call } => self.resolve_call(&mut scope, call, &mut requests.spawned),
                 Work::Client(action) => resolve_client(action),
-                Work::Agent(dispatch) => self.resolve_dispatch(&mut scope, request, dispatch, &mut requests.spawned),
+                Work::Agent(dispatch) => self.resolve_dispatch(&mut scope, dispatch, &mut requests.spawned),
                 Work::Recall { query, limit } => {
                     let limit = (*limit).min(RECALL_HITS_MAX);
                     simply(Performer::Recall { query: query.clone(), limit }, EffectClass::ReadOnly)
@@ -171,40 +207,72 @@ impl Driver {
             };
             requests.operations.push(resolved);
         }
-        requests.decisions = scope.decisions;
+        (requests.granted, requests.refused) = (scope.granted_so_far, scope.refused_so_far);
         Ok(requests)
+    }
+
+    /// The ledger's entry for a request that came to nothing. That of a tool names the component whose tool it is, other ones the agent's.
+    pub(super) fn not_made(&self, driving: &Driving, not_made: NotMade, time: Timestamp) -> Event {
+        let NotMade { operation, tool, decided: Decided { decisions, left_out } } = not_made;
+        let started = &driving.run.started;
+        let (component, code) = match &tool {
+            Some(tool) => {
+                let there = self.core.catalogue.tool(tool).map(|(entry, _)| entry);
+                (there.map(|entry| entry.name.clone()), there.map(|entry| entry.component.digest()))
+            }
+            None => {
+                let own = self.core.catalogue.definition(&started.definition).map(|definition| definition.component.clone());
+                (own, Some(driving.run.component))
+            }
+        };
+        let grant = component.as_deref().and_then(|name| self.core.outfits.grant(name)).map(|grant| grant.digest);
+        let (run, definition, egress) = (started.run, started.definition.clone(), Traffic::default());
+        let operation = Some(operation);
+        Event::BoundaryDecided(Box::new(BoundaryDecided {
+            run,
+            operation,
+            segment: 0,
+            definition,
+            tool,
+            component,
+            code,
+            grant,
+            decisions,
+            left_out,
+            egress,
+            time,
+        }))
     }
 
     fn resolve_model(&self, scope: &mut Scope<'_>, request: &ModelRequest) -> Resolved {
         let asked = request.model.clone().or_else(|| scope.driving.run.started.model.clone());
-        match self.core.gateway.resolve(asked.as_deref()) {
-            Err(unknown) => return failed("unknown-model", unknown.to_string()),
-            Ok(route) if !scope.own.models.matches(&route.alias) => {
-                return scope.deny(MODEL_CALL, Denied { rule: Rule::NotGranted, what: route.alias });
-            }
-            Ok(route) => scope.decided(MODEL_CALL, Verdict::Granted, Rule::Granted, route.alias),
-        }
+        let denied = |rule, what: &str| Denied { rule, what: what.to_owned() };
+        // A model that is not granted and one that is not there look the same.
+        let alias = match self.core.gateway.resolve(asked.as_deref()) {
+            Err(_) => return scope.deny(MODEL_CALL, &denied(Rule::Unknown, asked.as_deref().unwrap_or_default())),
+            Ok(route) if !scope.own.models.matches(&route.alias) => return scope.deny(MODEL_CALL, &denied(Rule::NotGranted, &route.alias)),
+            Ok(route) => route.alias,
+        };
         if let Toolset::Named(names) = &request.tools
             && let Some(name) = names.iter().find(|name| scope.outfit.tool(name).is_none())
         {
-            return failed("not-found", format!("tools: `{name}` is not one of this agent's tools"));
+            return self.not_available(scope, name);
         }
         if let Some(error) = request.reply_schema.as_ref().and_then(schema_error) {
             return failed("invalid-arguments", format!("model: the reply schema is not a JSON Schema: {error}"));
         }
         let reserved_tokens = request.max_tokens.map_or(self.core.limits.reserved_tokens, u64::from);
         if scope.tokens_left < reserved_tokens {
-            return failed(
-                "limit-reached",
-                format!("{} tokens are left of this turn's limit and {reserved_tokens} are needed", scope.tokens_left),
-            );
+            let told = format!("{} tokens are left of this turn's limit and {reserved_tokens} are needed", scope.tokens_left);
+            return scope.limit(None, MODEL_CALL, "tokensMax", Failure::lasting("limit-reached", told));
         }
+        scope.grant(MODEL_CALL, &alias);
         scope.tokens_left -= reserved_tokens;
         let request = ModelRequest { model: asked, ..request.clone() };
         simply(Performer::Model { request, through: 0, reserved_tokens }, EffectClass::Idempotent)
     }
 
-    fn resolve_call(&self, scope: &mut Scope<'_>, request: &Request, call: &Call, spawned: &mut Vec<Spawned>) -> Resolved {
+    fn resolve_call(&self, scope: &mut Scope<'_>, call: &Call, spawned: &mut Vec<Spawned>) -> Resolved {
         let (name, arguments) = match call {
             Call::OfModel { message, index } => match find_call(&scope.driving.run, scope.intake, *message, *index) {
                 Some((_, name, arguments)) => (name, arguments),
@@ -213,13 +281,18 @@ impl Driver {
             Call::Own { name, arguments } => (name.as_str(), arguments.as_str()),
         };
         if scope.tool_calls_left == 0 {
-            return failed("limit-reached", "no tool calls are left of this turn's limit");
+            let failure = Failure::lasting("limit-reached", "no tool calls are left of this turn's limit");
+            return scope.limit(Some(name), TOOL_CALL, "toolCallsMax", failure);
         }
         let Some(shown) = scope.outfit.tool(name) else { return self.not_available(scope, name) };
         let Some(tool) = scope.granted.tool(name) else {
-            tracing::info!(definition = %scope.definition.agent_id, tool = name, "a tool was called that is no longer granted");
-            return failed("not-granted", format!("`{name}` is no longer granted"));
+            // It was taken from the agent, or from everybody, since the turn began.
+            let denied = self.denied_tool(scope, name).unwrap_or(Denied { rule: Rule::Unknown, what: name.to_owned() });
+            return scope.deny_tool(name, &denied);
         };
+        if let Err(denied) = scope.caller().may_call(tool) {
+            return scope.deny_tool(name, &denied);
+        }
         let parsed = match serde_json::from_str(if arguments.trim().is_empty() { "{}" } else { arguments }) {
             Ok(value @ serde_json::Value::Object(_)) => value,
             Ok(_) => return failed("invalid-arguments", "the arguments are not a JSON object"),
@@ -230,12 +303,9 @@ impl Driver {
         {
             return failed("invalid-arguments", complaints);
         }
-        if let Err(denied) = scope.caller().may_call(tool) {
-            return scope.deny(TOOL_CALL, denied);
-        }
         scope.tool_calls_left -= 1;
         if name == delegate::NAME {
-            return self.resolve_delegate(scope, request, arguments, spawned);
+            return self.resolve_delegate(scope, arguments, spawned);
         }
         let Some((entry, _)) = self.core.catalogue.tool(name) else { return self.not_available(scope, name) };
         let own_limit = tool.time_limit_ms.map_or(u64::MAX, u64::from);
@@ -250,18 +320,31 @@ impl Driver {
         Resolved { performer, effect: tool.effect.max(shown.effect), time_limit_ms, deadline: None }
     }
 
-    /// A tool that exists and is not this agent's is denied; one that does not exist, or not for this turn yet, is said not to.
+    /// A tool that exists and is not this agent's is denied; one that does not exist, or not for this turn yet, is said not to. Each is on
+    /// record.
     fn not_available(&self, scope: &mut Scope<'_>, name: &str) -> Resolved {
-        if let Some((_, tool)) = self.core.catalogue.tool(name)
-            && let Err(denied) = scope.caller().may_call(&**tool)
-        {
-            return scope.deny(TOOL_CALL, denied);
+        if let Some(denied) = self.denied_tool(scope, name) {
+            return scope.deny_tool(name, &denied);
         }
+        let rule = if self.offered(name).is_some() { Rule::Ceiling } else { Rule::Unknown };
+        scope.not_made(Some(name), TOOL_CALL, Verdict::Refused, rule, name);
         let known: Vec<&str> = scope.outfit.tool_list.iter().map(|tool| tool.name.as_str()).collect();
         failed("TOOL_NOT_AVAILABLE", format!("there is no tool `{name}`; available are: {}", known.join(", ")))
     }
 
-    fn resolve_delegate(&self, scope: &mut Scope<'_>, request: &Request, arguments: &str, spawned: &mut Vec<Spawned>) -> Resolved {
+    /// A tool of some component's, or of the host's own.
+    fn offered(&self, name: &str) -> Option<Arc<ToolDefinition>> {
+        let delegates = &self.core.outfits.delegates;
+        let own = || (name == delegate::NAME && !delegates.is_empty()).then(|| Arc::new(delegate::definition(delegates)));
+        self.core.catalogue.tool(name).map(|(_, tool)| tool.clone()).or_else(own)
+    }
+
+    /// The rule that keeps a tool from the agent; none when there is no such rule, or no such tool.
+    fn denied_tool(&self, scope: &Scope<'_>, name: &str) -> Option<Denied> {
+        scope.caller().may_call(&*self.offered(name)?).err()
+    }
+
+    fn resolve_delegate(&self, scope: &mut Scope<'_>, arguments: &str, spawned: &mut Vec<Spawned>) -> Resolved {
         let delegation = match delegate::parse(arguments, &self.core.outfits.delegates) {
             Ok(delegation) => delegation,
             Err(invalid) => return failed(invalid.code(), invalid.to_string()),
@@ -271,30 +354,30 @@ impl Driver {
             return failed("AGENT_UNAVAILABLE", format!("the agent `{target}` is not configured"));
         };
         if let Err(denied) = scope.caller().may_hand_over(&target, scope.own) {
-            return scope.deny(AGENT_CALL, denied);
+            return scope.deny(AGENT_CALL, &denied);
         }
-        scope.decided(AGENT_CALL, Verdict::Granted, Rule::Granted, target.agent_id.0.clone());
         let (timeout_ms, priority) = (delegation.timeout_ms, delegation.priority);
         let content = vec![Part::text(delegation.content())];
         let delegation = Some(arguments.to_owned());
-        self.spawn(scope, request, Handover { target, content, timeout_ms, detached: false, delegation, priority }, spawned)
+        self.spawn(scope, Handover { target, content, timeout_ms, detached: false, delegation, priority }, spawned)
     }
 
-    fn resolve_dispatch(&self, scope: &mut Scope<'_>, request: &Request, dispatch: &Dispatch, spawned: &mut Vec<Spawned>) -> Resolved {
+    fn resolve_dispatch(&self, scope: &mut Scope<'_>, dispatch: &Dispatch, spawned: &mut Vec<Spawned>) -> Resolved {
         if scope.tool_calls_left == 0 {
-            return failed("limit-reached", "no calls are left of this turn's limit");
+            let failure = Failure::lasting("limit-reached", "no calls are left of this turn's limit");
+            return scope.limit(None, AGENT_CALL, "toolCallsMax", failure);
         }
         let Some(target) = self.core.catalogue.definition(&DefinitionId(dispatch.target.clone())).cloned() else {
+            scope.not_made(None, AGENT_CALL, Verdict::Refused, Rule::Unknown, &dispatch.target);
             return failed("agent_not_found", format!("there is no agent `{}`", dispatch.target));
         };
         if let Err(denied) = scope.caller().may_reach(&target, scope.own) {
-            return scope.deny(AGENT_CALL, denied);
+            return scope.deny(AGENT_CALL, &denied);
         }
-        scope.decided(AGENT_CALL, Verdict::Granted, Rule::Granted, target.agent_id.0.clone());
         scope.tool_calls_left -= 1;
         let timeout_ms = dispatch.timeout_ms.unwrap_or(self.core.limits.dispatch_ms).min(TIMER_MS_MAX);
         let (content, detached, priority) = (dispatch.content.clone(), dispatch.detached, scope.driving.run.started.priority);
-        self.spawn(scope, request, Handover { target, content, timeout_ms, detached, delegation: None, priority }, spawned)
+        self.spawn(scope, Handover { target, content, timeout_ms, detached, delegation: None, priority }, spawned)
     }
 
     /// How deep the next work will be that the step hands over, and what must be so when it is committed: another run of the same tree may
@@ -314,15 +397,19 @@ impl Driver {
     }
 
     /// Opens a session of a new agent below this one and gives it the work.
-    fn spawn(&self, scope: &Scope<'_>, request: &Request, handover: Handover, spawned: &mut Vec<Spawned>) -> Resolved {
+    fn spawn(&self, scope: &mut Scope<'_>, handover: Handover, spawned: &mut Vec<Spawned>) -> Resolved {
         let (depth, guards) = match self.admit(scope, spawned) {
             Ok(admitted) => admitted,
-            Err(failure) => return refused(Outcome::Failed { failure }),
+            Err(failure) => {
+                let told = failure.message.clone();
+                return scope.limit(None, AGENT_CALL, &told, failure);
+            }
         };
         let Handover { target, content, timeout_ms, detached, delegation, priority } = handover;
+        scope.grant(AGENT_CALL, &target.agent_id.0);
         let (run, hops, now) = (&scope.driving.run, scope.intake.hops, scope.now);
         let deadline = Some(now.plus_ms(timeout_ms));
-        let operation = OperationId::mint(run.started.run, run.step, &request.key);
+        let operation = scope.operation;
         let count = scope.agent.sub_count + spawned.len() as u64;
         let (agent, session, input) = (fresh::agent(), fresh::session(), fresh::input());
         let caller = &scope.agent.agent;

@@ -5,11 +5,13 @@ use super::{Beside, Driver, Driving, Trouble};
 use crate::core::fresh;
 use crate::outfit::{Outfit, Sealed};
 use crate::view::StepView;
+use domain::authority::Rule;
 use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
 use domain::egress::Traffic;
-use domain::event::{BoundaryDecided, Event, InputAccepted, StepFailed};
+use domain::event::{BoundaryDecided, Event, InputAccepted, STEP, StepFailed, Verdict};
 use domain::grant::GuestLimits;
+use domain::id::OperationId;
 use domain::limits::STEP_ATTEMPTS_MAX;
 use domain::operation::{CallUsage, Settlement};
 use domain::run::decide::{Taken, check, decide};
@@ -31,6 +33,8 @@ const FAULTED_PAUSE_MS: u64 = 100;
 const FAULTED_PAUSE_MS_MAX: u64 = 10_000;
 /// How such an attempt is recorded.
 const FAULTED: &str = "faulted";
+/// How an attempt is recorded that returned what is not acceptable.
+const REFUSED: &str = "refused";
 
 /// What a step sees, frozen, with the blobs that its basis names.
 pub(super) struct Frozen {
@@ -70,22 +74,66 @@ impl Driver {
         crate::guest_log::record(&driving.run.started.definition.0, &stepped.logs);
         let (usage, mut decided) = (stepped.usage, stepped.decided);
         let result = match judged(stepped.outcome) {
-            Ok(result) => check(&driving.run, &intake, &result).map(|()| result).map_err(|no| Some(("refused", no.0))),
-            Err(failed) => Err(failed),
+            Ok(result) => check(&driving.run, &intake, &result).map(|()| result).map_err(|no| NotTaken::Failed(REFUSED, no.0)),
+            Err(not_taken) => Err(not_taken),
         };
         let result = match result {
             Ok(result) => result,
-            Err(None) => return Err(Trouble::Busy),
-            Err(Some((outcome, detail))) => return self.step_failed(outcome, detail, (usage, decided), &words).await,
+            Err(NotTaken::Busy) => {
+                self.keep_waiting(decided);
+                return Err(Trouble::Busy);
+            }
+            Err(NotTaken::TooOften { wait_ms }) => return self.too_often(wait_ms, decided, &words).await,
+            Err(NotTaken::Failed(outcome, detail)) => {
+                if outcome == REFUSED {
+                    decided.note(STEP, Verdict::Refused, Rule::Contract, &detail);
+                }
+                return self.step_failed(outcome, detail, (usage, decided), &words).await;
+            }
         };
         let now = self.core.now();
         let resolved = self.resolve(driving, &agent, &outfit, &intake, &result, now).await?;
         let cause = Cause::of(&result.decision);
         let taken = Taken { basis, intake, resolved: resolved.operations, answers: stepped.answers, usage, time: now, salt, result };
         let stepped = decide(&driving.run, taken);
-        decided.decisions.extend(resolved.decisions);
-        let decided = self.step_decided(driving, decided, now).into_iter().collect();
+        decided.decisions.extend(resolved.granted.decisions);
+        let refused = resolved.refused.into_iter().map(|not_made| self.not_made(driving, not_made, now));
+        let decided = self.step_decided(driving, decided, now).into_iter().chain(refused).collect();
+        let stopped: Vec<OperationId> = stepped.stopped.iter().map(|settlement| settlement.operation).collect();
+        if let Some(driving) = &mut self.driving {
+            // Before it is recorded, so that what the work did last is recorded with it.
+            driving.stop(stopped, now).await;
+            driving.kept_waiting = false;
+        }
         self.commit_step(Plan { stepped, cause, spawned: resolved.spawned, blobs, words, decided, time: now }).await
+    }
+
+    /// Has the ledger say, once for each wait, that the next step is kept waiting.
+    fn keep_waiting(&mut self, decided: Decided) {
+        let Some(driving) = self.driving.as_ref().filter(|driving| !driving.kept_waiting) else { return };
+        let entry = self.step_decided(driving, decided, self.core.now());
+        if let Some(driving) = &mut self.driving {
+            driving.entries.extend(entry);
+            driving.kept_waiting = true;
+        }
+    }
+
+    /// The agent's component has been called as often as it may be: waits until it may be called again, which the ledger says at once.
+    async fn too_often(&mut self, wait_ms: u64, decided: Decided, words: &[InputAccepted]) -> Result<(), Trouble> {
+        let Some(driving) = &self.driving else { return Ok(()) };
+        if !driving.kept_waiting {
+            tracing::warn!(session.id = %self.session, run.id = %driving.run.started.run, wait_ms, "an agent's component is called too often: it waits");
+            let entry = self.step_decided(driving, decided, self.core.now());
+            self.commit_start(words).await?;
+            if let Some(entry) = entry {
+                self.commit_run_event(entry, Beside::default()).await?;
+            }
+        }
+        if let Some(driving) = &mut self.driving {
+            driving.kept_waiting = true;
+            driving.rests_until = Some(Instant::now() + Duration::from_millis(wait_ms.max(1)));
+        }
+        Ok(())
     }
 
     /// The ledger's entry for a step; none when there is nothing to tell.
@@ -135,7 +183,7 @@ impl Driver {
             return Ok(Some((current.component.clone(), limits)));
         }
         let kept = self.core.runtime.kept(run.component).await;
-        Ok(kept.map(|kept| (kept, limits)))
+        Ok(kept.map(|kept| (kept.in_place_of(&current.component), limits)))
     }
 
     /// The session's state as it stands; none if it should be there and is not.
@@ -284,18 +332,30 @@ impl Driving {
     }
 }
 
-/// What a step decided; how it failed otherwise, with details; none when nothing of it ran.
-fn judged(outcome: Outcome<StepResult>) -> Result<StepResult, Option<(&'static str, String)>> {
-    Err(Some(match outcome {
+/// Why a step was not taken.
+enum NotTaken {
+    /// Nothing of it ran: the runtime has no free place.
+    Busy,
+    /// Nothing of it ran: the component is called too often.
+    TooOften { wait_ms: u64 },
+    /// It failed: how, with details.
+    Failed(&'static str, String),
+}
+
+/// What a step decided.
+fn judged(outcome: Outcome<StepResult>) -> Result<StepResult, NotTaken> {
+    let (outcome, detail) = match outcome {
         Outcome::Returned(result) => return Ok(result),
-        Outcome::Busy | Outcome::TooOften => return Err(None),
+        Outcome::Busy => return Err(NotTaken::Busy),
+        Outcome::TooOften { wait_ms } => return Err(NotTaken::TooOften { wait_ms }),
         Outcome::Faulted { detail } => (FAULTED, detail),
-        Outcome::Refused { detail } => ("refused", detail),
+        Outcome::Refused { detail } => (REFUSED, detail),
         Outcome::Trapped { message, .. } => ("trapped", message),
         Outcome::OutOfMemory => ("out_of_memory", String::new()),
         Outcome::OutOfCpu => ("out_of_cpu", String::new()),
         Outcome::TimedOut => ("timed_out", String::new()),
-    }))
+    };
+    Err(NotTaken::Failed(outcome, detail))
 }
 
 /// The pause after an attempt, counted from 1, that the host could not do its part of.

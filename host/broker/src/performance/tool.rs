@@ -3,13 +3,12 @@
 use crate::buckets::{CallBuckets, behalf};
 use crate::catalogue::Entry;
 use crate::core::Core;
-use crate::driver::{Beside, CameTo, Performed};
+use crate::driver::{CameTo, Performed};
 use crate::live::{Frame, Show};
 use crate::outfit::schema_error;
 use domain::authority::{Asked, Caller, Denied, Permissions, Rule};
 use domain::digest::Digest;
-use domain::egress::Traffic;
-use domain::event::{BoundaryDecided, Decision, Event, KeyValueWritten, RunStarted, TOOL_CALL, Verdict};
+use domain::event::{Event, KeyValueWritten, RunStarted, TOOL_CALL, Verdict};
 use domain::grant::Bound;
 use domain::message::{Part, text_of};
 use domain::operation::Kept;
@@ -18,7 +17,7 @@ use domain::run::settle::Ended;
 use domain::spill::spill;
 use domain::step::Failure;
 use domain::tool::{EffectClass, Progress, ToolDefinition, ToolError};
-use runtime::{Decided, Notes, Outcome, ToolCall, Written};
+use runtime::{Minutes, Notes, Outcome, ToolCall, Written};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +41,8 @@ pub(crate) struct Tool<'a> {
     pub(crate) started: &'a RunStarted,
     pub(crate) open: &'a Open,
     pub(crate) ran: Ran<'a>,
+    /// What the boundary decides is noted here.
+    pub(crate) minutes: &'a Minutes,
 }
 
 impl Tool<'_> {
@@ -53,8 +54,8 @@ impl Tool<'_> {
         let mut bound = match self.bound(entry, definition).await {
             Ok(Ok(bound)) => bound,
             Ok(Err(denied)) => {
-                let decided = self.decided(entry, Decided { decisions: vec![refusal(&denied)], left_out: 0 }, Traffic::default());
-                return Performed { beside: Beside { events: vec![decided], ..Beside::default() }, ..Performed::ended(Ended::Denied) };
+                self.minutes.decided(denied.capability(self.ran.tool), Verdict::Refused, denied.rule, self.ran.tool);
+                return Performed::ended(Ended::Denied);
             }
             Err(failure) => return Performed::ended(Ended::Failed(failure)),
         };
@@ -65,7 +66,7 @@ impl Tool<'_> {
             entry.component.clone()
         } else {
             match self.core.runtime.kept(self.ran.component).await {
-                Some(kept) => kept,
+                Some(kept) => kept.in_place_of(&entry.component),
                 None => return failed("not-found", "the component that this call was meant for is gone"),
             }
         };
@@ -78,14 +79,14 @@ impl Tool<'_> {
         let buckets = Arc::new(CallBuckets::new(self.core, &entry.name, self.started));
         for _ in 0..BUSY_TRIES_MAX {
             let call = self.call(&bound, answer.clone());
-            let called = self.core.runtime.call(&component, &bound, call, notes.clone(), buckets.clone()).await;
+            let called = self.core.runtime.call_noting(&component, &bound, call, notes.clone(), buckets.clone(), self.minutes).await;
             crate::guest_log::record(&entry.name, &called.logs);
             if !matches!(called.outcome, Outcome::Busy) {
-                let mut decided = called.decided;
-                decided.decisions.extend(too_often(&called.outcome));
+                if let Outcome::Refused { detail } = &called.outcome {
+                    self.minutes.decided(TOOL_CALL, Verdict::Refused, Rule::Contract, detail);
+                }
                 let mut performed = self.outcome(called.outcome);
                 performed.usage = Some(called.usage);
-                performed.beside.events.push(self.decided(entry, decided, called.egress));
                 self.keep(entry, called.written, &mut performed);
                 return performed;
             }
@@ -120,25 +121,6 @@ impl Tool<'_> {
             }
         });
         Ok(bound.map(|bound| bound.for_effect(self.open.operation.effect)))
-    }
-
-    /// The ledger's entry for the call.
-    fn decided(&self, entry: &Entry, decided: Decided, egress: Traffic) -> Event {
-        let Decided { decisions, left_out } = decided;
-        Event::BoundaryDecided(Box::new(BoundaryDecided {
-            run: self.started.run,
-            operation: Some(self.open.operation.id),
-            segment: self.open.segment,
-            definition: self.started.definition.clone(),
-            tool: Some(self.ran.tool.to_owned()),
-            component: Some(entry.name.clone()),
-            code: Some(self.ran.component),
-            grant: self.core.outfits.grant(&entry.name).map(|grant| grant.digest),
-            decisions,
-            left_out,
-            egress,
-            time: self.core.now(),
-        }))
     }
 
     /// Has what the call wrote committed with what came of it, unless it failed.
@@ -229,7 +211,7 @@ impl Tool<'_> {
             Outcome::OutOfCpu => failed("out-of-cpu", "the tool computed for longer than it may"),
             Outcome::TimedOut => Performed::ended(Ended::TimedOut),
             Outcome::Faulted { detail } => failed("tool-failed", format!("the host could not serve the call: {detail}")),
-            Outcome::TooOften => {
+            Outcome::TooOften { .. } => {
                 Performed::ended(Ended::Failed(Failure::passing("rate-limited", "it is called too often; try again in a minute")))
             }
             Outcome::Busy => failed("busy", "the host has no free place for this call"),
@@ -267,22 +249,6 @@ impl Tool<'_> {
             show: Show::Discarded,
         }
     }
-}
-
-/// A call that was not made, as the ledger has it.
-fn refusal(denied: &Denied) -> Decision {
-    Decision { capability: TOOL_CALL.to_owned(), verdict: Verdict::Refused, rule: denied.rule, times: 1, detail: denied.what.clone() }
-}
-
-/// The limit that kept a call from being made, as the ledger has it. Those that it meets on its way are there already.
-fn too_often<T>(outcome: &Outcome<T>) -> Option<Decision> {
-    matches!(outcome, Outcome::TooOften).then(|| Decision {
-        capability: TOOL_CALL.to_owned(),
-        verdict: Verdict::Limited,
-        rule: Rule::Limits,
-        times: 1,
-        detail: "callsPerMinuteMax".to_owned(),
-    })
 }
 
 fn failed(code: &str, message: impl Into<String>) -> Performed {

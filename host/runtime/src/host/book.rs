@@ -18,9 +18,14 @@ struct Pages {
 }
 
 impl Book {
-    /// A book for a call that was bound by these rulings.
-    pub(crate) fn new(rulings: Vec<Ruling>) -> Self {
-        Self(Arc::new(Mutex::new(Pages { rulings, ..Pages::default() })))
+    /// Binds the call by these rulings.
+    pub(crate) fn bind(&self, rulings: Vec<Ruling>) {
+        self.pages().rulings = rulings;
+    }
+
+    /// Something was decided by others.
+    pub(crate) fn decided(&self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
+        self.pages().count(capability, verdict, rule, || detail.to_owned());
     }
 
     /// Something was done under a grant.
@@ -64,6 +69,16 @@ impl Book {
     }
 }
 
+impl Decided {
+    /// Notes one more decision, counted like those of a call.
+    pub fn note(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
+        let Self { decisions, left_out } = std::mem::take(self);
+        let mut pages = Pages { rulings: Vec::new(), decisions, left_out };
+        pages.count(capability, verdict, rule, || detail.to_owned());
+        *self = Self { decisions: pages.decisions, left_out: pages.left_out };
+    }
+}
+
 impl Pages {
     fn count(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: impl FnOnce() -> String) {
         let same = |known: &&mut Decision| known.verdict == verdict && known.rule == rule && known.capability == capability;
@@ -92,7 +107,8 @@ mod tests {
     #[test]
     fn what_is_decided_again_is_counted_and_the_first_detail_stays() {
         let ruling = Ruling { capability: "files.write".to_owned(), allowed: false, rule: Rule::CapabilityDenylist };
-        let book = Book::new(vec![ruling]);
+        let book = Book::default();
+        book.bind(vec![ruling]);
         for path in ["/a", "/b", "/c\n"] {
             book.granted("files.read", || path.to_owned());
             book.refused("files.write", || path.to_owned());

@@ -5,28 +5,23 @@
 
 use crate::host::book::Book;
 use crate::host::secrets::{BoundSecrets, used};
+use crate::minutes::Minutes;
 use bytes::Bytes;
-use domain::egress::{EgressGrant, Hop, Method, RequestHeader, Target, Traffic, permit, request_header};
-use domain::event::Verdict;
+use domain::egress::{EgressGrant, Method, RequestHeader, Target, permit, request_header};
 use domain::grant::{Bound, capability};
-use egress::{ByteBudget, Caller, Cause, Egress, EgressError, Record, Records, Request, Response, Seen};
+use egress::{ByteBudget, Caller, Egress, EgressError, Request, Response, Seen};
 use http::HeaderName;
 use http::uri::Scheme;
 use http_body_util::BodyExt;
-use std::convert::Infallible;
 use std::future::ready;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc};
-use tokio::time::timeout;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks};
 
 /// Requests of one call whose body is collected, or whose answer is waited for, at the same time; more wait.
 const CALL_REQUESTS_MAX: usize = 8;
 /// Bytes of an outgoing body that the host holds while nobody reads them.
 const BODY_CHUNK_BYTES_MAX: usize = 64 << 10;
-/// Milliseconds that the end of a call waits for requests that it cut off to be put on record.
-const CUT_OFF_MS_MAX: u64 = 1_000;
 
 type Later<T> = Box<dyn Future<Output = T> + Send>;
 type Answered = Result<(http::Response<WasiBody>, Later<Result<(), Error>>), Error>;
@@ -50,28 +45,17 @@ struct Open {
     requests: Arc<Semaphore>,
 }
 
-/// What a call's way out leaves behind, to be collected when the call has ended and its store is gone.
-#[derive(Debug)]
-pub(crate) struct Passed {
-    traffic: Arc<Mutex<Traffic>>,
-    /// Closed once no request can be put on record any more.
-    over: mpsc::Receiver<Infallible>,
-}
-
-/// Where egress puts the records of one call.
-#[derive(Debug)]
-struct Ledger {
-    traffic: Arc<Mutex<Traffic>>,
-    book: Book,
-    _over: mpsc::Sender<Infallible>,
-}
-
 impl WayOut {
     /// The way out of one call of a component under these grants. Without an egress there is none, whatever is granted.
-    pub(crate) fn open(egress: Option<Arc<Egress>>, bound: &Bound, secrets: BoundSecrets, component: String, book: Book) -> (Self, Passed) {
-        let traffic = Arc::<Mutex<Traffic>>::default();
-        let (sender, over) = mpsc::channel(1);
-        let records = Arc::new(Ledger { traffic: traffic.clone(), book: book.clone(), _over: sender });
+    pub(crate) fn open(
+        egress: Option<Arc<Egress>>,
+        bound: &Bound,
+        secrets: BoundSecrets,
+        component: String,
+        book: Book,
+        minutes: &Minutes,
+    ) -> Self {
+        let records = minutes.records();
         let (slots, redactor) = (secrets.headers(), secrets.redactor());
         let open = egress.map(|egress| Open {
             egress,
@@ -81,49 +65,13 @@ impl WayOut {
             caller: Caller { component, budget: ByteBudget::of(bound.limits.egress_bytes_max), records, redactor },
             requests: Arc::new(Semaphore::new(CALL_REQUESTS_MAX)),
         });
-        (Self { open, slots, book }, Passed { traffic, over })
+        Self { open, slots, book }
     }
-}
-
-impl Passed {
-    /// Every hop of the call. Those that its end cut off are closed first.
-    pub(crate) async fn collect(mut self) -> Traffic {
-        // What does not go in time is not waited for: its record is lost, and nothing else.
-        let _ = timeout(Duration::from_millis(CUT_OFF_MS_MAX), self.over.recv()).await;
-        std::mem::take(&mut *locked(&self.traffic))
-    }
-}
-
-impl Records for Ledger {
-    fn put(&self, record: Record) {
-        let Record { method, scheme, host, port, path, status, outcome, cause, detail, bytes_in, bytes_out, ms, .. } = record;
-        let asked = || format!("{method} {}{}", host.as_deref().unwrap_or_default(), path.as_deref().unwrap_or_default());
-        match verdict(cause) {
-            Verdict::Granted => self.book.granted(capability::NET_HTTP, asked),
-            Verdict::Refused => self.book.refused(capability::NET_HTTP, || format!("{}: {}", asked(), detail.unwrap_or_default())),
-            Verdict::Limited => self.book.limited(capability::NET_HTTP, || format!("{}: {outcome}", asked())),
-        }
-        let hop = Hop { method, scheme, host, port, path, status, verdict: outcome.to_owned(), bytes_in, bytes_out, ms };
-        locked(&self.traffic).add(hop);
-    }
-}
-
-fn locked(traffic: &Mutex<Traffic>) -> MutexGuard<'_, Traffic> {
-    traffic.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Notes a refusal that egress did not hear of.
 fn refused(book: &Book, authority: &str, why: &str) {
     book.refused(capability::NET_HTTP, || format!("wasi:http/outgoing-handler.handle `{authority}`{why}"));
-}
-
-/// What a hop's outcome is to the boundary. One that failed outside of the host was granted.
-fn verdict(cause: Option<Cause>) -> Verdict {
-    match cause {
-        Some(Cause::Rule) => Verdict::Refused,
-        Some(Cause::Limit) => Verdict::Limited,
-        Some(Cause::Outside) | None => Verdict::Granted,
-    }
 }
 
 impl WasiHttpHooks for WayOut {

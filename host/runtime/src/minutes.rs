@@ -1,0 +1,99 @@
+//! The minutes of one call: what the boundary decides and what goes out while it runs. Whoever has the call made keeps them, so that they are
+//! there also when it is cut off.
+
+use crate::host::book::Book;
+use crate::outcome::Decided;
+use domain::authority::{Rule, Ruling};
+use domain::egress::{Hop, Traffic};
+use domain::event::Verdict;
+use domain::grant::capability;
+use egress::{Cause, Record, Records};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// Milliseconds that the end of a call waits for requests that it cut off to be put on record.
+const CUT_OFF_MS_MAX: u64 = 1_000;
+
+/// What the boundary decided for one call, and the hops of its requests. All clones are the same minutes.
+#[derive(Debug, Clone, Default)]
+pub struct Minutes {
+    book: Book,
+    traffic: Arc<Mutex<Traffic>>,
+    /// Closed once no request can be put on record any more; none while nothing could be sent.
+    requests: Arc<Mutex<Option<watch::Receiver<()>>>>,
+}
+
+/// Where egress puts the records of one call.
+#[derive(Debug)]
+struct Ledger {
+    traffic: Arc<Mutex<Traffic>>,
+    book: Book,
+    _over: watch::Sender<()>,
+}
+
+impl Minutes {
+    /// Notes what was decided about the call by somebody else than its host functions.
+    pub fn decided(&self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
+        self.book.decided(capability, verdict, rule, detail);
+    }
+
+    /// Where to put the records of the call's requests.
+    #[must_use]
+    pub fn records(&self) -> Arc<dyn Records> {
+        let (over, requests) = watch::channel(());
+        *locked(&self.requests) = Some(requests);
+        Arc::new(Ledger { traffic: self.traffic.clone(), book: self.book.clone(), _over: over })
+    }
+
+    /// Waits until every request of the call that has ended is on record. What does not go in time is not waited for: its record is lost,
+    /// and nothing else.
+    pub async fn closed(&self) {
+        let requests = locked(&self.requests).clone();
+        if let Some(mut requests) = requests {
+            // Nobody ever sends: this ends with the sender.
+            let _ = timeout(Duration::from_millis(CUT_OFF_MS_MAX), requests.changed()).await;
+        }
+    }
+
+    /// Everything so far. Leaves none behind.
+    #[must_use]
+    pub fn take(&self) -> (Decided, Traffic) {
+        (self.book.take(), std::mem::take(&mut *locked(&self.traffic)))
+    }
+
+    /// The book of a call that was bound by these rulings.
+    pub(crate) fn book(&self, rulings: Vec<Ruling>) -> Book {
+        self.book.bind(rulings);
+        self.book.clone()
+    }
+}
+
+impl Records for Ledger {
+    fn put(&self, record: Record) {
+        let Record { method, scheme, host, port, path, status, outcome, cause, detail, bytes_in, bytes_out, ms, .. } = record;
+        let asked = || format!("{method} {}{}", host.as_deref().unwrap_or_default(), path.as_deref().unwrap_or_default());
+        match verdict(cause) {
+            Verdict::Granted => self.book.granted(capability::NET_HTTP, asked),
+            Verdict::Refused => self.book.refused(capability::NET_HTTP, || format!("{}: {}", asked(), detail.unwrap_or_default())),
+            Verdict::Limited => self.book.limited(capability::NET_HTTP, || format!("{}: {outcome}", asked())),
+        }
+        let hop = Hop { method, scheme, host, port, path, status, verdict: outcome.to_owned(), bytes_in, bytes_out, ms };
+        locked(&self.traffic).add(hop);
+    }
+}
+
+/// What a hop's outcome is to the boundary. One that failed outside of the host was granted.
+fn verdict(cause: Option<Cause>) -> Verdict {
+    match cause {
+        Some(Cause::Rule) => Verdict::Refused,
+        Some(Cause::Limit) => Verdict::Limited,
+        Some(Cause::Outside) | None => Verdict::Granted,
+    }
+}
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nobody who holds it panics between two changes that belong together.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
