@@ -6,6 +6,7 @@ use crate::failure::{Failure, UnknownModel, nearest};
 use crate::gate::{Gate, Pass, millis};
 use crate::provider::{Answer, Ask, Provider};
 use crate::retry::{Mishap, Mode, Next, Stage, next};
+use crate::trail::{Traced, Trail};
 use domain::model::{Attempt, Prompt, Reply};
 use setup::Surroundings;
 use std::collections::BTreeMap;
@@ -110,8 +111,13 @@ impl Gateway {
     ///
     /// What `deltas` is told is for show; only the result counts. Dropped before its end, the call stops and its costs are not known.
     pub async fn complete(&self, prompt: &Prompt, deltas: &dyn DeltaSink) -> Completion {
+        self.complete_leaving(prompt, deltas, &Traced).await
+    }
+
+    /// The same, leaving a trail of what it does at the boundary, which is there also when the call is dropped before its end.
+    pub async fn complete_leaving(&self, prompt: &Prompt, deltas: &dyn DeltaSink, trail: &dyn Trail) -> Completion {
         let deadline = Instant::now() + Duration::from_millis(self.timeouts.total_ms);
-        let mut course = Course { gateway: self, prompt, deltas, deadline, attempts: Vec::new() };
+        let mut course = Course { gateway: self, prompt, deltas, trail, deadline, attempts: Vec::new() };
         let result = Box::pin(course.run()).await;
         Completion { result, attempts: course.attempts }
     }
@@ -137,6 +143,7 @@ struct Course<'a> {
     gateway: &'a Gateway,
     prompt: &'a Prompt,
     deltas: &'a dyn DeltaSink,
+    trail: &'a dyn Trail,
     deadline: Instant,
     attempts: Vec<Attempt>,
 }
@@ -207,6 +214,7 @@ impl Course<'_> {
             model: &model.config.model,
             max_tokens: model.config.max_tokens,
             parameters: &model.config.parameters,
+            trail: self.trail,
         };
         let number = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX);
         let feed = Feed::new(self.deltas, number);

@@ -17,10 +17,13 @@ mod peer;
 mod provider;
 mod retry;
 mod sse;
+mod trail;
 
 pub use config::{
     BreakerLimits, Config, ConfigError, ConfigProblem, LiteralKey, ModelConfig, ProviderConfig, ProviderKind, RetryLimits, Timeouts,
 };
 pub use delta::{Delta, DeltaSink, NoDeltas};
+pub use egress::Records;
 pub use failure::{Cause, Failure, Reason, UnknownModel};
 pub use gateway::{Completion, Gateway, Route};
+pub use trail::Trail;

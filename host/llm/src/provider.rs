@@ -10,6 +10,7 @@ use crate::key::ApiKey;
 use crate::peer::Peer;
 use crate::retry::{Mishap, Mode};
 use crate::sse::Event;
+use crate::trail::Trail;
 use domain::message::Part;
 use domain::model::{Prompt, Stop, Usage};
 use http::HeaderMap;
@@ -35,6 +36,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) max_tokens: Option<u32>,
     /// More fields of the request.
     pub(crate) parameters: &'a Map<String, Value>,
+    /// Where it is put on record that it is asked.
+    pub(crate) trail: &'a dyn Trail,
 }
 
 impl Ask<'_> {

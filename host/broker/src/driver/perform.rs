@@ -135,7 +135,9 @@ impl Work {
         match &open.operation.performer {
             Performer::Model { request, through, .. } => {
                 let operation = &open.operation;
-                Model { core: &core, started: &started, messages: &messages, operation, request, through: *through }.perform().await
+                Model { core: &core, started: &started, messages: &messages, operation, request, through: *through, minutes: &minutes }
+                    .perform()
+                    .await
             }
             Performer::Tool { component, tool, arguments, capabilities } => {
                 let ran = Ran { component: *component, tool, arguments, capabilities };

@@ -4,7 +4,9 @@ use crate::core::Core;
 use crate::driver::{Performed, Trouble};
 use crate::live::{Frame, Show};
 use crate::outfit::complaints;
-use domain::event::RunStarted;
+use domain::authority::Rule;
+use domain::event::{RunStarted, Verdict};
+use domain::grant::capability;
 use domain::limits::REPLY_REPAIRS_MAX;
 use domain::message::{Draft, Message, Part, Role, text_of};
 use domain::model::{Prompt, Reply, arrange};
@@ -12,7 +14,8 @@ use domain::operation::Operation;
 use domain::run::settle::Ended;
 use domain::step::{Audience, Failure, ModelRequest, Toolset};
 use domain::tool::ToolDefinition;
-use llm::{Delta, DeltaSink};
+use llm::{Delta, DeltaSink, Records};
+use runtime::Minutes;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -25,6 +28,8 @@ pub(crate) struct Model<'a> {
     pub(crate) operation: &'a Operation,
     pub(crate) request: &'a ModelRequest,
     pub(crate) through: u64,
+    /// What goes out is noted here.
+    pub(crate) minutes: &'a Minutes,
 }
 
 impl Model<'_> {
@@ -43,10 +48,11 @@ impl Model<'_> {
         let watched = self.request.audience == Audience::User;
         let deltas = Watchers { core: self.core, started: self.started, operation: self.operation, watched };
         deltas.show(0, 0, Show::Performing { what: format!("model:{}", self.request.model.as_deref().unwrap_or("default")) });
+        let trail = Trail { minutes: self.minutes, records: self.minutes.records() };
         let mut performed = Performed::ended(Ended::Unknown);
         let mut repairs = 0;
         loop {
-            let completion = self.core.gateway.complete(&prompt, &deltas).await;
+            let completion = self.core.gateway.complete_leaving(&prompt, &deltas, &trail).await;
             performed.attempts.extend(completion.attempts);
             let reply = match completion.result {
                 Ok(reply) => reply,
@@ -125,6 +131,23 @@ fn ask_for_repair(prompt: &mut Prompt, reply: Reply, complaint: &str) {
     let said = Draft { role: Role::Assistant, parts: reply.parts, origin: reply.model, untrusted: false, answers: None };
     prompt.messages.push(said.at(next, domain::digest::Salt::default()));
     prompt.messages.push(Draft::text(Role::User, "host", text).at(next + 1, domain::digest::Salt::default()));
+}
+
+/// What the call does at the boundary, for its entry in the ledger.
+#[derive(Debug)]
+struct Trail<'a> {
+    minutes: &'a Minutes,
+    records: Arc<dyn Records>,
+}
+
+impl llm::Trail for Trail<'_> {
+    fn records(&self) -> Arc<dyn Records> {
+        self.records.clone()
+    }
+
+    fn key_used(&self, used: &str) {
+        self.minutes.decided(capability::SECRETS_USE, Verdict::Granted, Rule::Granted, used);
+    }
 }
 
 /// Whoever watches the session.

@@ -144,7 +144,11 @@ fn remote(
     grant.check().map_err(|problem| ConfigProblem::Addresses { source: problem }.at(key("privateAddresses")))?;
     let egress = way_out(&base, provider, config, surroundings.resolver.clone()).map_err(|problem| problem.at(key("baseUrl")))?;
     let url = base.place(dialect.path());
-    Ok(Remote { egress, grants: [grant], url, key: api_key, dialect, timeouts: config.timeouts })
+    let key_place = match (&provider.api_key_file, provider.api_key_env.as_deref().or(default_variable)) {
+        (Some(file), _) => format!("file {}", file.display()),
+        (None, variable) => format!("env {}", variable.unwrap_or_default()),
+    };
+    Ok(Remote { egress, grants: [grant], url, key: api_key, key_place, dialect, timeouts: config.timeouts })
 }
 
 fn api_key(

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use domain::egress::{EgressGrant, Method};
 use domain::message::Part;
 use domain::redact::Redactor;
-use egress::{Body, ByteBudget, Caller, Credentials, Egress, Record, Records, Request, Response};
+use egress::{Body, ByteBudget, Caller, Credentials, Egress, Records, Request, Response};
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,8 @@ pub(crate) struct Remote {
     pub(crate) grants: [EgressGrant; 1],
     pub(crate) url: String,
     pub(crate) key: Option<ApiKey>,
+    /// Where the key is kept, for the ledger.
+    pub(crate) key_place: String,
     pub(crate) dialect: Box<dyn Dialect>,
     pub(crate) timeouts: Timeouts,
 }
@@ -89,8 +91,11 @@ impl Exchange<'_> {
         let mut headers = remote.dialect.headers(remote.key());
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        if remote.key().is_some() {
+            self.ask.trail.key_used(&format!("{} -> {}", remote.key_place, remote.grants[0].host));
+        }
         let request = Request {
-            caller: caller(self.ask.provider),
+            caller: caller(self.ask.provider, self.ask.trail.records()),
             method: Method::Post,
             url: remote.url.clone(),
             bound: credentials(&mut headers),
@@ -267,19 +272,6 @@ fn credentials(headers: &mut HeaderMap) -> Credentials {
 }
 
 /// The gateway as egress knows it. Its failures tell what its records would: keys are taken out of them where they are made.
-fn caller(provider: &str) -> Caller {
-    let records = Arc::new(Traced);
+fn caller(provider: &str, records: Arc<dyn Records>) -> Caller {
     Caller { component: provider.to_owned(), budget: ByteBudget::of(u64::MAX), records, redactor: Redactor::default() }
-}
-
-/// Records of requests to providers: each attempt is on record where the call is, so that these are only of use to whoever looks for a
-/// defect.
-#[derive(Debug)]
-struct Traced;
-
-impl Records for Traced {
-    fn put(&self, record: Record) {
-        let Record { component, outcome, dialled, bytes_out, bytes_in, ms, .. } = record;
-        tracing::debug!(llm.provider = component, ?dialled, bytes_out, bytes_in, ms, "a request to a provider ended: {outcome}");
-    }
 }

@@ -19,13 +19,16 @@ fn message(id: u64, role: Role, parts: Vec<Part>) -> Message {
 
 fn request(prompt: &Prompt, model: &str) -> Value {
     let parameters = Map::new();
-    Anthropic.request(&Ask { prompt, provider: "p", model, max_tokens: None, parameters: &parameters }, Mode::Stream)
+    Anthropic.request(
+        &Ask { prompt, provider: "p", model, max_tokens: None, parameters: &parameters, trail: &crate::trail::Traced },
+        Mode::Stream,
+    )
 }
 
 /// Reads a stream made of these events.
 fn streamed(events: &[Value]) -> Result<Answer, Broken> {
     let (prompt, parameters) = (prompt(Vec::new()), Map::new());
-    let ask = Ask { prompt: &prompt, provider: "p", model: "m", max_tokens: None, parameters: &parameters };
+    let ask = Ask { prompt: &prompt, provider: "p", model: "m", max_tokens: None, parameters: &parameters, trail: &crate::trail::Traced };
     let mut assembly = Anthropic.assembly(&ask);
     for event in events {
         assembly.take(&Event { name: String::new(), data: event.to_string() }, &Feed::new(&NoDeltas, 0))?;

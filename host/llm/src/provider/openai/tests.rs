@@ -16,7 +16,7 @@ fn message(id: u64, role: Role, parts: Vec<Part>) -> Message {
 }
 
 fn ask<'a>(prompt: &'a Prompt, model: &'a str, parameters: &'a Map<String, Value>) -> Ask<'a> {
-    Ask { prompt, provider: "p", model, max_tokens: Some(100), parameters }
+    Ask { prompt, provider: "p", model, max_tokens: Some(100), parameters, trail: &crate::trail::Traced }
 }
 
 /// Reads a stream made of these pieces.

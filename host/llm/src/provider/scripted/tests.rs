@@ -69,7 +69,8 @@ fn prompt(messages: Vec<Message>) -> Prompt {
 
 async fn asked(rules: &str, messages: Vec<Message>) -> (Result<Answer, Mishap>, Vec<Delta>) {
     let (prompt, parameters, watched) = (prompt(messages), Map::new(), Watched::default());
-    let ask = Ask { prompt: &prompt, provider: "demo", model: "demo", max_tokens: None, parameters: &parameters };
+    let ask =
+        Ask { prompt: &prompt, provider: "demo", model: "demo", max_tokens: None, parameters: &parameters, trail: &crate::trail::Traced };
     let result = script(rules).ask(&ask, Mode::Stream, &Feed::new(&watched, 0)).await;
     (result, watched.0.into_inner().unwrap())
 }

@@ -1,0 +1,33 @@
+//! What a call does at the boundary: its requests and the keys that go with them, told to whoever keeps the ledger.
+
+use egress::{Record, Records};
+use std::fmt;
+use std::sync::Arc;
+
+/// Takes what a call does at the boundary.
+pub trait Trail: fmt::Debug + Send + Sync {
+    /// Where egress puts the records of its requests.
+    fn records(&self) -> Arc<dyn Records>;
+
+    /// A provider's key is about to go out. `used` says where the key is kept and which host gets it; never the key itself.
+    fn key_used(&self, used: &str);
+}
+
+/// Leaves no trail but for whoever looks for a defect.
+#[derive(Debug)]
+pub(crate) struct Traced;
+
+impl Trail for Traced {
+    fn records(&self) -> Arc<dyn Records> {
+        Arc::new(Self)
+    }
+
+    fn key_used(&self, _used: &str) {}
+}
+
+impl Records for Traced {
+    fn put(&self, record: Record) {
+        let Record { component, outcome, dialled, bytes_out, bytes_in, ms, .. } = record;
+        tracing::debug!(llm.provider = component, ?dialled, bytes_out, bytes_in, ms, "a request to a provider ended: {outcome}");
+    }
+}
