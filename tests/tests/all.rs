@@ -5,6 +5,7 @@
 mod all {
     mod account;
     mod attacks;
+    mod boundary;
     mod commits;
     mod compiling;
     mod conversation;

@@ -165,6 +165,12 @@ async fn a_model_that_answers_garbage_fails_the_turn_and_nothing_else() {
     }
     let (session, ended) = turn(&host, "hello").await;
     assert_eq!((&ended["end"], session.to_string().contains("sane again")), (&json!("replied"), true), "{session}");
+    // What went out to the provider is in the ledger, beside the reply.
+    let audit = host.get(&format!("/api/audit?limit=1000&session={}", session["id"].as_str().unwrap())).await.unwrap().body;
+    let sent: Vec<&Value> = audit["lines"].as_array().unwrap().iter().filter(|line| line["kind"] == "request").collect();
+    let [sent] = sent[..] else { panic!("{audit}") };
+    assert_eq!((&sent["verdict"], &sent["status"], sent["operation_id"].is_string()), (&json!("done"), &json!(200), true), "{sent}");
+    assert!(sent["detail"].as_str().unwrap().starts_with("POST http://127.0.0.1:"), "{sent}");
     assert!(host.stop().await.success(), "{}", folder.log());
     assert!(folder.run(&["verify"]).await.status.success());
 }

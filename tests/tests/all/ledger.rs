@@ -70,7 +70,7 @@ async fn a_refusal_is_told_uniformly_to_the_agent_and_with_its_rule_to_the_opera
         refused(&world).await,
         [
             "puppet: tools.call toolDenylist delete_file",
-            "puppet: tools.call capabilityDenylist files.write",
+            "puppet: files.write capabilityDenylist write_file",
             "puppet: agents.call agentDenylist tutor",
             "puppet: models.call notGranted m",
         ]
@@ -103,7 +103,7 @@ async fn what_an_agent_is_denied_is_denied_to_whom_it_hands_the_work() {
     let inner = json!({ "steps": call("write_file", &json!({ "path": "a.txt", "content": "x" })) }).to_string();
     let outer = json!([{ "start": [{ "key": "o", "agent": "other", "text": inner }] }]);
     assert_eq!(world.play(outer).await, ["o parts t denied"]);
-    assert_eq!(refused(&world).await, ["other: tools.call callersDenylist files.write"]);
+    assert_eq!(refused(&world).await, ["other: files.write callersDenylist write_file"]);
     assert!(!world.dir.path().join("files/a.txt").exists());
     // The same agent, asked by the user, may.
     let session = world.open("other").await;

@@ -43,10 +43,14 @@ async fn a_turn_keeps_its_tools_over_a_restart_and_a_tool_that_was_taken_away_is
     world.idle(session).await;
     let mut told: Vec<String> = world.last_reply(session).await.lines().map(str::to_owned).collect();
     told.sort_unstable();
-    let expected = ["a failed not-granted: `look` is no longer granted", "b parts put done", "m message I have look and put"];
+    let expected = ["a denied", "b parts put done", "m message I have look and put"];
     assert_eq!(told[..3], expected);
     assert_eq!(told[3], r#"q value "go on""#);
     assert!(world.effects().iter().all(|line| line.starts_with("put ")), "{:?}", world.effects());
+
+    let refused = world.ledger().await.into_iter().filter(|it| it.tool.as_deref() == Some("look"));
+    let rules: Vec<&str> = refused.flat_map(|it| it.decisions).map(|it| it.rule.name()).collect();
+    assert_eq!(rules, ["toolDenylist"]);
 
     let run = world.runs().await[0];
     let all = events(&world, run).await;

@@ -85,6 +85,23 @@ async fn play(panic: &str, script: &Value) -> (String, Vec<String>) {
     (reply, effects)
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_call_did_whose_work_or_whose_driver_panics_is_in_the_ledger() {
+    let script = json!({ "steps": [{ "start": [{ "key": "put", "tool": "put" }] }, { "start": [{ "key": "timer", "timer": 5 }] }] });
+    for panic in ["broker.perform.after:1", "broker.settle.before:1", "broker.step.before:2"] {
+        let (folder, host) = host(config(), Some(panic)).await;
+        let session = open(&host).await;
+        say(&host, &session, &script).await;
+        last(&host, &session).await;
+        assert!(folder.log().contains("a test wants a panic at"), "{panic}: nothing panicked");
+        let audit = host.get("/api/audit?tool=put&capability=files.write&verdict=granted").await.unwrap().body;
+        let writes = audit["lines"].as_array().unwrap().len();
+        // Each time that it was really called.
+        assert_eq!(writes, count(&folder.effects(), "put begin"), "{panic}: {audit}");
+        assert!(host.stop().await.success(), "{panic}: {}", folder.log());
+    }
+}
+
 fn count(effects: &[String], what: &str) -> usize {
     effects.iter().filter(|line| line.starts_with(what)).count()
 }

@@ -2,10 +2,11 @@
 
 use crate::server::{Act, End, Server};
 use crate::setting::{CANARY, Told, Watcher, config, gateway, good, good_anthropic, message, prompt, whole};
-use agent_host_llm::{Delta, NoDeltas};
+use agent_host_llm::{Delta, NoDeltas, Records, Trail};
 use domain::message::{Part, Role};
 use domain::model::{Prompt, Stop, Usage};
 use serde_json::json;
+use std::sync::{Arc, Mutex};
 
 #[test]
 fn a_call_can_be_made_on_any_thread() {
@@ -34,6 +35,39 @@ async fn a_streamed_reply_comes_word_by_word_and_whole() {
     assert!(request.head.contains(&format!("authorization: Bearer {CANARY}")));
     assert_eq!(request.body["messages"][1], json!({"role": "user", "content": "hello"}));
     assert_eq!(request.body.get("tool_choice"), None);
+}
+
+/// Keeps what a call did at the boundary.
+#[derive(Debug, Clone, Default)]
+struct Kept {
+    outcomes: Arc<Mutex<Vec<String>>>,
+    keys: Arc<Mutex<Vec<String>>>,
+}
+
+impl Records for Kept {
+    fn put(&self, record: egress::Record) {
+        self.outcomes.lock().unwrap().push(format!("{} {} {:?}", record.component, record.outcome, record.status));
+    }
+}
+
+impl Trail for Kept {
+    fn records(&self) -> Arc<dyn Records> {
+        Arc::new(self.clone())
+    }
+
+    fn key_used(&self, used: &str) {
+        self.keys.lock().unwrap().push(used.to_owned());
+    }
+}
+
+#[tokio::test]
+async fn a_call_leaves_a_trail_of_its_requests_and_of_the_keys_that_went_with_them() {
+    let server = Server::start(vec![good(&["hi"])]).await;
+    let kept = Kept::default();
+    gateway(config("openai-compatible", &[&server.url])).complete_leaving(&prompt(), &NoDeltas, &kept).await.result.unwrap();
+    assert_eq!(*kept.keys.lock().unwrap(), ["env MODEL_KEY -> 127.0.0.1"]);
+    let outcomes = kept.outcomes.lock().unwrap().clone();
+    assert!(outcomes.len() == 1 && outcomes[0].starts_with("p ") && outcomes[0].ends_with(" Some(200)"), "{outcomes:?}");
 }
 
 #[tokio::test]

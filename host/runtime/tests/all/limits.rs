@@ -115,6 +115,43 @@ async fn more_calls_than_slots_wait_and_more_than_may_wait_are_busy() {
 }
 
 #[tokio::test]
+async fn a_call_that_finds_no_free_place_is_on_record_and_does_not_count_as_one_of_its_minute() {
+    let fixture = Fixture::with(|config| config.wait_ms_max = 20);
+    let sleepy = fixture.load("sleepy").await;
+    let narrow = GuestLimits { concurrency_max: 1, calls_per_minute_max: 2, ..limits() };
+    let call = |ms: u64| fixture.call_under(&sleepy, narrow, format!(r#"{{"ms":{ms}}}"#).leak());
+    let later = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        (call(0).await, call(0).await)
+    };
+    let (long, (busy, busy_too)) = tokio::join!(call(500), later);
+    done(&long);
+    for called in [busy, busy_too] {
+        assert_eq!(called.outcome, Outcome::Busy);
+        assert_eq!(called.decided.decisions.iter().map(|it| it.detail.as_str()).collect::<Vec<_>>(), ["concurrencyMax"]);
+    }
+    done(&call(0).await);
+    let third = call(0).await;
+    assert!(matches!(third.outcome, Outcome::TooOften { wait_ms: 1..=60_000 }), "{third:?}");
+    assert_eq!(third.decided.decisions.iter().map(|it| it.detail.as_str()).collect::<Vec<_>>(), ["callsPerMinuteMax"]);
+}
+
+#[tokio::test]
+async fn the_same_code_under_another_name_is_counted_apart_and_in_the_place_of_another_with_it() {
+    let fixture = Fixture::new();
+    let sleepy = fixture.load("sleepy").await;
+    let (one, other) = (sleepy.named("one"), sleepy.named("other"));
+    let once = GuestLimits { calls_per_minute_max: 1, ..limits() };
+    for component in [&one, &other] {
+        done(&fixture.call_under(component, once, r#"{"ms":0}"#).await);
+    }
+    for component in [&one, &sleepy.in_place_of(&other)] {
+        let called = fixture.call_under(component, once, r#"{"ms":0}"#).await;
+        assert!(matches!(called.outcome, Outcome::TooOften { .. }), "{called:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_component_runs_no_more_calls_at_a_time_than_its_limit() {
     let fixture = Fixture::new();
     let sleepy = fixture.load("sleepy").await;

@@ -72,8 +72,7 @@ async fn an_obedient_model_calls_nothing_that_its_agent_may_not_call() {
         assert!(reply.starts_with("It says: ") && !reply.contains("root:"), "{tool}: {reply}");
         let ledger = siege.ledger(session).await;
         let refused = ledger.iter().flat_map(|entry| &entry.decisions).any(|d| d.capability == TOOL_CALL && d.verdict == Verdict::Refused);
-        let is_known = !["delegate", "system_shell", "no_such_tool"].contains(&tool);
-        assert!(refused || !is_known, "{tool}: {ledger:?}");
+        assert!(refused, "{tool}: {ledger:?}");
         // What a tool said is marked as nobody's word.
         let messages = siege.world.messages(session).await;
         assert!(messages.iter().filter(|message| message.origin == "tool:attack").all(|message| message.untrusted), "{messages:?}");
