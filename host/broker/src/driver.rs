@@ -147,12 +147,12 @@ impl Driving {
     }
 
     /// Everything that the ledger is to have of a run that is forgotten here, and is not recorded yet.
-    async fn into_ledger(mut self, now: Timestamp) -> (RunId, Vec<Event>) {
+    async fn into_ledger(mut self, now: Timestamp) -> Owed {
         self.stop_all(now).await;
         let run = self.run.started.run;
         let came = self.arrived.into_iter().map(|(_, beside)| beside).chain(self.continued.into_iter().map(|(_, beside)| beside));
         let decided = came.flat_map(|beside| beside.events).filter(|event| matches!(event, Event::BoundaryDecided(_)));
-        (run, self.entries.into_iter().chain(decided).collect())
+        Owed { run, version: self.version, entries: self.entries.into_iter().chain(decided).collect() }
     }
 
     /// Whether it is too early for another step.
@@ -178,6 +178,14 @@ impl Driving {
     }
 }
 
+/// What the ledger is to have of a run, when nobody can say how much of it is recorded.
+struct Owed {
+    run: RunId,
+    /// Of the run's stream. What stands before it is not among the entries.
+    version: u64,
+    entries: Vec<Event>,
+}
+
 pub(crate) struct Driver {
     core: Arc<Core>,
     session: SessionId,
@@ -191,7 +199,7 @@ pub(crate) struct Driver {
     /// Panics in a row, with nothing recorded in between.
     panics: u32,
     /// What the ledger is to have of a run that a panic made it forget.
-    owed: Option<(RunId, Vec<Event>)>,
+    owed: Option<Owed>,
 }
 
 /// What a look came to.

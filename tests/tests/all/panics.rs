@@ -87,8 +87,16 @@ async fn play(panic: &str, script: &Value) -> (String, Vec<String>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_call_did_whose_work_or_whose_driver_panics_is_in_the_ledger() {
-    let script = json!({ "steps": [{ "start": [{ "key": "put", "tool": "put" }] }, { "start": [{ "key": "timer", "timer": 5 }] }] });
-    for panic in ["broker.perform.after:1", "broker.settle.before:1", "broker.step.before:2"] {
+    // The outcome of the call is recorded by itself.
+    let both = json!([{ "key": "put", "tool": "put" }, { "key": "slow", "timer": 500 }]);
+    let script = json!({ "steps": [{ "until": "all", "start": both }, { "start": [{ "key": "timer", "timer": 5 }] }] });
+    for panic in [
+        "broker.perform.after:1",
+        "broker.settle.before:1",
+        "broker.settle.after:1",
+        "broker.step.before:2",
+        "broker.commit.after:2",
+    ] {
         let (folder, host) = host(config(), Some(panic)).await;
         let session = open(&host).await;
         say(&host, &session, &script).await;
@@ -96,7 +104,7 @@ async fn what_a_call_did_whose_work_or_whose_driver_panics_is_in_the_ledger() {
         assert!(folder.log().contains("a test wants a panic at"), "{panic}: nothing panicked");
         let audit = host.get("/api/audit?tool=put&capability=files.write&verdict=granted").await.unwrap().body;
         let writes = audit["lines"].as_array().unwrap().len();
-        // Each time that it was really called.
+        // Once for each time that it was really called.
         assert_eq!(writes, count(&folder.effects(), "put begin"), "{panic}: {audit}");
         assert!(host.stop().await.success(), "{panic}: {}", folder.log());
     }

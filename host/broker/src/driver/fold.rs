@@ -1,6 +1,7 @@
 //! Keeping a driver's fold of its run up to date with the run's stream.
 
 use super::{Driver, Driving, Trouble};
+use domain::event::Event;
 use domain::id::{OperationId, RunId, Stream};
 use domain::run::Run;
 use domain::time::Timestamp;
@@ -77,6 +78,16 @@ impl Driving {
 }
 
 impl Driver {
+    /// What the ledger is to have of a run, and does not have yet.
+    async fn owed_to(&mut self, run: RunId) -> Result<Vec<Event>, Trouble> {
+        let Some(owed) = self.owed.as_ref().filter(|owed| owed.run == run) else { return Ok(Vec::new()) };
+        let since = self.core.store.stream(Stream::Run(run), owed.version, PAGE).await?;
+        let is_recorded = |entry: &Event| since.iter().any(|recorded| recorded.event.as_ref() == Some(entry));
+        let entries = owed.entries.iter().filter(|entry| !is_recorded(entry)).cloned().collect();
+        self.owed = None;
+        Ok(entries)
+    }
+
     /// Brings the fold up to date. False when no run is open.
     pub(super) async fn refresh(&mut self) -> Result<bool, Trouble> {
         // A run that is not stored yet rests on what its session was; if that may have changed, it is begun anew.
@@ -100,13 +111,13 @@ impl Driver {
             return Ok(false);
         };
         let (run, version) = load_run(&self.core.store, run).await?;
-        let owed = self.owed.take().filter(|(owing, _)| *owing == run.started.run);
+        let entries = self.owed_to(run.started.run).await?;
         self.driving = Some(Driving {
             run,
             version,
             arrived: Vec::new(),
             busy: HashMap::new(),
-            entries: owed.map(|(_, events)| events).unwrap_or_default(),
+            entries,
             continued: Vec::new(),
             opening: Vec::new(),
             agent: None,

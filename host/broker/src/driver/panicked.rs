@@ -16,10 +16,7 @@ impl Driver {
     pub(super) async fn begin_anew(&mut self, panic: &str) {
         let run = self.driving.as_ref().map(|driving| driving.run.started.run.to_string());
         if let Some(driving) = self.driving.take() {
-            let (run, mut events) = driving.into_ledger(self.core.now()).await;
-            // After another panic before anything was recorded, all of it is owed.
-            events.extend(self.owed.take().filter(|(owing, _)| *owing == run).into_iter().flat_map(|(_, events)| events));
-            self.owed = Some((run, events));
+            self.owed = Some(driving.into_ledger(self.core.now()).await);
         }
         self.idle = None;
         self.stale = true;

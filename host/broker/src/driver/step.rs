@@ -85,6 +85,9 @@ impl Driver {
             }
             Err(NotTaken::TooOften { wait_ms }) => return self.too_often(wait_ms, decided, &words).await,
             Err(NotTaken::Failed(outcome, detail)) => {
+                if let Some(driving) = &mut self.driving {
+                    driving.kept_waiting = false;
+                }
                 if outcome == REFUSED {
                     decided.note(STEP, Verdict::Refused, Rule::Contract, &detail);
                 }
