@@ -90,13 +90,9 @@ async fn what_a_call_did_whose_work_or_whose_driver_panics_is_in_the_ledger() {
     // The outcome of the call is recorded by itself.
     let both = json!([{ "key": "put", "tool": "put" }, { "key": "slow", "timer": 500 }]);
     let script = json!({ "steps": [{ "until": "all", "start": both }, { "start": [{ "key": "timer", "timer": 5 }] }] });
-    for panic in [
-        "broker.perform.after:1",
-        "broker.settle.before:1",
-        "broker.settle.after:1",
-        "broker.step.before:2",
-        "broker.commit.after:2",
-    ] {
+    for panic in
+        ["broker.perform.after:1", "broker.settle.before:1", "broker.settle.after:1", "broker.step.before:2", "broker.commit.after:2"]
+    {
         let (folder, host) = host(config(), Some(panic)).await;
         let session = open(&host).await;
         say(&host, &session, &script).await;

@@ -97,8 +97,8 @@ impl Scope<'_> {
     }
 
     /// Refuses, uniformly for the guest and with the rule on record.
-    fn deny(&mut self, capability: &str, denied: &Denied) -> Resolved {
-        self.not_made(None, capability, Verdict::Refused, denied.rule, &denied.what);
+    fn deny(&mut self, tool: Option<&str>, capability: &str, denied: &Denied) -> Resolved {
+        self.not_made(tool, capability, Verdict::Refused, denied.rule, &denied.what);
         refused(Outcome::Denied)
     }
 
@@ -120,10 +120,13 @@ impl Scope<'_> {
 
     fn not_made(&mut self, tool: Option<&str>, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
         let (definition, operation) = (&self.definition.agent_id, self.operation);
-        tracing::info!(%definition, operation.id = %operation, capability, detail, %rule, "a request came to nothing");
         let mut decided = Decided::default();
         decided.note(capability, verdict, rule, detail);
-        let is_name = |name: &&str| name.len() <= TOOL_NAME_BYTES_MAX && name.bytes().all(|byte| byte.is_ascii_graphic());
+        // As the ledger has it: what a guest wrote may be long, or look like a line of its own.
+        let detail = decided.decisions.first().map(|decision| decision.detail.as_str());
+        tracing::info!(%definition, operation.id = %operation, capability, detail, %rule, "a request came to nothing");
+        let is_name =
+            |name: &&str| !name.is_empty() && name.len() <= TOOL_NAME_BYTES_MAX && name.bytes().all(|byte| byte.is_ascii_graphic());
         self.refused_so_far.push(NotMade { operation, tool: tool.filter(is_name).map(str::to_owned), decided });
     }
 }
@@ -249,8 +252,10 @@ impl Driver {
         let denied = |rule, what: &str| Denied { rule, what: what.to_owned() };
         // A model that is not granted and one that is not there look the same.
         let alias = match self.core.gateway.resolve(asked.as_deref()) {
-            Err(_) => return scope.deny(MODEL_CALL, &denied(Rule::Unknown, asked.as_deref().unwrap_or_default())),
-            Ok(route) if !scope.own.models.matches(&route.alias) => return scope.deny(MODEL_CALL, &denied(Rule::NotGranted, &route.alias)),
+            Err(_) => return scope.deny(None, MODEL_CALL, &denied(Rule::Unknown, asked.as_deref().unwrap_or_default())),
+            Ok(route) if !scope.own.models.matches(&route.alias) => {
+                return scope.deny(None, MODEL_CALL, &denied(Rule::NotGranted, &route.alias));
+            }
             Ok(route) => route.alias,
         };
         if let Toolset::Named(names) = &request.tools
@@ -354,7 +359,7 @@ impl Driver {
             return failed("AGENT_UNAVAILABLE", format!("the agent `{target}` is not configured"));
         };
         if let Err(denied) = scope.caller().may_hand_over(&target, scope.own) {
-            return scope.deny(AGENT_CALL, &denied);
+            return scope.deny(Some(delegate::NAME), AGENT_CALL, &denied);
         }
         let (timeout_ms, priority) = (delegation.timeout_ms, delegation.priority);
         let content = vec![Part::text(delegation.content())];
@@ -372,7 +377,7 @@ impl Driver {
             return failed("agent_not_found", format!("there is no agent `{}`", dispatch.target));
         };
         if let Err(denied) = scope.caller().may_reach(&target, scope.own) {
-            return scope.deny(AGENT_CALL, &denied);
+            return scope.deny(None, AGENT_CALL, &denied);
         }
         scope.tool_calls_left -= 1;
         let timeout_ms = dispatch.timeout_ms.unwrap_or(self.core.limits.dispatch_ms).min(TIMER_MS_MAX);
@@ -401,8 +406,8 @@ impl Driver {
         let (depth, guards) = match self.admit(scope, spawned) {
             Ok(admitted) => admitted,
             Err(failure) => {
-                let told = failure.message.clone();
-                return scope.limit(None, AGENT_CALL, &told, failure);
+                let (tool, told) = (handover.delegation.as_ref().map(|_| delegate::NAME), failure.message.clone());
+                return scope.limit(tool, AGENT_CALL, &told, failure);
             }
         };
         let Handover { target, content, timeout_ms, detached, delegation, priority } = handover;
