@@ -2,7 +2,8 @@
 //!
 //! Effective is what the tool asks for ∩ what the operator grants its component ∩ the calling agent's lists ∩ what persona, role and path
 //! permit − every deny list, those of the agents that handed the work down included. Allow lists are each agent's own and do not travel;
-//! denies do, so authority only shrinks along a chain of callers. What a run began with is its ceiling: a grant that is widened meanwhile
+//! denies do, so authority only shrinks along a chain of callers. A tool that asks to write asks to read as well: whoever may not read may not
+//! call it. What a run began with is its ceiling: a grant that is widened meanwhile
 //! is not for it, one that is narrowed is.
 //!
 //! This is the only place where that is computed. What it comes to is bound into the instance that runs the call.
@@ -184,6 +185,37 @@ pub struct Asked<'a> {
     pub capabilities: &'a [String],
 }
 
+impl Asked<'_> {
+    /// Everything that it needs, each once: the capabilities that it names, and those that they bring with them.
+    fn needed(&self) -> Vec<Needed> {
+        let mut all: Vec<Needed> = Vec::new();
+        for name in self.capabilities {
+            let with = capability::implied(name).map(|implied| Needed { name: implied, with: Some(name.clone()) });
+            for needed in std::iter::once(Needed { name: name.clone(), with: None }).chain(with) {
+                if !all.iter().any(|known| known.name == needed.name)
+                    && (needed.with.is_none() || !self.capabilities.contains(&needed.name))
+                {
+                    all.push(needed);
+                }
+            }
+        }
+        all
+    }
+
+    /// The names of all capabilities that it needs: those that it asks for, and those that they bring with them.
+    #[must_use]
+    pub fn capabilities_needed(&self) -> Vec<String> {
+        self.needed().into_iter().map(|needed| needed.name).collect()
+    }
+}
+
+/// A capability that a tool needs.
+struct Needed {
+    name: String,
+    /// The capability that brings it with it, where the tool does not name it.
+    with: Option<String>,
+}
+
 impl<'a> From<&'a ToolDefinition> for Asked<'a> {
     fn from(tool: &'a ToolDefinition) -> Self {
         Self { tool: &tool.name, capabilities: &tool.capabilities }
@@ -223,12 +255,13 @@ pub struct Ruling {
 
 impl Caller<'_> {
     /// Whether the lists let the agent call a tool at all (S3.3, S3.18–S3.20). `system_*` tools pass allow lists; a deny wins over
-    /// everything. A tool needs all of the capabilities that it asks for.
+    /// everything. A tool needs all of the capabilities that it asks for, and those that they bring with them.
     ///
     /// # Errors
     /// The rule that decided.
     pub fn may_call<'a>(&self, asked: impl Into<Asked<'a>>) -> Result<Rule, Denied> {
-        let Asked { tool, capabilities } = asked.into();
+        let asked = asked.into();
+        let tool = asked.tool;
         let denied = |rule| Err(Denied { rule, what: tool.to_owned() });
         let Definition { tool_allowlist, tool_denylist, .. } = self.agent;
         if self.denies.tools.matches(tool) {
@@ -244,8 +277,8 @@ impl Caller<'_> {
         if self.permissions.tools.as_ref().is_some_and(|list| !list.matches(tool)) {
             return denied(Rule::Permissions);
         }
-        for capability in capabilities {
-            match self.may_have(capability) {
+        for needed in asked.needed() {
+            match self.may_have(&needed.name) {
                 Err(denied) if !system || denied.rule != Rule::CapabilityAllowlist => return Err(denied),
                 Err(_) | Ok(()) => {}
             }
@@ -314,16 +347,17 @@ impl Caller<'_> {
     pub fn bound<'a>(&self, asked: impl Into<Asked<'a>>, grant: &Grant) -> Result<Bound, Denied> {
         let asked = asked.into();
         self.may_call(asked)?;
-        let mut names: Vec<String> = granted(grant).chain(asked.capabilities.iter().cloned()).collect();
+        let needed = asked.capabilities_needed();
+        let mut names: Vec<String> = granted(grant).chain(needed.iter().cloned()).collect();
         names.sort();
         names.dedup();
-        let rulings = names.into_iter().map(|capability| self.ruling(asked, grant, capability)).collect();
+        let rulings = names.into_iter().map(|capability| self.ruling(asked.tool, &needed, grant, capability)).collect();
         Ok(bound(grant, rulings))
     }
 
-    fn ruling(&self, asked: Asked<'_>, grant: &Grant, capability: String) -> Ruling {
-        let passes = |denied: &Denied| denied.rule == Rule::CapabilityAllowlist && is_system(asked.tool);
-        let rule = if !asked.capabilities.contains(&capability) {
+    fn ruling(&self, tool: &str, needed: &[String], grant: &Grant, capability: String) -> Ruling {
+        let passes = |denied: &Denied| denied.rule == Rule::CapabilityAllowlist && is_system(tool);
+        let rule = if !needed.contains(&capability) {
             Rule::NotAsked
         } else if let Some(denied) = self.may_have(&capability).err().filter(|denied| !passes(denied)) {
             denied.rule
@@ -365,9 +399,9 @@ pub fn granted(grant: &Grant) -> impl Iterator<Item = String> {
 fn bound(grant: &Grant, rulings: Vec<Ruling>) -> Bound {
     let has = |name: &str| rulings.iter().any(|ruling| ruling.allowed && ruling.capability == name);
     let capped = |read: bool, write: bool, access: Access| match (read, write) {
-        (_, true) => Some(access),
+        (true, true) => Some(access),
         (true, false) => Some(Access::ReadOnly),
-        (false, false) => None,
+        (false, _) => None,
     };
     let (read, write) = (has(capability::FILES_READ), has(capability::FILES_WRITE));
     let directories = grant

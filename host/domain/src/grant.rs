@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Capabilities that bind what a tool may use of its component's grant. A tool names what it needs; an agent's lists say what it may have.
-/// A bucket adds two of its own: `<bucket>.read` and `<bucket>.write`.
+/// A bucket adds two of its own: `<bucket>.read` and `<bucket>.write`. Writing without reading is not offered: whoever asks for `X.write` asks
+/// for `X.read` too.
 pub mod capability {
     /// Reading in the granted folders.
     pub const FILES_READ: &str = "files.read";
@@ -30,6 +31,12 @@ pub mod capability {
     pub const ENV_READ: &str = "env.read";
     /// Having the host put granted secrets into requests.
     pub const SECRETS_USE: &str = "secrets.use";
+
+    /// The capability that another brings with it: `X.read` with `X.write`.
+    #[must_use]
+    pub fn implied(name: &str) -> Option<String> {
+        name.strip_suffix(".write").map(|of| format!("{of}.read"))
+    }
 }
 
 /// A list of names, where `*` stands for any run of characters and everything else for itself.

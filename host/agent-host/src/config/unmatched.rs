@@ -2,6 +2,7 @@
 
 use super::check::Finding;
 use super::patterns;
+use domain::authority::Asked;
 use domain::definition::Definition;
 use domain::delegate::{self, Target};
 use domain::grant::PatternList;
@@ -11,11 +12,10 @@ use std::collections::BTreeSet;
 /// A warning for each pattern of each agent's lists of tools, capabilities and agents that matches none. `tools` are those of all
 /// components. The lists of skills are not looked at: there are none in this version, which is a finding of its own.
 pub(crate) fn unmatched<'a>(agents: &'a [Definition], tools: impl IntoIterator<Item = &'a ToolDefinition>) -> Vec<Finding> {
-    let (mut names, mut capabilities) = (BTreeSet::new(), BTreeSet::new());
-    for tool in tools {
-        names.insert(tool.name.as_str());
-        capabilities.extend(tool.capabilities.iter().map(String::as_str));
-    }
+    let tools: Vec<&ToolDefinition> = tools.into_iter().collect();
+    let mut names: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let needed: Vec<String> = tools.iter().flat_map(|tool| Asked::from(*tool).capabilities_needed()).collect();
+    let capabilities: BTreeSet<&str> = needed.iter().map(String::as_str).collect();
     let ids: BTreeSet<&str> = agents.iter().map(|agent| agent.agent_id.0.as_str()).collect();
     // The host builds it for whoever there is to delegate to.
     names.extend(Target::ALL.iter().any(|target| ids.contains(target.name())).then_some(delegate::NAME));

@@ -1,6 +1,6 @@
 //! Explaining a decision: every list and grant that has a say in a call, in the order in which they are looked at.
 
-use super::{Asked, Caller, Rule, granted, is_system};
+use super::{Asked, Caller, Needed, Rule, granted, is_system};
 use crate::grant::{Grant, PatternList};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,9 @@ pub struct Look {
     /// What it said.
     #[serde(flatten)]
     pub says: Says,
+    /// The capability that brings this one with it, where the tool does not name it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with: Option<String>,
 }
 
 impl Look {
@@ -49,7 +52,8 @@ impl Caller<'_> {
     /// about it. That a capability is not granted does not stop the tool from being called: the call goes without.
     #[must_use]
     pub fn explain<'a>(&self, asked: impl Into<Asked<'a>>, grant: &Grant) -> Vec<Look> {
-        let Asked { tool, capabilities } = asked.into();
+        let asked = asked.into();
+        let tool = asked.tool;
         let system = is_system(tool);
         let mut looks = vec![
             deny(Rule::CallersDenylist, Some(&self.denies.tools), tool),
@@ -57,22 +61,29 @@ impl Caller<'_> {
             if system { passed(Rule::System, tool) } else { allow(Rule::ToolAllowlist, self.agent.tool_allowlist.as_ref(), tool) },
             allow(Rule::Permissions, self.permissions.tools.as_ref(), tool),
         ];
-        for capability in capabilities {
+        for Needed { name, with } in asked.needed() {
             let listed = self.agent.capability_allowlist.as_ref();
-            looks.push(deny(Rule::CallersDenylist, Some(&self.denies.capabilities), capability));
-            looks.push(deny(Rule::CapabilityDenylist, self.agent.capability_denylist.as_ref(), capability));
-            looks.push(if system { passed(Rule::System, capability) } else { allow(Rule::CapabilityAllowlist, listed, capability) });
-            looks.push(allow(Rule::Permissions, self.permissions.capabilities.as_ref(), capability));
-            let there = granted(grant).any(|name| name == *capability);
-            let says = if there { Says::Passes { pattern: None } } else { Says::Stops { pattern: None } };
-            looks.push(Look { rule: Rule::NotGranted, name: capability.clone(), says });
+            let says =
+                if granted(grant).any(|granted| granted == name) { Says::Passes { pattern: None } } else { Says::Stops { pattern: None } };
+            let about = [
+                deny(Rule::CallersDenylist, Some(&self.denies.capabilities), &name),
+                deny(Rule::CapabilityDenylist, self.agent.capability_denylist.as_ref(), &name),
+                if system { passed(Rule::System, &name) } else { allow(Rule::CapabilityAllowlist, listed, &name) },
+                allow(Rule::Permissions, self.permissions.capabilities.as_ref(), &name),
+                look(Rule::NotGranted, &name, says),
+            ];
+            looks.extend(about.into_iter().map(|look| Look { with: with.clone(), ..look }));
         }
         looks
     }
 }
 
 fn passed(rule: Rule, name: &str) -> Look {
-    Look { rule, name: name.to_owned(), says: Says::Passes { pattern: None } }
+    look(rule, name, Says::Passes { pattern: None })
+}
+
+fn look(rule: Rule, name: &str, says: Says) -> Look {
+    Look { rule, name: name.to_owned(), says, with: None }
 }
 
 fn deny(rule: Rule, list: Option<&PatternList>, name: &str) -> Look {
@@ -83,7 +94,7 @@ fn deny(rule: Rule, list: Option<&PatternList>, name: &str) -> Look {
             None => Says::Passes { pattern: None },
         },
     };
-    Look { rule, name: name.to_owned(), says }
+    look(rule, name, says)
 }
 
 fn allow(rule: Rule, list: Option<&PatternList>, name: &str) -> Look {
@@ -94,5 +105,5 @@ fn allow(rule: Rule, list: Option<&PatternList>, name: &str) -> Look {
             None => Says::Stops { pattern: None },
         },
     };
-    Look { rule, name: name.to_owned(), says }
+    look(rule, name, says)
 }

@@ -1,6 +1,6 @@
 //! Asked against granted: what a component will be refused, and what it was granted for nothing.
 
-use super::granted;
+use super::{Asked, granted};
 use crate::grant::Grant;
 use crate::tool::ToolDefinition;
 use serde::{Deserialize, Serialize};
@@ -32,18 +32,19 @@ pub struct Reviewed {
 #[must_use]
 pub fn review(tools: &[ToolDefinition], grant: &Grant) -> Vec<Reviewed> {
     let given: Vec<String> = granted(grant).collect();
-    let mut names: Vec<&String> = tools.iter().flat_map(|tool| &tool.capabilities).chain(&given).collect();
+    let needs = |tool: &ToolDefinition| Asked::from(tool).capabilities_needed();
+    let mut names: Vec<String> = tools.iter().flat_map(needs).chain(given.iter().cloned()).collect();
     names.sort();
     names.dedup();
     let reviewed = names.into_iter().map(|capability| {
-        let asking = tools.iter().filter(|tool| tool.capabilities.contains(capability));
+        let asking = tools.iter().filter(|tool| needs(tool).contains(&capability));
         let asking: Vec<String> = asking.map(|tool| tool.name.clone()).collect();
-        let standing = match (asking.is_empty(), given.contains(capability)) {
+        let standing = match (asking.is_empty(), given.contains(&capability)) {
             (false, true) => Standing::Granted,
             (false, false) => Standing::Refused,
             (true, _) => Standing::Unused,
         };
-        Reviewed { capability: capability.clone(), standing, tools: asking }
+        Reviewed { capability, standing, tools: asking }
     });
     reviewed.collect()
 }

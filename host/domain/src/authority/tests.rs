@@ -1,6 +1,6 @@
 //! Lists and grants as truth tables, and what holds of every combination of them.
 
-use super::{Caller, Denies, Permissions, Rule};
+use super::{Caller, Denies, Look, Permissions, Rule};
 use crate::definition::Definition;
 use crate::egress::{EgressGrant, HostPattern};
 use crate::grant::{Access, BucketGrant, DirectoryGrant, Grant, PatternList};
@@ -85,6 +85,9 @@ fn every_capability_of_a_tool_must_be_allowed_and_none_denied() {
             Some("capabilityDenylist"),
         ),
         (json!({ "capabilityAllowlist": ["lists.*"], "capabilityDenylist": ["lists.write"] }), vec!["lists.read"], None),
+        (json!({ "capabilityDenylist": ["lists.read"] }), vec!["lists.write"], Some("capabilityDenylist")),
+        (json!({ "capabilityAllowlist": ["lists.write"] }), vec!["lists.write"], Some("capabilityAllowlist")),
+        (json!({ "capabilityDenylist": ["files.read"] }), vec!["files.write"], Some("capabilityDenylist")),
     ] {
         let tool = tool("lists", &capabilities);
         assert_eq!(call(&keys, &tool), rule, "{keys} {capabilities:?}");
@@ -146,6 +149,33 @@ fn a_denied_capability_refuses_the_tool_that_asks_for_it_before_it_is_called() {
     let agent = json!({ "capabilityAllowlist": ["lists.*"], "capabilityDenylist": ["lists.write"] });
     assert_eq!(bound_to(&agent, &["lists.read"]), (None, 0, Some(Access::ReadOnly)));
     assert_eq!(call(&agent, &tool("t", &["lists.read", "lists.write"])), Some("capabilityDenylist"));
+}
+
+#[test]
+fn who_may_not_read_may_not_write_either_and_who_may_write_sees_what_is_granted_read_only() {
+    let boss = definition(&json!({ "capabilityDenylist": ["files.read"] }));
+    let (agent, permissions) = (definition(&json!({})), Permissions::default());
+    let write = tool("write", &["files.write"]);
+    let refused = |agent: &Definition, denies: &Denies| {
+        let caller = Caller { agent, denies, permissions: &permissions };
+        caller.bound(&write, &everything()).err().map(|denied| (denied.rule, denied.what))
+    };
+    let reading = "files.read".to_owned();
+    assert_eq!(refused(&boss, &Denies::default()), Some((Rule::CapabilityDenylist, reading.clone())));
+    assert_eq!(refused(&agent, &Denies::default().and_of(&boss)), Some((Rule::CallersDenylist, reading.clone())));
+
+    let caller = Caller { agent: &boss, denies: &Denies::default(), permissions: &permissions };
+    let stopping: Vec<_> = caller.explain(&write, &everything()).into_iter().filter(Look::stops).collect();
+    assert_eq!(stopping.len(), 1);
+    assert_eq!((stopping[0].rule, &stopping[0].name), (Rule::CapabilityDenylist, &reading));
+    assert_eq!(stopping[0].with.as_deref(), Some("files.write"));
+
+    let mut grant = everything();
+    grant.directories[0].access = Access::ReadOnly;
+    grant.key_value[0].access = Access::ReadOnly;
+    let caller = Caller { agent: &agent, ..caller };
+    let bound = caller.bound(&tool("write", &["files.write", "lists.write"]), &grant).unwrap();
+    assert_eq!((bound.directories[0].access, bound.key_value[0].access), (Access::ReadOnly, Access::ReadOnly));
 }
 
 #[test]
@@ -286,22 +316,17 @@ proptest! {
         let stopped = caller.explain(&tool("t", &asked), &grant).into_iter().find(|look| look.stops() && look.rule != Rule::NotGranted);
         let refused = caller.may_call(&tool("t", &asked)).err();
         prop_assert_eq!(stopped.map(|look| (look.rule, look.name)), refused.map(|denied| (denied.rule, denied.what)));
-        let all_listed = asked.iter().all(|name| listed(name));
+        // To write a folder or a bucket is to reach it: whoever asks for the one asks for the other.
+        let needed = |name: &str| asked.contains(&name) || asked.contains(&name.replace(".read", ".write").as_str());
+        let all_listed = CAPABILITIES.iter().all(|name| !needed(name) || listed(name));
         match caller.bound(&tool("t", &asked), &grant) {
             Err(denied) => prop_assert!(!all_listed, "{denied}"),
             Ok(bound) => {
                 prop_assert!(all_listed);
                 let granted: Vec<String> = super::granted(&grant).collect();
-                for name in can(&bound) {
-                    // To write a folder or a bucket is to reach it: the lesser access is within the greater.
-                    let greater = name.replace(".read", ".write");
-                    let agreed = |name: &str| asked.contains(&name) && granted.iter().any(|granted| granted == name);
-                    prop_assert!(agreed(name) || asked.contains(&greater.as_str()), "{name}");
-                    prop_assert!(granted.iter().any(|granted| granted == name), "{name}");
-                }
-                for name in &asked {
-                    let agreed = granted.iter().any(|granted| granted == name);
-                    prop_assert_eq!(agreed, can(&bound).contains(name), "{}", name);
+                for name in CAPABILITIES {
+                    let agreed = needed(name) && listed(name) && granted.iter().any(|granted| granted == name);
+                    prop_assert_eq!(agreed, can(&bound).contains(&name), "{}", name);
                 }
                 let same = bound.clone().within(&bound);
                 prop_assert_eq!(same, bound);

@@ -198,7 +198,8 @@ fn look_line(look: &Look) -> String {
         Says::Passes { pattern } => format!("passes{}", by(pattern)),
         Says::Stops { pattern } => format!("stops it{}", by(pattern)),
     };
-    format!("  {:<24}{list:<22}{says}", look.name)
+    let with = look.with.as_ref().map(|with| format!(" (asked for with `{with}`)")).unwrap_or_default();
+    format!("  {:<24}{list:<22}{says}{with}", look.name)
 }
 
 fn bound_lines(bound: &Bound) -> Vec<String> {
