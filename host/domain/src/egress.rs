@@ -20,6 +20,7 @@ pub use header::{CREDENTIALS, RequestHeader, crosses_origins, request_header, re
 pub use host::{Host, HostError, HostPattern, HostPatternError};
 pub use path::{PathPattern, PathPatternError};
 pub use permit::{Barred, Denied, Mismatch, Permit, permit};
+pub(crate) use placeholder::DECODINGS_MAX;
 pub use placeholder::{Misplaced, placements};
 pub use request_target::{Method, NotAMethod, Scheme, Target, TargetError, URL_BYTES_MAX};
-pub use traffic::{HOPS_RECORDED_MAX, Hop, OUTCOMES, Traffic};
+pub use traffic::{HOP_KINDS_MAX, HOPS_RECORDED_MAX, Hop, OUTCOMES, Traffic};

@@ -47,6 +47,11 @@ impl Minutes {
         Arc::new(Ledger { traffic: self.traffic.clone(), book: self.book.clone(), _over: over })
     }
 
+    /// Whether nothing more may be sent, because there would be no room for its record.
+    pub(crate) fn is_full(&self) -> bool {
+        locked(&self.traffic).is_full()
+    }
+
     /// Waits until every request of the call that has ended is on record. What does not go in time is not waited for: its record is lost,
     /// and nothing else.
     pub async fn closed(&self) {
@@ -79,7 +84,7 @@ impl Records for Ledger {
             Verdict::Refused => self.book.refused(capability::NET_HTTP, || format!("{}: {}", asked(), detail.unwrap_or_default())),
             Verdict::Limited => self.book.limited(capability::NET_HTTP, || format!("{}: {outcome}", asked())),
         }
-        let hop = Hop { method, scheme, host, port, path, status, verdict: outcome.to_owned(), bytes_in, bytes_out, ms };
+        let hop = Hop { method, scheme, host, port, path, status, verdict: outcome.to_owned(), bytes_in, bytes_out, ms, times: 1 };
         locked(&self.traffic).add(hop);
     }
 }

@@ -1,8 +1,8 @@
 //! Tools on the network: what is granted is sent and on record, and nothing else leaves the host.
 
 use agent_host_tests::{Setup, World};
-use domain::egress::{AddressRange, EgressGrant, Hop, HostPattern, PathPattern, Scheme};
-use domain::event::Event;
+use domain::egress::{AddressRange, EgressGrant, HOP_KINDS_MAX, HOPS_RECORDED_MAX, Hop, HostPattern, PathPattern, Scheme};
+use domain::event::{Event, Verdict};
 use domain::grant::GuestLimits;
 use serde_json::json;
 use std::io::{Read, Write};
@@ -113,6 +113,27 @@ async fn a_granted_request_is_answered_and_its_record_is_in_the_event_of_the_cal
     assert_eq!((hop.verdict.as_str(), hop.status, hop.port), ("done", Some(200), Some(server.port)));
     assert_eq!((hop.scheme, hop.host.as_deref(), hop.path.as_deref()), (Some(Scheme::Http), Some("127.0.0.1"), Some("/open/a")));
     assert!(hop.bytes_in > 18 && hop.bytes_out > 18, "{hop:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_behind_many_decoys_is_on_record_and_behind_too_many_it_is_not_sent() {
+    let server = Server::ok("hello from outside");
+    let world = World::new(setup(vec![server.grant()])).await;
+    let fetch = |decoys| {
+        let arguments = json!({ "url": server.url("/open/a"), "decoys": decoys });
+        world.play(json!([{ "start": [{ "key": "t", "tool": "fetch", "args": arguments }] }]))
+    };
+    assert_eq!(fetch(HOPS_RECORDED_MAX + 8).await, ["t parts 200 hello from outside"]);
+    let hops = hops(&world).await;
+    assert_eq!(hops.len(), HOPS_RECORDED_MAX + 9);
+    assert_eq!(hops.last().map(|hop| (hop.verdict.as_str(), hop.port)), Some(("done", Some(server.port))));
+
+    assert_eq!(fetch(HOP_KINDS_MAX).await, ["t parts ErrorCode::ConnectionLimitReached"]);
+    assert_eq!(server.asked().len(), 1);
+    let decided = world.ledger().await.pop().unwrap();
+    assert_eq!((decided.egress.hops.len(), decided.egress.left_out), (HOP_KINDS_MAX, 0));
+    let limited: Vec<&str> = decided.decisions.iter().filter(|it| it.verdict == Verdict::Limited).map(|it| it.detail.as_str()).collect();
+    assert_eq!(limited, ["more than 256 different requests"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

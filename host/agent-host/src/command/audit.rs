@@ -135,11 +135,11 @@ fn line(told: &Value) -> String {
     if let Some(left_out) = number("left_out") {
         return format!("{who}  {left_out} more of this call were not kept one by one");
     }
+    let times = number("times").filter(|times| *times > 1).map(|times| format!(" x{times}")).unwrap_or_default();
     if text("kind") == "request" {
         let status = number("status").map(|status| format!(" {status}")).unwrap_or_default();
         let (sent, received) = (number("bytes_out").unwrap_or(0), number("bytes_in").unwrap_or(0));
-        return format!("{who}  request {}{status}  {}  {sent} bytes out, {received} in", text("verdict"), text("detail"));
+        return format!("{who}  request {}{status}{times}  {}  {sent} bytes out, {received} in", text("verdict"), text("detail"));
     }
-    let times = number("times").filter(|times| *times > 1).map(|times| format!(" x{times}")).unwrap_or_default();
     format!("{who}  {} {}{times} by {}  {}", text("verdict"), text("capability"), text("rule"), text("detail"))
 }

@@ -145,6 +145,7 @@ fn request_line(call: &AuditLine, hop: &Hop) -> AuditLine {
         capability: Some(domain::grant::capability::NET_HTTP.to_owned()),
         verdict: Some(hop.verdict.clone()),
         detail: Some(format!("{} {target}", hop.method)),
+        times: (hop.times > 1).then_some(hop.times),
         status: hop.status,
         bytes_in: Some(hop.bytes_in),
         bytes_out: Some(hop.bytes_out),

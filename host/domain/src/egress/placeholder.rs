@@ -9,8 +9,8 @@ use crate::grant::{SecretGrant, SecretSlot};
 
 /// What every placeholder begins with.
 const BEGIN: &[u8] = b"{{secret.";
-/// How often a URL is taken for encoded once more, to look for placeholders.
-const DECODINGS_MAX: usize = 3;
+/// How often a text is taken for encoded once more, to look for placeholders in a URL and for secrets in what comes back.
+pub(crate) const DECODINGS_MAX: usize = 3;
 
 /// A request that asks for a secret where none is bound to go. For the operator; the guest learns nothing but that it was denied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

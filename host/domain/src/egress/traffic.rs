@@ -3,8 +3,13 @@
 use super::request_target::{Method, Scheme};
 use serde::{Deserialize, Serialize};
 
-/// Hops of one call that are put on record. The others are counted.
+/// Hops of one call that are put on record one by one. Later ones are put together with those that are like them.
 pub const HOPS_RECORDED_MAX: usize = 32;
+/// Entries of one call's record. Once there are so many, the call sends nothing more: no hop goes without a record.
+pub const HOP_KINDS_MAX: usize = 256;
+
+/// Bytes of the path of an entry for several hops.
+const PATH_BYTES_MAX: usize = 256;
 
 /// What can become of a hop: `done`, `redirected`, `dropped` before its end, or why it was refused or failed.
 pub const OUTCOMES: [&str; 17] = [
@@ -27,7 +32,8 @@ pub const OUTCOMES: [&str; 17] = [
     "broken",
 ];
 
-/// One hop of a request: what was asked, what became of it, and what passed. The query is not kept: it may hold what no record should.
+/// One hop of a request, or several that are alike: what was asked, what became of it, and what passed. The query is not kept: it may hold
+/// what no record should.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
     /// The method.
@@ -41,10 +47,10 @@ pub struct Hop {
     /// The port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The path without the query.
+    /// The path without the query; none if several had different ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The status of the answer.
+    /// The status of the answer; none if several had different ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// One of [`OUTCOMES`].
@@ -55,26 +61,63 @@ pub struct Hop {
     pub bytes_out: u64,
     /// Milliseconds from its begin to its end.
     pub ms: u64,
+    /// How many hops this is. The bytes and the time are those of all of them.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub times: u64,
+}
+
+fn once() -> u64 {
+    1
+}
+
+fn is_once(times: &u64) -> bool {
+    *times == 1
+}
+
+impl Hop {
+    /// Whether both went to the same place by the same method and came to the same.
+    fn is_like(&self, other: &Self) -> bool {
+        (self.method, self.scheme, &self.host, self.port, &self.verdict)
+            == (other.method, other.scheme, &other.host, other.port, &other.verdict)
+    }
+
+    /// Takes another that is like it.
+    fn join(&mut self, other: Self) {
+        self.path = self.path.take().filter(|path| other.path.as_ref() == Some(path));
+        self.status = self.status.filter(|status| other.status == Some(*status));
+        self.bytes_in = self.bytes_in.saturating_add(other.bytes_in);
+        self.bytes_out = self.bytes_out.saturating_add(other.bytes_out);
+        self.ms = self.ms.saturating_add(other.ms);
+        self.times = self.times.saturating_add(other.times);
+    }
 }
 
 /// The hops of one call, in the order of their ends.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Traffic {
-    /// The first of them, at most [`HOPS_RECORDED_MAX`].
+    /// The first [`HOPS_RECORDED_MAX`] one by one, then one entry for all that are alike.
     pub hops: Vec<Hop>,
-    /// How many more there were.
+    /// How many more there were: in records from before hops were put together.
     #[serde(default)]
     pub left_out: u64,
 }
 
 impl Traffic {
-    /// Puts a hop on record, or counts it when there are enough.
+    /// Puts a hop on record. None is left out.
     pub fn add(&mut self, hop: Hop) {
         if self.hops.len() < HOPS_RECORDED_MAX {
-            self.hops.push(hop);
-        } else {
-            self.left_out = self.left_out.saturating_add(1);
+            return self.hops.push(hop);
         }
+        match self.hops.iter_mut().skip(HOPS_RECORDED_MAX).find(|known| known.is_like(&hop)) {
+            Some(known) => known.join(hop),
+            None => self.hops.push(Hop { path: hop.path.filter(|path| path.len() <= PATH_BYTES_MAX), ..hop }),
+        }
+    }
+
+    /// Whether there is no room for more entries. Whoever sends asks first; what is under way by then is put on record all the same.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.hops.len() >= HOP_KINDS_MAX
     }
 
     /// Whether nothing was sent or tried.
@@ -88,23 +131,51 @@ impl Traffic {
 mod tests {
     use super::*;
 
-    #[test]
-    fn hops_above_the_limit_are_counted_and_not_kept() {
-        let hop = Hop {
+    fn hop(host: &str, path: &str, verdict: &str) -> Hop {
+        Hop {
             method: Method::Get,
-            scheme: None,
-            host: None,
-            port: None,
-            path: None,
+            scheme: Some(Scheme::Https),
+            host: Some(host.to_owned()),
+            port: Some(443),
+            path: Some(path.to_owned()),
             status: None,
-            verdict: "url-refused".to_owned(),
-            bytes_in: 0,
-            bytes_out: 0,
-            ms: 0,
-        };
+            verdict: verdict.to_owned(),
+            bytes_in: 1,
+            bytes_out: 2,
+            ms: 3,
+            times: 1,
+        }
+    }
+
+    #[test]
+    fn a_request_after_any_number_of_decoys_is_on_record() {
         let mut traffic = Traffic::default();
         assert!(traffic.is_empty());
-        (0..HOPS_RECORDED_MAX + 2).for_each(|_| traffic.add(hop.clone()));
-        assert_eq!((traffic.hops.len(), traffic.left_out), (HOPS_RECORDED_MAX, 2));
+        (0..HOPS_RECORDED_MAX).for_each(|_| traffic.add(hop("decoy", "/", "not-granted")));
+        (0..1_000).for_each(|n| traffic.add(hop("decoy", &format!("/{n}"), "not-granted")));
+        traffic.add(Hop { status: Some(200), ..hop("target", "/secret", "done") });
+        traffic.add(Hop { status: Some(200), ..hop("target", "/secret", "done") });
+        assert_eq!((traffic.hops.len(), traffic.left_out, traffic.is_full()), (HOPS_RECORDED_MAX + 2, 0, false));
+        let [decoys, target] = &traffic.hops[HOPS_RECORDED_MAX..] else { panic!("{traffic:?}") };
+        assert_eq!((decoys.times, decoys.bytes_out, decoys.ms, &decoys.path), (1_000, 2_000, 3_000, &None));
+        assert_eq!((target.times, target.status, target.path.as_deref()), (2, Some(200), Some("/secret")));
+    }
+
+    #[test]
+    fn a_record_that_is_full_says_so_and_loses_nothing() {
+        let mut traffic = Traffic::default();
+        (0..HOP_KINDS_MAX).for_each(|n| traffic.add(hop(&format!("h{n}"), &"/x".repeat(400), "done")));
+        assert!(traffic.is_full());
+        assert!(traffic.hops.iter().skip(HOPS_RECORDED_MAX).all(|hop| hop.path.is_none()));
+        traffic.add(hop("one-more", "/", "done"));
+        assert_eq!(traffic.hops.last().unwrap().host.as_deref(), Some("one-more"));
+    }
+
+    #[test]
+    fn a_record_from_before_hops_were_put_together_reads_as_it_was_meant() {
+        let stored = r#"{"hops":[{"method":"GET","verdict":"url-refused","bytes_in":0,"bytes_out":0,"ms":0}],"left_out":2}"#;
+        let traffic: Traffic = serde_json::from_str(stored).unwrap();
+        assert_eq!((traffic.hops[0].times, traffic.left_out, traffic.is_empty()), (1, 2, false));
+        assert_eq!(serde_json::to_string(&traffic).unwrap(), stored);
     }
 }

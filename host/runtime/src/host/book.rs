@@ -3,9 +3,11 @@
 use crate::outcome::Decided;
 use domain::authority::{Rule, Ruling};
 use domain::event::{DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX, Decision, Verdict};
+use domain::grant::capability;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Decisions, counted by capability, verdict and rule. Shared by everything that decides for the call.
+/// Decisions, counted by capability, verdict and rule; uses of secrets and limits of the call each apart. Shared by everything that decides
+/// for the call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Book(Arc<Mutex<Pages>>);
 
@@ -47,13 +49,23 @@ impl Book {
         self.pages().count(capability, Verdict::Limited, Rule::Limits, detail);
     }
 
+    /// A secret was used under a grant. Each use is told apart by its detail, of which there are as many as grants.
+    pub(crate) fn used(&self, detail: &str) {
+        self.pages().count_each(capability::SECRETS_USE, Verdict::Granted, Rule::Granted, detail);
+    }
+
     /// One of the limits of the call itself was met. Each is told apart by its name.
     pub(crate) fn met(&self, capability: &str, limit: &str) {
+        self.pages().count_each(capability, Verdict::Limited, Rule::Limits, limit);
+    }
+
+    /// Something was asked for of which the component is granted some and the call nothing: it is refused by the rule that took it from the
+    /// call. Nothing when there is no such rule.
+    pub(crate) fn withheld(&self, capability: &str, detail: impl FnOnce() -> String) {
         let mut pages = self.pages();
-        let same = |known: &&mut Decision| known.verdict == Verdict::Limited && known.capability == capability && known.detail == limit;
-        match pages.decisions.iter_mut().find(same) {
-            Some(known) => known.times = known.times.saturating_add(1),
-            None => pages.add(capability, Verdict::Limited, Rule::Limits, || limit.to_owned()),
+        let ruling = pages.rulings.iter().find(|ruling| ruling.capability == capability && !ruling.allowed);
+        if let Some(rule) = ruling.map(|ruling| ruling.rule).filter(|rule| *rule != Rule::NotGranted) {
+            pages.count(capability, Verdict::Refused, rule, detail);
         }
     }
 
@@ -88,16 +100,32 @@ impl Pages {
         }
     }
 
+    /// Counts it apart from what has another detail.
+    fn count_each(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
+        let shown = shown(detail);
+        let same = |known: &&mut Decision| {
+            known.verdict == verdict && known.rule == rule && known.capability == capability && known.detail == shown
+        };
+        match self.decisions.iter_mut().find(same) {
+            Some(known) => known.times = known.times.saturating_add(1),
+            None => self.add(capability, verdict, rule, || detail.to_owned()),
+        }
+    }
+
     fn add(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: impl FnOnce() -> String) {
         if self.decisions.len() < DECISIONS_RECORDED_MAX {
-            let detail = detail();
-            let (detail, _) = detail.split_at(detail.floor_char_boundary(DETAIL_BYTES_MAX));
-            let detail = crate::log::escaped(detail);
+            let detail = shown(&detail());
             self.decisions.push(Decision { capability: capability.to_owned(), verdict, rule, times: 1, detail });
         } else {
             self.left_out = self.left_out.saturating_add(1);
         }
     }
+}
+
+/// A detail as it is kept.
+fn shown(detail: &str) -> String {
+    let (detail, _) = detail.split_at(detail.floor_char_boundary(DETAIL_BYTES_MAX));
+    crate::log::escaped(detail)
 }
 
 #[cfg(test)]
@@ -135,6 +163,28 @@ mod tests {
         }
         let Decided { decisions, left_out } = book.take();
         assert_eq!((decisions.len(), left_out), (DECISIONS_RECORDED_MAX, 5));
+    }
+
+    #[test]
+    fn every_secret_that_a_call_used_is_on_record() {
+        let book = Book::default();
+        for secret in ["github", "gitlab", "github"] {
+            book.used(&format!("{secret} -> api.example.com header authorization"));
+        }
+        let told: Vec<_> = book.take().decisions.into_iter().map(|d| (d.detail.split(' ').next().unwrap().to_owned(), d.times)).collect();
+        assert_eq!(told, [("github".to_owned(), 2), ("gitlab".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn what_is_granted_and_withheld_is_refused_by_the_rule_that_withheld_it() {
+        for (rule, expected) in [(Rule::NotAsked, Some(Rule::NotAsked)), (Rule::Ceiling, Some(Rule::Ceiling)), (Rule::NotGranted, None)] {
+            let book = Book::new(vec![Ruling { capability: "env.read".to_owned(), allowed: false, rule }]);
+            book.withheld("env.read", String::new);
+            assert_eq!(book.take().decisions.first().map(|decision| decision.rule), expected);
+        }
+        let book = Book::default();
+        book.withheld("env.read", String::new);
+        assert!(book.take().decisions.is_empty());
     }
 
     #[test]

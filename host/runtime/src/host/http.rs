@@ -7,7 +7,7 @@ use crate::host::book::Book;
 use crate::host::secrets::{BoundSecrets, used};
 use crate::minutes::Minutes;
 use bytes::Bytes;
-use domain::egress::{EgressGrant, Method, RequestHeader, Target, permit, request_header};
+use domain::egress::{EgressGrant, HOP_KINDS_MAX, Method, RequestHeader, Target, permit, request_header};
 use domain::grant::{Bound, capability};
 use egress::{ByteBudget, Caller, Egress, EgressError, Request, Response, Seen};
 use http::HeaderName;
@@ -43,6 +43,7 @@ struct Open {
     book: Book,
     caller: Caller,
     requests: Arc<Semaphore>,
+    minutes: Minutes,
 }
 
 impl WayOut {
@@ -64,6 +65,7 @@ impl WayOut {
             book: book.clone(),
             caller: Caller { component, budget: ByteBudget::of(bound.limits.egress_bytes_max), records, redactor },
             requests: Arc::new(Semaphore::new(CALL_REQUESTS_MAX)),
+            minutes: minutes.clone(),
         });
         Self { open, slots, book }
     }
@@ -144,8 +146,12 @@ impl WasiHttpHooks for WayOut {
 impl Open {
     /// Sends a request. The outer error is that of a guest that does not finish its own body.
     async fn send(self, method: Method, request: http::Request<WasiBody>) -> Result<Result<Response, EgressError>, Error> {
-        let Self { egress, grants, secrets, book, caller, requests } = self;
+        let Self { egress, grants, secrets, book, caller, requests, minutes } = self;
         let Ok(_turn) = requests.acquire().await else { return Err(Error::ConnectionLimitReached) };
+        if minutes.is_full() {
+            book.limited(capability::NET_HTTP, || format!("more than {HOP_KINDS_MAX} different requests"));
+            return Err(Error::ConnectionLimitReached);
+        }
         let (mut parts, body) = request.into_parts();
         let url = parts.uri.to_string();
         let placed = secrets.credentials(&url, &mut parts.headers);
@@ -160,7 +166,7 @@ impl Open {
             None => Bytes::new(),
         };
         for grant in uses.into_iter().filter(|_| bytes_max.is_some()) {
-            book.granted(capability::SECRETS_USE, || used(grant));
+            book.used(&used(grant));
         }
         let request = Request { caller, method, url, headers: parts.headers, bound, body };
         Ok(Box::pin(egress.send(request, &grants)).await)

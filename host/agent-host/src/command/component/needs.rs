@@ -12,11 +12,11 @@ use std::net::IpAddr;
 /// What egress says of a request to an address that is not public.
 const ADDRESS_BARRED: &str = "address-barred";
 
-/// What one host was asked for: its methods and its paths.
+/// What one host was asked for: its methods and its paths, none of these for paths that are not known.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
     methods: BTreeSet<String>,
-    paths: BTreeSet<String>,
+    paths: BTreeSet<Option<String>>,
     /// Whether its address turned out not to be public.
     barred: bool,
 }
@@ -65,7 +65,7 @@ impl Needs {
         let scheme = json!(scheme).as_str().unwrap_or_default().to_owned();
         let asked = self.requests.entry((host.clone(), scheme, port)).or_default();
         asked.methods.insert(hop.method.as_str().to_owned());
-        asked.paths.extend(hop.path.clone());
+        asked.paths.insert(hop.path.clone());
         asked.barred |= hop.verdict == ADDRESS_BARRED;
     }
 
@@ -174,7 +174,7 @@ fn private_addresses(host: &str, asked: &Asked) -> Option<Vec<IpAddr>> {
     }
 }
 
-/// One grant for each path that was asked for, with the limits that such requests are granted already.
+/// One grant for each path that was asked for, or one for all where some are not known, with the limits that such requests are granted already.
 fn least((host, scheme, port): &(String, String, u16), asked: &Asked, granted: &[EgressGrant]) -> Vec<Value> {
     let is_https = scheme == "https";
     let default_port = if is_https { 443 } else { 80 };
@@ -196,7 +196,8 @@ fn least((host, scheme, port): &(String, String, u16), asked: &Asked, granted: &
         };
         requests(&like).as_object().cloned()
     });
-    let grants = asked.paths.iter().map(|path| {
+    let everywhere = asked.paths.contains(&None);
+    let grants = asked.paths.iter().filter(|path| path.is_none() == everywhere).map(|path| {
         let mut grant = serde_json::Map::new();
         grant.insert("host".to_owned(), json!(host));
         if !is_https {
@@ -208,7 +209,9 @@ fn least((host, scheme, port): &(String, String, u16), asked: &Asked, granted: &
         if !reads {
             grant.insert("methods".to_owned(), json!(asked.methods));
         }
-        grant.insert("path".to_owned(), json!(path));
+        if let Some(path) = path {
+            grant.insert("path".to_owned(), json!(path));
+        }
         if let Some(addresses) = private_addresses(host, asked) {
             grant.insert("privateAddresses".to_owned(), json!(addresses));
         }
@@ -243,6 +246,7 @@ mod tests {
             bytes_in: 0,
             bytes_out: 0,
             ms: 0,
+            times: 1,
         }
     }
 

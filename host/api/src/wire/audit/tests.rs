@@ -48,6 +48,7 @@ fn the_lines_of_a_call_say_who_did_what_with_which_code_under_which_grant() {
         bytes_in: 10,
         bytes_out: 20,
         ms: 5,
+        times: 1,
     };
     let run = RunId(Uuid::from_u128(7));
     let decided = BoundaryDecided {
