@@ -1,12 +1,18 @@
 //! Redaction: secrets are taken out of whatever comes back from where they went, whole or in pieces.
 //!
-//! A secret is looked for as it is, percent-encoded and with JSON's escapes (in any mixture of these), in hexadecimal digits, and in base64,
-//! of either alphabet and wherever it begins in what was encoded. Each byte of what is found becomes a `*`, so that lengths stay true.
-//! Whoever has the secret and wants to hide it can: text that was reversed or encrypted is not found.
+//! A secret is looked for as it is, in hexadecimal digits, and in base64, of either alphabet and wherever it begins in what was encoded.
+//! Each of these is found in plain and behind up to three layers of escapes: those of URLs, of JSON and of HTML, in any mixture within a
+//! layer. Each byte of what is found becomes a `*`, so that lengths stay true.
+//!
+//! Whoever has the secret and wants to hide it can. Not found are: text that was reversed, encrypted, compressed or cut into parts that stand
+//! apart; a fourth layer; base64 of base64, or with line breaks in it; a `+` that stands for a space, and entities of HTML without their
+//! semicolon. A secret that itself has what looks like an escape in it (`%41`) is found as it is, and where that is escaped too.
 
+mod escape;
 mod needle;
 mod scan;
 
+use crate::message::Part;
 use crate::secret::Secret;
 use needle::Needle;
 use scan::Scan;
@@ -20,25 +26,25 @@ const MASK: u8 = b'*';
 
 /// Takes some secrets out of texts. Cheap to clone; by default there are none.
 #[derive(Clone, Default)]
-pub struct Redactor(Vec<Arc<Needle>>);
+pub struct Redactor(Arc<[Arc<Needle>]>);
 
 impl Redactor {
     /// For one secret.
     #[must_use]
     pub fn of(secret: &Secret) -> Self {
-        Self(vec![Arc::new(Needle::of(secret.expose().as_bytes()))])
+        Self(Arc::new([Arc::new(Needle::of(secret.expose().as_bytes()))]))
     }
 
     /// For all that these are for, each once.
     #[must_use]
     pub fn all<'a>(redactors: impl IntoIterator<Item = &'a Self>) -> Self {
-        let mut all = Self::default();
-        for needle in redactors.into_iter().flat_map(|redactor| &redactor.0) {
-            if !all.0.iter().any(|known| Arc::ptr_eq(known, needle)) {
-                all.0.push(needle.clone());
+        let mut all: Vec<Arc<Needle>> = Vec::new();
+        for needle in redactors.into_iter().flat_map(|redactor| &*redactor.0) {
+            if !all.iter().any(|known| Arc::ptr_eq(known, needle)) {
+                all.push(needle.clone());
             }
         }
-        all
+        Self(all.into())
     }
 
     /// Whether there is nothing to take out.
@@ -85,6 +91,21 @@ impl Redactor {
                     fields.insert(self.text(&name).into_owned(), value);
                 }
             }
+        }
+    }
+
+    /// Takes the secrets out of a part of a message. What a blob holds is elsewhere.
+    pub fn part(&self, part: &mut Part) {
+        let text = |text: &mut String| {
+            if let Cow::Owned(redacted) = self.text(text) {
+                *text = redacted;
+            }
+        };
+        match part {
+            Part::Text { text: said } => text(said),
+            Part::Blob { media_type, .. } => text(media_type),
+            Part::Call { call_id, name, arguments } => [call_id, name, arguments].into_iter().for_each(text),
+            Part::Opaque { value, .. } => self.value(value),
         }
     }
 

@@ -1,5 +1,7 @@
 //! What is looked for: one secret in each of its forms.
 
+use super::escape::is_begin;
+
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 const BASE64_DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -68,7 +70,7 @@ impl Fold {
     }
 }
 
-/// The forms in which a secret is looked for, as they are and once escapes are undone.
+/// The forms in which a secret is looked for, as they are and once escapes are undone, up to three times.
 pub(super) const FORMS: usize = 5;
 
 /// One secret in each of its forms.
@@ -88,7 +90,7 @@ impl Needle {
         for byte in 0..=u8::MAX {
             let fits = forms.iter().any(|(fold, pattern)| pattern.step(0, fold.read(byte)) > 0);
             if let Some(begins) = begins.get_mut(usize::from(byte)) {
-                *begins = fits || byte == b'%' || byte == b'\\';
+                *begins = fits || is_begin(byte);
             }
         }
         Self { forms, begins }

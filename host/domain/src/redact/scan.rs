@@ -1,90 +1,97 @@
 //! The search for one secret in bytes that come in pieces.
 
+use super::escape::{Escape, escape};
 use super::needle::{FORMS, Needle};
+use crate::egress::DECODINGS_MAX;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of the longest escape, `\u0041`.
-const ESCAPE_BYTES_MAX: usize = 6;
-/// Stands for a character that no secret has.
-const OTHER: u8 = 0xff;
+/// The bytes as they are, and as they are once escapes are undone so many times.
+const LEVELS: usize = DECODINGS_MAX + 1;
 
 /// The search for one secret.
 pub(super) struct Scan {
     needle: Arc<Needle>,
-    /// For each form, bytes that fit as they are, whatever escapes mean.
-    plain: [usize; FORMS],
-    /// For each form, characters that fit once escapes are undone.
-    forms: [usize; FORMS],
-    /// Where the last characters began: as many as fit in any form.
-    characters: VecDeque<u64>,
-    /// What may become an escape.
-    escape: Vec<u8>,
+    levels: [Level; LEVELS],
     /// The offset after the last byte.
     end: u64,
 }
 
-/// What a possible escape is.
-enum Escape {
-    Unfinished,
-    /// A character, and how many bytes it is written with.
-    Character(u8, usize),
+/// The search in what comes of undoing escapes some number of times.
+#[derive(Default)]
+struct Level {
+    /// For each form, characters that fit.
+    fits: [usize; FORMS],
+    /// Where the last characters began: as many as fit in any form.
+    characters: VecDeque<u64>,
+    /// Characters that may become an escape, and where they stand.
+    escape: Vec<u8>,
+    places: Vec<Range<u64>>,
 }
 
 impl Scan {
     pub(super) fn of(needle: Arc<Needle>) -> Self {
-        let escape = Vec::with_capacity(ESCAPE_BYTES_MAX);
-        Self { needle, plain: [0; FORMS], forms: [0; FORMS], characters: VecDeque::new(), escape, end: 0 }
+        Self { needle, levels: Default::default(), end: 0 }
     }
 
     /// Looks at the next bytes, the first of which has this offset.
     pub(super) fn push(&mut self, from: u64, bytes: &[u8], found: &mut Vec<Range<u64>>) {
         self.end = from;
+        let mut begun = self.begun().is_some();
         for &byte in bytes {
+            let place = self.end..self.end + 1;
             self.end += 1;
-            if self.begun().is_none() && !self.needle.can_begin_with(byte) {
-                continue;
-            }
-            for ((fold, pattern), fits) in self.needle.forms.iter().zip(&mut self.plain) {
-                *fits = pattern.step(*fits, fold.read(byte));
-                if *fits == pattern.len() {
-                    found.push(self.end - *fits as u64..self.end);
-                    *fits = pattern.fall(*fits);
-                }
-            }
-            self.escape.push(byte);
-            while let Escape::Character(character, bytes) = escape(&self.escape) {
-                self.character(character, bytes, found);
+            if begun || self.needle.can_begin_with(byte) {
+                read(&self.needle, &mut self.levels, byte, place, found);
+                begun = self.begun().is_some();
             }
         }
     }
 
     /// Nothing more is to come.
     pub(super) fn finish(&mut self, found: &mut Vec<Range<u64>>) {
-        while let Some(&byte) = self.escape.first() {
-            self.character(byte, 1, found);
+        let mut levels = self.levels.as_mut_slice();
+        while let Some((level, deeper)) = levels.split_first_mut() {
+            let unfinished = std::mem::take(&mut level.escape).into_iter().zip(std::mem::take(&mut level.places));
+            unfinished.for_each(|(byte, place)| read(&self.needle, deeper, byte, place, found));
+            levels = deeper;
         }
     }
 
     /// Where something began that may become the secret.
     pub(super) fn begun(&self) -> Option<u64> {
-        let plain = self.plain.iter().copied().max().filter(|fits| *fits > 0).map(|fits| self.end - fits as u64);
-        let escape = (!self.escape.is_empty()).then(|| self.end - self.escape.len() as u64);
-        [plain, self.characters.front().copied(), escape].into_iter().flatten().min()
+        self.levels
+            .iter()
+            .flat_map(|level| [level.characters.front().copied(), level.places.first().map(|place| place.start)])
+            .flatten()
+            .min()
     }
+}
 
-    /// Takes a character that so many bytes of the possible escape stand for.
-    fn character(&mut self, character: u8, bytes: usize, found: &mut Vec<Range<u64>>) {
-        self.characters.push_back(self.end - self.escape.len() as u64);
-        self.escape.drain(..bytes);
-        let end = self.end - self.escape.len() as u64;
+/// Looks at a character in the first of these levels, and at what comes of it in the others.
+fn read(needle: &Needle, levels: &mut [Level], byte: u8, place: Range<u64>, found: &mut Vec<Range<u64>>) {
+    let Some((level, deeper)) = levels.split_first_mut() else { return };
+    level.compare(needle, byte, &place, found);
+    if deeper.is_empty() {
+        return;
+    }
+    level.escape.push(byte);
+    level.places.push(place);
+    while let Some((character, place)) = level.undone() {
+        read(needle, deeper, character, place, found);
+    }
+}
+
+impl Level {
+    fn compare(&mut self, needle: &Needle, byte: u8, place: &Range<u64>, found: &mut Vec<Range<u64>>) {
+        self.characters.push_back(place.start);
         let mut longest = 0;
-        for ((fold, pattern), fits) in self.needle.forms.iter().zip(&mut self.forms) {
-            *fits = pattern.step(*fits, fold.read(character));
+        for ((fold, pattern), fits) in needle.forms.iter().zip(&mut self.fits) {
+            *fits = pattern.step(*fits, fold.read(byte));
             if *fits == pattern.len() {
                 let first = self.characters.len().checked_sub(*fits).and_then(|first| self.characters.get(first));
-                found.extend(first.map(|first| *first..end));
+                found.extend(first.map(|first| *first..place.end));
                 *fits = pattern.fall(*fits);
             }
             longest = longest.max(*fits);
@@ -92,25 +99,13 @@ impl Scan {
         let over = self.characters.len().saturating_sub(longest);
         self.characters.drain(..over);
     }
-}
 
-/// What the first of these bytes are.
-fn escape(bytes: &[u8]) -> Escape {
-    match bytes {
-        [] | [b'%' | b'\\'] => Escape::Unfinished,
-        [b'%', digits @ ..] => number(bytes, digits, 2),
-        [b'\\', b'u', digits @ ..] => number(bytes, digits, 4),
-        [b'\\', escaped @ (b'"' | b'\\' | b'/'), ..] => Escape::Character(*escaped, 2),
-        [byte, ..] => Escape::Character(*byte, 1),
+    /// The first character of what may become an escape, once it is known what it is, and where it stands.
+    fn undone(&mut self) -> Option<(u8, Range<u64>)> {
+        let Escape::Character(character, bytes) = escape(&self.escape) else { return None };
+        let (from, to) = (self.places.first()?.start, self.places.get(bytes.checked_sub(1)?)?.end);
+        self.escape.drain(..bytes);
+        self.places.drain(..bytes);
+        Some((character, from..to))
     }
-}
-
-/// An escape by so many hexadecimal digits, or a byte that only looked like one.
-fn number(bytes: &[u8], digits: &[u8], count: usize) -> Escape {
-    let digits = digits.get(..count).unwrap_or(digits);
-    let Some(number) = digits.iter().try_fold(0, |number, &digit| Some(number << 4 | char::from(digit).to_digit(16)?)) else {
-        return Escape::Character(bytes.first().copied().unwrap_or(OTHER), 1);
-    };
-    let length = bytes.len().min(if count == 2 { 3 } else { ESCAPE_BYTES_MAX });
-    if digits.len() < count { Escape::Unfinished } else { Escape::Character(u8::try_from(number).unwrap_or(OTHER), length) }
 }

@@ -42,10 +42,43 @@ fn base64(bytes: &[u8], url: bool) -> String {
     out
 }
 
+/// As HTML writes it, each character by what `escaped` says of it.
+fn html(text: &str, escaped: impl Fn(char) -> Option<String>) -> String {
+    text.chars().map(|letter| escaped(letter).unwrap_or_else(|| letter.to_string())).collect()
+}
+
+/// As most template engines write it.
+fn entities(text: &str) -> String {
+    html(text, |letter| {
+        let name = match letter {
+            '&' => "&amp;",
+            '<' => "&lt;",
+            '>' => "&gt;",
+            '"' => "&quot;",
+            '+' => "&#43;",
+            '/' => "&#x2F;",
+            '=' => "&equals;",
+            _ => return None,
+        };
+        Some(name.to_owned())
+    })
+}
+
+/// What one layer of escapes makes of a text.
+fn escaped(kind: u8, text: &str) -> String {
+    match kind {
+        0 => percent(text, |_| false),
+        1 => percent(text, |byte| byte.is_ascii_alphanumeric()),
+        2 => html(text, |letter| Some(format!("&#{};", u32::from(letter)))),
+        3 => html(text, |letter| Some(format!("&#x{:04X};", u32::from(letter)))),
+        4 => text.bytes().fold(String::new(), |out, byte| format!("{out}\\u{byte:04x}")),
+        _ => text.bytes().fold(String::new(), |out, byte| format!("{out}\\x{byte:02x}")),
+    }
+}
+
 /// Every form in which a secret may come back, with words around it.
 fn forms() -> Vec<String> {
     let json = serde_json::to_string(SECRET).unwrap();
-    let escaped: String = SECRET.bytes().fold(String::new(), |out, byte| format!("{out}\\u{byte:04x}"));
     vec![
         SECRET.to_owned(),
         percent(SECRET, |byte| byte.is_ascii_alphanumeric()),
@@ -53,9 +86,15 @@ fn forms() -> Vec<String> {
         percent(SECRET, |_| false),
         json.trim_matches('"').to_owned(),
         json.trim_matches('"').replace('/', "\\/"),
-        escaped,
+        escaped(4, SECRET),
         hex(SECRET),
         hex(SECRET).to_lowercase(),
+        entities(SECRET),
+        entities(&entities(SECRET)),
+        serde_json::to_string(&entities(SECRET)).unwrap().trim_matches('"').replace('&', "\\u0026"),
+        percent(&percent(SECRET, |byte| byte.is_ascii_alphanumeric()), |byte| byte.is_ascii_alphanumeric()),
+        escaped(3, &escaped(4, &escaped(0, SECRET))),
+        escaped(0, &hex(SECRET)),
     ]
 }
 
@@ -129,10 +168,28 @@ fn several_secrets_are_taken_out_together() {
     assert_eq!(both.text("x123456789abcx 5678"), "x************x 5678");
 }
 
+#[test]
+fn a_fourth_layer_of_escapes_is_not_undone() {
+    let text = (0..4).fold(SECRET.to_owned(), |text, _| percent(&text, |_| false));
+    assert_eq!(redactor().text(&text), text);
+}
+
 proptest! {
+    #[test]
+    fn up_to_three_layers_of_any_escapes_are_undone_and_nothing_around_them_is_touched(
+        layers in proptest::collection::vec(0..6_u8, 0..=3), before in "[ -~]{0,6}", size in 1..40_usize,
+    ) {
+        let form = layers.iter().fold(SECRET.to_owned(), |text, kind| escaped(*kind, &text));
+        let text = format!("{before} {form} and more");
+        let whole = redactor().text(&text).into_owned();
+        prop_assert_eq!(&whole, &format!("{before} {} and more", "*".repeat(form.len())));
+        prop_assert_eq!(in_pieces(text.as_bytes(), size), whole.into_bytes());
+    }
+
     #[test]
     fn pieces_make_no_difference(words in proptest::collection::vec(prop_oneof![
         Just(SECRET.to_owned()), Just("SK-".to_owned()), Just("%5".to_owned()), Just("\\u00".to_owned()), Just("\\".to_owned()),
+        Just("&".to_owned()), Just("&#3".to_owned()), Just("&amp;".to_owned()), Just("%25".to_owned()), Just(entities(&entities(SECRET))),
         Just(hex(SECRET)), Just(base64(SECRET.as_bytes(), false)), "[ -~]{0,4}", Just("ä".to_owned()),
     ], 0..12), size in 1..40_usize) {
         let text = words.concat();
