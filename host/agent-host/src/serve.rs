@@ -43,7 +43,10 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
     refuse_errors(&config::check(&loaded))?;
     let secrets = config::secrets(&loaded).await;
     let secrets = secrets.or_else(|finding| refuse_errors(&[finding]).map(|()| Secrets::default()))?;
-    veil.drop_over(secrets.redactor_of_all());
+    let gateway = gateway(&loaded)?;
+    // The keys of providers are nobody's to see either, wherever they come back.
+    let secrets = secrets.hiding(gateway.redactor());
+    veil.drop_over(secrets.redactor().clone());
     let data = loaded.data_dir();
     make_private(&data)?;
     let token_file = loaded.token_file();
@@ -57,7 +60,7 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
     let serving = TaskTracker::new();
     let mut accepting = serving.spawn(server.serve(api::router(&api)));
 
-    let broker = open(&loaded, &data, secrets).await?;
+    let broker = open(&loaded, &data, gateway, secrets).await?;
     let address_file = AddressFile::write(&data, address)?;
     // From before anybody is told that it is ready: until then a signal ends the process at once, and nothing is lost by that.
     let mut signals = Signals::listen()?;
@@ -82,8 +85,8 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
     Ok(())
 }
 
-/// Store, guests, models, and the broker that joins them.
-async fn open(loaded: &Loaded, data: &Path, secrets: Secrets) -> Result<Broker, Failure> {
+/// Store, guests, and the broker that joins them and the models.
+async fn open(loaded: &Loaded, data: &Path, gateway: Gateway, secrets: Secrets) -> Result<Broker, Failure> {
     let dir = data.to_owned();
     let store = tokio::task::spawn_blocking(move || Store::open(&dir, store::Options::default())).await?.map_err(|error| {
         let advice = error.advice();
@@ -91,7 +94,7 @@ async fn open(loaded: &Loaded, data: &Path, secrets: Secrets) -> Result<Broker, 
     })?;
     let limits = &loaded.config.limits;
     let runtime = start_runtime(limits, data, Reach { egress: way_out(loaded)?, secrets }).await?;
-    let gateway = Arc::new(gateway(loaded)?);
+    let gateway = Arc::new(gateway);
     let entries = guests::load_all(loaded, &runtime).await?;
     let catalogue = Catalogue::new(loaded.config.definitions(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
     Ok(Broker::start(broker::Parts { store, runtime, gateway, catalogue, limits: limits.broker() }).await?)

@@ -2,7 +2,6 @@
 //!
 //! A configuration and a grant name a secret; its value is only here, in memory, and in the one slot of a request that it is bound to.
 
-use crate::grant::SecretGrant;
 use crate::redact::Redactor;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -80,41 +79,45 @@ pub fn is_secret_name(name: &str) -> bool {
 
 /// All secrets of a host, by name. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Secrets(Arc<BTreeMap<String, (Secret, Redactor)>>);
+pub struct Secrets {
+    values: Arc<BTreeMap<String, Secret>>,
+    /// What takes all of them out of texts, and with them what else the host keeps to itself. Made once: every call has it.
+    redactor: Redactor,
+}
 
 impl Secrets {
     /// These values under these names.
     #[must_use]
     pub fn new(values: impl IntoIterator<Item = (String, Secret)>) -> Self {
-        let known = values.into_iter().map(|(name, value)| {
-            let redactor = Redactor::of(&value);
-            (name, (value, redactor))
-        });
-        Self(Arc::new(known.collect()))
+        let values: BTreeMap<String, Secret> = values.into_iter().collect();
+        let redactors: Vec<Redactor> = values.values().map(Redactor::of).collect();
+        Self { values: Arc::new(values), redactor: Redactor::all(&redactors) }
+    }
+
+    /// The same, with something else to take out of whatever comes back, the keys of providers for instance. None of it has a name by which
+    /// it could be asked for.
+    #[must_use]
+    pub fn hiding(self, also: &Redactor) -> Self {
+        Self { redactor: Redactor::all([&self.redactor, also]), ..self }
     }
 
     /// The value under a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Secret> {
-        self.0.get(name).map(|(value, _)| value)
+        self.values.get(name)
     }
 
-    /// What takes the values that these grants name out of whatever comes back.
+    /// What takes all of them out of whatever comes back, to whomever they are granted: a server that was told a secret by one call may
+    /// repeat it to another.
     #[must_use]
-    pub fn redactor(&self, grants: &[SecretGrant]) -> Redactor {
-        Redactor::all(grants.iter().filter_map(|grant| self.0.get(&grant.secret)).map(|(_, redactor)| redactor))
-    }
-
-    /// What takes all values out.
-    #[must_use]
-    pub fn redactor_of_all(&self) -> Redactor {
-        Redactor::all(self.0.values().map(|(_, redactor)| redactor))
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 }
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.values.keys()).finish()
     }
 }
 
@@ -126,7 +129,7 @@ mod tests {
     fn nothing_prints_a_secret() {
         let secret = Secret::parse("SK-CANARY-1\n").unwrap();
         let secrets = Secrets::new([("github".to_owned(), secret.clone())]);
-        let printed = format!("{secret:?} {secrets:?} {:#?} {:?}", secret.behind("Bearer "), secrets.redactor_of_all());
+        let printed = format!("{secret:?} {secrets:?} {:#?} {:?}", secret.behind("Bearer "), secrets.redactor());
         assert!(!printed.contains("CANARY") && printed.contains("github"), "{printed}");
         assert_eq!(secret.expose(), "SK-CANARY-1");
     }

@@ -1,6 +1,8 @@
 //! What a reply says while it is made: shown to whoever watches, never stored, never final.
 
+use domain::redact::{Redaction, Redactor};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A piece of a reply that is being made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,32 +38,40 @@ impl DeltaSink for NoDeltas {
     fn discarded(&self, _attempt: u32) {}
 }
 
-/// The way from one attempt to the sink.
+/// The way from one attempt to the sink, without the provider's key however it is cut.
 pub(crate) struct Feed<'a> {
     sink: &'a dyn DeltaSink,
     attempt: u32,
     next: AtomicU64,
+    text: Mutex<Redaction>,
+    thinking: Mutex<Redaction>,
 }
 
 impl<'a> Feed<'a> {
-    pub(crate) fn new(sink: &'a dyn DeltaSink, attempt: u32) -> Self {
-        Self { sink, attempt, next: AtomicU64::new(0) }
+    pub(crate) fn new(sink: &'a dyn DeltaSink, attempt: u32, redactor: &Redactor) -> Self {
+        let [text, thinking] = [redactor.begin(), redactor.begin()].map(Mutex::new);
+        Self { sink, attempt, next: AtomicU64::new(0), text, thinking }
     }
 
     pub(crate) fn text(&self, text: &str) {
-        if !text.is_empty() {
-            self.send(Delta::Text(text.to_owned()));
-        }
+        let shown = locked(&self.text).push(text.as_bytes());
+        self.show(shown, Delta::Text);
     }
 
     pub(crate) fn thinking(&self, text: &str) {
-        if !text.is_empty() {
-            self.send(Delta::Thinking(text.to_owned()));
-        }
+        let shown = locked(&self.thinking).push(text.as_bytes());
+        self.show(shown, Delta::Thinking);
     }
 
     pub(crate) fn call(&self, index: u32, name: &str) {
         self.send(Delta::CallStarted { index, name: name.to_owned() });
+    }
+
+    /// Shows what was held back because it could have become the key.
+    pub(crate) fn finish(&self) {
+        let [thinking, text] = [&self.thinking, &self.text].map(|held| locked(held).finish());
+        self.show(thinking, Delta::Thinking);
+        self.show(text, Delta::Text);
     }
 
     /// Takes back what was said, if anything was.
@@ -71,8 +81,20 @@ impl<'a> Feed<'a> {
         }
     }
 
+    /// Of a text, redaction holds back from an ASCII character on, so that no character is cut.
+    fn show(&self, text: Vec<u8>, delta: fn(String) -> Delta) {
+        if !text.is_empty() {
+            self.send(delta(String::from_utf8_lossy(&text).into_owned()));
+        }
+    }
+
     fn send(&self, delta: Delta) {
         let seq = self.next.fetch_add(1, Ordering::Relaxed);
         self.sink.delta(self.attempt, seq, delta);
     }
+}
+
+fn locked(held: &Mutex<Redaction>) -> MutexGuard<'_, Redaction> {
+    // Redaction does not panic between two changes that belong together.
+    held.lock().unwrap_or_else(PoisonError::into_inner)
 }

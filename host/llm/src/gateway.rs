@@ -8,6 +8,7 @@ use crate::provider::{Answer, Ask, Provider};
 use crate::retry::{Mishap, Mode, Next, Stage, next};
 use crate::trail::{Traced, Trail};
 use domain::model::{Attempt, Prompt, Reply};
+use domain::redact::Redactor;
 use setup::Surroundings;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,6 +26,8 @@ pub struct Gateway {
     models: BTreeMap<String, Model>,
     retry: RetryLimits,
     timeouts: Timeouts,
+    /// What takes the keys of all providers out of texts.
+    redactor: Redactor,
 }
 
 /// A model and where it is.
@@ -99,6 +102,12 @@ impl Gateway {
             max_tokens: model.config.max_tokens,
             fallbacks: model.config.fallbacks.clone(),
         })
+    }
+
+    /// What takes the keys of all providers out of texts.
+    #[must_use]
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     /// Whether some model is scripted, which people should be told at start-up.
@@ -217,7 +226,7 @@ impl Course<'_> {
             trail: self.trail,
         };
         let number = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX);
-        let feed = Feed::new(self.deltas, number);
+        let feed = Feed::new(self.deltas, number, &upstream.provider.redactor());
         let started = Instant::now();
         let result = match timeout_at(self.deadline, upstream.provider.ask(&ask, mode, &feed)).await {
             Ok(result) => result,

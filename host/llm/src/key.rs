@@ -1,6 +1,8 @@
 //! Keys of providers, and how they are kept out of everything that leaves this crate.
 
 use crate::config::ConfigProblem;
+use domain::redact::Redactor;
+use domain::secret::Secret;
 use http::HeaderValue;
 use std::fmt;
 use std::fs::File;
@@ -45,6 +47,12 @@ impl ApiKey {
         let mut text = String::new();
         file.take(KEY_BYTES_MAX).read_to_string(&mut text).map_err(unreadable)?;
         Self::new(&text)
+    }
+
+    /// What takes it out of whatever comes back, in the forms that echoes have. A key that is too short to be told from words, as local
+    /// servers take them, is left.
+    pub(crate) fn redactor(&self) -> Redactor {
+        Secret::parse(&self.0).map(|secret| Redactor::of(&secret)).unwrap_or_default()
     }
 
     /// As a header's value, behind a prefix, marked so that nothing prints it.

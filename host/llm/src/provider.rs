@@ -13,6 +13,7 @@ use crate::sse::Event;
 use crate::trail::Trail;
 use domain::message::Part;
 use domain::model::{Prompt, Stop, Usage};
+use domain::redact::Redactor;
 use http::HeaderMap;
 use serde_json::{Map, Value};
 
@@ -115,6 +116,14 @@ pub(crate) enum Provider {
 }
 
 impl Provider {
+    /// What takes its key out of whatever comes back.
+    pub(crate) fn redactor(&self) -> Redactor {
+        match self {
+            Self::Remote(remote) => remote.redactor.clone(),
+            Self::Scripted(_) => Redactor::default(),
+        }
+    }
+
     /// Asks once.
     pub(crate) async fn ask(&self, ask: &Ask<'_>, mode: Mode, feed: &Feed<'_>) -> Result<Answer, Mishap> {
         match self {

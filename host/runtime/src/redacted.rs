@@ -1,9 +1,9 @@
-//! What a call leaves behind, without the secrets that it could use: a server that repeats them in a way that was not seen on the way in
-//! must not get them into the log, the thread or the store either.
+//! What a call leaves behind, without the secrets of the host: a server that repeats them in a way that was not seen on the way in must not
+//! get them into the log, the thread, a bucket or the ledger either.
 
 use crate::log::LogLine;
-use crate::outcome::Outcome;
-use domain::message::Part;
+use crate::outcome::{Decided, Outcome, Written};
+use domain::bucket::WrittenValue;
 use domain::redact::Redactor;
 use domain::tool::{ClientAction, Progress, ToolError};
 use std::borrow::Cow;
@@ -39,9 +39,28 @@ pub(crate) fn outcome(redactor: &Redactor, mut outcome: Outcome<Result>) -> Outc
     outcome
 }
 
+/// What the call wrote to buckets. A value is as long as before, and so within its quota.
+pub(crate) fn written(redactor: &Redactor, mut written: Written) -> Written {
+    for entry in written.buckets.iter_mut().flat_map(|(_, entries)| entries) {
+        text(redactor, &mut entry.key);
+        match &mut entry.value {
+            WrittenValue::Text(value) => text(redactor, value),
+            WrittenValue::Hex(value) => bytes(redactor, value),
+            WrittenValue::Deleted => {}
+        }
+    }
+    written
+}
+
+/// What the boundary decided: a path, a host or a header's name is the guest's choice.
+pub(crate) fn decided(redactor: &Redactor, mut decided: Decided) -> Decided {
+    decided.decisions.iter_mut().for_each(|decision| text(redactor, &mut decision.detail));
+    decided
+}
+
 fn progress(redactor: &Redactor, progress: &mut Progress) {
     match progress {
-        Progress::Done { parts } => parts.iter_mut().for_each(|part| self::part(redactor, part)),
+        Progress::Done { parts } => parts.iter_mut().for_each(|part| redactor.part(part)),
         Progress::Later { after_ms: _, state } => bytes(redactor, state),
         Progress::Ask { action, state } => {
             let ClientAction { widget, props, response_schema, lock_input: _ } = action;
@@ -49,15 +68,6 @@ fn progress(redactor: &Redactor, progress: &mut Progress) {
             [Some(props), response_schema.as_mut()].into_iter().flatten().for_each(|value| redactor.value(value));
             bytes(redactor, state);
         }
-    }
-}
-
-fn part(redactor: &Redactor, part: &mut Part) {
-    match part {
-        Part::Text { text } => self::text(redactor, text),
-        Part::Blob { media_type, .. } => text(redactor, media_type),
-        Part::Call { call_id, name, arguments } => [call_id, name, arguments].into_iter().for_each(|word| text(redactor, word)),
-        Part::Opaque { value, .. } => redactor.value(value),
     }
 }
 

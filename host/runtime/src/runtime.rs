@@ -371,6 +371,7 @@ impl Runtime {
         };
         let secrets = BoundSecrets::new(&bound.secrets, self.0.config.secrets.clone());
         let redactor = secrets.redactor();
+        minutes.redact(&redactor);
         let (egress, name) = (self.0.config.egress.clone(), component.name.clone());
         let way_out = WayOut::open(egress, bound, secrets, name, book.clone(), minutes);
         let noting = Noting::new(notes, redactor.clone());
@@ -398,7 +399,7 @@ impl Runtime {
         redacted::logs(&redactor, &mut logs);
         let outcome = redacted::outcome(&redactor, outcome.and_then(|result| accepted(call_result(result))));
         let written = if matches!(outcome, Outcome::Returned(Ok(_))) { written } else { Written::default() };
-        Ran { outcome, usage, logs, written }
+        Ran { outcome, usage, logs, written: redacted::written(&redactor, written) }
     }
 
     fn store(&self, means: Means<'_>) -> Result<Store<CallState>, String> {

@@ -196,6 +196,19 @@ async fn a_secret_goes_to_its_slot_and_no_echo_of_it_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_a_call_was_never_granted_is_taken_out_of_what_it_gets_and_of_its_record() {
+    let server = Echo::new();
+    let world = World::new(setup(vec![server.grant()])).await;
+    // A tool without secrets, a secret that nobody is granted, and a server that knows it from elsewhere.
+    let url = server.url("/raw/SK-CANARY-OTHER?twice=SK-CANARY%252DOTHER");
+    let told = world.play(json!([{ "start": [{ "key": "t", "tool": "fetch", "args": { "url": url } }] }])).await.join("\n");
+    assert!(server.heard()[0].starts_with("GET /raw/SK-CANARY-OTHER?twice=SK-CANARY%252DOTHER "));
+    assert!(told.contains("/raw/***************?twice=*******************") && !leaks(told.as_bytes()), "{told}");
+    let ledger = serde_json::to_string(&world.ledger().await).unwrap();
+    assert!(ledger.contains("/raw/***************") && !leaks(ledger.as_bytes()), "{ledger}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_placeholder_anywhere_but_in_its_slot_refuses_the_request_and_the_ledger_says_where() {
     let server = Echo::new();
     let elsewhere = EgressGrant { host: HostPattern::parse("localhost").unwrap(), ..server.grant() };

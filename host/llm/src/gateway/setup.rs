@@ -12,6 +12,7 @@ use crate::provider::exchange::Remote;
 use crate::provider::openai::OpenAi;
 use crate::provider::scripted::Script;
 use crate::provider::{Dialect, Provider};
+use domain::redact::Redactor;
 use egress::Resolve;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -46,7 +47,9 @@ pub(crate) fn gateway(config: Config, surroundings: &Surroundings<'_>) -> Result
         check_parameters(alias, model, upstream)?;
         models.insert(alias.clone(), Model { config: model.clone(), upstream: Arc::clone(upstream) });
     }
-    let gateway = Gateway { default: config.default_model, models, retry: config.retry, timeouts: config.timeouts };
+    let redactors: Vec<Redactor> = upstreams.values().map(|upstream| upstream.provider.redactor()).collect();
+    let redactor = Redactor::all(&redactors);
+    let gateway = Gateway { default: config.default_model, models, retry: config.retry, timeouts: config.timeouts, redactor };
     if let Some(name) = &gateway.default
         && let Err(unknown) = gateway.resolve(None)
     {
@@ -148,7 +151,8 @@ fn remote(
         (Some(file), _) => format!("file {}", file.display()),
         (None, variable) => format!("env {}", variable.unwrap_or_default()),
     };
-    Ok(Remote { egress, grants: [grant], url, key: api_key, key_place, dialect, timeouts: config.timeouts })
+    let redactor = api_key.as_ref().map(ApiKey::redactor).unwrap_or_default();
+    Ok(Remote { egress, grants: [grant], url, key: api_key, key_place, redactor, dialect, timeouts: config.timeouts })
 }
 
 fn api_key(

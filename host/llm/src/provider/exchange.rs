@@ -35,6 +35,8 @@ pub(crate) struct Remote {
     pub(crate) key: Option<ApiKey>,
     /// Where the key is kept, for the ledger.
     pub(crate) key_place: String,
+    /// What takes the key out of what the provider answers.
+    pub(crate) redactor: Redactor,
     pub(crate) dialect: Box<dyn Dialect>,
     pub(crate) timeouts: Timeouts,
 }
@@ -48,6 +50,12 @@ enum Portion {
 impl Remote {
     pub(crate) fn key(&self) -> Option<&ApiKey> {
         self.key.as_ref()
+    }
+
+    /// The key is taken out of the body as it comes. A server may also cut it into pieces that are put together only here.
+    fn without_key(&self, mut answer: Answer) -> Answer {
+        answer.parts.iter_mut().for_each(|part| self.redactor.part(part));
+        answer
     }
 
     /// Asks once: a streamed reply is put together here, and what breaks on the way is a mishap that says how far it came.
@@ -68,7 +76,8 @@ impl Remote {
             (_, ContentType::Json) | (Mode::Whole, ContentType::Unsaid) => exchange.whole(response.body, first, feed).await?,
             (_, ContentType::Events | ContentType::Other) => return Err(exchange.wrong_type(response).await),
         };
-        Ok(answer)
+        feed.finish();
+        Ok(self.without_key(answer))
     }
 }
 
@@ -95,7 +104,7 @@ impl Exchange<'_> {
             self.ask.trail.key_used(&format!("{} -> {}", remote.key_place, remote.grants[0].host));
         }
         let request = Request {
-            caller: caller(self.ask.provider, self.ask.trail.records()),
+            caller: caller(self.ask.provider, self.ask.trail.records(), &remote.redactor),
             method: Method::Post,
             url: remote.url.clone(),
             bound: credentials(&mut headers),
@@ -271,7 +280,7 @@ fn credentials(headers: &mut HeaderMap) -> Credentials {
     credentials
 }
 
-/// The gateway as egress knows it. Its failures tell what its records would: keys are taken out of them where they are made.
-fn caller(provider: &str, records: Arc<dyn Records>) -> Caller {
-    Caller { component: provider.to_owned(), budget: ByteBudget::of(u64::MAX), records, redactor: Redactor::default() }
+/// The gateway as egress knows it. What comes back has no key in it, and neither has what fails.
+fn caller(provider: &str, records: Arc<dyn Records>, redactor: &Redactor) -> Caller {
+    Caller { component: provider.to_owned(), budget: ByteBudget::of(u64::MAX), records, redactor: redactor.clone() }
 }

@@ -325,3 +325,23 @@ async fn a_key_never_comes_out_again() {
         assert!(server.requests()[0].head.contains(CANARY), "it was sent");
     }
 }
+
+#[tokio::test]
+async fn a_key_that_a_good_reply_repeats_is_in_no_message_and_no_delta() {
+    let letters: Vec<String> = CANARY.chars().map(String::from).collect();
+    let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
+    let calling = json!({"choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "tool_calls": [
+        {"id": "t", "type": "function", "function": {"name": "look", "arguments": json!({"at": CANARY}).to_string()}},
+    ]}}]});
+    for act in
+        [whole(CANARY), good(&["you sent ", CANARY]), good(&letters), good(&["sk-CANARY-", "0123456789 ä", "!"]), Act::json(200, &calling)]
+    {
+        let server = Server::start(vec![act]).await;
+        let watcher = Watcher::default();
+        let completion = gateway(config("openai-compatible", &[&server.url])).complete(&prompt(), &watcher).await;
+        let told = format!("{completion:?} {}", watcher.text());
+        assert!(completion.result.is_ok() && told.contains(&"*".repeat(CANARY.len())), "{told}");
+        assert!(!told.contains("CANARY") && !told.contains("0123456789"), "{told}");
+        assert!(server.requests()[0].head.contains(CANARY), "it was sent");
+    }
+}

@@ -23,9 +23,9 @@ impl BoundSecrets {
         Self { grants: grants.into(), values }
     }
 
-    /// What takes them out of whatever comes back.
+    /// What takes secrets out of whatever comes back: not only those of the call, as what one call sent may come back to another.
     pub(crate) fn redactor(&self) -> Redactor {
-        self.values.redactor(&self.grants)
+        self.values.redactor().clone()
     }
 
     /// The headers that a guest may write because they are slots.

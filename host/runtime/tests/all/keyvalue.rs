@@ -5,6 +5,7 @@ use agent_host_runtime::{Called, Component, Outcome};
 use domain::bucket::{BATCH_KEYS_MAX, KEYS_WRITTEN_MAX, WrittenEntry, WrittenValue};
 use domain::event::Verdict;
 use domain::grant::{Access, Bound, BucketGrant, GuestLimits, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use domain::secret::{Secret, Secrets};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -27,6 +28,28 @@ async fn call(fixture: &Fixture, shelf: &Component, kept: &Arc<Kept>, arguments:
 
 fn entry(key: &str, value: &str) -> WrittenEntry {
     WrittenEntry { key: key.to_owned(), value: WrittenValue::Text(value.to_owned()) }
+}
+
+#[tokio::test]
+async fn no_secret_of_the_host_gets_into_a_bucket_or_the_ledger_whoever_it_is_granted_to() {
+    let secret = "SK-CANARY-42";
+    let values = [("github".to_owned(), Secret::parse(secret).unwrap())];
+    let fixture = Fixture::with(|config| config.secrets = Secrets::new(values));
+    let shelf = fixture.load("shelf").await;
+    let hidden = "************";
+    let operations =
+        json!([["set", secret, format!("it is {secret}")], ["set", "b", format!("0x00{}", hex(secret))], ["in", secret, ["get", "a"]]]);
+    let called = call(&fixture, &shelf, &kept(&[]), json!({ "do": operations })).await;
+    assert!(!done(&called).contains(secret));
+    let [(_, entries)] = called.written.buckets.as_slice() else { panic!("{:?}", called.written) };
+    let bytes = WrittenEntry { key: "b".to_owned(), value: WrittenValue::Hex(format!("\0{hidden}").into_bytes()) };
+    assert_eq!(entries.as_slice(), [entry(hidden, &format!("it is {hidden}")), bytes]);
+    let details: Vec<&str> = called.decided.decisions.iter().map(|decision| decision.detail.as_str()).collect();
+    assert!(!details.join(" ").contains(secret) && details.iter().any(|detail| detail.contains(hidden)), "{details:?}");
+}
+
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use crate::sse::Event;
 use domain::digest::Salt;
 use domain::message::{Answers, Message, Part, Role};
 use domain::model::{Prompt, Stop, Usage};
+use domain::redact::Redactor;
 use domain::tool::{EffectClass, ToolDefinition};
 
 fn prompt(messages: Vec<Message>) -> Prompt {
@@ -31,7 +32,7 @@ fn streamed(events: &[Value]) -> Result<Answer, Broken> {
     let ask = Ask { prompt: &prompt, provider: "p", model: "m", max_tokens: None, parameters: &parameters, trail: &crate::trail::Traced };
     let mut assembly = Anthropic.assembly(&ask);
     for event in events {
-        assembly.take(&Event { name: String::new(), data: event.to_string() }, &Feed::new(&NoDeltas, 0))?;
+        assembly.take(&Event { name: String::new(), data: event.to_string() }, &Feed::new(&NoDeltas, 0, &Redactor::default()))?;
     }
     assembly.finish()
 }

@@ -6,6 +6,7 @@ use crate::sse::Event;
 use domain::digest::Salt;
 use domain::message::{Message, Part, Role};
 use domain::model::{Prompt, Stop, Usage};
+use domain::redact::Redactor;
 
 fn prompt(messages: Vec<Message>) -> Prompt {
     Prompt { model: None, system: vec!["Be brief.".to_owned()], messages, tools: Vec::new(), max_tokens: Some(9), reply_schema: None }
@@ -23,7 +24,7 @@ fn ask<'a>(prompt: &'a Prompt, model: &'a str, parameters: &'a Map<String, Value
 fn streamed(pieces: &[Value]) -> Result<Answer, Broken> {
     let (prompt, parameters) = (prompt(Vec::new()), Map::new());
     let mut assembly = OpenAi::Native.assembly(&ask(&prompt, "m", &parameters));
-    let feed = Feed::new(&NoDeltas, 0);
+    let feed = Feed::new(&NoDeltas, 0, &Redactor::default());
     for piece in pieces {
         assembly.take(&Event { name: String::new(), data: piece.to_string() }, &feed)?;
     }

@@ -4,6 +4,7 @@ use super::*;
 use crate::delta::{Delta, DeltaSink};
 use domain::digest::Salt;
 use domain::message::Answers;
+use domain::redact::Redactor;
 use domain::tool::{EffectClass, ToolDefinition};
 use serde_json::{Map, Value, json};
 use std::sync::Mutex;
@@ -71,7 +72,7 @@ async fn asked(rules: &str, messages: Vec<Message>) -> (Result<Answer, Mishap>, 
     let (prompt, parameters, watched) = (prompt(messages), Map::new(), Watched::default());
     let ask =
         Ask { prompt: &prompt, provider: "demo", model: "demo", max_tokens: None, parameters: &parameters, trail: &crate::trail::Traced };
-    let result = script(rules).ask(&ask, Mode::Stream, &Feed::new(&watched, 0)).await;
+    let result = script(rules).ask(&ask, Mode::Stream, &Feed::new(&watched, 0, &Redactor::default())).await;
     (result, watched.0.into_inner().unwrap())
 }
 
