@@ -9,6 +9,7 @@ mod chat_provider;
 mod check;
 mod component;
 mod directories;
+mod environment;
 mod file;
 #[cfg(test)]
 mod fuzz;

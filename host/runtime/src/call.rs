@@ -14,6 +14,7 @@ use crate::outcome::Written;
 use domain::event::{STEP, TOOL_CALL};
 use domain::grant::GuestLimits;
 use domain::operation::CallUsage;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -38,6 +39,8 @@ pub(crate) struct ToolWork {
     pub(crate) noting: Noting,
     /// It can keep something.
     pub(crate) shelf: Shelf,
+    /// Its environment variables.
+    pub(crate) environment: BTreeMap<String, String>,
 }
 
 /// The state of one call.

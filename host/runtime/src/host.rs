@@ -4,6 +4,7 @@
 //! that imports what it was not granted loads, and is refused when it asks.
 
 pub(crate) mod book;
+mod environment;
 pub(crate) mod filesystem;
 pub(crate) mod http;
 pub(crate) mod keyvalue;

@@ -375,7 +375,8 @@ impl Runtime {
         let (egress, name) = (self.0.config.egress.clone(), component.name.clone());
         let way_out = WayOut::open(egress, bound, secrets, name, book.clone(), minutes);
         let noting = Noting::new(notes, redactor.clone());
-        let purpose = Purpose::Tool(Box::new(ToolWork { noting, shelf: Shelf::new(buckets, &bound.key_value) }));
+        let (shelf, environment) = (Shelf::new(buckets, &bound.key_value), bound.environment.clone());
+        let purpose = Purpose::Tool(Box::new(ToolWork { noting, shelf, environment }));
         let means = Means { purpose, senses: Senses::live(), directories: &bound.directories, way_out, book, limits };
         let mut store = match self.store(means) {
             Ok(store) => store,

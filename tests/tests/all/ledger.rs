@@ -48,6 +48,43 @@ async fn what_a_call_did_is_on_record_with_code_and_grant_in_the_commit_of_its_o
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn granted_variables_reach_the_tool_and_the_record_has_their_names() {
+    let setup = |denied: &[&str]| {
+        let agent = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "capabilityDenylist": denied });
+        let change_grant: fn(&str, &mut Grant) = |name, grant| {
+            if name == "reach" {
+                grant.environment = [("PLACE".to_owned(), "VALUE-OF-IT".to_owned())].into();
+            }
+        };
+        Setup { components: vec!["puppet", "reach"], definitions: vec![agent], change_grant, ..Setup::default() }
+    };
+    let world = World::new(setup(&[])).await;
+    let said = world.play(call("environment", &json!({}))).await.join("\n");
+    assert_eq!(said, r#"t parts [("PLACE", "VALUE-OF-IT")] [] None"#);
+    // Without asking for them there are none.
+    world.play(call("reach", &json!({}))).await;
+    let ledger = world.ledger().await;
+    let about: Vec<&domain::event::Decision> =
+        ledger.iter().flat_map(|decided| &decided.decisions).filter(|decision| decision.capability == "env.read").collect();
+    let lines: Vec<String> = about.iter().map(|it| format!("{:?} {} {}", it.verdict, it.rule, it.detail)).collect();
+    assert_eq!(lines, ["Granted grant PLACE", "Refused notAsked wasi:cli/environment.get-environment"]);
+
+    let world = World::new(setup(&["env.read"])).await;
+    assert_eq!(world.play(call("environment", &json!({}))).await, ["t denied"]);
+    assert_eq!(refused(&world).await, ["puppet: tools.call capabilityDenylist env.read"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_not_read_is_not_given_a_folder_to_write() {
+    let mut setup = Setup::default();
+    setup.definitions[0]["capabilityDenylist"] = json!(["files.read"]);
+    let world = World::new(setup).await;
+    let said = world.play(call("write_file", &json!({ "path": "a.txt", "content": "x" }))).await;
+    assert_eq!(said, ["t denied"]);
+    assert_eq!(refused(&world).await, ["puppet: tools.call capabilityDenylist files.read"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_is_told_uniformly_to_the_agent_and_with_its_rule_to_the_operator() {
     let mut setup = Setup::default();
     setup.definitions[0]["toolDenylist"] = json!(["delete_*"]);

@@ -1,6 +1,6 @@
 //! What can be wrong with a configuration that is well-formed.
 
-use super::{BUILT_INS, Loaded, agents, buckets, directories, network, patterns, ranges, secrets};
+use super::{BUILT_INS, Loaded, agents, buckets, directories, environment, network, patterns, ranges, secrets};
 use domain::grant::GuestLimits;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ pub(super) fn warning(key: impl Into<String>, message: impl Into<String>) -> Fin
     Finding { severity: Severity::Warning, key: key.into(), message: message.into() }
 }
 
-/// Everything that is wrong or odd. Looks at folders, files and the variables that secrets are in, and at nothing else.
+/// Everything that is wrong or odd. Looks at folders, files and the variables that are named in it, and at nothing else.
 pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     let mut findings = Vec::new();
     agents::check(&loaded.config, &mut findings);
@@ -79,6 +79,7 @@ fn check_components(loaded: &Loaded, findings: &mut Vec<Finding>) {
         findings.extend(ranges::check(&format!("components.{name}.limits"), &component.limits));
         directories::check(loaded, name, &component.directories, findings);
         buckets::check(name, &component.key_value, findings);
+        environment::check(name, &component.environment, findings);
         network::check(name, &component.network, &component.limits, findings);
         check_times(name, &component.limits, findings);
         for (key, list, what, known) in

@@ -30,15 +30,17 @@ pub(crate) struct ComponentConfig {
     /// The SHA-256 digest of the file, in hexadecimal digits as `component inspect` tells it. A file with another one is not loaded.
     #[schemars(with = "Option<String>", regex(pattern = "^[0-9a-fA-F]{64}$"))]
     pub(crate) sha256: Option<Digest>,
-    /// Folders that it may use.
+    /// Folders that it may use. Its tools read them with the capability `files.read` and write them with `files.write`, which asks for
+    /// `files.read` too.
     pub(crate) directories: Vec<DirectoryGrant>,
     /// HTTP requests that it may send. One of its tools sends them only for an agent that may have the capability `net.http`, and only if
     /// the tool names it. Every request, and every redirect, is put on record with the call.
     pub(crate) network: Vec<EgressGrant>,
-    /// Environment variables that it sees, with their values. Its tools see them with the capability `env.read`.
+    /// Environment variables that it sees, with their values. Its tools see them with the capability `env.read`. A name is not empty and has
+    /// neither `=` nor NUL.
     pub(crate) environment: BTreeMap<String, EnvironmentValue>,
     /// Buckets of keys and values that it may use. Its tools read a bucket with the capability `<bucket>.read` and write it with
-    /// `<bucket>.write`.
+    /// `<bucket>.write`, which asks for `<bucket>.read` too.
     pub(crate) key_value: Vec<BucketGrant>,
     /// Secrets of this configuration that the host puts into its requests, with the capability `secrets.use`.
     pub(crate) secrets: Vec<SecretGrant>,
@@ -62,7 +64,7 @@ pub(crate) enum EnvironmentValue {
     Host(HostVariable),
 }
 
-/// A variable of the host's own environment. Not for secrets: a component sees the value.
+/// A variable of the host's own environment, which has to be set when the host starts. Not for secrets: a component sees the value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HostVariable {
@@ -71,7 +73,7 @@ pub(crate) struct HostVariable {
 }
 
 impl EnvironmentValue {
-    /// The value; none if the host's environment has no such variable, or not as text.
+    /// The value; none if the host's environment has no such variable, or not as text, which the check refuses.
     pub(crate) fn value(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),

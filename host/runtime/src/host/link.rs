@@ -7,7 +7,7 @@ use crate::bindings::tool::agent_host::plugin::progress;
 use crate::call::CallState;
 use wasmtime::Engine;
 use wasmtime::component::{HasData, Linker};
-use wasmtime_wasi::p2::bindings::{clocks, filesystem, random, sockets};
+use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, random, sockets};
 
 /// Lends the whole state of the call to host functions.
 pub(crate) struct Lent;
@@ -72,11 +72,12 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<CallState>> {
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
 
-    // Ours instead of WASI's: folders are bounded, an agent's clock stands still and its randomness repeats, and decisions are noted.
+    // Ours instead of WASI's: folders are bounded, variables are those of the call, an agent's clock stands still and its randomness repeats, and decisions are noted.
     linker.allow_shadowing(true);
     let l = &mut linker;
     filesystem::preopens::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
     filesystem::types::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
+    cli::environment::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
     clocks::wall_clock::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
     clocks::monotonic_clock::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
     random::random::add_to_linker::<CallState, Lent>(l, CallState::entered)?;

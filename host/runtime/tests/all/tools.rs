@@ -2,6 +2,8 @@
 
 use crate::fixture::{Fixture, Kept, Noted, done, failed, tool_call};
 use agent_host_runtime::{Described, Outcome};
+use domain::authority::{Rule, Ruling};
+use domain::event::Verdict;
 use domain::grant::{Access, Bound, DirectoryGrant};
 use domain::tool::{Progress, ToolError};
 use std::sync::Arc;
@@ -82,6 +84,29 @@ async fn a_granted_folder_that_is_gone_is_the_hosts_fault() {
     let gone = DirectoryGrant::whole(fixture.folder.path().join("gone"), "/data", Access::ReadOnly);
     let bound = Bound { directories: vec![gone], ..Bound::default() };
     assert!(matches!(fixture.call_bound(&echo, &bound, "read", "{}").await.outcome, Outcome::Faulted { .. }));
+}
+
+#[tokio::test]
+async fn a_tool_sees_the_variables_that_its_call_is_bound_to_and_the_ledger_their_names() {
+    let fixture = Fixture::new();
+    let reach = fixture.load("reach").await;
+    let variables = || [("LANG".to_owned(), "en".to_owned()), ("ZONE".to_owned(), "UTC".to_owned())].into();
+    let withheld = |rule| vec![Ruling { capability: "env.read".to_owned(), allowed: false, rule }];
+    let granted = Bound { environment: variables(), ..Bound::default() };
+    let not_asked = Bound { rulings: withheld(Rule::NotAsked), ..Bound::default() };
+    let not_granted = Bound { rulings: withheld(Rule::NotGranted), ..Bound::default() };
+    for (bound, expected, decided) in [
+        (granted, r#"[("LANG", "en"), ("ZONE", "UTC")] [] None"#, Some((Verdict::Granted, Rule::Granted, "LANG, ZONE"))),
+        (not_asked, "[] [] None", Some((Verdict::Refused, Rule::NotAsked, "wasi:cli/environment.get-environment"))),
+        (not_granted, "[] [] None", None),
+        (Bound::default(), "[] [] None", None),
+    ] {
+        let called = fixture.call_bound(&reach, &bound, "environment", "{}").await;
+        assert_eq!(done(&called), expected);
+        let decisions = &called.decided.decisions;
+        let told: Vec<_> = decisions.iter().map(|it| (it.capability.as_str(), (it.verdict, it.rule, it.detail.as_str()))).collect();
+        assert_eq!(told, decided.map(|decided| ("env.read", decided)).into_iter().collect::<Vec<_>>());
+    }
 }
 
 #[tokio::test]

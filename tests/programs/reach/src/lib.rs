@@ -27,14 +27,27 @@ impl Guest for Program {
     fn describe() -> Vec<ToolDefinition> {
         let fetch = ToolDefinition { capabilities: vec!["net.http".into()], ..named("fetch") };
         let send = ToolDefinition { capabilities: vec!["net.http".into(), "secrets.use".into()], ..named("send") };
-        ["reach", "sense", "leave"].map(named).into_iter().chain([fetch, send]).collect()
+        let environment = ToolDefinition { capabilities: vec!["env.read".into()], ..named("environment") };
+        ["reach", "sense", "leave"].map(named).into_iter().chain([fetch, send, environment]).collect()
     }
 
     fn call(_context: CallContext, name: String, arguments: String) -> Result<Progress, ToolError> {
         let arguments: Value = serde_json::from_str(&arguments).map_err(|error| ToolError::InvalidArguments(error.to_string()))?;
         match name.as_str() {
             "send" => send::send(&arguments),
-            "fetch" => done(fetched(&arguments).unwrap_or_else(|error| format!("{error:?}"))),
+            "fetch" => {
+                // So many others before it, each to another port of nobody's.
+                for port in 1..=arguments["decoys"].as_u64().unwrap_or(0) {
+                    _ = fetched(&serde_json::json!({ "url": format!("http://decoy.invalid:{port}/") }));
+                }
+                done(fetched(&arguments).unwrap_or_else(|error| format!("{error:?}")))
+            }
+            "environment" => done(format!(
+                "{:?} {:?} {:?}",
+                environment::get_environment(),
+                environment::get_arguments(),
+                environment::initial_cwd()
+            )),
             "sense" => done(format!("{:?} {}", sense(), has_terminal())),
             "leave" => {
                 exit::exit(Err(()));
