@@ -2,9 +2,8 @@
 //!
 //! Effective is what the tool asks for ∩ what the operator grants its component ∩ the calling agent's lists ∩ what persona, role and path
 //! permit − every deny list, those of the agents that handed the work down included. Allow lists are each agent's own and do not travel;
-//! denies do, so authority only shrinks along a chain of callers. A tool that asks to write asks to read as well: whoever may not read may not
-//! call it. What a run began with is its ceiling: a grant that is widened meanwhile
-//! is not for it, one that is narrowed is.
+//! denies do, so authority only shrinks along a chain of callers. A tool that asks to write asks to read as well: whoever may not read
+//! may not call it. What a run began with is its ceiling: a grant that is widened meanwhile is not for it, one that is narrowed is.
 //!
 //! This is the only place where that is computed. What it comes to is bound into the instance that runs the call.
 

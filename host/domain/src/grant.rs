@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Capabilities that bind what a tool may use of its component's grant. A tool names what it needs; an agent's lists say what it may have.
-/// A bucket adds two of its own: `<bucket>.read` and `<bucket>.write`. Writing without reading is not offered: whoever asks for `X.write` asks
-/// for `X.read` too.
+/// A bucket adds two of its own: `<bucket>.read` and `<bucket>.write`. Writing without reading is not offered: whoever asks for `X.write`
+/// asks for `X.read` too.
 pub mod capability {
     /// Reading in the granted folders.
     pub const FILES_READ: &str = "files.read";

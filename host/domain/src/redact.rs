@@ -4,9 +4,9 @@
 //! Each of these is found in plain and behind up to three layers of escapes: those of URLs, of JSON and of HTML, in any mixture within a
 //! layer. Each byte of what is found becomes a `*`, so that lengths stay true.
 //!
-//! Whoever has the secret and wants to hide it can. Not found are: text that was reversed, encrypted, compressed or cut into parts that stand
-//! apart; a fourth layer; base64 of base64, or with line breaks in it; a `+` that stands for a space, and entities of HTML without their
-//! semicolon. A secret that itself has what looks like an escape in it (`%41`) is found as it is, and where that is escaped too.
+//! Whoever has the secret and wants to hide it can. Not found are: text that was reversed, encrypted, compressed or cut into parts that
+//! stand apart; a fourth layer; base64 of base64, or with line breaks in it; a `+` that stands for a space, and entities of HTML without
+//! their semicolon. A secret that itself has what looks like an escape in it (`%41`) is found as it is, and where that is escaped too.
 
 mod escape;
 mod needle;

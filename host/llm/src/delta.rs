@@ -55,12 +55,12 @@ impl<'a> Feed<'a> {
 
     pub(crate) fn text(&self, text: &str) {
         let shown = locked(&self.text).push(text.as_bytes());
-        self.show(shown, Delta::Text);
+        self.show(&shown, Delta::Text);
     }
 
     pub(crate) fn thinking(&self, text: &str) {
         let shown = locked(&self.thinking).push(text.as_bytes());
-        self.show(shown, Delta::Thinking);
+        self.show(&shown, Delta::Thinking);
     }
 
     pub(crate) fn call(&self, index: u32, name: &str) {
@@ -70,8 +70,8 @@ impl<'a> Feed<'a> {
     /// Shows what was held back because it could have become the key.
     pub(crate) fn finish(&self) {
         let [thinking, text] = [&self.thinking, &self.text].map(|held| locked(held).finish());
-        self.show(thinking, Delta::Thinking);
-        self.show(text, Delta::Text);
+        self.show(&thinking, Delta::Thinking);
+        self.show(&text, Delta::Text);
     }
 
     /// Takes back what was said, if anything was.
@@ -82,9 +82,9 @@ impl<'a> Feed<'a> {
     }
 
     /// Of a text, redaction holds back from an ASCII character on, so that no character is cut.
-    fn show(&self, text: Vec<u8>, delta: fn(String) -> Delta) {
+    fn show(&self, text: &[u8], delta: fn(String) -> Delta) {
         if !text.is_empty() {
-            self.send(delta(String::from_utf8_lossy(&text).into_owned()));
+            self.send(delta(String::from_utf8_lossy(text).into_owned()));
         }
     }
 

@@ -36,8 +36,8 @@ pub(crate) struct ComponentConfig {
     /// HTTP requests that it may send. One of its tools sends them only for an agent that may have the capability `net.http`, and only if
     /// the tool names it. Every request, and every redirect, is put on record with the call.
     pub(crate) network: Vec<EgressGrant>,
-    /// Environment variables that it sees, with their values. Its tools see them with the capability `env.read`. A name is not empty and has
-    /// neither `=` nor NUL.
+    /// Environment variables that it sees, with their values. Its tools see them with the capability `env.read`. A name is not empty and
+    /// has neither `=` nor NUL.
     pub(crate) environment: BTreeMap<String, EnvironmentValue>,
     /// Buckets of keys and values that it may use. Its tools read a bucket with the capability `<bucket>.read` and write it with
     /// `<bucket>.write`, which asks for `<bucket>.read` too.

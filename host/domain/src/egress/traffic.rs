@@ -82,7 +82,7 @@ impl Hop {
     }
 
     /// Takes another that is like it.
-    fn join(&mut self, other: Self) {
+    fn join(&mut self, other: &Self) {
         self.path = self.path.take().filter(|path| other.path.as_ref() == Some(path));
         self.status = self.status.filter(|status| other.status == Some(*status));
         self.bytes_in = self.bytes_in.saturating_add(other.bytes_in);
@@ -109,7 +109,7 @@ impl Traffic {
             return self.hops.push(hop);
         }
         match self.hops.iter_mut().skip(HOPS_RECORDED_MAX).find(|known| known.is_like(&hop)) {
-            Some(known) => known.join(hop),
+            Some(known) => known.join(&hop),
             None => self.hops.push(Hop { path: hop.path.filter(|path| path.len() <= PATH_BYTES_MAX), ..hop }),
         }
     }

@@ -75,7 +75,7 @@ pub struct BoundaryDecided {
     /// The grant that it had, as [`crate::event::ComponentAdmitted`] names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Digest>,
-    /// One entry for each capability, verdict and rule.
+    /// One entry for each capability, verdict and rule; uses of secrets and limits of the call each have their own.
     pub decisions: Vec<Decision>,
     /// How many more there were.
     #[serde(default)]
