@@ -178,7 +178,8 @@ mod tests {
     #[test]
     fn what_is_granted_and_withheld_is_refused_by_the_rule_that_withheld_it() {
         for (rule, expected) in [(Rule::NotAsked, Some(Rule::NotAsked)), (Rule::Ceiling, Some(Rule::Ceiling)), (Rule::NotGranted, None)] {
-            let book = Book::new(vec![Ruling { capability: "env.read".to_owned(), allowed: false, rule }]);
+            let book = Book::default();
+            book.bind(vec![Ruling { capability: "env.read".to_owned(), allowed: false, rule }]);
             book.withheld("env.read", String::new);
             assert_eq!(book.take().decisions.first().map(|decision| decision.rule), expected);
         }
