@@ -70,8 +70,32 @@ pub(crate) fn sniffed(bytes: &[u8]) -> Kind {
     if head.iter().any(|byte| matches!(byte, 0..=8 | 14..=26 | 28..=31)) {
         return Kind::Binary;
     }
-    let begins = |with: &[u8]| head.trim_ascii_start().get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
-    if begins(b"<!doctype html") || begins(b"<html") || begins(b"<head") || begins(b"<body") { Kind::Html } else { Kind::Text }
+    if begins_as_html(head) { Kind::Html } else { Kind::Text }
+}
+
+/// Whether it begins with a comment, a document type, or one of the elements that pages begin with.
+fn begins_as_html(head: &[u8]) -> bool {
+    const ELEMENTS: [&str; 28] = [
+        "html", "head", "body", "title", "meta", "link", "script", "style", "iframe", "noscript", "main", "header", "nav", "article", "section",
+        "div", "span", "table", "ul", "ol", "p", "a", "b", "br", "font", "center", "pre", "img",
+    ];
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    let Some(tag) = head.strip_prefix(b"<") else { return false };
+    let starts = |with: &[u8]| tag.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
+    let name = tag.split(|byte| !byte.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let is_headline = matches!(name, [b'h' | b'H', b'1'..=b'6']);
+    let is_element = is_headline || ELEMENTS.iter().any(|element| name.eq_ignore_ascii_case(element.as_bytes()));
+    let is_ended = matches!(tag.get(name.len()), Some(b'>' | b'/' | b' ' | b'\t' | b'\n' | b'\r' | b'\x0c'));
+    starts(b"!--") || starts(b"!doctype") || (is_element && is_ended)
+}
+
+/// Without what moves cursors, ends lines early or hides in them: of the control characters only tabs and ends of lines are left.
+pub(crate) fn without_controls(mut text: String) -> String {
+    if text.contains('\r') {
+        text = text.replace("\r\n", "\n").replace('\r', "\n");
+    }
+    text.retain(|letter| matches!(letter, '\n' | '\t') || !letter.is_control());
+    text
 }
 
 #[cfg(test)]
@@ -100,8 +124,18 @@ mod tests {
     }
 
     #[test]
+    fn of_control_characters_only_tabs_and_ends_of_lines_are_left() {
+        assert_eq!(without_controls("a\tb\r\nc\rd\ne\u{1b}[2J\u{0}\u{7f}\u{9b}é".to_owned()), "a\tb\nc\nd\ne[2Jé");
+    }
+
+    #[test]
     fn what_nobody_names_is_looked_at() {
-        assert_eq!(sniffed(b"\n<!DOCTYPE HTML><p>"), Kind::Html);
+        for html in ["\n<!DOCTYPE HTML><p>", "<!doctype>", "<h1>x</h1>", "<P class=a>", "\u{feff}<html>", "<!-- x --><b>y", "<br/>"] {
+            assert_eq!(sniffed(html.as_bytes()), Kind::Html, "{html}");
+        }
+        for text in ["<?xml version='1.0'?><feed/>", "<rss>", "<h7>", "<a@example.com>", "< b", "a <p>", "<p"] {
+            assert_eq!(sniffed(text.as_bytes()), Kind::Text, "{text}");
+        }
         assert_eq!(sniffed(b"{\"a\": 1}\x1b"), Kind::Text);
         assert_eq!(sniffed(b""), Kind::Text);
         assert_eq!(sniffed(b"\x89PNG\r\n\x1a\n\0\0"), Kind::Binary);

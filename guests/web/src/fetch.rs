@@ -1,6 +1,6 @@
 //! `web_fetch`: one request, and what to say of its answer.
 
-use crate::content::{Kind, Media, sniffed};
+use crate::content::{Kind, Media, sniffed, without_controls};
 use crate::network::{Answer, Network, Unanswered};
 use crate::{charset, html};
 use agent_host_sdk::{Json, ToolError};
@@ -111,10 +111,15 @@ fn page(url: &Url, answer: Answer, chars_max: usize, raw: bool) -> Result<Fetche
         Kind::Html | Kind::Text => charset::decode(&bytes, media.charset.as_deref(), kind == Kind::Html, whole),
     };
     drop(bytes);
+    // Whatever its type says: no text has a zero in it.
+    if kind == Kind::Text && text.contains('\0') {
+        return Err(not_text(url, ""));
+    }
     let is_page = kind == Kind::Html && !raw;
     let html::Page { title, text, whole: all_read } =
         if is_page { html::page(text, url) } else { html::Page { title: None, text, whole: true } };
-    let (text, cut) = cut(text, chars_max, whole && all_read);
+    let (text, cut) = cut(without_controls(text), chars_max, whole && all_read);
+    let title = title.map(without_controls);
     Ok(Fetched { url: url.to_string(), status, content_type: media.essence, title, redirect: None, text, cut })
 }
 
@@ -174,7 +179,7 @@ fn refused(url: &Url, answer: Answer) -> ToolError {
             Kind::Html => html::page(charset::decode(&bytes, media.charset.as_deref(), true, whole), url).text,
         },
     };
-    let said: String = said.trim().chars().take(ERROR_CHARS_MAX).collect();
+    let said: String = without_controls(said).trim().chars().take(ERROR_CHARS_MAX).collect();
     let said = if said.is_empty() { said } else { format!(": {said}") };
     match status {
         404 | 410 => ToolError::NotFound(format!("there is nothing at `{url}` (status {status}){said}")),

@@ -1,5 +1,6 @@
 //! From HTML to markdown: parsed as browsers do, and said with headings, paragraphs, lists, links, code and tables.
 
+mod feed;
 mod parse;
 mod render;
 mod table;

@@ -102,8 +102,20 @@ fn what_is_text_already_passes_through() {
 fn a_page_without_a_type_is_looked_at() {
     let nameless = |body: &[u8]| Scripted { content_type: None, ..answers("", body) };
     assert_eq!(fetched(nameless(b"<!doctype html><h2>Hi</h2>"))["text"], "## Hi");
+    assert_eq!(fetched(nameless(b"<h1>x</h1>"))["text"], "# x");
+    assert_eq!(fetched(nameless(b"<!doctype><p>Hi"))["text"], "Hi");
     assert_eq!(fetched(nameless(b"just words"))["text"], "just words");
     assert!(failed(nameless(b"\x7fELF\0\0")).contains("is binary data"));
+}
+
+#[test]
+fn no_control_character_comes_through_but_tabs_and_ends_of_lines() {
+    let page = fetched(answers("text/html", "<title>a&#27;[2J</title><p>b&#27;[31m\u{9b}0m<pre>c\td\r\ne\u{7}</pre>"));
+    assert_eq!((&page["title"], &page["text"]), (&json!("a[2J"), &json!("b[31m0m\n\n```\nc\td\ne\n```")));
+    assert_eq!(fetched(answers("text/plain", "a\u{8}b\r\nc\u{1b}]0;x\u{7}"))["text"], "ab\nc]0;x");
+    let missing = Scripted { status: 500, ..answers("text/plain", "o\u{1b}[2Jps") };
+    assert_eq!(failed(missing), format!("`{URL}` answers with status 500: o[2Jps"));
+    assert!(failed(answers("text/plain", "a\0b")).contains("is binary data"));
 }
 
 #[test]

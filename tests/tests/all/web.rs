@@ -81,6 +81,11 @@ async fn a_page_of_a_megabyte_is_read_within_the_limits_of_every_component() {
     assert!(begun.elapsed() < CALL_MAX, "{:?}", begun.elapsed());
 }
 
+/// Different names of attributes.
+fn numbers(count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("a{n:x}")).collect()
+}
+
 /// Each as long as the tool reads, and made to cost as much as it can: half a second of the processor, which is more on a slow machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_made_to_be_costly_are_read_too_and_within_the_memory_of_every_component() {
@@ -97,6 +102,10 @@ async fn pages_made_to_be_costly_are_read_too_and_within_the_memory_of_every_com
         ("tags", full("<b>")),
         ("misnested", full("<a><b><i><u><p></a></b>")),
         ("formatting", numbered),
+        ("attributes", format!("<p {}>x", numbers(READ_BYTES_MAX / 7).join(" "))),
+        ("attributes in quotes", format!("<p {}>x", numbers(READ_BYTES_MAX / 11).join("='>'"))),
+        ("tags of attributes", full(&format!("<p {}>x", numbers(500).join(" ")))),
+        ("attributes behind a comment", format!("<!-- <a x=\" --><p {}>x", numbers(READ_BYTES_MAX / 8).join("/"))),
         ("tables", full("<table><tr><td>x")),
         ("entities", full("&amp;")),
         ("brackets", full("<")),

@@ -2,8 +2,9 @@
 //!
 //! The parser goes through the elements that are open for most tags, and may make many nodes of one. A page that is nested without end
 //! would cost time by the square of its length. So tags that would nest too deep are passed over, their text is not, and a page of too
-//! many nodes is cut.
+//! many nodes is cut. What one tag can cost is bounded where the page is handed over.
 
+use super::feed::feed;
 use super::tree::{Content, NodeId, Tree};
 use html5ever::buffer_queue::BufferQueue;
 use html5ever::tendril::StrTendril;
@@ -31,12 +32,17 @@ pub(super) fn parse(source: String) -> Tree {
     let sink = Sink { tree: RefCell::new(Tree::new()), depth: Cell::new(0) };
     let opts = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
     let tokenizer = Tokenizer::new(
-        Guard { builder: TreeBuilder::new(sink, opts), text: RefCell::default(), is_full: Cell::new(false) },
+        Guard { builder: TreeBuilder::new(sink, opts), text: RefCell::default(), is_full: Cell::new(false), is_heard: Cell::new(false) },
         TokenizerOpts::default(),
     );
     let queue = BufferQueue::default();
-    queue.push_back(StrTendril::from(source));
-    while !matches!(tokenizer.feed(&queue), TokenizerResult::Done) {}
+    feed(&source, |piece| {
+        tokenizer.sink.is_heard.set(false);
+        queue.push_back(piece);
+        while !matches!(tokenizer.feed(&queue), TokenizerResult::Done) {}
+        tokenizer.sink.is_heard.get()
+    });
+    drop(source);
     tokenizer.end();
     let Guard { builder, is_full, .. } = tokenizer.sink;
     let mut tree = builder.sink.tree.into_inner();
@@ -50,12 +56,16 @@ struct Guard {
     /// Text that the tree builder has not seen. The tokenizer hands out some of it letter by letter.
     text: RefCell<StrTendril>,
     is_full: Cell<bool>,
+    /// Whether a token has come of the piece that was handed over last.
+    is_heard: Cell<bool>,
 }
 
 impl TokenSink for Guard {
     type Handle = Handle;
 
     fn process_token(&self, token: Token, line_number: u64) -> TokenSinkResult<Handle> {
+        // A mistake is no token: there may be thousands within one tag.
+        self.is_heard.set(self.is_heard.get() || !matches!(token, Token::ParseError(_)));
         match &token {
             Token::CharacterTokens(text) => {
                 self.text.borrow_mut().push_tendril(text);

@@ -11,7 +11,7 @@ fn read(source: &str) -> Page {
 
 #[track_caller]
 fn check(source: &str, expected: &str) {
-    assert_eq!(read(source).text, expected, "{source}");
+    assert_eq!(read(source).text, expected, "{source:.1000}");
 }
 
 #[test]
@@ -216,6 +216,20 @@ fn hostile_pages_end_soon_and_keep_their_text() {
         assert!(is_unshown || !page.whole || page.text.contains("end"), "{name}: {} characters", page.text.len());
     }
     assert!(read(&format!("{}deep", "<div>".repeat(10_000))).text.contains("deep"));
+}
+
+#[test]
+fn of_a_tag_that_is_too_long_the_beginning_is_read_and_nothing_behind_it_is_lost() {
+    let names = (0..40_000).fold(String::new(), |mut all, n| {
+        let _ = write!(all, " a{n}");
+        all
+    });
+    check(&format!("<a href=/x{names}>link</a><p>end"), "[link](https://example.com/x)\n\nend");
+    for quote in ["\"", "'"] {
+        check(&format!("<p title={quote}it is > here{names}{quote} class=c{names}>shown</p><a href=/y>y</a>"), "shown\n\n[y](https://example.com/y)");
+    }
+    check(&format!("a<!-- {names} - -> \" {names} -->b<script>if (a <b{names} \" -->) {{}}</script>c"), "abc");
+    check(&format!("<p>a <b{names}"), "a");
 }
 
 #[test]
