@@ -56,6 +56,12 @@ pub fn check(document: &str, tests: &BTreeSet<String>) -> Vec<String> {
     findings
 }
 
+/// The names of all tests that a document's rows name.
+#[must_use]
+pub fn named(document: &str) -> BTreeSet<String> {
+    document.lines().filter_map(row).flat_map(|(_, proofs)| proofs.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+}
+
 /// A row's id and its last cell. An id starts with a capital letter and ends with a digit; heads and rules of tables do not.
 fn row(line: &str) -> Option<(&str, &str)> {
     let mut cells = line.trim().strip_prefix('|')?.strip_suffix('|')?.split('|').map(str::trim);

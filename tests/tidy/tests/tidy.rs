@@ -110,3 +110,16 @@ fn every_requirement_names_the_tests_that_prove_it() {
         none(&requirements::check(&text, &tests).into_iter().map(|finding| format!("{document}: {finding}")).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn every_attack_of_the_list_is_made_every_night() {
+    let (attacks, _): (Vec<TextFile>, Vec<TextFile>) = files()
+        .expect("the repository can be read")
+        .into_iter()
+        .partition(|file| file.path.starts_with("tests/tests/all/attacks/") || file.path.starts_with("tests/programs/wat/"));
+    let list = fs::read_to_string(root().join("docs/attacks.md")).expect("the list can be read");
+    let cited: Vec<String> = requirements::named(&list).difference(&requirements::tests(&attacks)).cloned().collect();
+    let script = fs::read_to_string(root().join("x")).expect("the entry script can be read");
+    let nightly = script.split_once("CITED=(").and_then(|(_, rest)| rest.split_once(')')).expect("the script lists what is cited").0;
+    assert_eq!(nightly.split_whitespace().collect::<Vec<_>>(), cited, "`CITED` of `x` has the tests outside of `attacks`, in order");
+}
