@@ -31,9 +31,11 @@ mod client;
 mod config;
 mod cpu;
 mod escape;
+mod folders;
 mod injection;
 mod memory;
 mod network;
+mod secrets;
 mod siege;
 mod wat;
 

@@ -15,20 +15,20 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-const CANARY: &str = "SK-CANARY-4f/9+c\"b%2z";
-const PLACEHOLDER: &str = "{{secret.github}}";
+pub(super) const CANARY: &str = "SK-CANARY-4f/9+c\"b%2z";
+pub(super) const PLACEHOLDER: &str = "{{secret.github}}";
 /// What a guest is told of every refusal.
 const REFUSED: &str = "t parts ErrorCode::HttpRequestDenied";
 
 /// A server on loopback that sends back what it was sent, in the way that the path says. It goes with the test's process.
-struct Echo {
+pub(super) struct Echo {
     port: u16,
     heard: Arc<Mutex<Vec<String>>>,
 }
 
 impl Echo {
     /// One that redirects to `away`, a URL, when it is asked to.
-    fn leading(away: String) -> Self {
+    pub(super) fn leading(away: String) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let server = Self { port: listener.local_addr().unwrap().port(), heard: Arc::default() };
         let heard = server.heard.clone();
@@ -43,20 +43,20 @@ impl Echo {
         server
     }
 
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::leading(String::new())
     }
 
     /// What it was sent, request by request.
-    fn heard(&self) -> Vec<String> {
+    pub(super) fn heard(&self) -> Vec<String> {
         std::mem::take(&mut *self.heard.lock().unwrap())
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(super) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    fn grant(&self) -> EgressGrant {
+    pub(super) fn grant(&self) -> EgressGrant {
         EgressGrant {
             schemes: vec![Scheme::Http],
             ports: Some(vec![self.port]),
@@ -119,9 +119,13 @@ fn base64(bytes: &[u8]) -> String {
     bytes.chunks(3).flat_map(|chunk| (0..=chunk.len()).map(move |at| digit(word(chunk), at))).collect()
 }
 
+/// The secret in a slot of requests to the server.
+pub(super) fn github(slot: SecretSlot, prefix: &str) -> SecretGrant {
+    SecretGrant { secret: "github".into(), host: "127.0.0.1".into(), slot, prefix: prefix.into() }
+}
+
 /// What of it the tool's component is granted.
 fn bound(name: &str, grant: &mut Grant) {
-    let github = |slot, prefix: &str| SecretGrant { secret: "github".into(), host: "127.0.0.1".into(), slot, prefix: prefix.into() };
     if name == "reach" {
         grant.secrets = vec![github(SecretSlot::Header("authorization".into()), "Bearer "), github(SecretSlot::Query("key".into()), "")];
     }
@@ -135,7 +139,7 @@ fn setup(network: Vec<EgressGrant>) -> Setup {
 
 /// What a tool that sends a request came to.
 async fn send(world: &World, arguments: Value) -> String {
-    world.play(json!([{ "start": [{ "key": "t", "tool": "send", "args": arguments }] }])).await.join("\n")
+    world.play(json!([{ "start": [{ "key": "t", "tool": "send_request", "args": arguments }] }])).await.join("\n")
 }
 
 /// The decisions about secrets, and how they came out.
@@ -150,12 +154,12 @@ async fn uses(world: &World) -> Vec<(Verdict, String)> {
 }
 
 /// Whether the secret stands in it, in any form.
-fn leaks(bytes: &[u8]) -> bool {
+pub(super) fn leaks(bytes: &[u8]) -> bool {
     Redactor::of(&Secret::parse(CANARY).unwrap()).bytes(bytes).is_some() || bytes.windows(9).any(|window| window == b"SK-CANARY")
 }
 
 /// The files below a folder in which the secret stands.
-fn leaky_files(folder: &Path) -> Vec<String> {
+pub(super) fn leaky_files(folder: &Path) -> Vec<String> {
     let mut leaky = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
@@ -322,7 +326,7 @@ async fn no_client_log_or_database_ever_has_a_secret() {
     let headers = json!([["authorization", PLACEHOLDER], ["x-said", "{{secret.said}}"]]);
     for (path, end) in [("/raw", "well"), ("/drip", "fail"), ("/json", "trap")] {
         let args = json!({ "url": server.url(path), "headers": headers, "end": end });
-        let seen = played(&host, &json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": args }] }] })).await;
+        let seen = played(&host, &json!({ "steps": [{ "start": [{ "key": "t", "tool": "send_request", "args": args }] }] })).await;
         assert!(seen.contains("****") && !leaks(seen.as_bytes()), "{path}: {seen}");
         let heard = server.heard().remove(0);
         assert!(heard.contains(CANARY) && heard.contains("x-said: Bearer SK-CANARY-SAID\r\n"), "{heard}");

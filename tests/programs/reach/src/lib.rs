@@ -26,7 +26,7 @@ struct Program;
 impl Guest for Program {
     fn describe() -> Vec<ToolDefinition> {
         let fetch = ToolDefinition { capabilities: vec!["net.http".into()], ..named("fetch") };
-        let send = ToolDefinition { capabilities: vec!["net.http".into(), "secrets.use".into()], ..named("send") };
+        let send = ToolDefinition { capabilities: vec!["net.http".into(), "secrets.use".into()], ..named("send_request") };
         let environment = ToolDefinition { capabilities: vec!["env.read".into()], ..named("environment") };
         ["reach", "sense", "leave"].map(named).into_iter().chain([fetch, send, environment]).collect()
     }
@@ -34,7 +34,7 @@ impl Guest for Program {
     fn call(_context: CallContext, name: String, arguments: String) -> Result<Progress, ToolError> {
         let arguments: Value = serde_json::from_str(&arguments).map_err(|error| ToolError::InvalidArguments(error.to_string()))?;
         match name.as_str() {
-            "send" => send::send(&arguments),
+            "send_request" => send::send(&arguments),
             "fetch" => {
                 // So many others before it, each to another port of nobody's.
                 for port in 1..=arguments["decoys"].as_u64().unwrap_or(0) {

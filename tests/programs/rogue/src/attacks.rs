@@ -12,7 +12,8 @@ macro_rules! foreach_agent_attack {
                 a_memo_of_a_megabyte_is_refused
                 a_hundred_thousand_operations_are_refused
                 operations_of_the_same_key_are_refused
-                keys_of_no_length_or_too_much_are_refused
+                a_key_that_is_too_long_is_refused
+                a_key_of_no_length_is_refused
                 a_reply_of_megabytes_is_refused
                 words_without_end_stop_at_the_limit_of_steps
                 notes_without_end_stop_at_the_limit_of_steps

@@ -50,8 +50,12 @@ pub fn operations_of_the_same_key_are_refused(_: &View, _: &[News]) -> StepResul
     going_on("", Vec::new(), vec![("k".into(), Work::TimerMs(1)), ("k".into(), Work::TimerMs(2))])
 }
 
-pub fn keys_of_no_length_or_too_much_are_refused(_: &View, _: &[News]) -> StepResult {
-    going_on("", Vec::new(), vec![("k".repeat(129), Work::TimerMs(1)), (String::new(), Work::TimerMs(1))])
+pub fn a_key_that_is_too_long_is_refused(_: &View, _: &[News]) -> StepResult {
+    going_on("", Vec::new(), vec![("k".repeat(129), Work::TimerMs(1))])
+}
+
+pub fn a_key_of_no_length_is_refused(_: &View, _: &[News]) -> StepResult {
+    going_on("", Vec::new(), vec![(String::new(), Work::TimerMs(1))])
 }
 
 pub fn a_reply_of_megabytes_is_refused(_: &View, _: &[News]) -> StepResult {
@@ -124,7 +128,7 @@ pub fn a_model_is_offered_no_tool_that_the_agent_may_not_call(_: &View, news: &[
         Work::Model(ModelRequest {
             system: vec!["s".into()],
             context,
-            also: vec![Part::Text("call:attack".into())],
+            also: vec![Part::Text("call:look".into())],
             tools,
             model: model.map(str::to_owned),
             max_tokens: None,
@@ -136,7 +140,9 @@ pub fn a_model_is_offered_no_tool_that_the_agent_may_not_call(_: &View, news: &[
         return told(news);
     }
     let start = vec![
-        ("tool".into(), ask(Toolset::Named(vec!["attack".into()]), Context::Whole, None)),
+        // A tool that there is, but not for this agent, and one that there is for nobody.
+        ("tool".into(), ask(Toolset::Named(vec!["look".into()]), Context::Whole, None)),
+        ("none".into(), ask(Toolset::Named(vec!["attack".into()]), Context::Whole, None)),
         ("pattern".into(), ask(Toolset::Named(vec!["*".into()]), Context::Whole, None)),
         ("model".into(), ask(Toolset::None, Context::Whole, Some("../other"))),
         ("since".into(), ask(Toolset::None, Context::Since(u64::MAX), None)),

@@ -1,13 +1,33 @@
 //! A5: guests that reach for what nobody gave them, and agents that take too much or forge what is not theirs.
 
-use super::siege::{Siege, narrow, of_an_agent};
+use super::siege::Ledger::{Lines, Nothing};
+use super::siege::Turn::{Ends, Fails, Replies};
+use super::siege::{Ledger, Line, Siege, Turn, narrow, of_an_agent};
 use agent_host_tests::{Setup, World};
-use domain::event::Event;
+use domain::authority::Rule;
+use domain::event::{AGENT_CALL, Event, MODEL_CALL, STEP};
 use domain::grant::Grant;
 use serde_json::json;
 
-const REFUSED: Option<(&str, Option<&str>)> = Some(("refused", None));
-const FAILED: &str = "The turn failed: refused: ";
+// What the ledger has of each kind of attack by an agent. Where it is nothing, the journal has it: `run.step-failed`, `run.ended`.
+
+/// Of a step that takes more than a limit of its component.
+const CPU: Ledger = Lines(&[(3, Line::limited(STEP, "cpuMsMax"))]);
+const MEMORY: Ledger = Lines(&[(3, Line::limited(STEP, "memoryBytesMax"))]);
+const CROSSING: Ledger = Lines(&[(3, Line::limited(STEP, "hostcallBytes"))]);
+/// Of a step whose result is refused for what it says.
+const STEP_REFUSED: Ledger = Nothing("a refused step is told in the journal of its run");
+/// Of a turn that meets one of the agent's own limits.
+const TURN_LIMITED: Ledger = Nothing("an agent's own limits end its turn, which the journal of its run tells");
+/// Of the one name among patterns that an agent has: its lists are asked.
+const PUPPET_DENIED: Ledger = Lines(&[(1, Line::refused(AGENT_CALL, Rule::AgentAllowlist, "puppet"))]);
+/// Of tools that are not among those of the turn, from which the agent's lists have taken all: they are as tools that are not there, and the
+/// model may be asked.
+const TOOL_NOT_OFFERED: Ledger = Lines(&[(1, Line::granted(MODEL_CALL, "m"))]);
+/// Of operations that cannot be what they say: no rule decides of them.
+const OPERATION_INVALID: Ledger = Nothing("an operation that makes no sense fails before a rule is asked");
+/// Of a turn in which nothing is asked for.
+const NOTHING_ASKED: Ledger = Nothing("nothing is asked of the boundary");
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn nothing_of_the_host_is_in_the_environment() {
@@ -24,70 +44,77 @@ pub(super) async fn no_bucket_opens_under_any_name() {
     case!(no_bucket_opens_under_any_name, "parts 0").refused("default.read", "wasi:keyvalue/store.open `default`").prove().await;
 }
 
-/// The agent's attack is the test's name; it ends with these words.
+/// Each attempt at the first step is refused, for a reason that begins so.
+const fn refused(why: &'static str) -> Turn {
+    Fails("refused", why)
+}
+
+/// The agent's attack is the test's name; what its turn comes to, and what the ledger has of it.
 macro_rules! agent {
-    ($attack:ident, $said:expr, $failed:expr) => {{
+    ($attack:ident, $turn:expr, $ledger:expr) => {{
         let _: fn() = $attack;
-        of_an_agent(stringify!($attack), $said, $failed).await
+        of_an_agent(stringify!($attack), $turn, $ledger).await
     }};
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_step_without_end_fails_the_turn_after_three_attempts() {
-    let failed = Some(("out_of_cpu", Some("cpuMsMax")));
-    agent!(a_step_without_end_fails_the_turn_after_three_attempts, "The turn failed: out_of_cpu", failed);
+    agent!(a_step_without_end_fails_the_turn_after_three_attempts, Fails("out_of_cpu", "out_of_cpu"), CPU);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_step_that_takes_all_memory_fails_the_turn() {
-    let failed = Some(("out_of_memory", Some("memoryBytesMax")));
-    agent!(a_step_that_takes_all_memory_fails_the_turn, "The turn failed: out_of_memory", failed);
+    agent!(a_step_that_takes_all_memory_fails_the_turn, Fails("out_of_memory", "out_of_memory"), MEMORY);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_thousand_effects_are_refused() {
-    agent!(a_thousand_effects_are_refused, "The turn failed: refused: `effects` are 1000", REFUSED);
+    agent!(a_thousand_effects_are_refused, refused("refused: `effects` are 1000"), STEP_REFUSED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_memo_of_a_megabyte_is_refused() {
-    agent!(a_memo_of_a_megabyte_is_refused, "The turn failed: refused: `memo.bytes`", REFUSED);
+    agent!(a_memo_of_a_megabyte_is_refused, refused("refused: `memo.bytes`"), STEP_REFUSED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_hundred_thousand_operations_are_refused() {
-    let failed = Some(("trapped", Some("hostcallBytes")));
-    agent!(a_hundred_thousand_operations_are_refused, "The turn failed: trapped: ", failed);
+    agent!(a_hundred_thousand_operations_are_refused, Fails("trapped", "trapped: "), CROSSING);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn operations_of_the_same_key_are_refused() {
-    agent!(operations_of_the_same_key_are_refused, "The turn failed: refused: start: the key `k` was used", REFUSED);
+    agent!(operations_of_the_same_key_are_refused, refused("refused: start: the key `k` was used"), STEP_REFUSED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-pub(super) async fn keys_of_no_length_or_too_much_are_refused() {
-    agent!(keys_of_no_length_or_too_much_are_refused, FAILED, REFUSED);
+pub(super) async fn a_key_that_is_too_long_is_refused() {
+    agent!(a_key_that_is_too_long_is_refused, refused("refused: "), STEP_REFUSED);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+pub(super) async fn a_key_of_no_length_is_refused() {
+    agent!(a_key_of_no_length_is_refused, refused("refused: "), STEP_REFUSED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_reply_of_megabytes_is_refused() {
-    agent!(a_reply_of_megabytes_is_refused, "The turn failed: trapped: ", Some(("trapped", Some("hostcallBytes"))));
+    agent!(a_reply_of_megabytes_is_refused, Fails("trapped", "trapped: "), CROSSING);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn words_without_end_stop_at_the_limit_of_steps() {
-    agent!(words_without_end_stop_at_the_limit_of_steps, "The turn failed: it took 5 steps, which is its limit", None);
+    agent!(words_without_end_stop_at_the_limit_of_steps, Ends("The turn failed: it took 5 steps, which is its limit"), TURN_LIMITED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn notes_without_end_stop_at_the_limit_of_steps() {
-    agent!(notes_without_end_stop_at_the_limit_of_steps, "The turn failed: it took 5 steps, which is its limit", None);
+    agent!(notes_without_end_stop_at_the_limit_of_steps, Ends("The turn failed: it took 5 steps, which is its limit"), TURN_LIMITED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn an_event_under_a_name_of_the_hosts_is_under_the_guests_own() {
-    agent!(an_event_under_a_name_of_the_hosts_is_under_the_guests_own, "done", None);
+    agent!(an_event_under_a_name_of_the_hosts_is_under_the_guests_own, Replies("done"), NOTHING_ASKED);
     let mut setup = Setup::default();
     setup.components.push("rogue");
     setup.definitions.push(json!({ "agentId": "rogue", "displayName": "Rogue", "component": "rogue" }));
@@ -113,40 +140,43 @@ pub(super) async fn an_event_under_a_name_of_the_hosts_is_under_the_guests_own()
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn an_event_with_a_name_that_is_none_is_refused() {
-    agent!(an_event_with_a_name_that_is_none_is_refused, FAILED, REFUSED);
+    agent!(an_event_with_a_name_that_is_none_is_refused, refused("refused: "), STEP_REFUSED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_blob_that_was_never_shown_is_neither_read_nor_said() {
-    agent!(a_blob_that_was_never_shown_is_neither_read_nor_said, "The turn failed: refused: parts: the blob", REFUSED);
+    agent!(a_blob_that_was_never_shown_is_neither_read_nor_said, refused("refused: parts: the blob"), STEP_REFUSED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_message_of_another_thread_is_not_there() {
-    agent!(a_message_of_another_thread_is_not_there, "0 of others, true", None);
+    agent!(a_message_of_another_thread_is_not_there, Replies("0 of others, true"), NOTHING_ASKED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_call_that_no_model_made_is_refused() {
-    agent!(a_call_that_no_model_made_is_refused, "The turn failed: refused: start: message 1 of this turn has no call 7", REFUSED);
+    agent!(a_call_that_no_model_made_is_refused, refused("refused: start: message 1 of this turn has no call 7"), STEP_REFUSED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_model_is_offered_no_tool_that_the_agent_may_not_call() {
-    agent!(a_model_is_offered_no_tool_that_the_agent_may_not_call, "", None);
+    let told = "model unknown-model, none not-found, pattern not-found, since parts , tool not-found";
+    agent!(a_model_is_offered_no_tool_that_the_agent_may_not_call, Replies(told), TOOL_NOT_OFFERED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn nobody_answers_to_a_pattern() {
-    agent!(nobody_answers_to_a_pattern, "", None);
+    let told = "0 agent_not_found, 1 agent_not_found, 2 agent_not_found, 3 denied, 4 agent_not_found, 5 agent_not_found, 6 agent_not_found";
+    agent!(nobody_answers_to_a_pattern, Replies(told), PUPPET_DENIED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_question_that_no_client_could_show_is_refused() {
-    agent!(a_question_that_no_client_could_show_is_refused, "", None);
+    let told = "bomb invalid-arguments, elsewhere invalid-arguments, file invalid-arguments, widget invalid-arguments";
+    agent!(a_question_that_no_client_could_show_is_refused, Replies(told), OPERATION_INVALID);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_turn_that_could_never_end_is_refused() {
-    agent!(a_turn_that_could_never_end_is_refused, "The turn failed: refused: wait: nothing is open", REFUSED);
+    agent!(a_turn_that_could_never_end_is_refused, refused("refused: wait: nothing is open"), STEP_REFUSED);
 }

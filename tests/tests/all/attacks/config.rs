@@ -1,17 +1,27 @@
 //! A8: what a careless or malicious operator writes: refused with its place and reason, or as little as it says.
 
 use super::super::exhaustion::config;
+use super::super::secrets::leaks;
+use super::siege::{Siege, repeats_of_slow};
 use agent_host_tests::process::Folder;
+use agent_host_tests::{Setup, World};
+use domain::authority::Rule;
+use domain::event::{Decision, Verdict};
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 
 /// What a start says of a changed configuration, which the check refuses too.
 async fn refused(what: &str, change: impl FnOnce(&mut Value)) -> String {
     let mut config = config();
     change(&mut config);
     let folder = Folder::new(config);
-    let checked = folder.run(&["config", "check"]).await;
-    assert!(!checked.status.success(), "{what} passes the check: {checked:?}");
-    not_started(what, &folder).await
+    let mut said = String::new();
+    for _ in 0..repeats_of_slow() {
+        let checked = folder.run(&["config", "check"]).await;
+        assert!(!checked.status.success(), "{what} passes the check: {checked:?}");
+        said = not_started(what, &folder).await;
+    }
+    said
 }
 
 async fn not_started(what: &str, folder: &Folder) -> String {
@@ -85,6 +95,73 @@ async fn keys_that_nobody_knows_and_limits_out_of_range_are_refused() {
     ] {
         let said = refused(limit, |config| config["components"]["effects"]["limits"] = json!({ limit: value })).await;
         assert!(said.contains(limit), "{limit}: {said}");
+    }
+}
+
+/// An agent whose lists allow and deny the same, and another whose lists are empty.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_list_is_nothing_and_a_deny_wins_over_what_is_allowed() {
+    let mut setup = Setup::default();
+    let lists = json!({ "toolAllowlist": ["*"], "toolDenylist": ["write_*"], "agentAllowlist": ["*"], "agentDenylist": ["*ther"] });
+    setup.definitions[0].as_object_mut().unwrap().extend(lists.as_object().unwrap().clone());
+    let lists = json!({ "toolAllowlist": [], "agentAllowlist": [] });
+    setup.definitions[1].as_object_mut().unwrap().extend(lists.as_object().unwrap().clone());
+    let siege = Siege::alone(World::new(setup).await);
+    let write = json!({ "key": "t", "tool": "write_file", "args": { "path": "a.txt", "content": "x" } });
+    for (who, start, rule) in [
+        ("puppet", write, Rule::ToolDenylist),
+        ("puppet", json!({ "key": "t", "agent": "other", "text": "x" }), Rule::AgentDenylist),
+        ("other", json!({ "key": "t", "tool": "list_files", "args": { "path": "/data" } }), Rule::ToolAllowlist),
+        ("other", json!({ "key": "t", "agent": "puppet", "text": "x" }), Rule::AgentAllowlist),
+    ] {
+        for _ in 0..repeats_of_slow() {
+            let (told, decided) = played(&siege, who, &start).await;
+            assert_eq!(told, "t denied", "{who}: {start}");
+            let rules: Vec<(Verdict, Rule)> = decided.iter().map(|decision| (decision.verdict, decision.rule)).collect();
+            assert_eq!(rules, [(Verdict::Refused, rule)], "{who}: {start}");
+        }
+    }
+    assert!(!siege.world.dir.path().join("files/a.txt").exists());
+}
+
+/// What an agent is told of one operation, and what was decided of it.
+async fn played(siege: &Siege, who: &str, start: &Value) -> (String, Vec<Decision>) {
+    let session = siege.world.open(who).await;
+    siege.world.say(who, session, &json!({ "steps": [{ "start": [start] }] }).to_string()).await;
+    siege.world.idle(session).await;
+    let decided = siege.ledger(session).await.into_iter().flat_map(|entry| entry.decisions);
+    (siege.world.last_reply(session).await, decided.collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_stands_in_the_configuration_or_in_a_file_for_everybody_is_refused_and_not_shown() {
+    let inline = "SK-CANARY-INLINE";
+    for (what, secret) in [
+        ("a value", json!(inline)),
+        ("a value with a name", json!({ "value": inline })),
+        ("two sources", json!({ "env": "HOME", "file": inline })),
+        ("a value for a name", json!({ "env": inline })),
+    ] {
+        let said = refused(what, |config| config["secrets"] = json!({ "github": secret })).await;
+        assert!(said.contains("secrets") && !said.contains(inline), "{what}: {said}");
+    }
+    let said = refused("a key of a provider", |config| config["providers"]["scripted"]["apiKey"] = json!(inline)).await;
+    assert!(said.contains("apiKey") && !said.contains(inline), "{said}");
+    for mode in [0o644, 0o640, 0o604, 0o660, 0o666, 0o600] {
+        let mut config = config();
+        config["secrets"] = json!({ "github": { "file": "key" } });
+        let folder = Folder::new(config);
+        let key = folder.path().join("key");
+        std::fs::write(&key, inline).unwrap();
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
+        let checked = folder.run(&["config", "check", "--json"]).await;
+        let said = format!("{}{}", String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
+        assert_eq!(checked.status.success(), mode == 0o600, "{mode:o}: {said}");
+        assert!(!leaks(said.as_bytes()), "{mode:o}: {said}");
+        if mode != 0o600 {
+            let started = not_started("a file for everybody", &folder).await;
+            assert!([said, started].iter().all(|said| said.contains("chmod 600 ") && !leaks(said.as_bytes())), "{mode:o}");
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A6: a model that follows every instruction it reads, whoever wrote it.
 
+use super::super::secrets::{leaks, leaky_files};
 use super::siege::{Siege, narrow};
 use agent_host_tests::guests::{root, wasm};
 use agent_host_tests::process::{Folder, Host, PATIENCE};
@@ -251,17 +252,16 @@ async fn a_model_that_is_asked_for_keys_has_none_to_tell() {
         assert!(seen.contains("I was sent: ") && !seen.contains(CANARY), "{words}: {seen}");
     }
     let events = host.get("/api/events?limit=1000").await.unwrap().body.to_string();
-    let config = folder.run(&["config", "show"]).await;
+    let checked = folder.run(&["config", "check", "--json"]).await;
+    assert!(checked.status.success(), "{checked:?}");
     assert!(host.stop().await.success(), "{}", folder.log());
-    for file in std::fs::read_dir(folder.data()).unwrap().flatten().filter(|file| file.path().is_file()) {
-        let bytes = std::fs::read(file.path()).unwrap();
-        assert!(!bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes()), "{:?}", file.file_name());
+    let checked = [checked.stdout, checked.stderr].map(|said| String::from_utf8(said).unwrap());
+    assert!(checked[0].contains("\"models\""), "{checked:?}");
+    for text in [events, folder.log()].iter().chain(&checked) {
+        assert!(!leaks(text.as_bytes()), "{text}");
     }
-    for text in
-        [events, folder.log(), String::from_utf8_lossy(&config.stdout).into_owned(), String::from_utf8_lossy(&config.stderr).into_owned()]
-    {
-        assert!(!text.contains(CANARY), "{text}");
-    }
+    assert!(leaks(CANARY.as_bytes()));
+    assert_eq!(leaky_files(&folder.data()), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,16 @@
 //! A host under siege: one hostile guest again and again, an honest tenant beside it, and a look at what is left when it is over.
 
+use super::super::secrets::{CANARY, leaks, leaky_files};
 use agent_host_tests::guests::wasm;
 use agent_host_tests::{Setup, World};
 use domain::authority::Rule;
 use domain::egress::EgressGrant;
-use domain::event::{BoundaryDecided, Decision, Event, STEP, TOOL_CALL, Verdict};
+use domain::event::{BoundaryDecided, Decision, Event, TOOL_CALL, Verdict};
 use domain::grant::{Grant, GuestLimits, PatternList};
 use domain::id::SessionId;
+use futures::future::join_all;
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// The variable that asks for the full number of repeats.
@@ -18,20 +21,27 @@ const REPEATS: (usize, usize) = (20, 1_000);
 const REPEATS_SLOW: (usize, usize) = (3, 20);
 /// From here on an attack is slow.
 const SLOW: Duration = Duration::from_millis(50);
-/// Attacks of one turn.
+/// Attacks at once.
 const BATCH: usize = 20;
+/// Bytes of the arguments of all attacks of one turn.
+const ARGUMENTS_BYTES_MAX: usize = 20 << 10;
 /// How long the host may take to give back what it lent.
 const SETTLED: Duration = Duration::from_secs(5);
-/// Descriptors that the process may have opened, for readers of its store.
-const DESCRIPTORS_MAX: usize = 16;
-/// Bytes that the process may have grown by, its events and caches included.
-const GROWTH_BYTES_MAX: u64 = 96 << 20;
+/// Descriptors that the process may have opened since the first attacks, for readers of its store.
+const DESCRIPTORS_MAX: usize = 2;
+/// Bytes that the process may have grown by since the first attacks, the events in its caches included.
+const GROWTH_BYTES_MAX: u64 = 8 << 20;
 /// What the honest tenant does, and what it is told.
 const HONEST: &str = r#"{"steps":[{"until":"all","start":[{"key":"t","tool":"look"},{"key":"m","model":"x","hidden":true}]}]}"#;
 
 /// Whether the full number of repeats is asked for.
 pub(super) fn is_whole() -> bool {
     std::env::var_os(ATTACKS).is_some_and(|value| value == "whole")
+}
+
+/// Repeats of what is slow and no siege: a start of the program, a compilation.
+pub(super) fn repeats_of_slow() -> usize {
+    if is_whole() { REPEATS_SLOW.1 } else { 1 }
 }
 
 /// Limits under which a case takes milliseconds. Computing is not among them: on a busy machine little of it may take long.
@@ -44,9 +54,9 @@ pub(super) fn brief() -> GuestLimits {
     GuestLimits { cpu_ms_max: 20, ..narrow() }
 }
 
-/// What the ledger has of a call.
-#[derive(Debug, Clone)]
-struct Line {
+/// One decision of the ledger; of its detail a part.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line {
     capability: &'static str,
     verdict: Verdict,
     rule: Rule,
@@ -54,6 +64,21 @@ struct Line {
 }
 
 impl Line {
+    /// A limit was met.
+    pub(super) const fn limited(capability: &'static str, limit: &'static str) -> Self {
+        Self { capability, verdict: Verdict::Limited, rule: Rule::Limits, detail: limit }
+    }
+
+    /// Something was done, under a grant.
+    pub(super) const fn granted(capability: &'static str, detail: &'static str) -> Self {
+        Self { capability, verdict: Verdict::Granted, rule: Rule::Granted, detail }
+    }
+
+    /// A rule refused something.
+    pub(super) const fn refused(capability: &'static str, rule: Rule, detail: &'static str) -> Self {
+        Self { capability, verdict: Verdict::Refused, rule, detail }
+    }
+
     fn is(&self, decision: &Decision) -> bool {
         let Self { capability, verdict, rule, detail } = self;
         (decision.capability.as_str(), decision.verdict, decision.rule) == (*capability, *verdict, *rule)
@@ -69,16 +94,20 @@ pub(super) struct Case {
     tool: &'static str,
     grant: Grant,
     made: Option<Vec<u8>>,
-    told: &'static str,
+    told: String,
+    /// Whether an answer of the guest's list of answers is a good one.
+    answering: Option<fn(&str) -> bool>,
+    /// What has to be in the ledger; nothing may be there when this is empty.
     lines: Vec<Line>,
     never: &'static [&'static str],
 }
 
 impl Case {
     /// An attack that the caller is told this of, from its beginning on.
-    pub(super) fn of(attack: &'static str, told: &'static str) -> Self {
+    pub(super) fn of(attack: &'static str, told: impl Into<String>) -> Self {
         let grant = Grant { limits: narrow(), ..Grant::default() };
-        Self { attack, arguments: json!({}), tool: "attack", grant, made: None, told, lines: Vec::new(), never: &[] }
+        let (arguments, told) = (json!({}), told.into());
+        Self { attack, arguments, tool: "attack", grant, made: None, told, answering: None, lines: Vec::new(), never: &[] }
     }
 
     /// With more arguments than its name.
@@ -102,6 +131,18 @@ impl Case {
     /// By this component instead of `hostile`.
     pub(super) fn by(mut self, component: Vec<u8>) -> Self {
         self.made = Some(component);
+        self
+    }
+
+    /// By this tool of a program that does what its arguments say, under a grant with [`narrow`] limits.
+    pub(super) fn of_program(mut self, program: Vec<u8>, tool: &'static str, grant: Grant) -> Self {
+        (self.made, self.tool, self.grant) = (Some(program), tool, Grant { limits: narrow(), ..grant });
+        self
+    }
+
+    /// It tells a list of answers, each of them such a one.
+    pub(super) fn answering(mut self, is_good: fn(&str) -> bool) -> Self {
+        self.answering = Some(is_good);
         self
     }
 
@@ -130,59 +171,109 @@ impl Case {
     fn setup(&self) -> Setup {
         let mut setup = Setup { components: vec!["puppet", "effects"], grants: vec![("hostile", self.grant.clone())], ..Setup::default() };
         setup.definitions.truncate(2);
+        setup.secrets = vec![("github", CANARY)];
         setup.made.push(("hostile", self.made.clone().unwrap_or_else(|| wasm("hostile"))));
         setup
     }
 
-    /// Attacks often enough, and looks at everything that must hold meanwhile and afterwards.
-    pub(super) async fn prove(self) {
+    /// Attacks often enough, looks at everything that must hold meanwhile and afterwards, and says how many attacks there were.
+    pub(super) async fn prove(self) -> usize {
         let siege = Siege::of(World::new(self.setup()).await).await;
-        self.assail(&siege).await;
+        let attacks = siege.withstands(async |attacks| self.batch(&siege, attacks).await).await;
+        let folder = siege.world.dir.clone();
         siege.over().await;
+        assert_eq!(leaky_files(folder.path()), Vec::<String>::new(), "{}", self.attack);
+        attacks
     }
 
-    /// The same in a siege that goes on.
-    pub(super) async fn assail(&self, siege: &Siege) {
-        let began = Instant::now();
-        self.batch(siege, 1).await;
-        let repeats = if began.elapsed() > SLOW * 2 { REPEATS_SLOW } else { REPEATS };
-        let mut left = if is_whole() { repeats.1 } else { repeats.0 };
+    /// So many attacks, in as many turns as their arguments need.
+    async fn batch(&self, siege: &Siege, attacks: usize) {
+        let of_a_turn = (ARGUMENTS_BYTES_MAX / self.arguments.to_string().len()).max(1);
+        let mut left = attacks;
         while left > 0 {
-            let now = left.min(BATCH);
-            tokio::join!(self.batch(siege, now), siege.serves());
+            let now = left.min(of_a_turn);
+            self.turn(siege, now).await;
             left -= now;
         }
     }
 
     /// So many attacks in one turn, all of them judged.
-    async fn batch(&self, siege: &Siege, attacks: usize) {
+    async fn turn(&self, siege: &Siege, attacks: usize) {
         let mut arguments = self.arguments.clone();
         arguments["attack"] = json!(self.attack);
         let start: Vec<Value> = (0..attacks).map(|n| json!({ "key": format!("t{n}"), "tool": self.tool, "args": arguments })).collect();
         let session = siege.world.open("puppet").await;
         siege.world.say("puppet", session, &json!({ "steps": [{ "until": "all", "start": start }] }).to_string()).await;
         siege.world.idle(session).await;
-        let told = siege.world.last_reply(session).await;
-        assert!(self.never.iter().all(|never| !told.contains(never)), "{}: {told:?}", self.attack);
-        let told: Vec<&str> = told.lines().filter_map(|line| line.split_once(' ').map(|(_, told)| told)).collect();
-        assert_eq!(told.len(), attacks, "{}: {told:?}", self.attack);
-        assert!(told.iter().all(|told| told.starts_with(self.told)), "{}: {told:?}", self.attack);
+        let whole = siege.world.last_reply(session).await;
+        let told = &whole;
+        assert!(self.never.iter().all(|never| !told.contains(never)) && !leaks(told.as_bytes()), "{}: {told:?}", self.attack);
+        // What a guest tells may have lines of its own.
+        let is_key = |key: &str| key.strip_prefix('t').is_some_and(|n| n.parse::<usize>().is_ok());
+        let told: Vec<&str> =
+            told.lines().filter_map(|line| line.split_once(' ').filter(|(key, _)| is_key(key))).map(|(_, told)| told).collect();
+        assert_eq!(told.len(), attacks, "{}: {whole:.1000}", self.attack);
+        assert!(told.iter().all(|told| told.starts_with(&self.told)), "{}: {told:?}", self.attack);
+        if let Some(is_good) = self.answering {
+            for told in told {
+                let answers: Vec<String> = serde_json::from_str(told.trim_start_matches("parts ")).unwrap();
+                let bad: Vec<(usize, &String)> = answers.iter().enumerate().filter(|(_, answer)| !is_good(answer)).collect();
+                assert!(bad.is_empty(), "{}: {bad:?}", self.attack);
+            }
+        }
         let entries = siege.ledger(session).await;
         let entries: Vec<_> = entries.iter().filter(|entry| entry.tool.as_deref() == Some(self.tool)).collect();
         assert_eq!(entries.len(), attacks, "{}: one entry of the ledger for each call: {entries:?}", self.attack);
         for entry in entries {
             assert!(entry.code.is_some() && entry.grant.is_some() && entry.component.as_deref() == Some("hostile"), "{entry:?}");
+            assert!(!self.lines.is_empty() || entry.decisions.is_empty(), "{}: nothing was expected: {:?}", self.attack, entry.decisions);
             for line in &self.lines {
                 assert!(entry.decisions.iter().any(|decision| line.is(decision)), "{}: no {line:?} in {:?}", self.attack, entry.decisions);
             }
-            let granted = entry.decisions.iter().any(|decision| decision.verdict == Verdict::Granted);
-            assert!(!granted || !self.grant.network.is_empty(), "{}: {:?}", self.attack, entry.decisions);
+            let is_granted = entry.decisions.iter().any(|decision| decision.verdict == Verdict::Granted);
+            let has_grant = !self.grant.network.is_empty() || !self.grant.directories.is_empty();
+            assert!(!is_granted || has_grant, "{}: {:?}", self.attack, entry.decisions);
         }
     }
 }
 
-/// Proves an attack of an agent: what its turn came to, and which limit the ledger names for each attempt at its step.
-pub(super) async fn of_an_agent(attack: &'static str, said: &str, failed: Option<(&str, Option<&str>)>) {
+/// How a turn of an agent that attacks comes out.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Turn {
+    /// It ends with these words and no others, and no step of it failed.
+    Replies(&'static str),
+    /// It ends with a notice that begins so, and no step of it failed.
+    Ends(&'static str),
+    /// Three attempts at its first step fail in this way, and the reason that is given begins so.
+    Fails(&'static str, &'static str),
+}
+
+/// What the ledger has of such a turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ledger {
+    /// So many of each of these lines, and nothing else.
+    Lines(&'static [(usize, Line)]),
+    /// No decision at all, for this reason.
+    Nothing(&'static str),
+}
+
+impl Ledger {
+    fn prove(self, attack: &str, decided: &[Decision]) {
+        let (expected, why): (&[(usize, Line)], _) = match self {
+            Self::Lines(lines) => (lines, "and no others"),
+            Self::Nothing(why) => (&[], why),
+        };
+        for (times, line) in expected {
+            let found = decided.iter().filter(|decision| line.is(decision)).count();
+            assert_eq!(found, *times, "{attack}: {line:?} in {decided:?}");
+        }
+        let all: usize = expected.iter().map(|(times, _)| times).sum();
+        assert_eq!(decided.len(), all, "{attack}: {why}: {decided:?}");
+    }
+}
+
+/// Proves an attack of an agent: what its turn comes to, how its steps fail, and everything that the ledger has of it.
+pub(super) async fn of_an_agent(attack: &str, turn: Turn, ledger: Ledger) {
     let mut setup = Setup { components: vec!["puppet", "effects"], ..Setup::default() };
     setup.definitions.truncate(2);
     let rogue = json!({ "agentId": "rogue", "displayName": "Rogue", "component": "rogue", "toolAllowlist": [], "agentAllowlist": [],
@@ -194,28 +285,7 @@ pub(super) async fn of_an_agent(attack: &'static str, said: &str, failed: Option
         .grants
         .push(("rogue", Grant { limits, models: PatternList::everything(), agents: PatternList::everything(), ..Grant::default() }));
     let siege = Siege::of(World::new(setup).await).await;
-    let repeats = if is_whole() { REPEATS.1 / 5 } else { REPEATS_SLOW.0 };
-    for _ in 0..repeats {
-        let session = siege.world.open("rogue").await;
-        siege.world.say("rogue", session, attack).await;
-        tokio::join!(siege.world.idle(session), siege.serves());
-        // A turn whose first step never succeeds leaves a dead letter and no reply.
-        let dead = siege.events(session).await.into_iter().find_map(|event| match event {
-            Event::InputDead(dead) => Some(format!("The turn failed: {}", dead.reason)),
-            _ => None,
-        });
-        let reply = dead.unwrap_or(siege.world.last_reply(session).await);
-        assert!(reply.starts_with(said), "{attack}: {reply}");
-        let steps = siege.failed_steps(session).await;
-        let Some((outcome, limit)) = failed else {
-            assert!(steps.is_empty(), "{attack}: {steps:?}");
-            continue;
-        };
-        assert_eq!(steps, vec![outcome; 3], "{attack}: three attempts and no more");
-        let lines: Vec<_> = siege.ledger(session).await.into_iter().flat_map(|entry| entry.decisions).collect();
-        let of_limit = lines.iter().filter(|line| line.capability == STEP && Some(line.detail.as_str()) == limit).count();
-        assert_eq!(of_limit, if limit.is_some() { 3 } else { 0 }, "{attack}: {lines:?}");
-    }
+    siege.withstands(async |turns| drop(join_all((0..turns).map(|_| siege.turn_of_an_agent(attack, turn, ledger))).await)).await;
     siege.over().await;
 }
 
@@ -234,18 +304,66 @@ impl Held {
     }
 }
 
-/// A world under attack, and what its process held before.
+/// A world under attack, and what its process held when it had been attacked for a while.
 pub(super) struct Siege {
     pub(super) world: World,
-    before: Held,
+    before: Cell<Option<Held>>,
 }
 
 impl Siege {
+    /// One without an honest tenant.
+    pub(super) fn alone(world: World) -> Self {
+        Self { world, before: Cell::new(None) }
+    }
+
     /// Begins when the honest tenant has been served.
     pub(super) async fn of(world: World) -> Self {
-        let siege = Self { world, before: Held { descriptors: 0, resident_bytes: 0 } };
+        let siege = Self::alone(world);
         siege.serves().await;
-        Self { before: Held::now(), ..siege }
+        siege
+    }
+
+    /// Has so many attacks made as the rule of repeats says. The first ones fill caches and open what stays open; from then on the process may
+    /// not grow. Attacks go on without a pause until the honest tenant was served, batch after batch. Says how many there were.
+    pub(super) async fn withstands(&self, attack: impl AsyncFn(usize)) -> usize {
+        let began = Instant::now();
+        attack(1).await;
+        let repeats = if began.elapsed() > SLOW * 2 { REPEATS_SLOW } else { REPEATS };
+        let first = BATCH.min(repeats.0);
+        attack(first).await;
+        let mut made = 1 + first;
+        self.rests().await;
+        self.before.set(Some(Held::now()));
+        let mut left = if is_whole() { repeats.1 } else { repeats.0 };
+        while left > 0 {
+            let (now, is_served) = (left.min(BATCH), Cell::new(false));
+            let attacks = async {
+                while !is_served.get() {
+                    attack(now).await;
+                    made += now;
+                    left = left.saturating_sub(now);
+                }
+            };
+            let honest = async {
+                self.serves().await;
+                is_served.set(true);
+            };
+            tokio::join!(attacks, honest);
+        }
+        made
+    }
+
+    /// Waits until everything that was lent is back.
+    async fn rests(&self) {
+        let patience = Instant::now() + SETTLED;
+        loop {
+            let stats = self.world.runtime.stats();
+            if (stats.in_flight, stats.waiting, stats.memory_bytes) == (0, 0, 0) {
+                return;
+            }
+            assert!(Instant::now() < patience, "not given back: {stats:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// The honest tenant is served, and told the truth.
@@ -265,6 +383,31 @@ impl Siege {
         self.events(session).await.into_iter().filter_map(decided).collect()
     }
 
+    /// One turn of an agent that attacks, judged.
+    async fn turn_of_an_agent(&self, attack: &str, turn: Turn, ledger: Ledger) {
+        let session = self.world.open("rogue").await;
+        self.world.say("rogue", session, attack).await;
+        self.world.idle(session).await;
+        // A turn whose first step never succeeds leaves a dead letter and no reply.
+        let dead = self.events(session).await.into_iter().find_map(|event| match event {
+            Event::InputDead(dead) => Some(dead.reason),
+            _ => None,
+        });
+        let (reply, steps) = (self.world.last_reply(session).await, self.failed_steps(session).await);
+        match turn {
+            Turn::Replies(whole) => assert_eq!((reply.as_str(), &dead, steps.len()), (whole, &None, 0), "{attack}: {steps:?}"),
+            Turn::Ends(why) => {
+                assert!(reply.starts_with(why) && dead.is_none() && steps.is_empty(), "{attack}: {reply} {dead:?} {steps:?}")
+            }
+            Turn::Fails(outcome, why) => {
+                assert!(dead.as_ref().is_some_and(|reason| reason.starts_with(why)), "{attack}: {dead:?} {reply}");
+                assert_eq!(steps, vec![outcome; 3], "{attack}: three attempts and no more");
+            }
+        }
+        let decided: Vec<Decision> = self.ledger(session).await.into_iter().flat_map(|entry| entry.decisions).collect();
+        ledger.prove(attack, &decided);
+    }
+
     /// How the steps of a session's turns failed.
     async fn failed_steps(&self, session: SessionId) -> Vec<String> {
         let failed = |event| if let Event::StepFailed(failed) = event { Some(failed.outcome) } else { None };
@@ -278,21 +421,19 @@ impl Siege {
         rows.into_iter().filter_map(|row| row.event).collect()
     }
 
-    /// Ends when the honest tenant was served once more and everything that was lent is back.
+    /// Ends when the honest tenant was served once more, everything that was lent is back, and the process holds what it held.
     pub(super) async fn over(self) {
         self.serves().await;
+        self.rests().await;
+        // The process is that of one test alone only under a runner that makes it so.
+        let Some(before) = self.before.get().filter(|_| std::env::var_os("NEXTEST").is_some()) else { return };
         let patience = Instant::now() + SETTLED;
         loop {
-            let (stats, now) = (self.world.runtime.stats(), Held::now());
-            let is_back = (stats.in_flight, stats.waiting, stats.memory_bytes) == (0, 0, 0);
-            // The process is that of one test alone only under a runner that makes it so.
-            let is_alone = std::env::var_os("NEXTEST").is_some();
-            let has_not_grown = now.descriptors <= self.before.descriptors + DESCRIPTORS_MAX
-                && now.resident_bytes <= self.before.resident_bytes + GROWTH_BYTES_MAX;
-            if is_back && (has_not_grown || !is_alone) {
-                break;
+            let now = Held::now();
+            if now.descriptors <= before.descriptors + DESCRIPTORS_MAX && now.resident_bytes <= before.resident_bytes + GROWTH_BYTES_MAX {
+                return;
             }
-            assert!(Instant::now() < patience, "not given back: {stats:?}, {now:?} after {:?}", self.before);
+            assert!(Instant::now() < patience, "{now:?} after {before:?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
