@@ -30,7 +30,7 @@ fn reaching(network: Vec<EgressGrant>) -> Setup {
 /// A call that sends a request with the secret in it to a server that never answers.
 fn hanging(server: &Server) -> Value {
     let arguments = json!({ "url": server.url("/open/a"), "headers": [["Authorization", "{{secret.github}}"]] });
-    json!({ "key": "t", "tool": "send", "args": arguments })
+    json!({ "key": "t", "tool": "send_request", "args": arguments })
 }
 
 async fn until_asked(server: &Server) {
@@ -49,7 +49,7 @@ async fn begin(world: &World, steps: Value) -> SessionId {
 /// The request that was cut off, and the use of the secret, are on record once, in the commit of the outcome.
 async fn is_on_record(world: &World, why: &str) {
     let events = world.store().events(0, store::EventFilter::default(), 100_000).await.unwrap();
-    let is_sent = |event: &Option<Event>| matches!(event, Some(Event::BoundaryDecided(it)) if it.tool.as_deref() == Some("send"));
+    let is_sent = |event: &Option<Event>| matches!(event, Some(Event::BoundaryDecided(it)) if it.tool.as_deref() == Some("send_request"));
     let places: Vec<usize> = (0..events.len()).filter(|place| is_sent(&events[*place].event)).collect();
     let [place] = places[..] else { panic!("{why}: {places:?}") };
     let Some(Event::BoundaryDecided(decided)) = &events[place].event else { unreachable!("just found") };

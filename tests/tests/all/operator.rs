@@ -266,7 +266,7 @@ async fn commands_about_components_tell_what_is_asked_granted_and_used_with_line
 
     // What a tool needs that writes a placeholder and opens no folder.
     let arguments = json!({ "url": "https://api.github.com/user", "headers": [["authorization", "{{secret.github}}"]] });
-    std::fs::write(&calls, json!({ "tool": "send", "arguments": arguments }).to_string()).unwrap();
+    std::fs::write(&calls, json!({ "tool": "send_request", "arguments": arguments }).to_string()).unwrap();
     let suggested = document(&folder.run(&["component", "suggest", "reach", "--calls", "calls.jsonl", "--json"]).await);
     let secret = json!([{ "secret": "name", "host": "api.github.com", "slot": { "header": "authorization" } }]);
     assert_eq!(suggested["grant"], json!({ "network": [{ "host": "api.github.com" }], "secrets": secret }), "{suggested}");
