@@ -127,7 +127,7 @@ impl FromStr for Glob {
             return Err(GlobError::Control(text()));
         }
         let strange = |sign: &char| matches!(sign, '[' | ']' | '{' | '}');
-        if let Some(sign) = given.chars().find(strange).or(given.starts_with('!').then_some('!')) {
+        if let Some(sign) = given.chars().find(strange) {
             return Err(GlobError::Sign { text: text(), sign });
         }
         let mut names: Vec<&str> = Vec::new();
@@ -141,8 +141,9 @@ impl FromStr for Glob {
                 name => names.push(name),
             }
         }
-        if names.is_empty() {
-            return Err(GlobError::Empty);
+        let Some(first) = names.first() else { return Err(GlobError::Empty) };
+        if first.starts_with('!') {
+            return Err(GlobError::Sign { text: text(), sign: '!' });
         }
         let part = |name: &&str| if *name == "**" { Part::Folders } else { Part::Name(name.chars().collect()) };
         Ok(Self { text: names.join("/"), parts: names.iter().map(part).collect() })

@@ -67,9 +67,13 @@ async fn the_designs_agents_share_a_list_that_one_of_them_may_only_read() {
     assert_eq!(titles(&result(&host, "reading-list", "list").await), ["The Design", "A book"]);
     // Each of the design's two denials works, not only one of them for both.
     let audit = host.get("/api/audit?verdict=refused&limit=1000").await.unwrap().body;
-    let refused =
-        |rule: &str, what: &str| audit["lines"].as_array().unwrap().iter().any(|line| line["rule"] == rule && line["detail"] == what);
-    assert!(refused("toolDenylist", "reading_list_delete") && refused("capabilityDenylist", "lists.write"), "{audit}");
+    let refused = |rule: &str, tool: &str, capability: &str| {
+        let is =
+            |line: &Value| line["rule"] == rule && line["tool"] == tool && line["capability"] == capability && line["component"] == "lists";
+        audit["lines"].as_array().unwrap().iter().any(is)
+    };
+    assert!(refused("toolDenylist", "reading_list_delete", "tools.call"), "{audit}");
+    assert!(refused("capabilityDenylist", "reading_list_add", "lists.write"), "{audit}");
 
     assert_eq!(result(&host, "todo", "task Call Ann by 2028-02-29").await["dueDate"], "2028-02-29");
     assert!(serde_json::from_str::<Value>(&say(&host, "todo", "list").await).is_err());

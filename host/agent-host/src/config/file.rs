@@ -58,11 +58,14 @@ fn place(line_column: Option<(usize, usize)>) -> String {
     line_column.map(|(line, column)| format!(":{line}:{column}")).unwrap_or_default()
 }
 
+/// What is wrong and where. Control characters of what stands in the file are shown as escapes.
 fn told(fault: &Fault) -> String {
-    match fault.key.as_str() {
+    let told = match fault.key.as_str() {
         "" => fault.message.clone(),
         key => format!("{key}: {}", fault.message),
-    }
+    };
+    let is_plain = |letter: char| letter == '\n' || !letter.is_control();
+    told.chars().map(|letter| if is_plain(letter) { letter.to_string() } else { letter.escape_default().to_string() }).collect()
 }
 
 #[derive(Debug, Clone, Copy)]

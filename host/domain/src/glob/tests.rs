@@ -76,6 +76,7 @@ fn a_pattern_has_one_spelling_and_what_is_none_says_what_to_write() {
         ("*.{pem,key}", "one pattern for each"),
         ("[ab]", "one pattern for each"),
         ("!a", "one pattern for each"),
+        (".//!a", "one pattern for each"),
         ("a\0", "write `?`"),
         (&"a".repeat(PATTERN_BYTES_MAX + 1), "1024 is the most"),
     ] {

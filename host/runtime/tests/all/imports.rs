@@ -1,5 +1,7 @@
 //! The import matrix: every function that a component may import, under every kind of grant. What comes of each is in `docs/imports.md`.
 
+#![expect(clippy::indexing_slicing, reason = "JSON that lacks a key is null, and an id of the parser's is in its arena")]
+
 use crate::fixture::{Fixture, Kept, Noted, Sight, done, replied, some_basis, tool_call};
 use agent_host_runtime::{Component, IMPORTS, Outcome};
 use domain::authority::{Asked, Caller, Denies, Permissions, Rule};

@@ -5,7 +5,7 @@ use super::siege::Turn::{Ends, Fails, Replies};
 use super::siege::{Ledger, Line, Siege, Turn, narrow, of_an_agent};
 use agent_host_tests::{Setup, World};
 use domain::authority::Rule;
-use domain::event::{AGENT_CALL, Event, MODEL_CALL, STEP};
+use domain::event::{AGENT_CALL, Event, MODEL_CALL, STEP, TOOL_CALL};
 use domain::grant::Grant;
 use serde_json::json;
 
@@ -16,14 +16,19 @@ const CPU: Ledger = Lines(&[(3, Line::limited(STEP, "cpuMsMax"))]);
 const MEMORY: Ledger = Lines(&[(3, Line::limited(STEP, "memoryBytesMax"))]);
 const CROSSING: Ledger = Lines(&[(3, Line::limited(STEP, "hostcallBytes"))]);
 /// Of a step whose result is refused for what it says.
-const STEP_REFUSED: Ledger = Nothing("a refused step is told in the journal of its run");
+const STEP_REFUSED: Ledger = Lines(&[(3, Line::refused(STEP, Rule::Contract, ""))]);
 /// Of a turn that meets one of the agent's own limits.
 const TURN_LIMITED: Ledger = Nothing("an agent's own limits end its turn, which the journal of its run tells");
-/// Of the one name among patterns that an agent has: its lists are asked.
-const PUPPET_DENIED: Ledger = Lines(&[(1, Line::refused(AGENT_CALL, Rule::AgentAllowlist, "puppet"))]);
-/// Of tools that are not among those of the turn, from which the agent's lists have taken all: they are as tools that are not there, and the
-/// model may be asked.
-const TOOL_NOT_OFFERED: Ledger = Lines(&[(1, Line::granted(MODEL_CALL, "m"))]);
+/// Of patterns, which are the names of nobody, and the one name among them that an agent has: its lists are asked.
+const PATTERNS_DENIED: Ledger =
+    Lines(&[(1, Line::refused(AGENT_CALL, Rule::AgentAllowlist, "puppet")), (6, Line::refused(AGENT_CALL, Rule::Unknown, ""))]);
+/// Of a tool that the agent's lists have taken from it, of two that are not there, of a model that is not, and of one that may be asked.
+const TOOL_NOT_OFFERED: Ledger = Lines(&[
+    (1, Line::granted(MODEL_CALL, "m")),
+    (1, Line::refused(TOOL_CALL, Rule::ToolAllowlist, "look")),
+    (2, Line::refused(TOOL_CALL, Rule::Unknown, "")),
+    (1, Line::refused(MODEL_CALL, Rule::Unknown, "../other")),
+]);
 /// Of operations that cannot be what they say: no rule decides of them.
 const OPERATION_INVALID: Ledger = Nothing("an operation that makes no sense fails before a rule is asked");
 /// Of a turn in which nothing is asked for.
@@ -160,14 +165,14 @@ pub(super) async fn a_call_that_no_model_made_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_model_is_offered_no_tool_that_the_agent_may_not_call() {
-    let told = "model unknown-model, none not-found, pattern not-found, since parts , tool not-found";
+    let told = "model denied, none TOOL_NOT_AVAILABLE, pattern TOOL_NOT_AVAILABLE, since parts , tool denied";
     agent!(a_model_is_offered_no_tool_that_the_agent_may_not_call, Replies(told), TOOL_NOT_OFFERED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn nobody_answers_to_a_pattern() {
     let told = "0 agent_not_found, 1 agent_not_found, 2 agent_not_found, 3 denied, 4 agent_not_found, 5 agent_not_found, 6 agent_not_found";
-    agent!(nobody_answers_to_a_pattern, Replies(told), PUPPET_DENIED);
+    agent!(nobody_answers_to_a_pattern, Replies(told), PATTERNS_DENIED);
 }
 
 #[tokio::test(flavor = "multi_thread")]

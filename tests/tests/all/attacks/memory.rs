@@ -99,7 +99,7 @@ pub(super) async fn a_result_of_a_million_parts_does_not_cross_the_boundary() {
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_state_of_a_megabyte_is_refused() {
     let told = "failed tool-failed: the tool returned what is not acceptable: `later.state` is 1048576 bytes long";
-    case!(a_state_of_a_megabyte_is_refused, told).prove().await;
+    case!(a_state_of_a_megabyte_is_refused, told).breaks_the_contract("`later.state`").prove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

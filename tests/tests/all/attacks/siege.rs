@@ -156,6 +156,11 @@ impl Case {
         self.line(capability, Verdict::Refused, Rule::NotGranted, detail)
     }
 
+    /// What it returns is not what a tool may return, and the ledger says which part of it.
+    pub(super) fn breaks_the_contract(self, detail: &'static str) -> Self {
+        self.line(TOOL_CALL, Verdict::Refused, Rule::Contract, detail)
+    }
+
     /// What the caller is told has none of these in it.
     pub(super) fn and_no_reply_has(mut self, never: &'static [&'static str]) -> Self {
         self.never = never;

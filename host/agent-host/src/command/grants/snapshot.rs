@@ -32,16 +32,17 @@ pub(super) async fn running(loaded: &Loaded) -> Result<Value, Failure> {
 /// The same out of what a host answers.
 fn told(definitions: &Value, components: &Value) -> Value {
     let list = |from: &Value, name: &str| from.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
-    let agents = list(definitions, "definitions").iter().map(agent).collect();
+    let definitions = list(definitions, "definitions");
+    let agents = definitions.iter().map(agent);
     let components = list(components, "components").into_iter().filter_map(|it| {
         let name = it.get("name")?.as_str()?.to_owned();
         Some((name, component(it.get("digest")?, it.get("grant")?)))
     });
-    snapshot(agents, components.collect())
+    snapshot(agents, components)
 }
 
-fn snapshot(agents: Vec<(String, Value)>, components: Map<String, Value>) -> Value {
-    json!({ "agents": agents.into_iter().collect::<Map<String, Value>>(), "components": components })
+fn snapshot(agents: impl IntoIterator<Item = (String, Value)>, components: impl IntoIterator<Item = (String, Value)>) -> Value {
+    json!({ "agents": Map::from_iter(agents), "components": Map::from_iter(components) })
 }
 
 /// An agent by its `agentId`, with what its lists and its component say of it. A list that is not there is left out.
@@ -82,9 +83,9 @@ mod tests {
         let component_view = json!({ "name": "c", "digest": "sha256:aa", "grant": { "models": ["*"] } });
         let before = told(&json!({ "definitions": views }), &json!({ "components": [component_view] }));
         let configured = [definition("a", &json!({ "toolAllowlist": [], "agentAllowlist": ["b"] })), definition("new", &json!({}))];
-        let agents = configured.iter().map(|definition| agent(&json!(wire::definition(definition)))).collect();
+        let agents = configured.iter().map(|definition| agent(&json!(wire::definition(definition))));
         let components = [("c".to_owned(), component(&json!("sha256:bb"), &json!({ "models": ["*"] })))];
-        let after = snapshot(agents, components.into_iter().collect());
+        let after = snapshot(agents, components);
         let told: Vec<String> = changes(&before, &after).iter().map(Change::line).collect();
         assert_eq!(
             told,
