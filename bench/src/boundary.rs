@@ -113,11 +113,12 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let mut rows = vec![
         Row::new("granted host call / bare host function", "µs", quick_calls, Bar::Within(2.0)),
         Row::new("what the grant adds to a host call", "µs", quick_added, Bar::AtMost(1.0)),
-        Row::new("granted host call to the disk / bare host function", "µs", host_calls, Bar::Within(2.0)),
-        Row::new("what the grant adds to a host call to the disk", "µs", added, Bar::AtMost(1.0)),
-        Row::new("computing on documents, epochs and limits / neither", "ms", documents, Bar::Within(1.15)),
-        Row::new("computing a sieve, epochs and limits / neither", "ms", compute, Bar::Within(1.15)),
+        Row::new("granted host call to the disk / bare", "µs", host_calls, Bar::Within(2.0)),
+        Row::new("what the grant adds to one to the disk", "µs", added, Bar::AtMost(1.0)),
+        Row::new("computing on documents, limits on / off", "ms", documents, Bar::Within(1.15)),
+        Row::new("computing a sieve, limits on / off", "ms", compute, Bar::Within(1.15)),
     ];
+    rows.extend(crate::ledger::run().await?);
     rows.extend(runaways(&runtime, &component, &bound).await?);
     Ok(rows)
 }

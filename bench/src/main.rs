@@ -4,6 +4,7 @@ mod boundary;
 mod disk;
 mod healthz;
 mod instance;
+mod ledger;
 mod load;
 mod measure;
 mod replay;

@@ -18,13 +18,15 @@ pub(crate) enum Bar {
     Faster(f64),
     /// Ours is at most this, whatever the peer is.
     AtMost(f64),
+    /// Nothing: it is told beside what it belongs to.
+    Told,
 }
 
 impl Bar {
     fn ratio(self, Pair { ours, peer }: Pair) -> f64 {
         match self {
             Self::Faster(_) => peer / ours,
-            Self::Within(_) | Self::WithinPlus(..) | Self::AtLeast(_) | Self::AtMost(_) => ours / peer,
+            Self::Within(_) | Self::WithinPlus(..) | Self::AtLeast(_) | Self::AtMost(_) | Self::Told => ours / peer,
         }
     }
 
@@ -35,6 +37,7 @@ impl Bar {
             Self::WithinPlus(most, plus) => ours <= most * peer + plus,
             Self::AtLeast(least) | Self::Faster(least) => self.ratio(pair) >= least,
             Self::AtMost(most) => ours <= most,
+            Self::Told => true,
         }
     }
 }
@@ -47,6 +50,7 @@ impl fmt::Display for Bar {
             Self::AtLeast(least) => write!(f, "≥ {least}×"),
             Self::Faster(least) => write!(f, "{least}× faster"),
             Self::AtMost(most) => write!(f, "≤ {most}"),
+            Self::Told => f.write_str("-"),
         }
     }
 }

@@ -47,6 +47,8 @@ pub struct Setup {
     pub made: Vec<(&'static str, Vec<u8>)>,
     /// Components that are granted this and nothing else, by name.
     pub grants: Vec<(&'static str, Grant)>,
+    /// Whether the code of all components is pinned.
+    pub is_pinned: bool,
 }
 
 impl Default for Setup {
@@ -70,6 +72,7 @@ impl Default for Setup {
             change_grant: |_, _| {},
             made: Vec::new(),
             grants: Vec::new(),
+            is_pinned: false,
         }
     }
 }
@@ -293,7 +296,7 @@ async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Pa
         let own = setup.grants.iter().find(|(of, _)| *of == name).map(|(_, grant)| grant.clone());
         let mut grant = own.unwrap_or_else(|| grant(&dir.join("files"), setup));
         (setup.change_grant)(name, &mut grant);
-        entries.push(Entry { name: name.to_owned(), component, grant });
+        entries.push(Entry { name: name.to_owned(), component, grant, is_pinned: setup.is_pinned });
     }
     let definitions: Vec<Definition> =
         setup.definitions.iter().map(|definition| serde_json::from_value(definition.clone()).expect("a definition")).collect();

@@ -40,7 +40,7 @@ pub(crate) async fn load_one(loaded: &Loaded, runtime: &Runtime, name: String, c
         error: failure.error.context(format!("components.{name}: cannot load `{}`", file.display())),
         ..failure
     })?;
-    Ok(Entry { grant: config.grant(&name, loaded.folder()), name, component })
+    Ok(Entry { grant: config.grant(&name, loaded.folder()), is_pinned: config.sha256.is_some(), name, component })
 }
 
 /// Loads one file, of which nothing but its digest is looked at when another one is pinned.
@@ -75,7 +75,7 @@ fn as_pinned(wasm: Vec<u8>, pinned: Digest) -> Result<Vec<u8>, Failure> {
         return Ok(wasm);
     }
     let error = anyhow!("its digest is {found}, and `sha256` pins {pinned}: it is not the code that was meant");
-    Err(Failure::new(Exit::Failed, error).advise(format!("if the new code is meant, pin it: sha256 = \"{found}\"")))
+    Err(Failure::new(Exit::Failed, error).advise(format!("if the new code is meant, set `sha256` to \"{found}\"")))
 }
 
 /// The components of the configuration, and the built-in ones that its agents name.

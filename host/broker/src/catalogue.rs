@@ -19,6 +19,8 @@ pub struct Entry {
     pub component: Arc<Component>,
     /// What it is granted.
     pub grant: Grant,
+    /// Whether no other code may run under its name, not even to end what it has begun.
+    pub is_pinned: bool,
 }
 
 /// Everything that is configured. Built once at start.

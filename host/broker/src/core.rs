@@ -26,8 +26,9 @@ use uuid::Uuid;
 
 /// Signals that may wait for one session's driver; whoever sends more waits.
 const MAILBOX_MAX: usize = 256;
-/// How long drivers may take to drop what they are doing.
-const LEAVE: Duration = Duration::from_secs(2);
+/// How long drivers may take to drop what they are doing and to record what it did until then: a second for the work to stop, another for what
+/// it had under way, and the commit.
+const LEAVE: Duration = Duration::from_secs(5);
 /// How long the end of the broker waits for the store, whose disk may not answer.
 const CLOSE: Duration = Duration::from_secs(5);
 /// Digests of blobs that are known to be stored, before the list is begun anew.
@@ -257,7 +258,7 @@ impl Broker {
         if tokio::time::timeout(drain, self.core.tasks.wait()).await.is_err() {
             tracing::warn!("some turns did not come to a pause in time; they go on at the next start");
             self.core.killed.cancel();
-            // Dropping work takes no time to speak of; a driver that is in the middle of a commit finishes it.
+            // A driver that is in the middle of a commit finishes it.
             let _ = tokio::time::timeout(LEAVE, self.core.tasks.wait()).await;
         }
         if tokio::time::timeout(CLOSE, self.core.store.close()).await.is_err() {

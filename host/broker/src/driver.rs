@@ -29,7 +29,7 @@ use domain::step::Outcome;
 use domain::time::Timestamp;
 use runtime::Hold;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{AgentRow, CommitError, ReadError, SessionRow};
@@ -114,8 +114,10 @@ pub(crate) struct Driving {
     pub(crate) wanted: bool,
     /// When to step again, after the host could not do its part of a step, or while the agent's component has used up its calls.
     pub(crate) rests_until: Option<Instant>,
-    /// Whether the ledger has it already that the next step is kept waiting.
-    pub(crate) kept_waiting: bool,
+    /// The limits of which the ledger has it already that they keep the next step waiting.
+    pub(crate) waits_told: Vec<String>,
+    /// Operations whose work was stopped by a step that is not recorded yet: they are not begun again before it is.
+    pub(crate) put_off: HashSet<OperationId>,
 }
 
 impl Driving {
@@ -135,7 +137,9 @@ impl Driving {
 
     /// Stops the work on some operations. What the boundary decided until then goes into the next commit.
     async fn stop(&mut self, operations: impl IntoIterator<Item = OperationId>, now: Timestamp) {
-        let busy: Vec<Busy> = operations.into_iter().filter_map(|operation| self.busy.remove(&operation)).collect();
+        let operations: Vec<OperationId> = operations.into_iter().filter(|operation| self.busy.contains_key(operation)).collect();
+        let busy: Vec<Busy> = operations.iter().filter_map(|operation| self.busy.remove(operation)).collect();
+        self.put_off.extend(operations);
         let entries = futures::future::join_all(busy.into_iter().map(|busy| busy.stopped(now))).await;
         self.entries.extend(entries.into_iter().flatten());
     }
@@ -173,6 +177,7 @@ impl Driving {
     /// Whether somebody is working on an operation, or what came of the work is about to be recorded.
     fn is_seen_to(&self, operation: OperationId) -> bool {
         self.busy.contains_key(&operation)
+            || self.put_off.contains(&operation)
             || self.has_arrived(operation)
             || self.continued.iter().any(|(continuation, _)| continuation.operation == operation)
     }
@@ -220,6 +225,8 @@ impl Driver {
         while let Err(panic) = Box::pin(caught(self.keep_on())).await {
             self.begin_anew(&panic).await;
             if self.core.stopping.is_cancelled() {
+                // There is no successor who could record what the ledger is to have.
+                let _ = Box::pin(caught(self.record_what_is_owed())).await;
                 return;
             }
         }
@@ -292,6 +299,17 @@ impl Driver {
             self.stumble(&trouble);
         }
         self.leave().await;
+    }
+
+    async fn record_what_is_owed(&mut self) {
+        let recorded = match self.refresh().await {
+            Ok(true) => self.record_what_is_left().await,
+            Ok(false) => Ok(()),
+            Err(trouble) => Err(trouble),
+        };
+        if let Err(trouble) = recorded {
+            self.stumble(&trouble);
+        }
     }
 
     /// Stops driving. Signals that came in the last moment go to a successor.
@@ -368,6 +386,9 @@ impl Driver {
                     self.record_what_is_done().await?;
                 }
                 stepped?;
+            } else if !driving.put_off.is_empty() {
+                // No step will be recorded that stops them.
+                driving.put_off.clear();
             } else if !arrived.is_empty() {
                 self.settle().await?;
             } else {

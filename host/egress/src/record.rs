@@ -103,8 +103,9 @@ impl Trace {
         self.record.scheme = Some(target.scheme());
         self.record.host = Some(target.host().to_string());
         self.record.port = Some(target.port());
-        let path = target.path();
-        self.record.path = Some(path.get(..RECORDED_PATH_BYTES_MAX).unwrap_or(path).to_owned());
+        // Before it is cut, or half of a secret might stay.
+        let path = self.redactor.text(target.path());
+        self.record.path = Some(path.get(..RECORDED_PATH_BYTES_MAX).unwrap_or(&path).to_owned());
     }
 
     pub(crate) fn permit(&mut self, permit: &Permit<'_>) {

@@ -3,14 +3,12 @@
 
 use crate::host::book::Book;
 use crate::outcome::Decided;
-use crate::redacted;
 use domain::authority::{Rule, Ruling};
 use domain::egress::{Hop, Traffic};
 use domain::event::Verdict;
 use domain::grant::capability;
-use domain::redact::Redactor;
 use egress::{Cause, Record, Records};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -25,8 +23,6 @@ pub struct Minutes {
     traffic: Arc<Mutex<Traffic>>,
     /// Closed once no request can be put on record any more; none while nothing could be sent.
     requests: Arc<Mutex<Option<watch::Receiver<()>>>>,
-    /// Takes secrets out of what was decided: a path, a host or a header's name is the guest's choice.
-    redactor: Arc<OnceLock<Redactor>>,
 }
 
 /// Where egress puts the records of one call.
@@ -51,11 +47,6 @@ impl Minutes {
         Arc::new(Ledger { traffic: self.traffic.clone(), book: self.book.clone(), _over: over })
     }
 
-    /// From here on what is taken has these secrets no more.
-    pub(crate) fn redact(&self, redactor: &Redactor) {
-        self.redactor.get_or_init(|| redactor.clone());
-    }
-
     /// Whether nothing more may be sent, because there would be no room for its record.
     pub(crate) fn is_full(&self) -> bool {
         locked(&self.traffic).is_full()
@@ -74,11 +65,7 @@ impl Minutes {
     /// Everything so far. Leaves none behind.
     #[must_use]
     pub fn take(&self) -> (Decided, Traffic) {
-        let decided = match self.redactor.get() {
-            Some(redactor) => redacted::decided(redactor, self.book.take()),
-            None => self.book.take(),
-        };
-        (decided, std::mem::take(&mut *locked(&self.traffic)))
+        (self.book.take(), std::mem::take(&mut *locked(&self.traffic)))
     }
 
     /// The book of a call that was bound by these rulings.

@@ -2,7 +2,7 @@
 //! get them into the log, the thread, a bucket or the ledger either.
 
 use crate::log::LogLine;
-use crate::outcome::{Decided, Outcome, Written};
+use crate::outcome::{Outcome, Written};
 use domain::bucket::WrittenValue;
 use domain::redact::Redactor;
 use domain::tool::{ClientAction, Progress, ToolError};
@@ -50,12 +50,6 @@ pub(crate) fn written(redactor: &Redactor, mut written: Written) -> Written {
         }
     }
     written
-}
-
-/// What the boundary decided: a path, a host or a header's name is the guest's choice.
-pub(crate) fn decided(redactor: &Redactor, mut decided: Decided) -> Decided {
-    decided.decisions.iter_mut().for_each(|decision| text(redactor, &mut decision.detail));
-    decided
 }
 
 fn progress(redactor: &Redactor, progress: &mut Progress) {

@@ -371,7 +371,7 @@ impl Runtime {
         };
         let secrets = BoundSecrets::new(&bound.secrets, self.0.config.secrets.clone());
         let redactor = secrets.redactor();
-        minutes.redact(&redactor);
+        book.redact(&redactor);
         let (egress, name) = (self.0.config.egress.clone(), component.name.clone());
         let way_out = WayOut::open(egress, bound, secrets, name, book.clone(), minutes);
         let noting = Noting::new(notes, redactor.clone());

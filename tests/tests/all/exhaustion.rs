@@ -341,3 +341,26 @@ async fn a_host_without_file_descriptors_serves_those_it_has_and_recovers() {
     assert!(host.stop().await.success(), "{}", folder.log());
     assert!(folder.run(&["verify"]).await.status.success());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_whose_first_step_finds_no_place_is_on_record() {
+    let mut config = config();
+    config["limits"] = json!({ "instancesMax": 1, "instancesWaitingMax": 0 });
+    let folder = Folder::new(config);
+    folder.warm(&["puppet", "effects"]).await;
+    let host = folder.start(None).await.unwrap_or_else(|ended| panic!("{}", ended.said));
+    let (busy, session) = (open(&host).await, open(&host).await);
+    let call = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }] });
+    assert_eq!(say(&host, &busy, &call.to_string()).await.status, 202);
+    while folder.effects().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(say(&host, &session, r#"{"steps":[]}"#).await.status, 202);
+    idle(&host, &session).await;
+    idle(&host, &busy).await;
+    let id = session.rsplit('/').next().unwrap();
+    let told = host.get(&format!("/api/audit?verdict=limited&session={id}")).await.unwrap().body;
+    let lines: Vec<_> = told["lines"].as_array().unwrap().iter().map(|line| (&line["component"], &line["capability"])).collect();
+    assert_eq!(lines, [(&json!("puppet"), &json!("agents.step"))], "{told}");
+    assert!(host.stop().await.success(), "{}", folder.log());
+}

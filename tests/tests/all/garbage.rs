@@ -171,6 +171,7 @@ async fn a_model_that_answers_garbage_fails_the_turn_and_nothing_else() {
     let [sent] = sent[..] else { panic!("{audit}") };
     assert_eq!((&sent["verdict"], &sent["status"], sent["operation_id"].is_string()), (&json!("done"), &json!(200), true), "{sent}");
     assert!(sent["detail"].as_str().unwrap().starts_with("POST http://127.0.0.1:"), "{sent}");
+    assert!(["component", "code", "grant"].iter().all(|name| sent[*name].is_string()), "it is the agent's: {sent}");
     assert!(host.stop().await.success(), "{}", folder.log());
     assert!(folder.run(&["verify"]).await.status.success());
 }

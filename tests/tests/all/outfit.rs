@@ -1,5 +1,6 @@
 //! What an agent sees of the host is frozen for a turn; what it may do is not.
 
+use agent_host_tests::guests::wasm;
 use agent_host_tests::{Setup, World};
 use broker::replay::{Verdict, replay};
 use domain::event::Event;
@@ -94,5 +95,28 @@ async fn a_turn_whose_first_step_failed_has_its_tools_stored_all_the_same() {
     let frozen = started.outfit.unwrap();
     for digest in [frozen.settings, frozen.tools, frozen.peers] {
         assert!(world.store().blob(digest).await.unwrap().is_some());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_other_code_began_it_ends_unless_the_new_code_is_pinned() {
+    for (is_pinned, expected) in [(false, "t parts asked true"), (true, "t failed not-found")] {
+        let world = World::new(Setup::default()).await;
+        let session = world.open("puppet").await;
+        let steps = json!({ "steps": [{ "start": [{ "key": "t", "tool": "asks" }] }] });
+        world.say("puppet", session, &steps.to_string()).await;
+        let (call, _) = world.question("puppet", session).await;
+        let world = world
+            .restart(|setup| {
+                setup.components.retain(|name| *name != "effects");
+                // A section at its end that says nothing: other bytes, the same tools.
+                setup.made.push(("effects", [wasm("effects"), vec![0, 2, 1, b'x']].concat()));
+                setup.is_pinned = is_pinned;
+            })
+            .await;
+        world.answer("puppet", call, json!(true)).await.unwrap();
+        world.idle(session).await;
+        let told = world.last_reply(session).await;
+        assert!(told.starts_with(expected), "{is_pinned}: {told}");
     }
 }

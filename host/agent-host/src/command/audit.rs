@@ -128,7 +128,8 @@ fn line(told: &Value) -> String {
         return format!("{head}  host  {component}  admitted");
     }
     let call = match text("tool") {
-        "" => "step".to_owned(),
+        "" if text("operation_id").is_empty() => "step".to_owned(),
+        "" => format!("operation {}.{}", short("operation_id"), number("segment").unwrap_or(0)),
         tool => format!("{tool} {}.{}", short("operation_id"), number("segment").unwrap_or(0)),
     };
     let who = format!("{head}  {}  {component}  {call}", text("definition"));

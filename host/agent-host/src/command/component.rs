@@ -55,7 +55,7 @@ async fn one(named: &str, load: impl FnOnce() -> Result<Loaded, Failure>) -> Res
         // The folder of temporary files is emptied in time anyway.
         let _ = std::fs::remove_dir_all(&scratch);
         let component = loaded.map_err(|failure| Failure { error: failure.error.context(format!("cannot load `{named}`")), ..failure })?;
-        return Ok((Entry { name: named.to_owned(), component, grant: Grant::default() }, path.to_owned(), true));
+        return Ok((Entry { name: named.to_owned(), component, grant: Grant::default(), is_pinned: false }, path.to_owned(), true));
     }
     let loaded = load()?;
     let config = configured(&loaded, named)?;

@@ -27,7 +27,8 @@ const BUILT_IN_AGENTS: [&str; 3] = ["assistant", "worker", "tutor"];
 pub(crate) struct ComponentConfig {
     /// The WebAssembly file, relative to the config file's folder. Not needed for the built-in components.
     pub(crate) path: Option<PathBuf>,
-    /// The SHA-256 digest of the file, in hexadecimal digits as `component inspect` tells it. A file with another one is not loaded.
+    /// The SHA-256 digest of the file, in hexadecimal digits as `component inspect` tells it. A file with another one is not loaded, and
+    /// no other code runs under this name, also not to end what it began before it was pinned.
     #[schemars(with = "Option<String>", regex(pattern = "^[0-9a-fA-F]{64}$"))]
     pub(crate) sha256: Option<Digest>,
     /// Folders that it may use. Its tools read them with the capability `files.read` and write them with `files.write`, which asks for

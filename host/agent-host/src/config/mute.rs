@@ -15,7 +15,7 @@ pub(crate) fn mute<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for Entry { name, component, grant } in entries {
+    for Entry { name, component, grant, .. } in entries {
         match component.describes() {
             Described::Agent(_) if grant.models.is_empty() && agents.iter().any(|agent| agent.component == *name) => {
                 let message =

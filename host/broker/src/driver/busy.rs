@@ -1,6 +1,7 @@
 //! Work that is under way on an operation, with what the ledger will have of it, whatever becomes of the work.
 
 use crate::core::Core;
+use domain::digest::Digest;
 use domain::egress::Traffic;
 use domain::event::{BoundaryDecided, Event, RunStarted};
 use domain::operation::Performer;
@@ -47,13 +48,14 @@ impl Busy {
     }
 }
 
-/// The entry of the ledger for a segment of an operation, before anything was decided.
-pub(super) fn entry(core: &Core, started: &RunStarted, open: &Open) -> BoundaryDecided {
+/// The entry of the ledger for a segment of an operation of an agent of this code, before anything was decided.
+pub(super) fn entry(core: &Core, started: &RunStarted, agent: Digest, open: &Open) -> BoundaryDecided {
     let (tool, component, code) = match &open.operation.performer {
         Performer::Tool { component, tool, .. } => {
             (Some(tool.clone()), core.catalogue.tool(tool).map(|(entry, _)| entry.name.clone()), Some(*component))
         }
-        _ => (None, None, None),
+        // What asks models, other agents, timers and users is the agent itself.
+        _ => (None, core.catalogue.definition(&started.definition).map(|it| it.component.clone()), Some(agent)),
     };
     let grant = component.as_deref().and_then(|name| core.outfits.grant(name)).map(|grant| grant.digest);
     BoundaryDecided {

@@ -5,7 +5,7 @@ use crate::core::fresh;
 use domain::event::{InputAccepted, RunStarted, Source};
 use domain::id::SessionId;
 use domain::run::Run;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use store::{SessionRow, SessionStatus};
 
 impl Driver {
@@ -63,7 +63,8 @@ impl Driver {
             agent: Some(agent),
             wanted: false,
             rests_until: None,
-            kept_waiting: false,
+            waits_told: Vec::new(),
+            put_off: HashSet::new(),
         });
         self.stale = false;
         Ok(())

@@ -209,6 +209,7 @@ impl Driver {
         driving.version = version;
         driving.run = run;
         driving.entries.clear();
+        driving.put_off.clear();
         driving.drop_what_is_settled();
         if ended {
             self.driving = None;

@@ -5,7 +5,7 @@ use domain::event::Event;
 use domain::id::{OperationId, RunId, Stream};
 use domain::run::Run;
 use domain::time::Timestamp;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use store::Store;
 
 /// Events that are read at a time.
@@ -123,7 +123,8 @@ impl Driver {
             agent: None,
             wanted: false,
             rests_until: None,
-            kept_waiting: false,
+            waits_told: Vec::new(),
+            put_off: HashSet::new(),
         });
         self.stale = false;
         Ok(true)

@@ -53,7 +53,7 @@ impl Driver {
         let Some(driving) = &mut self.driving else { return };
         let Some(open) = driving.run.open.get(&operation) else { return };
         let (started, messages) = (driving.run.started.clone(), seen(&driving.run, open));
-        let (minutes, entry) = (Minutes::default(), entry(&self.core, &started, open));
+        let (minutes, entry) = (Minutes::default(), entry(&self.core, &started, driving.run.component, open));
         let work = Work { core: self.core.clone(), open: open.clone(), started, messages, minutes: minutes.clone() };
         let (mailbox, segment) = (self.mailbox.clone(), open.segment);
         let (session, noted) = (self.session, minutes.clone());

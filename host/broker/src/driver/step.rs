@@ -80,13 +80,13 @@ impl Driver {
         let result = match result {
             Ok(result) => result,
             Err(NotTaken::Busy) => {
-                self.keep_waiting(decided);
+                self.keep_waiting(decided, &words).await?;
                 return Err(Trouble::Busy);
             }
             Err(NotTaken::TooOften { wait_ms }) => return self.too_often(wait_ms, decided, &words).await,
             Err(NotTaken::Failed(outcome, detail)) => {
                 if let Some(driving) = &mut self.driving {
-                    driving.kept_waiting = false;
+                    driving.waits_told.clear();
                 }
                 if outcome == REFUSED {
                     decided.note(STEP, Verdict::Refused, Rule::Contract, &detail);
@@ -106,34 +106,34 @@ impl Driver {
         if let Some(driving) = &mut self.driving {
             // Before it is recorded, so that what the work did last is recorded with it.
             driving.stop(stopped, now).await;
-            driving.kept_waiting = false;
+            driving.waits_told.clear();
         }
         self.commit_step(Plan { stepped, cause, spawned: resolved.spawned, blobs, words, decided, time: now }).await
     }
 
-    /// Has the ledger say, once for each wait, that the next step is kept waiting.
-    fn keep_waiting(&mut self, decided: Decided) {
-        let Some(driving) = self.driving.as_ref().filter(|driving| !driving.kept_waiting) else { return };
-        let entry = self.step_decided(driving, decided, self.core.now());
-        if let Some(driving) = &mut self.driving {
-            driving.entries.extend(entry);
-            driving.kept_waiting = true;
+    /// Has the ledger say, once for each limit and wait, that the next step is kept waiting. A run that is not stored yet is stored for it:
+    /// nothing of it would remain otherwise.
+    async fn keep_waiting(&mut self, mut decided: Decided, words: &[InputAccepted]) -> Result<(), Trouble> {
+        let Some(driving) = &mut self.driving else { return Ok(()) };
+        decided.decisions.retain(|decision| !driving.waits_told.contains(&decision.detail));
+        driving.waits_told.extend(decided.decisions.iter().map(|decision| decision.detail.clone()));
+        let is_stored = driving.version > 0;
+        let Some(entry) = self.driving.as_ref().and_then(|driving| self.step_decided(driving, decided, self.core.now())) else {
+            return Ok(());
+        };
+        if is_stored {
+            self.driving.iter_mut().for_each(|driving| driving.entries.push(entry.clone()));
+            return Ok(());
         }
+        self.commit_start(words).await?;
+        self.commit_run_event(entry, Beside::default()).await.map(drop)
     }
 
-    /// The agent's component has been called as often as it may be: waits until it may be called again, which the ledger says at once.
+    /// The agent's component has been called as often as it may be: waits until it may be called again, which the ledger says.
     async fn too_often(&mut self, wait_ms: u64, decided: Decided, words: &[InputAccepted]) -> Result<(), Trouble> {
-        let Some(driving) = &self.driving else { return Ok(()) };
-        if !driving.kept_waiting {
-            tracing::warn!(session.id = %self.session, run.id = %driving.run.started.run, wait_ms, "an agent's component is called too often: it waits");
-            let entry = self.step_decided(driving, decided, self.core.now());
-            self.commit_start(words).await?;
-            if let Some(entry) = entry {
-                self.commit_run_event(entry, Beside::default()).await?;
-            }
-        }
+        tracing::warn!(session.id = %self.session, wait_ms, "an agent's component is called too often: it waits");
+        self.keep_waiting(decided, words).await?;
         if let Some(driving) = &mut self.driving {
-            driving.kept_waiting = true;
             driving.rests_until = Some(Instant::now() + Duration::from_millis(wait_ms.max(1)));
         }
         Ok(())
@@ -184,6 +184,9 @@ impl Driver {
         let limits = current.grant.limits;
         if current.component.digest() == run.component || run.memo.as_ref().is_none_or(|memo| accepts(memo.format)) {
             return Ok(Some((current.component.clone(), limits)));
+        }
+        if current.is_pinned {
+            return Ok(None);
         }
         let kept = self.core.runtime.kept(run.component).await;
         Ok(kept.map(|kept| (kept.in_place_of(&current.component), limits)))

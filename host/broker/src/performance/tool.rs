@@ -64,6 +64,8 @@ impl Tool<'_> {
         }
         let component = if entry.component.digest() == self.ran.component {
             entry.component.clone()
+        } else if entry.is_pinned {
+            return failed("not-found", "this call was meant for other code than the one that is pinned");
         } else {
             match self.core.runtime.kept(self.ran.component).await {
                 Some(kept) => kept.in_place_of(&entry.component),

@@ -4,6 +4,7 @@ use crate::outcome::Decided;
 use domain::authority::{Rule, Ruling};
 use domain::event::{DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX, Decision, Verdict};
 use domain::grant::capability;
+use domain::redact::Redactor;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Decisions, counted by capability, verdict and rule; uses of secrets and limits of the call each apart. Shared by everything that decides
@@ -17,9 +18,15 @@ struct Pages {
     rulings: Vec<Ruling>,
     decisions: Vec<Decision>,
     left_out: u64,
+    redactor: Redactor,
 }
 
 impl Book {
+    /// From here on no detail has one of these secrets: a path, a host or a header's name is the guest's choice.
+    pub(crate) fn redact(&self, redactor: &Redactor) {
+        self.pages().redactor = redactor.clone();
+    }
+
     /// Binds the call by these rulings.
     pub(crate) fn bind(&self, rulings: Vec<Ruling>) {
         self.pages().rulings = rulings;
@@ -27,7 +34,12 @@ impl Book {
 
     /// Something was decided by others.
     pub(crate) fn decided(&self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
-        self.pages().count(capability, verdict, rule, || detail.to_owned());
+        let mut pages = self.pages();
+        if capability == capability::SECRETS_USE {
+            pages.count_each(capability, verdict, rule, detail);
+        } else {
+            pages.count(capability, verdict, rule, || detail.to_owned());
+        }
     }
 
     /// Something was done under a grant.
@@ -85,7 +97,7 @@ impl Decided {
     /// Notes one more decision, counted like those of a call.
     pub fn note(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
         let Self { decisions, left_out } = std::mem::take(self);
-        let mut pages = Pages { rulings: Vec::new(), decisions, left_out };
+        let mut pages = Pages { decisions, left_out, ..Pages::default() };
         pages.count(capability, verdict, rule, || detail.to_owned());
         *self = Self { decisions: pages.decisions, left_out: pages.left_out };
     }
@@ -93,44 +105,49 @@ impl Decided {
 
 impl Pages {
     fn count(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: impl FnOnce() -> String) {
-        let same = |known: &&mut Decision| known.verdict == verdict && known.rule == rule && known.capability == capability;
-        match self.decisions.iter_mut().find(same) {
-            Some(known) => known.times = known.times.saturating_add(1),
-            None => self.add(capability, verdict, rule, detail),
+        if !self.is_counted(|known| known.verdict == verdict && known.rule == rule && known.capability == capability) {
+            self.add(capability, verdict, rule, &detail());
         }
     }
 
     /// Counts it apart from what has another detail.
     fn count_each(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
-        let shown = shown(detail);
-        let same = |known: &&mut Decision| {
-            known.verdict == verdict && known.rule == rule && known.capability == capability && known.detail == shown
-        };
-        match self.decisions.iter_mut().find(same) {
-            Some(known) => known.times = known.times.saturating_add(1),
-            None => self.add(capability, verdict, rule, || detail.to_owned()),
+        let shown = self.shown(detail);
+        let is_same =
+            |known: &Decision| known.verdict == verdict && known.rule == rule && known.capability == capability && known.detail == shown;
+        if !self.is_counted(is_same) {
+            self.add(capability, verdict, rule, detail);
         }
     }
 
-    fn add(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: impl FnOnce() -> String) {
+    fn is_counted(&mut self, is_same: impl Fn(&Decision) -> bool) -> bool {
+        let known = self.decisions.iter_mut().find(|known| is_same(known));
+        known.map(|known| known.times = known.times.saturating_add(1)).is_some()
+    }
+
+    fn add(&mut self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
+        // The name of a bucket is the guest's choice too.
+        let capability = self.redactor.text(capability).into_owned();
+        let detail = self.shown(detail);
         if self.decisions.len() < DECISIONS_RECORDED_MAX {
-            let detail = shown(&detail());
-            self.decisions.push(Decision { capability: capability.to_owned(), verdict, rule, times: 1, detail });
+            self.decisions.push(Decision { capability, verdict, rule, times: 1, detail });
         } else {
             self.left_out = self.left_out.saturating_add(1);
         }
     }
-}
 
-/// A detail as it is kept.
-fn shown(detail: &str) -> String {
-    let (detail, _) = detail.split_at(detail.floor_char_boundary(DETAIL_BYTES_MAX));
-    crate::log::escaped(detail)
+    /// A detail as it is kept. What is cut is cut last, so that no half of a secret stays.
+    fn shown(&self, detail: &str) -> String {
+        let detail = self.redactor.text(detail);
+        let (detail, _) = detail.split_at(detail.floor_char_boundary(DETAIL_BYTES_MAX));
+        crate::log::escaped(detail)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::secret::Secret;
 
     #[test]
     fn what_is_decided_again_is_counted_and_the_first_detail_stays() {
@@ -173,6 +190,21 @@ mod tests {
         }
         let told: Vec<_> = book.take().decisions.into_iter().map(|d| (d.detail.split(' ').next().unwrap().to_owned(), d.times)).collect();
         assert_eq!(told, [("github".to_owned(), 2), ("gitlab".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn what_others_tell_of_secrets_is_told_apart_too_and_no_half_of_one_stays() {
+        let book = Book::default();
+        for key in ["env A -> a.example", "env B -> b.example"] {
+            book.decided(capability::SECRETS_USE, Verdict::Granted, Rule::Granted, key);
+        }
+        assert_eq!(book.take().decisions.len(), 2);
+        let secret = Secret::parse("CANARY-0123456789").unwrap();
+        book.redact(&Redactor::of(&secret));
+        book.granted("files.read", || format!("{}CANARY-0123456789", "x".repeat(DETAIL_BYTES_MAX - 16)));
+        book.refused("CANARY-0123456789.read", String::new);
+        let told = format!("{:?}", book.take().decisions);
+        assert!(!told.contains("CANARY"), "{told}");
     }
 
     #[test]

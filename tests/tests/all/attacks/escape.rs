@@ -241,7 +241,12 @@ async fn a_description_is_the_same_whenever_it_is_asked_for() {
 async fn a_tool_that_takes_the_name_of_another_is_not_taken_in() {
     let runtime = runtime();
     let hostile = runtime.load(wasm("hostile")).await.unwrap();
-    let entry = |name: &str| broker::Entry { name: name.to_owned(), component: hostile.clone(), grant: domain::grant::Grant::default() };
+    let entry = |name: &str| broker::Entry {
+        name: name.to_owned(),
+        component: hostile.clone(),
+        grant: domain::grant::Grant::default(),
+        is_pinned: false,
+    };
     let error = broker::Catalogue::new(Vec::new(), vec![entry("first"), entry("second")]).unwrap_err();
     assert!(error.to_string().contains("attack"), "{error}");
     // Names of the host's own tools; those that begin with `system_` would pass every allow list.
@@ -249,7 +254,8 @@ async fn a_tool_that_takes_the_name_of_another_is_not_taken_in() {
     for (data, name) in [(r#""delegate{}""#, "delegate"), (r#""system_a{}""#, "system_a")] {
         let shadow = text.replacen(r#""attack\00\00{}""#, data, 1).replacen(r"\c0\01\00\00\06", r"\c0\01\00\00\08", 1);
         let shadow = runtime.load(wat::parse_str(shadow).unwrap()).await.unwrap();
-        let entry = broker::Entry { name: "shadow".to_owned(), component: shadow, grant: domain::grant::Grant::default() };
+        let entry =
+            broker::Entry { name: "shadow".to_owned(), component: shadow, grant: domain::grant::Grant::default(), is_pinned: false };
         let error = broker::Catalogue::new(Vec::new(), vec![entry]).unwrap_err();
         assert!(error.to_string().contains(&format!("`{name}`, a name that only tools of the host itself have")), "{error}");
     }
