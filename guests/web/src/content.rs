@@ -76,8 +76,8 @@ pub(crate) fn sniffed(bytes: &[u8]) -> Kind {
 /// Whether it begins with a comment, a document type, or one of the elements that pages begin with.
 fn begins_as_html(head: &[u8]) -> bool {
     const ELEMENTS: [&str; 28] = [
-        "html", "head", "body", "title", "meta", "link", "script", "style", "iframe", "noscript", "main", "header", "nav", "article", "section",
-        "div", "span", "table", "ul", "ol", "p", "a", "b", "br", "font", "center", "pre", "img",
+        "html", "head", "body", "title", "meta", "link", "script", "style", "iframe", "noscript", "main", "header", "nav", "article",
+        "section", "div", "span", "table", "ul", "ol", "p", "a", "b", "br", "font", "center", "pre", "img",
     ];
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     let Some(tag) = head.strip_prefix(b"<") else { return false };

@@ -226,7 +226,10 @@ fn of_a_tag_that_is_too_long_the_beginning_is_read_and_nothing_behind_it_is_lost
     });
     check(&format!("<a href=/x{names}>link</a><p>end"), "[link](https://example.com/x)\n\nend");
     for quote in ["\"", "'"] {
-        check(&format!("<p title={quote}it is > here{names}{quote} class=c{names}>shown</p><a href=/y>y</a>"), "shown\n\n[y](https://example.com/y)");
+        check(
+            &format!("<p title={quote}it is > here{names}{quote} class=c{names}>shown</p><a href=/y>y</a>"),
+            "shown\n\n[y](https://example.com/y)",
+        );
     }
     check(&format!("a<!-- {names} - -> \" {names} -->b<script>if (a <b{names} \" -->) {{}}</script>c"), "abc");
     check(&format!("<p>a <b{names}"), "a");

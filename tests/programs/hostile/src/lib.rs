@@ -1,5 +1,8 @@
 //! A tool that does the harm that its argument names, and says what came of it. `attacks.rs` has the list, and each family a file.
 
+// Its memory is grown by an instruction of WebAssembly.
+#![cfg(target_arch = "wasm32")]
+
 #[macro_use]
 mod attacks;
 mod authority;

@@ -180,16 +180,8 @@ pub fn whatever_differs_from_the_grant_is_refused(arguments: &Value) -> Came {
     let granted = format!("127.0.0.1:{}", port(arguments));
     let other = format!("127.0.0.1:{}", arguments["other"].as_u64().unwrap_or(80));
     let of = |authority| Asked { authority, path: "/open/a", ..Asked::default() };
-    let paths = [
-        "/",
-        "/open/../closed",
-        "/open/..%2fclosed",
-        "/open/%2e%2e/closed",
-        "/OPEN/a",
-        "//open/a",
-        "/open\\a",
-        "http://127.0.0.1/open/a",
-    ];
+    let paths =
+        ["/", "/open/../closed", "/open/..%2fclosed", "/open/%2e%2e/closed", "/OPEN/a", "//open/a", "/open\\a", "http://127.0.0.1/open/a"];
     let methods = [Method::Post, Method::Delete, Method::Connect, Method::Trace, Method::Other("get".into()), Method::Other("G ET".into())];
     let differing = paths.iter().map(|path| Asked { path, ..of(&granted) });
     let differing = differing.chain(methods.into_iter().map(|method| Asked { method: Some(method), ..of(&granted) }));

@@ -27,8 +27,20 @@ impl Guest for Program {
         turn.peers();
         turn.memo();
         let own = [
-            "agent-id", "path", "session-type", "now-ms", "left", "settings", "preferences", "session-state", "head", "message", "tool-names",
-            "tool", "peers", "memo",
+            "agent-id",
+            "path",
+            "session-type",
+            "now-ms",
+            "left",
+            "settings",
+            "preferences",
+            "session-state",
+            "head",
+            "message",
+            "tool-names",
+            "tool",
+            "peers",
+            "memo",
         ];
         for name in own {
             rows.say(&format!("agent-host:plugin/turn.[method]view.{name}"), "answers");

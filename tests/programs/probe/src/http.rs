@@ -5,7 +5,8 @@ use crate::{NO_HANDLE, Rows, empty, of, said};
 use wasip2::filesystem::types::filesystem_error_code;
 use wasip2::http::outgoing_handler::handle;
 use wasip2::http::types::{
-    Fields, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest, OutgoingResponse, RequestOptions, Scheme, http_error_code,
+    Fields, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest, OutgoingResponse, RequestOptions, Scheme,
+    http_error_code,
 };
 use wasip2::io::streams::StreamError;
 
@@ -20,15 +21,21 @@ pub(crate) fn probe(rows: &mut Rows, url: &str) {
     let sent = handle(request, None);
     rows.say("wasi:http/outgoing-handler.handle", said(&sent));
     let sent = sent.ok();
-    rows.say(&format!("{TYPES}[method]future-incoming-response.subscribe"), of(sent.as_ref(), |sent| {
-        sent.subscribe().block();
-        "answers".to_owned()
-    }));
+    rows.say(
+        &format!("{TYPES}[method]future-incoming-response.subscribe"),
+        of(sent.as_ref(), |sent| {
+            sent.subscribe().block();
+            "answers".to_owned()
+        }),
+    );
     let answer = sent.as_ref().and_then(|sent| sent.get());
-    rows.say(&format!("{TYPES}[method]future-incoming-response.get"), of(answer.as_ref(), |answer| match answer {
-        Ok(answer) => said(answer),
-        Err(()) => "twice".to_owned(),
-    }));
+    rows.say(
+        &format!("{TYPES}[method]future-incoming-response.get"),
+        of(answer.as_ref(), |answer| match answer {
+            Ok(answer) => said(answer),
+            Err(()) => "twice".to_owned(),
+        }),
+    );
     let response = answer.and_then(Result::ok).and_then(Result::ok);
     incoming(rows, response.as_ref());
 }
@@ -119,10 +126,13 @@ fn incoming(rows: &mut Rows, response: Option<&IncomingResponse>) {
     say("http-error-code", of(error.as_ref(), |error| empty(http_error_code(error).is_none()).to_owned()));
     let trailers = body.map(IncomingBody::finish);
     say("[static]incoming-body.finish", of(trailers.as_ref(), |_| "answers".to_owned()));
-    say("[method]future-trailers.subscribe", of(trailers.as_ref(), |trailers| {
-        trailers.subscribe().block();
-        "answers".to_owned()
-    }));
+    say(
+        "[method]future-trailers.subscribe",
+        of(trailers.as_ref(), |trailers| {
+            trailers.subscribe().block();
+            "answers".to_owned()
+        }),
+    );
     say("[method]future-trailers.get", of(trailers.as_ref(), |trailers| empty(trailers.get().is_none()).to_owned()));
     let code = of(error.as_ref(), |error| empty(filesystem_error_code(error).is_none()).to_owned());
     rows.say("wasi:filesystem/types.filesystem-error-code", code);

@@ -4,12 +4,15 @@ use crate::bindings::wasi::keyvalue::store::{Bucket, open};
 use crate::bindings::wasi::keyvalue::{atomics, batch};
 use crate::{Rows, of, said};
 
+/// A function of a bucket, and what came of it.
+type Call<'a> = &'a dyn Fn(&Bucket) -> String;
+
 pub(crate) fn probe(rows: &mut Rows) {
     let opened = open("notes");
     rows.say("wasi:keyvalue/store.open", said(&opened));
     let bucket = opened.ok();
     let names = || vec!["key".to_owned()];
-    let calls: [(&str, &dyn Fn(&Bucket) -> String); 9] = [
+    let calls: [(&str, Call<'_>); 9] = [
         ("store.[method]bucket.get", &|bucket| said(&bucket.get("key"))),
         ("store.[method]bucket.exists", &|bucket| said(&bucket.exists("key"))),
         ("store.[method]bucket.list-keys", &|bucket| said(&bucket.list_keys(None))),

@@ -42,12 +42,9 @@ impl Guest for Program {
                 }
                 done(fetched(&arguments).unwrap_or_else(|error| format!("{error:?}")))
             }
-            "environment" => done(format!(
-                "{:?} {:?} {:?}",
-                environment::get_environment(),
-                environment::get_arguments(),
-                environment::initial_cwd()
-            )),
+            "environment" => {
+                done(format!("{:?} {:?} {:?}", environment::get_environment(), environment::get_arguments(), environment::initial_cwd()))
+            }
             "sense" => done(format!("{:?} {}", sense(), has_terminal())),
             "leave" => {
                 exit::exit(Err(()));
