@@ -2,13 +2,14 @@
 
 use crate::measure::{Pair, in_turns, mean_us};
 use crate::report::{Bar, Row};
+use crate::thread::new;
 use crate::view::NOON;
 use domain::authority::Rule;
 use domain::definition::DefinitionId;
-use domain::digest::{Digest, Salt};
+use domain::digest::Digest;
 use domain::egress::{Hop, Method, Scheme, Traffic};
-use domain::event::{BoundaryDecided, Decision, Event, NewEvent, PluginEmitted, Subject, Verdict};
-use domain::id::{EventId, RunId, SessionId, Stream};
+use domain::event::{BoundaryDecided, Decision, Event, PluginEmitted, Subject, Verdict};
+use domain::id::{RunId, SessionId, Stream};
 use serde_json::json;
 use store::{Commit, Expected, Options, Store};
 use uuid::Uuid;
@@ -41,7 +42,13 @@ async fn committed(store: &Store, with_line: bool) -> anyhow::Result<f64> {
         let outcome =
             Event::PluginEmitted(PluginEmitted { name: "plugin.bench.done".to_owned(), data: json!({ "parts": "x".repeat(200) }) });
         let events = std::iter::once(outcome).chain(with_line.then(|| line(run)));
-        store.commit(Commit::new().append(stream, Expected::Any, events.map(|event| new(event, run)).collect())).await?;
+        store
+            .commit(Commit::new().append(
+                stream,
+                Expected::Any,
+                events.map(|event| new(event, Subject { run: Some(run), ..Subject::default() })).collect(),
+            ))
+            .await?;
         Ok(())
     })
     .await
@@ -88,17 +95,4 @@ fn line(run: RunId) -> Event {
         egress,
         time: NOON,
     }))
-}
-
-fn new(event: Event, run: RunId) -> NewEvent {
-    NewEvent {
-        id: EventId(Uuid::now_v7()),
-        event,
-        subject: Subject { run: Some(run), ..Subject::default() },
-        actor: "bench".to_owned(),
-        causation: None,
-        correlation: None,
-        time: NOON,
-        salt: Salt(*Uuid::new_v4().as_bytes()),
-    }
 }

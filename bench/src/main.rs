@@ -1,15 +1,23 @@
 //! Measures what the host promises about its speed, each promise beside a bare peer in the same run; see `README.md`.
 
+mod again;
+mod agents;
 mod boundary;
 mod disk;
 mod healthz;
+mod idle;
 mod instance;
 mod ledger;
 mod load;
 mod measure;
+mod process;
+mod ready;
 mod replay;
 mod report;
+mod served;
 mod shim;
+mod size;
+mod streams;
 mod syncs;
 mod thread;
 mod transcript;
@@ -17,29 +25,30 @@ mod turn;
 mod view;
 
 use report::{Report, Row};
+use size::Size;
 use std::path::Path;
 
 /// Every benchmark, in the order in which they run.
-const NAMES: [&str; 8] = ["instance", "transcript", "syncs", "turn", "healthz", "load", "replay", "boundary"];
+const NAMES: [&str; 12] =
+    ["instance", "transcript", "syncs", "turn", "healthz", "load", "replay", "boundary", "agents", "idle", "streams", "ready"];
 
-/// `bench [--json] [names…]`: runs all benchmarks, or those that are named. Ends well whatever is measured.
+/// `bench [--json] [--small] [names…]`: runs all benchmarks, or those that are named. Ends well whatever is measured.
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [flag, counter] = arguments.as_slice()
-        && let Some(numbers) = under_shim(flag, Path::new(counter)).await?
-    {
-        report::answer(&numbers);
+    if in_another_role(&arguments).await? {
         return Ok(());
     }
-    let report = if arguments.iter().any(|argument| argument == "--json") { Report::Json } else { Report::Table };
-    let wanted: Vec<&str> = arguments.iter().map(String::as_str).filter(|argument| *argument != "--json").collect();
+    let is_asked = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    let report = if is_asked("--json") { Report::Json } else { Report::Table };
+    let size = if is_asked("--small") { Size::Small } else { Size::Whole };
+    let wanted: Vec<&str> = arguments.iter().map(String::as_str).filter(|argument| !["--json", "--small"].contains(argument)).collect();
     if let Some(unknown) = wanted.iter().find(|name| !NAMES.contains(name)) {
         anyhow::bail!("there is no benchmark `{unknown}`; there are {}", NAMES.join(", "));
     }
     report.open(&disk::circumstances()?);
     for name in NAMES.into_iter().filter(|name| wanted.is_empty() || wanted.contains(name)) {
-        match measured(name).await {
+        match measured(name, size).await {
             Ok(rows) => rows.iter().for_each(|row| report.row(row)),
             Err(error) => report.failed(name, &error),
         }
@@ -47,16 +56,23 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What this program measures when it has started itself with a disk that takes its time.
-async fn under_shim(flag: &str, counter: &Path) -> anyhow::Result<Option<Vec<f64>>> {
-    Ok(match flag {
-        syncs::FLAG => Some(Box::pin(syncs::count(counter)).await?),
-        turn::FLAG => Some(Box::pin(turn::measure()).await?.to_vec()),
-        _ => None,
-    })
+/// What this program does when it has started itself; whether it has.
+async fn in_another_role(arguments: &[String]) -> anyhow::Result<bool> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        [syncs::FLAG, counter] => report::answer(&Box::pin(syncs::count(Path::new(counter))).await?),
+        [turn::FLAG, _] => report::answer(&Box::pin(turn::measure()).await?),
+        [idle::FLAG, tasks] => idle::wait(tasks).await?,
+        [streams::BARE_FLAG, name, data] => Box::pin(streams::serve_bare(name, data)).await?,
+        [streams::CROWD_FLAG, address, path, token, clients] => Box::pin(streams::gather(address, path, token, clients)).await?,
+        [ready::WRITE_FLAG, data, events] => Box::pin(ready::write(data, events)).await?,
+        [ready::OPEN_FLAG, database] => ready::open(database).await?,
+        _ => return Ok(false),
+    }
+    Ok(true)
 }
 
-async fn measured(name: &str) -> anyhow::Result<Vec<Row>> {
+async fn measured(name: &str, size: Size) -> anyhow::Result<Vec<Row>> {
     match name {
         "instance" => Box::pin(instance::run()).await,
         "transcript" => Box::pin(transcript::run()).await,
@@ -65,6 +81,10 @@ async fn measured(name: &str) -> anyhow::Result<Vec<Row>> {
         "healthz" => Box::pin(healthz::run()).await,
         "load" => Box::pin(load::run()).await,
         "replay" => Box::pin(replay::run()).await,
-        _ => Box::pin(boundary::run()).await,
+        "boundary" => Box::pin(boundary::run()).await,
+        "agents" => Box::pin(agents::run(size)).await,
+        "idle" => Box::pin(idle::run(size)).await,
+        "streams" => Box::pin(streams::run(size)).await,
+        _ => Box::pin(ready::run(size)).await,
     }
 }

@@ -70,7 +70,11 @@ pub(crate) struct Row {
 impl Row {
     /// What was measured in some unit, against its bar.
     pub(crate) fn new(name: impl Into<String>, unit: &'static str, pair: Pair, bar: Bar) -> Self {
-        let verdict = if bar.is_met(pair) { "met" } else { "MISSED" };
+        let verdict = match bar {
+            Bar::Told => "-",
+            _ if bar.is_met(pair) => "met",
+            _ => "MISSED",
+        };
         Self { name: name.into(), ours: pair.ours, peer: pair.peer, unit, ratio: bar.ratio(pair), bar: bar.to_string(), verdict }
     }
 }
@@ -126,6 +130,11 @@ impl Report {
     pub(crate) fn failed(self, name: &str, error: &anyhow::Error) {
         eprintln!("bench: {name} came to no result: {error:#}");
     }
+}
+
+/// A line for the process that has started this one.
+pub(crate) fn say(line: &str) {
+    println!("{line}");
 }
 
 /// Numbers for the process that has started this one.

@@ -3,12 +3,11 @@
 use crate::measure::Pair;
 use crate::report::{Bar, Row};
 use crate::shim;
+use crate::thread::new;
 use agent_host_tests::slow_disk;
 use anyhow::ensure;
-use domain::digest::Salt;
-use domain::event::{Event, NewEvent, PluginEmitted, Subject};
-use domain::id::{EventId, SessionId, Stream};
-use domain::time::Timestamp;
+use domain::event::{Event, PluginEmitted, Subject};
+use domain::id::{SessionId, Stream};
 use std::path::Path;
 use store::{Commit, Expected, Options, Store};
 use tokio::task::JoinSet;
@@ -56,16 +55,8 @@ pub(crate) async fn count(counter: &Path) -> anyhow::Result<Vec<f64>> {
 async fn client(store: Store, events: u32) -> anyhow::Result<()> {
     let stream = Stream::Session(SessionId(Uuid::new_v4()));
     for n in 0..events {
-        let event = NewEvent {
-            id: EventId(Uuid::now_v7()),
-            event: Event::PluginEmitted(PluginEmitted { name: "plugin.bench.event".to_owned(), data: serde_json::json!({ "n": n }) }),
-            subject: Subject::default(),
-            actor: "host".to_owned(),
-            causation: None,
-            correlation: None,
-            time: Timestamp(u64::from(n)),
-            salt: Salt(*Uuid::new_v4().as_bytes()),
-        };
+        let emitted = PluginEmitted { name: "plugin.bench.event".to_owned(), data: serde_json::json!({ "n": n }) };
+        let event = new(Event::PluginEmitted(emitted), Subject::default());
         store.commit(Commit::new().append(stream, Expected::Any, vec![event])).await?;
     }
     Ok(())

@@ -1,19 +1,24 @@
 //! Conversations of any length, made through the store's own commits.
 
 use crate::view::{NOON, basis};
+use broker::replay::snapshot;
 use domain::basis::Basis;
 use domain::definition::DefinitionId;
 use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
 use domain::event::{
-    AgentCreated, Event, InputAccepted, NewEvent, RunEnded, RunStarted, RunStepped, SessionOpened, Source, Subject, TurnCommitted,
+    AgentCreated, Event, InputAccepted, NewEvent, PluginEmitted, PreferencesUpdated, RunEnded, RunStarted, RunStepped, SessionOpened,
+    Source, Subject, TurnCommitted,
 };
+use domain::id::ConversationId;
 use domain::id::{AgentId, EventId, InputId, RunId, SessionId, Stream, TurnId};
 use domain::limits::TurnLimits;
 use domain::message::{Draft, Message, Role};
 use domain::operation::CallUsage;
+use domain::run::Run;
 use domain::step::Decision;
 use domain::turn::{Place, TurnEnd, TurnNode, jumps_over};
+use domain::user::UserId;
 use store::{Commit, EMPTY_STATE, Expected, Store};
 use uuid::Uuid;
 
@@ -21,11 +26,15 @@ use uuid::Uuid;
 const WORDS: &str = "A sentence of the length that people write when they ask for something, and then some more of it.";
 /// Turns of one commit.
 const TURNS_PER_COMMIT: usize = 250;
+/// Other events of one commit.
+const EVENTS_PER_COMMIT: usize = 1_000;
+/// Events between two snapshots of a run, as the broker keeps them.
+const SNAPSHOT_EVENTS: u64 = 64;
 
 /// An agent with a session that nothing was said in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Conversation {
-    agent: AgentId,
+    pub(crate) agent: AgentId,
     pub(crate) session: SessionId,
 }
 
@@ -38,25 +47,17 @@ impl Conversation {
         let conversation = Self { agent: AgentId(Uuid::new_v4()), session: SessionId(Uuid::new_v4()) };
         let Self { agent, session } = conversation;
         let created = Event::AgentCreated(AgentCreated {
+            agent_type: None,
             agent,
             definition: DefinitionId("assistant".to_owned()),
             path: format!("/local/{agent}"),
             parent: None,
-            owner_user_id: "local".to_owned(),
+            owner_user_id: UserId::local(),
             name: "Assistant".to_owned(),
             denies: Default::default(),
             created_at: NOON,
         });
-        let opened = Event::SessionOpened(SessionOpened {
-            session,
-            agent,
-            session_type: "chat".to_owned(),
-            name: None,
-            head: None,
-            model: None,
-            started_by: "user:local".to_owned(),
-            time: NOON,
-        });
+        let opened = conversation.opened();
         let commit = Commit::new()
             .append(Stream::Agent(agent), Expected::New, vec![conversation.event(created, None)])
             .append(Stream::Session(session), Expected::New, vec![conversation.event(opened, None)])
@@ -93,6 +94,7 @@ impl Conversation {
             (first + 1..first + messages).map(|id| Draft::text(Role::Assistant, "model:m", WORDS).at(id, Salt::default())).collect();
         let node = after(before, run, std::iter::once(&heard).chain(&said));
         let accepted = InputAccepted {
+            user_id: None,
             input,
             session: self.session,
             source: Source::Api,
@@ -127,6 +129,9 @@ impl Conversation {
 
     fn started(self, run: RunId, input: InputId, parent: Option<&TurnNode>) -> RunStarted {
         RunStarted {
+            overrides: None,
+            session_config: None,
+            session_expires_at: None,
             run,
             session: self.session,
             agent: self.agent,
@@ -146,23 +151,104 @@ impl Conversation {
             hops: 0,
             priority: Priority::default(),
             denies: Default::default(),
-            user_id: "local".to_owned(),
+            user_id: UserId::local(),
             model: None,
             time: NOON,
         }
     }
 
     fn event(self, event: Event, run: Option<RunId>) -> NewEvent {
-        NewEvent {
-            id: EventId(Uuid::now_v7()),
-            event,
-            subject: Subject { agent: Some(self.agent), session: Some(self.session), run },
-            actor: "user:local".to_owned(),
-            causation: None,
-            correlation: None,
-            time: NOON,
-            salt: Salt(*Uuid::new_v4().as_bytes()),
+        new(event, Subject { agent: Some(self.agent), session: Some(self.session), run })
+    }
+
+    /// Opens so many further sessions of the agent, in which nothing is said.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn open_more(self, store: &Store, sessions: usize) -> anyhow::Result<()> {
+        for begun in (0..sessions).step_by(EVENTS_PER_COMMIT) {
+            let mut commit = Commit::new();
+            for _ in begun..sessions.min(begun + EVENTS_PER_COMMIT) {
+                let other = Self { session: SessionId(Uuid::new_v4()), ..self };
+                commit = commit.append(Stream::Session(other.session), Expected::New, vec![other.event(other.opened(), None)]);
+            }
+            store.commit(commit).await?;
         }
+        Ok(())
+    }
+
+    /// Changes the agent's preferences so often: events of its own stream.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn prefer(self, store: &Store, times: usize) -> anyhow::Result<()> {
+        let event = |n: usize| {
+            let preferences = serde_json::json!({ "language": "English", "changed": n });
+            self.event(
+                Event::PreferencesUpdated(PreferencesUpdated { updated_at: NOON, user_id: None, agent: self.agent, preferences }),
+                None,
+            )
+        };
+        for begun in (0..times).step_by(EVENTS_PER_COMMIT) {
+            let events = (begun..times.min(begun + EVENTS_PER_COMMIT)).map(event).collect();
+            store.commit(Commit::new().append(Stream::Agent(self.agent), Expected::Any, events)).await?;
+        }
+        Ok(())
+    }
+
+    /// Begins a run whose stream gets so many events, and keeps what the broker would keep of it.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn run(self, store: &Store, events: usize) -> anyhow::Result<RunId> {
+        let (id, input) = (RunId(Uuid::now_v7()), InputId(Uuid::now_v7()));
+        let started = self.started(id, input, None);
+        let run = Run::begin(started.clone());
+        let stream = Stream::Run(id);
+        let first = self.event(Event::RunStarted(Box::new(started)), Some(id));
+        store.commit(Commit::new().append(stream, Expected::New, vec![first])).await?;
+        let emitted = |n: usize| {
+            let emitted = PluginEmitted { name: "plugin.bench.event".to_owned(), data: serde_json::json!({ "n": n }) };
+            self.event(Event::PluginEmitted(emitted), Some(id))
+        };
+        for version in (1..events).step_by(EVENTS_PER_COMMIT) {
+            let some: Vec<NewEvent> = (version..events.min(version + EVENTS_PER_COMMIT)).map(emitted).collect();
+            let last = (version + some.len()) as u64;
+            let mut commit = Commit::new().append(stream, Expected::Any, some);
+            commit.snapshots.extend(snapshot(&run, last - last % SNAPSHOT_EVENTS).map(|snapshot| (stream, snapshot)));
+            store.commit(commit).await?;
+        }
+        Ok(id)
+    }
+
+    fn opened(self) -> Event {
+        Event::SessionOpened(SessionOpened {
+            config: None,
+            conversation: ConversationId(Uuid::nil()),
+            user_id: UserId::local(),
+            session: self.session,
+            agent: self.agent,
+            session_type: "chat".to_owned(),
+            name: None,
+            head: None,
+            model: None,
+            started_by: "user:local".to_owned(),
+            time: NOON,
+        })
+    }
+}
+
+/// An event that is about something.
+pub(crate) fn new(event: Event, subject: Subject) -> NewEvent {
+    NewEvent {
+        id: EventId(Uuid::now_v7()),
+        event,
+        subject,
+        actor: "user:local".to_owned(),
+        causation: None,
+        correlation: None,
+        time: NOON,
+        salt: Salt(*Uuid::new_v4().as_bytes()),
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) const NOON: Timestamp = Timestamp(1_700_000_000_000);
 pub(crate) fn basis() -> Basis {
     let nothing = Digest::of(EMPTY_STATE);
     Basis {
+        history: None,
+        session_config: None,
         component: nothing,
         base: None,
         head: 1,
@@ -34,6 +36,9 @@ pub(crate) fn basis() -> Basis {
 
 fn fixed(head: Option<MessageId>) -> ViewStatic {
     ViewStatic {
+        history: "[]".to_owned(),
+        session_config: "{}".to_owned(),
+        user: "local".to_owned(),
         agent_id: "agent".to_owned(),
         path: "/local/agent".to_owned(),
         session_type: "chat".to_owned(),

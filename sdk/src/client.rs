@@ -1,12 +1,22 @@
-//! Questions to the user, answered through a widget of the client.
+//! Questions to the user, answered through a widget of the client, and what comes of them.
 
-use serde_json::{Value, json};
+pub(crate) mod shapes;
+#[cfg(test)]
+mod tests;
+
+use crate::content::Part;
+use crate::news::{Outcome, Settlement};
+use crate::turn::Turn;
+use serde_json::{Map, Value, json};
+
+/// Bytes of a long answer that are read at a time.
+const PIECE_BYTES: u32 = 1 << 20;
 
 /// A question to the user. The host takes no answer that does not fit `response_schema`; the question then stays open.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientAction {
     /// The widget: `multiple_choice`, `multi_select`, `free_text`, `code_editor`, `rating_scale`, `confirmation`,
-    /// `approval`, `form` or `file_upload`.
+    /// `approval`, `form` or `file_upload`; or one of the client's own.
     pub widget: String,
     /// What the widget shows: a JSON object.
     pub props: Value,
@@ -17,46 +27,110 @@ pub struct ClientAction {
 }
 
 impl ClientAction {
-    /// A widget that shows `props`, any answer allowed, the message box free.
+    /// A widget that shows `props`, the message box free. For the widgets that every client has the answer is as told here for each; for
+    /// one of the client's own any answer is allowed.
     pub fn new(widget: impl Into<String>, props: Value) -> Self {
-        Self { widget: widget.into(), props, response_schema: None, lock_input: false }
+        let widget = widget.into();
+        let response_schema = standard_schema(&widget, &props);
+        Self { widget, props, response_schema, lock_input: false }
     }
 
-    /// One of some options. The answer is `{"index": <from 0>, "selection": <the option's text, optional>}`.
+    /// One of 2 to 100 options. The answer is `{"index": <from 0>, "selection": <the option's text, optional>}`.
     #[must_use]
-    pub fn multiple_choice(prompt: &str, options: &[String]) -> Self {
-        let last = options.len().saturating_sub(1);
-        Self::new("multiple_choice", json!({ "prompt": prompt, "options": options })).answered_by(json!({
-            "type": "object",
-            "properties": {
-                "index": { "type": "integer", "minimum": 0, "maximum": last },
-                "selection": { "type": "string" },
-            },
-            "required": ["index"],
-        }))
+    pub fn multiple_choice(prompt: &str, options: &[impl AsRef<str>]) -> Self {
+        Self::new("multiple_choice", json!({ "prompt": prompt, "options": texts(options) }))
     }
 
-    /// Words of the user's own. The answer is `{"text": <words>}`.
+    /// Any of 2 to 100 options, from `min` (none) to `max` (all) of them. The answer is `{"indices": [<each from 0, none twice>],
+    /// "selections": [<the options' texts, optional>]}`.
+    #[must_use]
+    pub fn multi_select(prompt: &str, options: &[impl AsRef<str>]) -> Self {
+        Self::new("multi_select", json!({ "prompt": prompt, "options": texts(options) }))
+    }
+
+    /// Words of the user's own, from `min_length` (1) to `max_length` (2,000) characters, `multiline` (true), with a `placeholder`. The
+    /// answer is `{"text": <words>}`.
     #[must_use]
     pub fn free_text(prompt: &str) -> Self {
-        Self::new("free_text", json!({ "prompt": prompt })).answered_by(json!({
-            "type": "object",
-            "properties": { "text": { "type": "string" } },
-            "required": ["text"],
-        }))
+        Self::new("free_text", json!({ "prompt": prompt }))
     }
 
-    /// Yes or no. The answer is `{"confirmed": <bool>}`.
+    /// Code in a `language`, beginning with `initial_code`, of at most `max_length` (65,536) characters. The answer is
+    /// `{"code": <text>, "language": <optional>}`.
+    #[must_use]
+    pub fn code_editor(prompt: &str) -> Self {
+        Self::new("code_editor", json!({ "prompt": prompt }))
+    }
+
+    /// A whole number from `min` to `max`, with `labels` for some of them, such as `{"1": "not at all"}`. The answer is
+    /// `{"rating": <number>}`.
+    #[must_use]
+    pub fn rating_scale(prompt: &str, min: i64, max: i64) -> Self {
+        Self::new("rating_scale", json!({ "prompt": prompt, "min": min, "max": max }))
+    }
+
+    /// Yes or no, labelled with `confirm_label` and `cancel_label`. The answer is `{"confirmed": <bool>}`.
     #[must_use]
     pub fn confirmation(prompt: &str) -> Self {
-        Self::new("confirmation", json!({ "prompt": prompt })).answered_by(json!({
-            "type": "object",
-            "properties": { "confirmed": { "type": "boolean" } },
-            "required": ["confirmed"],
-        }))
+        Self::new("confirmation", json!({ "prompt": prompt }))
     }
 
-    /// The same with a JSON Schema that the answer must fit.
+    /// Whether something may be done, with `details` of any shape to look at. The answer is
+    /// `{"approved": <bool>, "comment": <words, optional>}`.
+    #[must_use]
+    pub fn approval(prompt: &str) -> Self {
+        Self::new("approval", json!({ "prompt": prompt }))
+    }
+
+    /// A form made from a JSON Schema with `"type": "object"`, with a `prompt`. The answer is an object that fits the schema.
+    #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "a schema is written in place")]
+    pub fn form(schema: Value) -> Self {
+        Self::new("form", json!({ "schema": schema }))
+    }
+
+    /// A file, of the media types in `accept` (any; `image/*` is a kind) and of at most `max_bytes` (512 KiB, which is also the most
+    /// that there can be: an answer is at most 1 MiB of JSON). The answer is `{"name", "media_type", "content_base64"}`.
+    #[must_use]
+    pub fn file_upload(prompt: &str) -> Self {
+        Self::new("file_upload", json!({ "prompt": prompt }))
+    }
+
+    /// The same showing this too: an optional prop, such as `max_length`. The schema of the answer follows, unless it was given with
+    /// [`answered_by`](Self::answered_by).
+    ///
+    /// ```
+    /// use agent_host_sdk::ClientAction;
+    /// let why = ClientAction::free_text("Why?").with_prop("max_length", 80);
+    /// assert_eq!(why.response_schema.unwrap()["properties"]["text"]["maxLength"], 80);
+    /// ```
+    #[must_use]
+    pub fn with_prop(mut self, name: &str, value: impl Into<Value>) -> Self {
+        let follows = self.has_the_standard_schema();
+        if !self.props.is_object() {
+            self.props = Value::Object(Map::new());
+        }
+        if let Some(props) = self.props.as_object_mut() {
+            props.insert(name.to_owned(), value.into());
+        }
+        if follows {
+            self.response_schema = standard_schema(&self.widget, &self.props);
+        }
+        self
+    }
+
+    /// The same, and the user may pass on it: the prop `skippable` is true and `{"skipped": true}` is an answer too.
+    #[must_use]
+    pub fn skippable(self) -> Self {
+        let follows = self.has_the_standard_schema();
+        let mut skippable = self.with_prop("skippable", true);
+        if !follows {
+            skippable.response_schema = skippable.response_schema.map(shapes::or_skipped);
+        }
+        skippable
+    }
+
+    /// The same with a JSON Schema of its own that the answer must fit.
     #[must_use]
     pub fn answered_by(mut self, schema: Value) -> Self {
         self.response_schema = Some(schema);
@@ -69,4 +143,75 @@ impl ClientAction {
         self.lock_input = true;
         self
     }
+
+    /// Whether the host would show it: what it refuses otherwise, such as `props.options: 2 to 100 texts are needed, there is 1`. For
+    /// agents that ask what somebody else has written.
+    ///
+    /// # Errors
+    /// The first prop at fault, and what it has to be.
+    pub fn check(&self) -> Result<(), String> {
+        shapes::check(&self.widget, &self.props).map(|_| ())
+    }
+
+    fn has_the_standard_schema(&self) -> bool {
+        self.response_schema == standard_schema(&self.widget, &self.props)
+    }
+}
+
+/// What fits as an answer; nothing known when the widget is the client's own, or its props are not what it needs, which the host says.
+fn standard_schema(widget: &str, props: &Value) -> Option<Value> {
+    shapes::check(widget, props).ok().flatten()
+}
+
+fn texts(options: &[impl AsRef<str>]) -> Vec<&str> {
+    options.iter().map(AsRef::as_ref).collect()
+}
+
+/// What came of a question to the user.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// The user answered this, and it fits the action's schema.
+    Given(Value),
+    /// The user passed on it, as a [`skippable`](ClientAction::skippable) question allows.
+    Skipped,
+    /// It was open for too long.
+    TimedOut,
+    /// It was withdrawn.
+    Cancelled,
+    /// It could not be asked or its answer not be read: the reason.
+    Failed(String),
+}
+
+impl Settlement {
+    /// What came of a question to the user. Long answers, which come as a blob, are read whole.
+    #[must_use]
+    pub fn answer(&self, turn: Turn<'_>) -> Answer {
+        let given = |value: Value| {
+            let skipped = value == json!({ "skipped": true });
+            if skipped { Answer::Skipped } else { Answer::Given(value) }
+        };
+        match &self.outcome {
+            Outcome::Value(value) => given(value.clone()),
+            Outcome::Parts(parts) => read_long(turn, parts).map_or_else(|| Answer::Failed("the answer cannot be read".to_owned()), given),
+            Outcome::TimedOut => Answer::TimedOut,
+            Outcome::Cancelled => Answer::Cancelled,
+            outcome @ (Outcome::Message(_) | Outcome::Elapsed | Outcome::Failed(_) | Outcome::Denied | Outcome::Unknown) => {
+                Answer::Failed(outcome.to_string())
+            }
+        }
+    }
+}
+
+/// An answer that came as a blob of JSON.
+fn read_long(turn: Turn<'_>, parts: &[Part]) -> Option<Value> {
+    let blob = parts.iter().find_map(|part| if let Part::Blob(blob) = part { Some(blob) } else { None })?;
+    let mut bytes = Vec::new();
+    while (bytes.len() as u64) < blob.size {
+        let piece = turn.read_blob(&blob.handle, bytes.len() as u64, PIECE_BYTES)?;
+        if piece.is_empty() {
+            return None;
+        }
+        bytes.extend(piece);
+    }
+    serde_json::from_slice(&bytes).ok()
 }

@@ -97,6 +97,33 @@ pub fn text_of(parts: &[Part]) -> String {
     texts.join("\n")
 }
 
+/// Text of others, for a model to read and not to obey: between fences of backticks, longer than any run of backticks in it, so that
+/// nothing in it can look like its end.
+///
+/// ```
+/// assert_eq!(agent_host_sdk::fenced("a ``` b"), "````\na ``` b\n````");
+/// ```
+#[must_use]
+pub fn fenced(text: &str) -> String {
+    let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}\n{text}\n{fence}")
+}
+
+/// The beginning of some text, of at most so many bytes; what is left out is marked by `…`.
+///
+/// ```
+/// assert_eq!(agent_host_sdk::shortened("abcdef", 5), "ab…");
+/// ```
+#[must_use]
+pub fn shortened(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(bytes_max.saturating_sub('…'.len_utf8()));
+    format!("{}…", text.get(..end).unwrap_or_default())
+}
+
 /// What can stand where content is wanted: text, one part, or several.
 pub trait IntoParts {
     /// The parts.

@@ -19,12 +19,12 @@ mod turn;
 pub mod wire;
 
 pub use crate::agent::{Agent, Description};
-pub use crate::client::ClientAction;
-pub use crate::content::{Blob, IntoParts, Message, MessageId, ModelCall, Part, Role, text_of};
+pub use crate::client::{Answer, ClientAction};
+pub use crate::content::{Blob, IntoParts, Message, MessageId, ModelCall, Part, Role, fenced, shortened, text_of};
 pub use crate::news::{Failure, News, Outcome, Settlement};
 pub use crate::operation::{Audience, Call, Context, Dispatch, ModelRequest, Operation, Toolset, Work};
 pub use crate::step::{Decision, Effect, Item, Step, Until, Wait};
 pub use crate::tool::{
     CallContext, EffectClass, IntoProgress, Json, Progress, Tool, ToolDefinition, ToolError, Tools, call_by_name, schema_of,
 };
-pub use crate::turn::{LimitsLeft, Memo, Peer, Turn, Unreadable, View};
+pub use crate::turn::{LimitsLeft, Memo, PastSession, Peer, Turn, Unreadable, View};

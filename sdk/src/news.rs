@@ -1,6 +1,7 @@
 //! News: what happened since an agent's last step.
 
-use crate::content::{MessageId, Part};
+use crate::content::{MessageId, Part, text_of};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
 
@@ -22,6 +23,21 @@ pub struct Settlement {
     pub key: String,
     /// How it ended.
     pub outcome: Outcome,
+}
+
+impl Settlement {
+    /// What a model replied to a [`hidden`](crate::ModelRequest::hidden) request with a reply schema.
+    ///
+    /// # Errors
+    /// Why there is no such reply: the model could not be asked, or `T` takes something else than the schema allows.
+    pub fn reply<T: DeserializeOwned>(&self) -> Result<T, String> {
+        match &self.outcome {
+            Outcome::Parts(parts) => {
+                serde_json::from_str(text_of(parts).trim()).map_err(|error| format!("the reply cannot be read: {error}"))
+            }
+            outcome => Err(outcome.to_string()),
+        }
+    }
 }
 
 /// How an operation ended.

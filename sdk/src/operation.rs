@@ -171,6 +171,27 @@ impl ModelRequest {
         self
     }
 
+    /// The same, seeing only the thread's messages from this one on. The id after the thread's last shows none.
+    #[must_use]
+    pub fn since(mut self, message: MessageId) -> Self {
+        self.context = Context::Since(message);
+        self
+    }
+
+    /// The same with a reply that is JSON and fits this schema. The host validates it, and lets the model repair it twice.
+    #[must_use]
+    pub fn replying_with(mut self, schema: Value) -> Self {
+        self.reply_schema = Some(schema);
+        self
+    }
+
+    /// The same with a reply of at most so many tokens.
+    #[must_use]
+    pub fn with_max_tokens(mut self, tokens: u32) -> Self {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
     /// The same with a reply that nobody sees and that the outcome carries.
     #[must_use]
     pub fn hidden(mut self) -> Self {

@@ -46,8 +46,10 @@ pub enum Decision {
 pub enum Effect {
     /// Show this to the user as a message while work goes on.
     Say(Vec<Part>),
-    /// Merge these keys into the agent's preferences: a JSON object.
+    /// Merge these keys into the agent's preferences, which hold for all its users: a JSON object.
     Prefer(Value),
+    /// Merge these keys into what the agent remembers of this turn's user: a JSON object.
+    PreferForUser(Value),
     /// Add to the structured session's record.
     RecordItem(Item),
     /// Replace the session's state. 256 KiB at most.
@@ -79,6 +81,8 @@ pub struct Item {
     pub response: Value,
     /// What was made of it.
     pub evaluation: Option<Value>,
+    /// The key of the client operation that asked, when one did: the host then adds what was shown, and how long the answer took.
+    pub asked: Option<String>,
 }
 
 /// What a step comes to. Built from one of the decisions, then refined:
@@ -186,6 +190,24 @@ impl Step {
     #[must_use]
     pub fn keep(self, state: Value) -> Self {
         self.with(Effect::SessionState(state))
+    }
+
+    /// The same, with one more exercise or question on the structured session's record.
+    #[must_use]
+    pub fn record(self, item: Item) -> Self {
+        self.with(Effect::RecordItem(item))
+    }
+
+    /// The same, and merge these keys into what the agent remembers of this turn's user.
+    #[must_use]
+    pub fn prefer_for_user(self, preferences: Value) -> Self {
+        self.with(Effect::PreferForUser(preferences))
+    }
+
+    /// The same, and keep a note that recall finds later.
+    #[must_use]
+    pub fn remember(self, note: impl Into<String>) -> Self {
+        self.with(Effect::Remember(note.into()))
     }
 
     /// The same with a memo for the next step of this turn.

@@ -2,8 +2,8 @@
 
 use crate::content::{Message, MessageId};
 use crate::tool::ToolDefinition;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
@@ -57,11 +57,34 @@ pub struct LimitsLeft {
     pub tokens: u64,
 }
 
+/// A structured session that has ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PastSession {
+    /// Its id.
+    pub session_id: String,
+    /// Its type.
+    pub session_type: String,
+    /// `completed`, or `terminated`: ended from outside, failed or expired.
+    pub status: String,
+    /// Why it was terminated.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// When it began (RFC 3339).
+    pub started_at: String,
+    /// When it ended (RFC 3339).
+    pub completed_at: String,
+    /// How many items are on its record.
+    pub items: u32,
+    /// Its summary; `null` for a terminated one, or when it is over 8 KiB.
+    #[serde(default)]
+    pub summary: Value,
+}
+
 /// JSON that is not what the agent expects.
 #[derive(Debug, thiserror::Error)]
 #[error("the {what} cannot be read")]
 pub struct Unreadable {
-    /// What it is: `settings`, `session state`, `preferences` or `memo`.
+    /// What it is: `settings`, `session config`, `session state`, `preferences` or `memo`.
     pub what: &'static str,
     /// Where it differs.
     #[source]
@@ -76,6 +99,8 @@ pub trait View {
     fn agent_id(&self) -> String;
     /// The agent's path.
     fn path(&self) -> String;
+    /// The user whom the turn is for.
+    fn user(&self) -> String;
     /// The session's type.
     fn session_type(&self) -> String;
     /// When the step was first begun, in milliseconds since the Unix epoch.
@@ -86,6 +111,10 @@ pub trait View {
     fn settings(&self) -> Value;
     /// The agent's preferences, an object.
     fn preferences(&self) -> Value;
+    /// What the session was opened with, an object.
+    fn session_config(&self) -> Value;
+    /// The user's structured sessions that have ended, an array.
+    fn history(&self) -> Value;
     /// What the effect `session-state` left; `null` at first.
     fn session_state(&self) -> Value;
     /// The last message of the thread.
@@ -135,6 +164,12 @@ impl<'a> Turn<'a> {
         self.view.path()
     }
 
+    /// The id of the user whom this turn is for.
+    #[must_use]
+    pub fn user(&self) -> String {
+        self.view.user()
+    }
+
     /// The session's type: `chat`, or one of those that the agent's description lists.
     #[must_use]
     pub fn session_type(&self) -> String {
@@ -169,7 +204,24 @@ impl<'a> Turn<'a> {
         read(settings, "settings")
     }
 
-    /// The agent's preferences; the default of `T` when there are none.
+    /// What the session was opened with, such as the lesson that a user supplies; the default of `T` when with nothing.
+    ///
+    /// # Errors
+    /// It is not what `T` takes: the user supplied something else.
+    pub fn session_config<T: DeserializeOwned + Default>(&self) -> Result<T, Unreadable> {
+        match self.view.session_config() {
+            Value::Object(config) if config.is_empty() => Ok(T::default()),
+            config => read(config, "session config"),
+        }
+    }
+
+    /// The last ten structured sessions of this turn's user with this agent that have ended, the latest first.
+    #[must_use]
+    pub fn history(&self) -> Vec<PastSession> {
+        serde_json::from_value(self.view.history()).unwrap_or_default()
+    }
+
+    /// The agent's preferences, with those of this turn's user over them; the default of `T` when there are none.
     ///
     /// # Errors
     /// They are not what `T` takes.

@@ -1,6 +1,6 @@
 //! The real program in a folder of its own: started, talked to over a socket, killed, and started again.
 //!
-//! The program is the one beside the tests in the target folder: `cargo build --workspace` makes it.
+//! The program is the one in the target folder: `cargo build --workspace` makes it.
 
 mod frames;
 
@@ -45,10 +45,11 @@ pub struct Ended {
 /// When it is not built.
 #[must_use]
 pub fn program() -> PathBuf {
-    let tests = std::env::current_exe().expect("this program's path");
-    let program = tests.parent().and_then(Path::parent).expect("the target folder").join("agent-host");
-    assert!(program.is_file(), "`{}` is not built; run: cargo build --workspace", program.display());
-    program
+    let this = std::env::current_exe().expect("this program's path");
+    // The bench is beside it, and the tests are one folder further down.
+    let folders: Vec<&Path> = this.ancestors().skip(1).take(2).collect();
+    let found = folders.iter().map(|folder| folder.join("agent-host")).find(|program| program.is_file());
+    found.unwrap_or_else(|| panic!("`agent-host` is not built in any of {folders:?}; run: cargo build --workspace"))
 }
 
 /// A folder with a configuration and data, for one host after another.
@@ -170,7 +171,10 @@ impl Folder {
         };
         command.envs(self.slow.iter().flat_map(SlowDisk::variables));
         command.args(arguments).arg("--config").arg(self.path().join(CONFIG)).current_dir(self.path()).kill_on_drop(true);
-        command.env_remove("RUST_LOG").env("AGENT_HOST_COMPONENTS", root().join("guests/target/wasm32-wasip2/release"));
+        command
+            .env_remove("RUST_LOG")
+            .env_remove("AGENT_HOST_TOKEN")
+            .env("AGENT_HOST_COMPONENTS", root().join("guests/target/wasm32-wasip2/release"));
         command
     }
 
@@ -179,7 +183,17 @@ impl Folder {
     /// # Panics
     /// When it does not end in time.
     pub async fn run(&self, arguments: &[&str]) -> Output {
-        let output = tokio::time::timeout(PATIENCE, self.program(arguments).output()).await;
+        self.run_with(arguments, &[]).await
+    }
+
+    /// The same with variables in its environment.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub async fn run_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+        let mut program = self.program(arguments);
+        program.envs(variables.iter().copied());
+        let output = tokio::time::timeout(PATIENCE, program.output()).await;
         output.expect("a command that ends in time").expect("a program that runs")
     }
 
@@ -191,8 +205,19 @@ impl Folder {
     /// # Panics
     /// When it gets neither ready nor ends in time.
     pub async fn start(&self, crash_at: Option<&str>) -> Result<Host, Box<Ended>> {
+        self.start_with(&[], crash_at).await
+    }
+
+    /// The same, with more arguments.
+    ///
+    /// # Errors
+    /// It ended before it was ready.
+    ///
+    /// # Panics
+    /// When it gets neither ready nor ends in time.
+    pub async fn start_with(&self, more: &[&str], crash_at: Option<&str>) -> Result<Host, Box<Ended>> {
         let log = File::options().create(true).append(true).open(self.path().join("log")).expect("a log");
-        let mut command = self.program(&["serve", "--json"]);
+        let mut command = self.program(&[&["serve", "--json"], more].concat());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         command.envs(crash_at.map(|point| (CRASH_AT, point)));
         let mut child = command.spawn().expect("a program that starts");
@@ -251,6 +276,19 @@ pub struct Line {
 }
 
 impl Line {
+    /// Sends a request, with a body when there is one, and reads the answer.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    pub async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> reqwest::Result<Answer> {
+        let request = self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.token);
+        read(match body {
+            Some(body) => request.json(body),
+            None => request,
+        })
+        .await
+    }
+
     /// Follows an event stream, after an event or from now on.
     ///
     /// # Errors
@@ -266,6 +304,16 @@ impl Line {
             status => Err(Some(status)),
         }
     }
+}
+
+/// Sends a request and reads the answer.
+async fn read(request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
+    let response = request.send().await?;
+    let status = response.status().as_u16();
+    let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let (content_type, retry_after_s) = (header("content-type"), header("retry-after").parse().ok());
+    let body = response.bytes().await?;
+    Ok(Answer { status, content_type, retry_after_s, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
 /// A running host.
@@ -295,12 +343,18 @@ impl Host {
     /// # Errors
     /// The connection was lost.
     pub async fn send(&self, request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
-        let response = request.send().await?;
-        let status = response.status().as_u16();
-        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-        let (content_type, retry_after_s) = (header("content-type"), header("retry-after").parse().ok());
-        let body = response.bytes().await?;
-        Ok(Answer { status, content_type, retry_after_s, body: serde_json::from_slice(&body).unwrap_or_default() })
+        read(request).await
+    }
+
+    /// A line with a key of a user's own, which may be used for these scopes.
+    ///
+    /// # Panics
+    /// When no key is issued.
+    pub async fn user(&self, user: &str, scopes: &[&str]) -> Line {
+        let wanted = json!({ "user": user, "name": "test", "scopes": scopes });
+        let issued = self.post("/api/keys", &wanted).await.expect("an answer");
+        assert_eq!(issued.status, 201, "{issued:?}");
+        Line { token: issued.text("key"), ..self.line() }
     }
 
     /// Reads something.

@@ -1,7 +1,7 @@
 //! A whole host without its HTTP side, in one process.
 
 use crate::guests::wasm;
-use broker::{Broker, Catalogue, CreateAgent, Entry, InputReceipt, Limits, NewSession, Parts, PostMessage, Target};
+use broker::{Broker, Catalogue, CreateAgent, Entry, InputReceipt, Limits, NewSession, Parts, PostMessage, Target, Template};
 use domain::definition::{Definition, DefinitionId};
 use domain::egress::EgressGrant;
 use domain::event::{BoundaryDecided, Event};
@@ -9,6 +9,7 @@ use domain::grant::{Access, BucketGrant, DirectoryGrant, Grant, GuestLimits, Pat
 use domain::id::{RunId, SessionId};
 use domain::message::{Message, Part, Role};
 use domain::secret::{Secret, Secrets};
+use domain::user::UserId;
 use egress::{Egress, SystemResolver};
 use llm::Gateway;
 use runtime::Runtime;
@@ -167,16 +168,25 @@ impl World {
         let new = NewSession {
             target: target(definition),
             session_type: session_type.map(str::to_owned),
+            config: None,
+            time_limit_s: None,
+            idempotency_key: None,
             name: None,
             model: None,
-            user: "local".into(),
+            user: UserId::local(),
         };
         self.broker.open_session(new).await.expect("a session").row.id
     }
 
     /// Creates an agent of a definition.
     pub async fn create(&self, definition: &str) {
-        let create = CreateAgent { definition: DefinitionId(definition.into()), id: None, name: None, path: None, user: "local".into() };
+        let create = CreateAgent {
+            template: Template::Definition(DefinitionId(definition.into())),
+            id: None,
+            name: None,
+            path: None,
+            user: UserId::local(),
+        };
         self.broker.create_agent(create).await.expect("an agent");
     }
 
@@ -193,7 +203,7 @@ impl World {
             session,
             content: vec![Part::text(text)],
             model: None,
-            user: "local".into(),
+            user: UserId::local(),
             idempotency_key: key.map(str::to_owned),
         }
     }
@@ -232,7 +242,7 @@ impl World {
     pub async fn question(&self, definition: &str, session: SessionId) -> (domain::id::OperationId, domain::tool::ClientAction) {
         let waiting = async {
             loop {
-                let view = self.broker.session("local", &target(definition), session, None).await.expect("the session");
+                let view = self.broker.session(&UserId::local(), &target(definition), session, None).await.expect("the session");
                 if let Some(asking) = view.asking.into_iter().next() {
                     return asking;
                 }
@@ -244,7 +254,7 @@ impl World {
 
     /// Answers a question.
     pub async fn answer(&self, definition: &str, call: domain::id::OperationId, response: Value) -> Result<u64, broker::Error> {
-        self.broker.respond(broker::Respond { target: target(definition), call, response, user: "local".into() }).await
+        self.broker.respond(broker::Respond { target: target(definition), call, session: None, response, user: UserId::local() }).await
     }
 
     /// A session's committed messages.
@@ -302,7 +312,7 @@ async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Pa
         setup.definitions.iter().map(|definition| serde_json::from_value(definition.clone()).expect("a definition")).collect();
     let catalogue = Catalogue::new(definitions, entries).expect("a catalogue that fits");
     let gateway = Arc::new(gateway(dir, &setup.script));
-    Parts { store, runtime: runtime.clone(), gateway, catalogue, limits: setup.limits }
+    Parts { store, runtime: runtime.clone(), gateway, catalogue, limits: setup.limits, after_restore: broker::AfterRestore::default() }
 }
 
 /// An agent by its definition.

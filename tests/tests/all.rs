@@ -5,6 +5,7 @@
 mod all {
     mod account;
     mod attacks;
+    mod bad_input;
     mod boundary;
     mod commits;
     mod compiling;
@@ -17,6 +18,7 @@ mod all {
     mod file_size;
     mod garbage;
     mod http;
+    mod identity;
     mod keyvalue;
     mod languages;
     mod ledger;
@@ -28,7 +30,10 @@ mod all {
     mod races;
     mod recovery;
     mod replay;
+    mod restoring;
     mod secrets;
+    mod sharing;
     mod spill;
+    mod structured;
     mod web;
 }

@@ -1,70 +1,119 @@
-//! Lessons: what an operator writes into the definition's settings as `lesson`.
+//! Lessons: where they come from, and what they have to be.
 
+use crate::material;
+use agent_host_sdk::Turn;
+use questions::{Question, read};
 use serde::Deserialize;
+use serde_json::Value;
 
-/// The operator's settings.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Settings {
-    /// The lesson; a built-in one without.
-    pub(crate) lesson: Option<Lesson>,
-}
+const TITLE_BYTES_MAX: usize = 200;
+const TEXT_BYTES_MAX: usize = 100 << 10;
+const QUESTIONS_MAX: usize = 60;
+const OBJECTIVES_MAX: usize = 16;
+/// Bytes of an objective: all of them, scored, stand in a summary of 8 KiB.
+const OBJECTIVE_BYTES_MAX: usize = 160;
 
 /// A lesson.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Lesson {
     pub(crate) title: String,
+    /// What is taught; nothing when there are only questions.
+    pub(crate) text: String,
+    /// What the student is to learn.
+    pub(crate) objectives: Vec<String>,
+    /// What is asked. A model writes the questions when there are none.
     pub(crate) questions: Vec<Question>,
 }
 
-/// A multiple-choice question.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Question {
-    pub(crate) prompt: String,
-    pub(crate) options: Vec<String>,
-    /// The index of the right option, counted from 0.
-    pub(crate) answer: usize,
-    #[serde(default)]
-    pub(crate) explanation: String,
-}
-
-impl Question {
-    /// The right option.
-    pub(crate) fn solution(&self) -> &str {
-        self.options.get(self.answer).map_or("", String::as_str)
-    }
-}
-
 impl Lesson {
-    /// Whether it can be taught.
+    /// The lesson that the session was opened with, else the operator's, else the built-in one.
     ///
     /// # Errors
-    /// The first thing that is wrong, for the operator.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        if self.questions.is_empty() {
-            return Err("settings.lesson.questions is empty".to_owned());
+    /// The first field that makes no sense, for whoever wrote it.
+    pub(crate) fn of(turn: Turn<'_>) -> Result<Self, String> {
+        let config: Value = turn.session_config().unwrap_or_default();
+        let settings: Value = turn.settings().unwrap_or_default();
+        let places = [(config.get("lesson"), "session_config.lesson"), (settings.get("lesson"), "settings.lesson")];
+        let found = places.into_iter().find_map(|(lesson, place)| Some((lesson.filter(|lesson| !lesson.is_null())?, place)));
+        let Some((lesson, place)) = found else { return Ok(built_in()) };
+        let lesson: Self = read(lesson, place)?;
+        lesson.check(place)?;
+        Ok(lesson)
+    }
+
+    fn check(&self, place: &str) -> Result<(), String> {
+        if !(1..=TITLE_BYTES_MAX).contains(&self.title.len()) {
+            return Err(format!("{place}.title: a text of 1 to {TITLE_BYTES_MAX} bytes is needed"));
+        }
+        if self.text.len() > TEXT_BYTES_MAX {
+            return Err(format!("{place}.text: at most {TEXT_BYTES_MAX} bytes can be taught, these are {}", self.text.len()));
+        }
+        if self.questions.is_empty() && self.material().is_empty() {
+            return Err(format!("{place}: there is nothing to teach; give it a `text`, `objectives` or `questions`"));
+        }
+        if self.questions.len() > QUESTIONS_MAX {
+            return Err(format!("{place}.questions: at most {QUESTIONS_MAX} can be asked, these are {}", self.questions.len()));
+        }
+        if self.objectives.len() > OBJECTIVES_MAX {
+            return Err(format!("{place}.objectives: at most {OBJECTIVES_MAX} are allowed, these are {}", self.objectives.len()));
+        }
+        for (at, objective) in self.objectives.iter().enumerate() {
+            check_objective(&format!("{place}.objectives[{at}]"), objective)?;
         }
         for (at, question) in self.questions.iter().enumerate() {
-            if question.options.len() < 2 {
-                return Err(format!("settings.lesson.questions[{at}].options needs two options at least"));
-            }
-            if question.answer >= question.options.len() {
-                return Err(format!("settings.lesson.questions[{at}].answer is not the index of an option"));
-            }
+            check_question(&format!("{place}.questions[{at}]"), question)?;
         }
         Ok(())
     }
+
+    /// What a model teaches: the text, or the objectives of a lesson that has nothing else.
+    fn material(&self) -> String {
+        match (self.text.trim(), self.questions.is_empty()) {
+            ("", true) => self.objectives.iter().map(|objective| format!("- {objective}\n")).collect(),
+            (text, _) => text.to_owned(),
+        }
+    }
+
+    /// What is taught at a time, in order.
+    pub(crate) fn parts(&self) -> Vec<String> {
+        material::parts(&self.material())
+    }
+
+    /// Whether it can be led without a model: there is nothing to explain, and what is right is known.
+    pub(crate) fn needs_no_model(&self) -> bool {
+        self.text.trim().is_empty() && !self.questions.is_empty() && !self.questions.iter().any(Question::is_judged)
+    }
 }
 
-/// The lesson that is taught when the operator has written none.
-pub(crate) fn built_in() -> Lesson {
-    let question = |prompt: &str, options: [&str; 3], answer, explanation: &str| Question {
+/// Whether a question can stand in a lesson.
+pub(crate) fn check_question(place: &str, question: &Question) -> Result<(), String> {
+    for (name, is_there) in [("criterion", question.criterion.is_some()), ("points", question.points.is_some())] {
+        if is_there {
+            return Err(format!("{place}.{name}: questions of exams have it, those of lessons do not"));
+        }
+    }
+    if let Some(objective) = &question.objective {
+        check_objective(&format!("{place}.objective"), objective)?;
+    }
+    question.check(place)
+}
+
+fn check_objective(place: &str, objective: &str) -> Result<(), String> {
+    if (1..=OBJECTIVE_BYTES_MAX).contains(&objective.len()) {
+        return Ok(());
+    }
+    Err(format!("{place}: a text of 1 to {OBJECTIVE_BYTES_MAX} bytes is needed, this one has {}", objective.len()))
+}
+
+/// The lesson that is taught when nobody has written one.
+fn built_in() -> Lesson {
+    let question = |prompt: &str, options: [&str; 3], answer: usize, explanation: &str| Question {
         prompt: prompt.to_owned(),
         options: options.map(str::to_owned).to_vec(),
-        answer,
-        explanation: explanation.to_owned(),
+        answer: Some(answer.into()),
+        explanation: Some(explanation.to_owned()),
+        ..Question::default()
     };
     Lesson {
         title: "The solar system".to_owned(),
@@ -88,5 +137,6 @@ pub(crate) fn built_in() -> Lesson {
                 "Jupiter has more than twice the mass of all other planets together.",
             ),
         ],
+        ..Lesson::default()
     }
 }

@@ -1,6 +1,10 @@
 //! The command line.
 
+mod lifetime;
+
 use crate::failure::{Exit, Failure};
+pub(crate) use lifetime::Lifetime;
+
 use anyhow::anyhow;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
@@ -22,6 +26,7 @@ pub(crate) const COMPILE_COMMAND: &str = "compile-component";
         Environment:\n  AGENT_HOST_CONFIG       the config file\n  \
         AGENT_HOST__<KEY>       single keys of it: `__` between levels, `_` before a capital letter,\n                          \
         so AGENT_HOST__LIMITS__HOPS_MAX=8 is limits.hopsMax\n  \
+        AGENT_HOST_TOKEN        an API key or token for the commands that ask a running host; its own token without\n  \
         AGENT_HOST_COMPONENTS   the folder with the built-in components\n  RUST_LOG, NO_COLOR      as everywhere"
 )]
 pub(crate) struct Cli {
@@ -73,6 +78,10 @@ pub(crate) enum Command {
     #[command(after_help = "Asks the running host, or opens the data folder when none is running. Checks the chain of events, the blobs \
                            that they name, and what is folded from them; not the keys of repeated requests, of which nothing else tells.")]
     Verify(Verify),
+    /// Fold everything again that follows from the events, also while the host is running, and replace what is not as they say
+    #[command(after_help = "Asks the running host, or opens the data folder when none is running. Nothing waits but commits, while what \
+                           differs is replaced; the result tells how many rows of which table that were. Ctrl-C stops waiting for it, not it.")]
+    Rebuild,
     /// Make a backup, also while the host is running
     #[command(after_help = "Example:\n  agent-host backup /backups/agent-host-$(date +%F).sqlite")]
     Backup(Backup),
@@ -82,9 +91,17 @@ pub(crate) enum Command {
     /// Look at inputs that could not be dealt with, and give them another chance
     #[command(subcommand, name = "dead-letter")]
     DeadLetter(DeadLetter),
+    /// Import sessions of the system that this one replaces into a running host, each once
+    Import {
+        /// A JSON document: {"format": "agent-host.sessions/1", "sessions": [...]}
+        file: PathBuf,
+    },
     /// Look at the configuration
     #[command(subcommand)]
     Config(Config),
+    /// API keys of a running host: issue, list, revoke
+    #[command(subcommand)]
+    Key(Key),
     /// The bearer token of the API
     #[command(subcommand)]
     Token(Token),
@@ -102,6 +119,13 @@ pub(crate) struct Serve {
     /// Keep data here instead of `server.dataDir`
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
+    /// On a data folder that was restored from a backup: go on with what was under way in it, also where that was sent already
+    #[arg(long, conflicts_with = "settle_unknown")]
+    pub(crate) resume_effects: bool,
+    /// On a data folder that was restored from a backup: let calls that were under way count as of unknown outcome, and put inputs that waited
+    /// aside as dead letters
+    #[arg(long)]
+    pub(crate) settle_unknown: bool,
 }
 
 /// With whom to talk.
@@ -276,7 +300,7 @@ pub(crate) struct Backup {
 /// How to check what was stored.
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// Before that, fold everything again that follows from the events; no host may be running
+    /// Before that, do what `rebuild` does
     #[arg(long)]
     pub(crate) rebuild: bool,
 }
@@ -310,6 +334,45 @@ pub(crate) enum Config {
     Schema,
     /// Check it: keys, folders, files, models, and that every component loads
     Check,
+}
+
+/// What to do with API keys.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Key {
+    /// Issue one. It is printed this once, and the host keeps its hash alone
+    #[command(after_help = "Examples:\n  agent-host key create --user alice --scopes read,write --expires 90d --name laptop\n  \
+        KEY=$(agent-host key create --scopes read --quiet)")]
+    Create {
+        /// Whose it is to be; whoever asks, without
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
+        /// What it may be used for: any of read, write, keys and admin
+        #[arg(long, value_name = "SCOPES", value_delimiter = ',', required = true)]
+        scopes: Vec<String>,
+        /// How long it counts: a number with s, m, h or d
+        #[arg(long, value_name = "TIME", default_value = "90d")]
+        expires: Lifetime,
+        /// What it is called
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// List keys, also those that have ended
+    List {
+        /// This user's
+        #[arg(long, value_name = "USER", conflicts_with = "all")]
+        user: Option<String>,
+        /// All users'
+        #[arg(long)]
+        all: bool,
+    },
+    /// Revoke one, for good and at once
+    Revoke {
+        /// Its id: what stands between the underscores
+        id: String,
+        /// Why, for the record
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
 }
 
 /// What to do with the token.

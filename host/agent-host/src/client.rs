@@ -32,8 +32,8 @@ pub(crate) struct Refused {
     field: Option<String>,
 }
 
-/// See the module.
-#[derive(Debug, Clone)]
+/// See the module. Its token is never printed.
+#[derive(Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
     base: String,
@@ -48,12 +48,10 @@ impl Client {
     /// A client of the host that the configuration describes. Connects to nothing yet.
     pub(crate) fn new(loaded: &Loaded) -> Result<Self, Failure> {
         let start = invocation::command(loaded, "serve");
-        let file = loaded.token_file();
-        if !file.exists() {
-            let error = anyhow!("there is no token at `{}`: the host has never been started", file.display());
-            return Err(Failure::new(Exit::Unreachable, error).advise(start));
-        }
-        let token = token::read(&file)?;
+        let token = match token::of_environment()? {
+            Some(token) => token,
+            None => of_file(loaded, &start)?,
+        };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         // Nobody is trusted: the API of a host on this machine speaks plain HTTP.
         let tls = rustls::ClientConfig::builder_with_provider(provider)
@@ -78,6 +76,11 @@ impl Client {
     /// Sends something.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
         self.answer(self.request(Method::POST, path).json(body)).await
+    }
+
+    /// Takes something away.
+    pub(crate) async fn delete(&self, path: &str) -> Result<Value, Failure> {
+        self.answer(self.request(Method::DELETE, path)).await
     }
 
     /// Follows an event stream.
@@ -119,6 +122,16 @@ impl Client {
     async fn answer(&self, request: RequestBuilder) -> Result<Value, Failure> {
         Ok(self.send(request).await?.json().await?)
     }
+}
+
+/// The host's own token.
+fn of_file(loaded: &Loaded, start: &str) -> Result<String, Failure> {
+    let file = loaded.token_file();
+    if !file.exists() {
+        let error = anyhow!("there is no token at `{}`: the host has never been started", file.display());
+        return Err(Failure::new(Exit::Unreachable, error).advise(start));
+    }
+    token::read(&file)
 }
 
 /// Where the host listens: as the one that runs on this data folder says, which may have been told so on its command line, or as configured.

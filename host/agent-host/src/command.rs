@@ -8,6 +8,9 @@ mod config;
 mod dead_letter;
 mod events;
 mod grants;
+mod import;
+mod key;
+mod rebuild;
 mod session;
 mod store;
 mod token;
@@ -36,10 +39,13 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal, veil: Veil) -> Result<(), 
         Command::Audit(what) => audit::run(&load()?, what, terminal).await,
         Command::Grants(what) => grants::run(&load()?, what, terminal).await,
         Command::Verify(options) => store::verify(&load()?, &options, terminal).await,
+        Command::Rebuild => rebuild::rebuild(&load()?, terminal).await,
         Command::Backup(what) => store::back_up(&load()?, &what.file, terminal).await,
         Command::Restore(what) => store::restore(&what, terminal).await,
         Command::DeadLetter(what) => dead_letter::run(&load()?, what, terminal).await,
+        Command::Import { file } => import::run(&load()?, &file, terminal).await,
         Command::Config(what) => config::run(&what, load, terminal).await,
+        Command::Key(what) => key::run(&load()?, what, terminal).await,
         Command::Token(_) => token::show(&load()?, terminal),
         // Done before anything else is, so that it is limited from its beginning.
         Command::CompileComponent(_) => Ok(()),

@@ -13,6 +13,7 @@ mod environment;
 mod file;
 #[cfg(test)]
 mod fuzz;
+mod identity;
 mod key;
 mod limits;
 mod mute;
@@ -53,8 +54,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Config {
     /// The agents that this host serves.
     pub(crate) agents: Vec<Definition>,
-    /// WebAssembly components and what each is granted, by name. The built-in `assistant`, `worker`, `tutor`, `files`, `web` and
-    /// `lists` need no entry unless they are to offer their tools, or are to be granted something.
+    /// WebAssembly components and what each is granted, by name. The built-in `assistant`, `worker`, `tutor`, `thought`, `evaluator`,
+    /// `files`, `web` and `lists` need no entry unless they are to offer their tools, or are to be granted something.
     pub(crate) components: BTreeMap<String, ComponentConfig>,
     /// The model alias that is meant when nobody names one. Not needed when there is only one.
     pub(crate) default_model: Option<String>,

@@ -8,10 +8,10 @@ use crate::log::Veil;
 use crate::terminal::Terminal;
 use crate::token;
 use anyhow::{Context, anyhow};
-use api::{Access, Api, Server, Stopper};
-use broker::{Broker, Catalogue};
+use api::{Access, Api, Clock, Identity, Server, Stopper};
+use broker::{AfterRestore, Broker, Catalogue, Entry};
 use domain::secret::Secrets;
-use egress::{Egress, SystemResolver};
+use egress::{Egress, Resolve, SystemResolver};
 use llm::Gateway;
 use runtime::{Compiler, Runtime};
 use serde_json::json;
@@ -26,6 +26,9 @@ use tokio_util::task::TaskTracker;
 
 /// Seconds that connections get after the last turn has come to a pause.
 const CONNECTIONS_DRAIN_S: u64 = 2;
+/// The two ways on for a data folder that was restored with work under way.
+const AFTER_RESTORE: &str = "`serve --resume-effects` goes on with it, and sends again what was sent after the backup; `serve --settle-unknown` \
+                             tells the agents that nobody knows what came of these calls, and puts the inputs aside as dead letters";
 /// The file in the data folder that says where a running host listens.
 pub(crate) const ADDRESS_FILE: &str = "address";
 
@@ -56,16 +59,22 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
     let limits = server_config.limits;
     let server = Server::bind(server_config.listen, limits).with_context(|| format!("cannot listen at {}", server_config.listen))?;
     let (address, stopper) = (server.address()?, server.stopper());
-    let api = Api::new(Access::new(&token, address, &server_config.hosts), limits, data.join("backups"), stopper.stopping());
+    let access = Access::new(&token, address, &server_config.hosts).trusting(identity(&loaded)?);
+    let api = Api::new(access, limits, data.join("backups"), stopper.stopping());
     let serving = TaskTracker::new();
     let mut accepting = serving.spawn(server.serve(api::router(&api)));
 
-    let broker = open(&loaded, &data, gateway, secrets).await?;
+    let broker = open(&loaded, options, &data, gateway, secrets).await?;
     let address_file = AddressFile::write(&data, address)?;
     // From before anybody is told that it is ready: until then a signal ends the process at once, and nothing is lost by that.
     let mut signals = Signals::listen()?;
     api.open(broker.clone());
     announce(&loaded, &broker, address, &token_file, terminal);
+    if broker.store().is_to_be_looked_over() {
+        let until_stopped = stopper.stopping();
+        let store = broker.store().clone();
+        serving.spawn(async move { until_stopped.run_until_cancelled(look_over(store)).await });
+    }
     tokio::select! {
         () = signals.told_to_stop() => {}
         // A host that nobody can reach is worse than one that has ended and is started again.
@@ -86,18 +95,48 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
 }
 
 /// Store, guests, and the broker that joins them and the models.
-async fn open(loaded: &Loaded, data: &Path, gateway: Gateway, secrets: Secrets) -> Result<Broker, Failure> {
+async fn open(loaded: &Loaded, options: &cli::Serve, data: &Path, gateway: Gateway, secrets: Secrets) -> Result<Broker, Failure> {
+    // After a crash the store reads its log, and guests take their time at any start: neither waits for the other.
+    let (store, guests) = tokio::join!(open_store(data), load_guests(loaded, data, secrets));
+    let (store, (runtime, entries)) = (store?, guests?);
+    let catalogue = Catalogue::new(loaded.config.definitions(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
+    let (gateway, limits) = (Arc::new(gateway), loaded.config.limits.broker());
+    let after_restore = match (options.resume_effects, options.settle_unknown) {
+        (true, _) => AfterRestore::Resume,
+        (false, true) => AfterRestore::SettleUnknown,
+        (false, false) => AfterRestore::Ask,
+    };
+    let parts = broker::Parts { store, runtime, gateway, catalogue, limits, after_restore };
+    Broker::start(parts).await.map_err(|error| match error {
+        broker::Error::Refused(refusal) => Failure::new(Exit::Refused, anyhow!(refusal.message)).advise(AFTER_RESTORE),
+        error => error.into(),
+    })
+}
+
+async fn open_store(data: &Path) -> Result<Store, Failure> {
     let dir = data.to_owned();
-    let store = tokio::task::spawn_blocking(move || Store::open(&dir, store::Options::default())).await?.map_err(|error| {
+    tokio::task::spawn_blocking(move || Store::open(&dir, store::Options::default())).await?.map_err(|error| {
         let advice = error.advice();
         Failure::from(error).advise(advice)
-    })?;
-    let limits = &loaded.config.limits;
-    let runtime = start_runtime(limits, data, Reach { egress: way_out(loaded)?, secrets }).await?;
-    let gateway = Arc::new(gateway);
+    })
+}
+
+async fn load_guests(loaded: &Loaded, data: &Path, secrets: Secrets) -> Result<(Runtime, Vec<Entry>), Failure> {
+    let reach = Reach { egress: way_out(loaded)?, secrets };
+    let runtime = start_runtime(&loaded.config.limits, data, reach).await?;
     let entries = guests::load_all(loaded, &runtime).await?;
-    let catalogue = Catalogue::new(loaded.config.definitions(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
-    Ok(Broker::start(broker::Parts { store, runtime, gateway, catalogue, limits: limits.broker() }).await?)
+    Ok((runtime, entries))
+}
+
+/// Looks at every page of a store that is too large for that to be done before it is used.
+async fn look_over(store: Store) {
+    match store.damage().await {
+        Ok(None) => tracing::info!("every page of the store was looked at and is in order"),
+        Ok(Some(damage)) => {
+            tracing::error!(damage, "the store is damaged: stop the host, keep the files as they are, and restore the newest backup");
+        }
+        Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "the pages of the store could not be looked at"),
+    }
 }
 
 /// What tools can reach of the world; by default nothing.
@@ -137,6 +176,13 @@ fn way_out(loaded: &Loaded) -> Result<Option<Arc<Egress>>, Failure> {
         Err(_) if !granted => Ok(None),
         Err(error) => Err(Failure::from(anyhow!(error).context("components are granted requests, and TLS cannot be set up"))),
     }
+}
+
+/// The issuers of tokens that the configuration trusts.
+fn identity(loaded: &Loaded) -> Result<Identity, Failure> {
+    let resolver: Arc<dyn Resolve> = Arc::new(SystemResolver);
+    Identity::new(loaded.config.server.identity.clone(), &resolver, Clock::system())
+        .map_err(|(index, problem)| Failure::new(Exit::Usage, anyhow!("server.identity[{index}].{problem}")))
 }
 
 /// The models of the configuration.

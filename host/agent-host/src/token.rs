@@ -12,6 +12,30 @@ const TOKEN_BYTES: usize = 32;
 /// Characters that a token has at least, whoever wrote it.
 const TOKEN_CHARS_MIN: usize = 32;
 
+/// The variable with a credential for the commands that ask a running host: its token, an API key, or a token of an issuer that it trusts.
+pub(crate) const TOKEN_VARIABLE: &str = "AGENT_HOST_TOKEN";
+
+/// The credential that the environment names for commands; none when it names none, and the host's own token is meant.
+///
+/// # Errors
+/// What it names can be no credential.
+pub(crate) fn of_environment() -> Result<Option<String>, Failure> {
+    match std::env::var_os(TOKEN_VARIABLE) {
+        None => Ok(None),
+        Some(value) if value.is_empty() => Ok(None),
+        Some(value) => credential(value.to_str().unwrap_or_default()).map(Some),
+    }
+}
+
+fn credential(value: &str) -> Result<String, Failure> {
+    let token = value.trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let error = anyhow!("${TOKEN_VARIABLE} holds no credential: it has characters that are not visible ASCII");
+        return Err(Failure::new(Exit::Usage, error).advise(format!("unset {TOKEN_VARIABLE}")));
+    }
+    Ok(token.to_owned())
+}
+
 /// The token in a file; makes one when the file is not there.
 pub(crate) fn get_or_make(file: &Path) -> Result<String, Failure> {
     match read(file) {
@@ -69,6 +93,16 @@ mod tests {
         assert_eq!(token.len(), 64);
         assert_eq!(get_or_make(&file).unwrap(), token);
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_is_no_credential_is_refused_and_not_repeated() {
+        assert_eq!(credential(" ahk_x_y\n").unwrap(), "ahk_x_y");
+        for wrong in [" ", "two words", "a\u{7f}b", "schl\u{fc}ssel"] {
+            let failure = credential(wrong).unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage);
+            assert!(!failure.lines().join(" ").contains(wrong.trim()) || wrong.trim().is_empty(), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,9 +1,12 @@
-//! Who may use the API: the bearer token, and the names under which the host may be addressed.
+//! Who may use the API: what is presented with a request, and the names under which the host may be addressed.
 //!
 //! The names guard against DNS rebinding: a web page that points its own name at this machine still sends that name, and is refused.
 
+use crate::clock::Clock;
+use crate::identity::Identity;
 use crate::problem::{Place, Problem};
 use domain::digest::Digest;
+use domain::key::{ApiKey, KEY_PREFIX};
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, StatusCode, Uri};
@@ -15,6 +18,18 @@ pub struct Access {
     token: Digest,
     listen: IpAddr,
     hosts: Vec<String>,
+    identity: Option<Identity>,
+    clock: Clock,
+}
+
+/// What a request presents, by its form. Whether it is any good is for [`crate::credential`] to find out, but for the host's own token.
+pub(crate) enum Presented<'a> {
+    /// The host's own token, the right one.
+    HostToken,
+    /// An API key.
+    Key(ApiKey),
+    /// What may be a token of an issuer that the host trusts.
+    Token(&'a Identity, &'a str),
 }
 
 impl Access {
@@ -25,20 +40,53 @@ impl Access {
             token: Digest::of(token.as_bytes()),
             listen: listen.ip(),
             hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+            identity: None,
+            clock: Clock::system(),
         }
+    }
+
+    /// Lets in also whom these issuers vouch for.
+    #[must_use]
+    pub fn trusting(self, identity: Identity) -> Self {
+        Self { identity: Some(identity), ..self }
+    }
+
+    /// By another clock than the machine's.
+    #[must_use]
+    pub fn by(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// Checks a request.
     ///
     /// # Errors
-    /// 403 for a name that is not this host's, 401 for a token that is missing or wrong.
-    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    /// 403 for a name that is not this host's, 401 for a token that is missing, twice there, or of no form that is known.
+    pub(crate) fn check<'a>(&'a self, uri: &Uri, headers: &'a HeaderMap) -> Result<Presented<'a>, Problem> {
         self.check_names(uri, headers)?;
-        let given = headers.get(AUTHORIZATION).map(http::HeaderValue::as_bytes).and_then(bearer);
-        match given {
-            Some(token) if same(&Digest::of(token), &self.token) => Ok(()),
-            Some(_) => Err(unauthorized("the bearer token is wrong; `agent-host token show` prints the right one")),
-            None => Err(unauthorized("send `authorization: Bearer <token>`; `agent-host token show` prints the token")),
+        let mut given = headers.get_all(AUTHORIZATION).iter();
+        let (first, second) = (given.next(), given.next());
+        if second.is_some() {
+            return Err(unauthorized("there is more than one `authorization`; send the one that is meant"));
+        }
+        let Some(token) = first.map(http::HeaderValue::as_bytes).and_then(bearer) else {
+            return Err(unauthorized("send `authorization: Bearer <token>`; `agent-host token show` prints the token"));
+        };
+        // Digests are compared, so that not even the length of the token shows.
+        if Digest::of(token).is_secretly(&self.token) {
+            return Ok(Presented::HostToken);
+        }
+        let text = std::str::from_utf8(token).unwrap_or_default();
+        if text.starts_with(KEY_PREFIX) {
+            let key = ApiKey::parse(text).ok_or_else(|| unauthorized("this is no whole API key: something is missing or changed"))?;
+            return Ok(Presented::Key(key));
+        }
+        match &self.identity {
+            Some(identity) if !identity.is_empty() && text.contains('.') => Ok(Presented::Token(identity, text)),
+            Some(_) | None => Err(unauthorized("the bearer token is wrong; `agent-host token show` prints the right one")),
         }
     }
 
@@ -78,12 +126,8 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
-/// Compares every byte whatever the first ones say. Digests are compared, so that not even the length of the token shows.
-fn same(a: &Digest, b: &Digest) -> bool {
-    std::hint::black_box(a.0.iter().zip(b.0).fold(0, |difference, (a, b)| difference | (a ^ b))) == 0
-}
-
-fn unauthorized(detail: &str) -> Problem {
+/// 401.
+pub(crate) fn unauthorized(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", detail).at(Place::Header("Authorization"))
 }
 
@@ -97,7 +141,7 @@ mod tests {
         headers.insert(HOST, host.parse().unwrap());
         origin.map(|origin| headers.insert(ORIGIN, origin.parse().unwrap()));
         authorization.map(|value| headers.insert(AUTHORIZATION, value.parse().unwrap()));
-        access.check(&Uri::from_static("/api/agents"), &headers).map_or_else(|problem| problem.status.as_u16(), |()| 200)
+        access.check(&Uri::from_static("/api/agents"), &headers).map_or_else(|problem| problem.status.as_u16(), |_| 200)
     }
 
     #[test]
@@ -110,6 +154,8 @@ mod tests {
             (Some("Bearer "), 401),
             (Some("Basic secret"), 401),
             (Some("secret"), 401),
+            (Some("Bearer a.b.c"), 401),
+            (Some("Bearer ahk_x_y"), 401),
             (None, 401),
         ] {
             assert_eq!(check("localhost:7777", None, authorization), status, "{authorization:?}");

@@ -14,6 +14,7 @@ use broker::Target;
 use bytes::Bytes;
 use domain::definition::DefinitionId;
 use domain::id::{NotAnId, SessionId};
+use domain::json::{self, DEPTH_MAX};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, Uri};
@@ -84,6 +85,19 @@ fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
     Ok(params)
 }
 
+/// What the path names.
+#[derive(Debug)]
+pub(crate) struct InPath<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for InPath<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(named) = Path::<T>::from_request_parts(parts, state).await.map_err(|rejection| broken_path(&rejection))?;
+        Ok(Self(named))
+    }
+}
+
 /// The agent that the path names.
 #[derive(Debug)]
 pub(crate) struct OfAgent(pub(crate) Target);
@@ -96,7 +110,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OfAgent {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path(id) = Path::<String>::from_request_parts(parts, state).await.map_err(|rejection| broken_path(&rejection))?;
+        let InPath(id) = InPath::<String>::from_request_parts(parts, state).await?;
         existing(&id).map(Self)
     }
 }
@@ -105,8 +119,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OfSession {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path((id, session)) =
-            Path::<(String, String)>::from_request_parts(parts, state).await.map_err(|rejection| broken_path(&rejection))?;
+        let InPath((id, session)) = InPath::<(String, String)>::from_request_parts(parts, state).await?;
         Ok(Self(existing(&id)?, id_in_path("sid", &session)?))
     }
 }
@@ -200,6 +213,10 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    if json::depth(bytes) > DEPTH_MAX {
+        let detail = format!("the body is nested deeper than {DEPTH_MAX} levels of lists and objects");
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "NESTED_TOO_DEEP", detail));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(Strict(&mut json)).map_err(|error| rejected(&error))?;
     match json.end() {

@@ -4,11 +4,17 @@
 //! becomes public JSON. Never in here: SQL, wasmtime, rules.
 
 pub mod access;
+mod caller;
+mod clock;
+mod credential;
+pub mod identity;
 mod input;
 mod openapi;
 pub mod problem;
 mod routes;
+mod scopes;
 pub mod server;
+mod standing;
 mod state;
 mod stream;
 pub mod wire;
@@ -17,6 +23,8 @@ pub mod wire;
 mod tests;
 
 pub use access::Access;
+pub use clock::Clock;
+pub use identity::Identity;
 pub use routes::router;
 pub use server::{Limits, Server, Stopper};
 pub use state::Api;

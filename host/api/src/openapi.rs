@@ -2,8 +2,11 @@
 
 use crate::problem::{Details, MEDIA_TYPE};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{Content, Ref, RefOr, Response};
+use utoipa::openapi::{Content, Deprecated, Ref, RefOr, Response};
 use utoipa::{Modify, OpenApi};
+
+/// The beginning of every path that is deprecated.
+const DEPRECATED: &str = "/api/session/";
 
 /// The description without routes: those bring themselves.
 #[derive(Debug, OpenApi)]
@@ -29,7 +32,7 @@ impl Modify for Bearer {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let scheme = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("The token of this host; `agent-host token show` prints it."))
+            .description(Some("The token of this host (`agent-host token show` prints it), an API key (`POST /api/keys`), or a token of an issuer that the host trusts."))
             .build();
         let components = document.components.get_or_insert_default();
         components.security_schemes.insert("token".to_owned(), RefOr::T(SecurityScheme::Http(scheme)));
@@ -38,9 +41,12 @@ impl Modify for Bearer {
 
 /// Says of every operation that it may answer with a problem.
 pub(crate) fn add_problems(document: &mut utoipa::openapi::OpenApi) {
-    for item in document.paths.paths.values_mut() {
-        let operations = [&mut item.get, &mut item.post, &mut item.delete];
+    for (path, item) in &mut document.paths.paths {
+        let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
         for operation in operations.into_iter().flatten() {
+            if path.starts_with(DEPRECATED) {
+                operation.deprecated = Some(Deprecated::True);
+            }
             let mut response = Response::new("A problem: see its `code`.");
             let content = Content::new(Some(RefOr::Ref(Ref::from_schema_name("Problem"))));
             response.content.insert(MEDIA_TYPE.to_owned(), RefOr::T(content));

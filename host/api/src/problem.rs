@@ -9,6 +9,8 @@ use std::fmt;
 
 /// The media type of a problem.
 pub const MEDIA_TYPE: &str = "application/problem+json";
+/// Bytes of a detail, and of what names a field; what is longer is cut.
+const TEXT_BYTES_MAX: usize = 4_096;
 /// Seconds that a client is asked to wait when something is busy.
 const BUSY_RETRY_AFTER_S: u64 = 1;
 /// Seconds that a client is asked to wait while the host starts or stops.
@@ -82,7 +84,7 @@ pub(crate) struct Details {
 impl Problem {
     /// A problem with a stable code.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), field: None, retry_after_s: None }
+        Self { status, code, detail: cut(detail.into()), field: None, retry_after_s: None }
     }
 
     /// A request that makes no sense, 400.
@@ -128,8 +130,14 @@ impl Problem {
     /// The same, with what of the request is at fault.
     #[must_use]
     pub fn at(mut self, place: Place<'_>) -> Self {
-        self.field = Some(place.to_string());
+        self.field = Some(cut(place.to_string()));
         self
+    }
+
+    /// The same, where what is at fault is called otherwise in the request than where it was found.
+    #[must_use]
+    pub fn moved(self, from: &str, to: Place<'_>) -> Self {
+        if self.field.as_deref() == Some(from) { self.at(to) } else { self }
     }
 
     /// The same, with the seconds after which it makes sense to try again.
@@ -138,6 +146,15 @@ impl Problem {
         self.retry_after_s = Some(seconds);
         self
     }
+}
+
+/// What is said repeats what was given, which may be megabytes.
+fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text.push('…');
+    }
+    text
 }
 
 /// `SESSION_NOT_FOUND` as "Session not found".

@@ -1,21 +1,28 @@
 //! The routes, as a list.
 
 mod agents;
+mod assignments;
 mod audit;
 mod components;
 mod dead_letters;
 mod definitions;
 mod events;
+mod import;
+mod keys;
+mod legacy;
+mod me;
 mod operator;
 mod probes;
 mod sessions;
 
+use crate::credential::caller;
 use crate::openapi::{Document, add_problems};
 use crate::problem::Problem;
+use crate::scopes;
 use crate::state::Api;
 use crate::stream;
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use http::{Method, StatusCode, Uri};
@@ -23,14 +30,22 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Every route that needs the token.
+/// Every route that needs a credential; `scopes` says for what it must be good.
 fn guarded() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(agents::create, agents::list))
-        .routes(routes!(agents::show))
+        .routes(routes!(agents::show, agents::change))
+        .routes(routes!(agents::show_preferences, agents::prefer))
+        .routes(routes!(agents::archive))
+        .routes(routes!(assignments::assign))
+        .routes(routes!(assignments::change_role, assignments::unassign))
+        .routes(routes!(assignments::hand_off))
         .routes(routes!(sessions::open, sessions::list))
         .routes(routes!(sessions::terminate_current))
         .routes(routes!(sessions::show))
+        .routes(routes!(sessions::items))
+        .routes(routes!(sessions::save_ui))
+        .routes(routes!(sessions::history))
         .routes(routes!(sessions::post_message))
         .routes(routes!(sessions::cancel))
         .routes(routes!(sessions::respond))
@@ -44,6 +59,21 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(dead_letters::requeue))
         .routes(routes!(operator::back_up))
         .routes(routes!(operator::verify))
+        .routes(routes!(operator::rebuild, operator::rebuilt))
+        .routes(routes!(import::import))
+        .routes(routes!(keys::issue, keys::list))
+        .routes(routes!(keys::revoke))
+        .routes(routes!(me::show))
+}
+
+/// Every route that is deprecated. All of them need the token.
+fn deprecated() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(legacy::create, legacy::list))
+        .routes(routes!(legacy::show, legacy::terminate))
+        .routes(routes!(legacy::state))
+        .routes(routes!(legacy::respond))
+        .routes(routes!(legacy::follow))
 }
 
 /// Every route that needs none. They pass through no middleware: whoever watches the host asks them all the time.
@@ -53,7 +83,7 @@ fn open() -> OpenApiRouter<Api> {
 
 /// The description of all routes.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
-    let mut document = OpenApiRouter::with_openapi(Document::openapi()).merge(guarded()).merge(open()).into_openapi();
+    let mut document = OpenApiRouter::with_openapi(Document::openapi()).merge(guarded()).merge(deprecated()).merge(open()).into_openapi();
     add_problems(&mut document);
     document
 }
@@ -61,18 +91,25 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
 /// The router of a host.
 pub fn router(api: &Api) -> Router {
     let (guarded, _) = guarded().split_for_parts();
+    let (deprecated, _) = deprecated().split_for_parts();
     let (open, _) = open().split_for_parts();
+    let admit = middleware::from_fn_with_state(api.clone(), admit);
     guarded
-        .route_layer(middleware::from_fn_with_state(api.clone(), admit))
+        .route_layer(admit.clone())
+        // What is deprecated says so to everybody, also to whoever is not let in.
+        .merge(deprecated.route_layer(admit).route_layer(middleware::from_fn(legacy::deprecated)))
         .merge(open)
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .with_state(api.clone())
 }
 
-/// Lets in whoever may come in.
-async fn admit(State(api): State<Api>, request: Request, next: Next) -> Result<Response, Problem> {
-    api.access().check(request.uri(), request.headers())?;
+/// Lets in whoever may come in, as far as their credential goes.
+async fn admit(State(api): State<Api>, mut request: Request, next: Next) -> Result<Response, Problem> {
+    let presented = api.access().check(request.uri(), request.headers())?;
+    let caller = caller(&api, presented).await?;
+    scopes::check(&caller, request.method(), request.extensions().get::<MatchedPath>().map(MatchedPath::as_str))?;
+    request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }
 

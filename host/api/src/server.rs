@@ -14,7 +14,7 @@ mod tests;
 pub(crate) use body::Fault;
 pub use limits::{
     ACCEPT_PAUSE_MS, BACKLOG, BODY_BYTES_MAX, CROWDED_RETRY_AFTER_S, GOODBYES_MAX, HEADER_BYTES_MAX, HEADERS_MAX, KEEPALIVE_IDLE_S,
-    KEEPALIVE_INTERVAL_S, LINGER_BYTES_MAX, Limits,
+    KEEPALIVE_INTERVAL_S, LINGER_BYTES_MAX, Limits, UNACKNOWLEDGED_S_MAX,
 };
 
 use axum::Router;
@@ -193,7 +193,10 @@ fn settle_in(stream: &TcpStream) {
         .with_time(Duration::from_secs(KEEPALIVE_IDLE_S))
         .with_interval(Duration::from_secs(KEEPALIVE_INTERVAL_S))
         .with_retries(3);
-    let set = stream.set_nodelay(true).and_then(|()| socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive));
+    let socket = socket2::SockRef::from(stream);
+    let set = stream.set_nodelay(true).and_then(|()| socket.set_tcp_keepalive(&keepalive));
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let set = set.and_then(|()| socket.set_tcp_user_timeout(Some(Duration::from_secs(UNACKNOWLEDGED_S_MAX))));
     if let Err(error) = set {
         tracing::debug!(%error, "a socket does not take its options");
     }

@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::problem::Problem;
 use crate::server::Limits;
+use crate::stream::Tail;
 use broker::Broker;
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
@@ -11,9 +12,6 @@ use std::sync::{Arc, OnceLock};
 use store::Health;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-/// The only user of this version.
-pub(crate) const USER: &str = "local";
 
 /// The API of one host. Cheap to clone.
 ///
@@ -28,12 +26,19 @@ struct Shared {
     access: Access,
     limits: Limits,
     backups: PathBuf,
-    broker: OnceLock<Broker>,
+    opened: OnceLock<Opened>,
     document: OnceLock<Bytes>,
     draining: AtomicBool,
     streams: AtomicUsize,
     tasks: TaskTracker,
     stopping: CancellationToken,
+}
+
+/// What there is once there is a broker.
+#[derive(Debug)]
+struct Opened {
+    broker: Broker,
+    tail: Tail,
 }
 
 /// Whether the host takes requests.
@@ -55,7 +60,7 @@ impl Api {
                 access,
                 limits,
                 backups,
-                broker: OnceLock::new(),
+                opened: OnceLock::new(),
                 document: OnceLock::new(),
                 draining: AtomicBool::new(false),
                 streams: AtomicUsize::new(0),
@@ -65,9 +70,13 @@ impl Api {
         }
     }
 
-    /// From here on requests are served. Only the first broker counts.
+    /// From here on requests are served. Only the first broker counts. Within a runtime: a task reads what event streams show.
     pub fn open(&self, broker: Broker) {
-        let _ = self.shared.broker.set(broker);
+        self.shared.opened.get_or_init(|| {
+            let (tail, reading) = Tail::begin(broker.store().clone(), self.shared.stopping.clone());
+            self.shared.tasks.spawn(reading);
+            Opened { broker, tail }
+        });
     }
 
     /// From here on `/readyz` says no and commands are refused; reads and event streams go on.
@@ -97,7 +106,16 @@ impl Api {
 
     /// The broker, for reading.
     pub(crate) fn broker(&self) -> Result<&Broker, Problem> {
-        self.shared.broker.get().ok_or_else(Problem::starting)
+        self.opened().map(|opened| &opened.broker)
+    }
+
+    /// The newest events, for event streams.
+    pub(crate) fn tail(&self) -> Result<&Tail, Problem> {
+        self.opened().map(|opened| &opened.tail)
+    }
+
+    fn opened(&self) -> Result<&Opened, Problem> {
+        self.shared.opened.get().ok_or_else(Problem::starting)
     }
 
     /// The broker, for a command.
@@ -112,9 +130,9 @@ impl Api {
         if self.shared.draining.load(Ordering::Relaxed) {
             return Readiness::Draining;
         }
-        match self.shared.broker.get() {
+        match self.shared.opened.get() {
             None => Readiness::Starting,
-            Some(broker) => match broker.store().health() {
+            Some(opened) => match opened.broker.store().health() {
                 Health::Well => Readiness::Ready,
                 Health::Full => Readiness::DiskFull,
                 Health::Failing | Health::Stalled => Readiness::NotRecording,

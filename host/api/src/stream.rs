@@ -4,33 +4,53 @@
 //! without an id are ephemeral: nothing is lost with them.
 
 mod feed;
+mod frame;
 mod outbox;
 mod scope;
+mod tail;
 #[cfg(test)]
 mod tests;
+mod viewer;
 
+pub(crate) use tail::Tail;
+
+use crate::caller::Caller;
 use crate::input::{OfAgent, Params, id_in_query};
 use crate::problem::{Place, Problem};
 use crate::server::Connected;
-use crate::state::{Api, USER};
+use crate::standing::Standing;
+use crate::state::Api;
+use crate::wire;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
-use domain::id::SessionId;
-use feed::Feed;
+use broker::{Broker, SessionView, Target};
+use domain::id::{AgentId, SessionId};
+use domain::user::UserId;
+use feed::{Feed, Pending, Welcome};
+use frame::View;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, StatusCode};
 use scope::{Scope, Tree};
 use serde::Deserialize;
+use serde_json::json;
 use std::time::Duration;
+use store::EventFilter;
+use viewer::Viewer;
 
 /// The header with which a client comes back.
 const LAST_EVENT_ID: &str = "last-event-id";
 /// Seconds that a client is asked to wait when all places are taken.
 const CROWDED_RETRY_AFTER_S: u64 = 5;
 
+/// Sessions that are looked at for questions that wait when a client comes.
+const SESSIONS_ASKED_MAX: usize = 100;
+/// Events of one session that are looked at, of those that came while the client came.
+const EVENTS_SINCE_MAX: usize = 100;
+
 /// Which part of the stream.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StreamParams {
     /// Only this session.
@@ -39,14 +59,34 @@ pub(crate) struct StreamParams {
     spawned: Option<bool>,
     /// Only events after this position. `Last-Event-ID` goes before it. Without both: from now on.
     after: Option<String>,
+    /// How it is told: `session` (without) or `log`.
+    #[param(inline)]
+    view: Option<View>,
+}
+
+impl StreamParams {
+    /// A session from now on.
+    pub(crate) fn of_session(session: SessionId) -> Self {
+        Self { session: Some(session.to_string()), ..Self::default() }
+    }
 }
 
 /// Follows an agent.
 ///
-/// Server-sent events. The `event` of a committed event is its type, its `id` its position, its `data` an `Event`. Frames without an id
-/// are ephemeral: `delta` (`kind` is `text`, `thinking`, `call_started`, `note` or `performing`) and `attempt-discarded`, after which all
-/// deltas of that attempt are void. With `spawned=true`, what is about a session below the followed one says so in `spawned`. A comment comes every 15 seconds. A client that does not read is disconnected and may come
-/// back with `Last-Event-ID`.
+/// Server-sent events, of what your role lets you see: a mentee gets their own sessions. The `id` of a frame is the position of a stored
+/// event: come back with it as `Last-Event-ID`, and you get what you missed. Frames without an id are ephemeral. A client that does not
+/// read is disconnected and may come back; the stream ends with the credential that opened it. With `spawned=true`, what is about a session below the followed one says so in `spawned`.
+///
+/// In the view `session` the frames are: `connected` (`session_id`, `status`, `control_mode`, `pending_action`) first; `client_action`
+/// when the client is asked something, and again when it comes back for every question that still waits; `client_action_withdrawn`; `run_started`,
+/// `run_suspended`, `run_resumed`; `content_chunk` (ephemeral; void after `content_discarded` of its attempt), `content_complete`;
+/// `tool_calls_detected`, `tool_executing`, `tool_progress` (ephemeral), `tool_result`; `message_complete` when a turn is stored,
+/// `stream_complete` when its run has ended; `state_change` (`status`); `session_completed`, `session_expired`, `terminated`; `error`;
+/// `heartbeat` every 15 seconds; `disconnected` when the host ends the stream.
+///
+/// In the view `log` the `event` of a frame is the event's type and its `data` an `Event`; ephemeral are `delta` (`kind` is `text`,
+/// `thinking`, `call_started`, `note` or `performing`) and `attempt-discarded`, after which all deltas of that attempt are void. A comment
+/// comes every 15 seconds.
 #[utoipa::path(
     get, path = "/api/agents/{id}/stream", tag = "sessions",
     params(
@@ -57,10 +97,23 @@ pub(crate) struct StreamParams {
 )]
 pub(crate) async fn follow(
     State(api): State<Api>,
+    caller: Caller,
     OfAgent(target): OfAgent,
     Params(params): Params<StreamParams>,
     Extension(connected): Extension<Connected>,
     headers: HeaderMap,
+) -> Result<Response, Problem> {
+    begin(&api, target, params, caller, connected, &headers).await
+}
+
+/// Begins a stream.
+pub(crate) async fn begin(
+    api: &Api,
+    target: Target,
+    params: StreamParams,
+    caller: Caller,
+    connected: Connected,
+    headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let broker = api.broker()?;
     let crowded = || {
@@ -68,24 +121,38 @@ pub(crate) async fn follow(
         Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", detail).retry_after(CROWDED_RETRY_AFTER_S)
     };
     let place = api.stream_place().ok_or_else(crowded)?;
-    let agent = broker.agent(USER, &target).await?.row.agent.id;
+    let found = broker.agent(&caller.user, &target).await?;
+    let agent = found.row.agent.id;
+    let view = params.view.unwrap_or_default();
     let session: Option<SessionId> = id_in_query("session", params.session.as_deref())?;
-    if let Some(session) = session {
-        broker.session(USER, &target, session, Some((1, 0))).await?;
-    }
     let scope = match (session, params.spawned.unwrap_or(false)) {
         (None, false) => Scope::Agent(agent),
         (Some(session), false) => Scope::Session(session),
-        (Some(session), true) => Scope::Tree(Tree::new(session, USER)),
+        (Some(session), true) => Scope::Tree(Tree::new(session, caller.user.clone())),
         (None, true) => {
             let detail = "say with `session` which session's spawned sessions are meant";
             return Err(Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("session")));
         }
     };
     // Watched before the position is read: no frame of what comes after it is missed.
-    let live = broker.live().watch();
-    let durable = broker.store().durable();
-    let last = *durable.borrow();
+    let (live, tail) = (broker.live().watch(), api.tail()?.clone());
+    let last = *broker.store().durable().borrow();
+    // Read after that: what has happened since is streamed.
+    let active = found.row.agent.active_session.as_ref().map(|active| active.session_id);
+    let shown = match session.or(active) {
+        None => None,
+        Some(id) => match (broker.session(&caller.user, &Target::Agent(agent), id, Some((1, 0))).await, session) {
+            (Ok(shown), _) => Some(shown),
+            (Err(error), Some(_)) => return Err(error.into()),
+            // The agent's active session is not theirs to see.
+            (Err(_), None) => None,
+        },
+    };
+    let welcome = match view {
+        View::Session => Some(welcome(broker, &caller.user, shown.as_ref(), &scope, last).await?),
+        View::Log => None,
+    };
+    let root = broker.store().root(agent).await.map_err(broker::Error::from)?;
     let asked = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?")).filter(|text| !text.is_empty());
     let place_of_after = if asked.is_some() { Place::Header("Last-Event-ID") } else { Place::Query("after") };
     let after = asked.or(params.after.as_deref()).map(|text| position(text, last)).transpose();
@@ -97,20 +164,84 @@ pub(crate) async fn follow(
     let feed = Feed {
         store: broker.store().clone(),
         scope,
+        viewer: Viewer::new(caller.user.clone(), root, found.role),
+        view,
+        welcome,
         position: after.unwrap_or(last),
-        durable,
+        stored: last,
+        tail,
         live,
         out,
         heartbeat: Duration::from_millis(limits.heartbeat_ms),
         stopping: api.stopping().clone(),
     };
+    let standing = Standing::of(&caller, api, broker);
     api.tasks().spawn(async move {
-        feed.run().await;
+        tokio::select! {
+            () = feed.run() => {}
+            // Nothing is said of coming back: with this credential there is no way.
+            () = standing.ended() => {}
+        }
         drop(place);
     });
     let no_buffering = HeaderName::from_static("x-accel-buffering");
     let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store"), (no_buffering, "no")];
     Ok((headers, Body::from_stream(body)).into_response())
+}
+
+/// What a client that shows a session is told first.
+async fn welcome(broker: &Broker, user: &UserId, shown: Option<&SessionView>, scope: &Scope, last: u64) -> Result<Welcome, broker::Error> {
+    let Some(shown) = shown else {
+        let nothing = json!({ "session_id": null, "status": null, "control_mode": null, "pending_action": null });
+        return Ok(Welcome { connected: ("connected", nothing), pending: pending(broker, user, scope, last).await? });
+    };
+    let session = wire::legacy_session(shown, &[]);
+    let connected = json!({
+        "session_id": session.id, "status": session.status, "control_mode": session.control_mode, "pending_action": session.pending_action,
+    });
+    let pending = pending(broker, user, scope, last).await?;
+    Ok(Welcome { connected: ("connected", connected), pending })
+}
+
+/// The questions that wait in the sessions of a scope, as far as they are the user's to see.
+async fn pending(broker: &Broker, user: &UserId, scope: &Scope, last: u64) -> Result<Vec<Pending>, broker::Error> {
+    let store = broker.store();
+    let sessions: Vec<(AgentId, SessionId)> = match scope {
+        Scope::Agent(agent) => store.sessions_running(*agent).await?,
+        Scope::Session(session) => store.session(*session).await?.into_iter().map(|row| (row.agent, row.id)).collect(),
+        Scope::Tree(tree) => {
+            let own = store.session(tree.session).await?.map(|row| (row.agent, row.id));
+            let below = store.spawned(tree.session, user).await?;
+            own.into_iter().chain(below.into_iter().map(|session| (session.agent, session.id))).collect()
+        }
+    };
+    let mut pending = Vec::new();
+    for (agent, session) in sessions.into_iter().take(SESSIONS_ASKED_MAX) {
+        // One that is not theirs to see asks them nothing.
+        let Ok(shown) = broker.session(user, &Target::Agent(agent), session, Some((1, 0))).await else { continue };
+        pending.extend(waiting(broker, &shown, last).await?);
+    }
+    Ok(pending)
+}
+
+/// The questions that wait in a session since before a position: later ones are streamed.
+async fn waiting(broker: &Broker, shown: &SessionView, last: u64) -> Result<Vec<Pending>, broker::Error> {
+    let asked = wire::pending_actions(shown);
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let session = shown.row.id;
+    let filter = EventFilter { session: Some(session), ..EventFilter::default() };
+    let since = broker.store().events(last, filter, EVENTS_SINCE_MAX).await?;
+    let before = asked.into_iter().filter(|(call, _)| !since.iter().any(|recorded| feed::asks(recorded, *call)));
+    let told = |(call, action)| {
+        let mut data = json!(action);
+        if let Some(data) = data.as_object_mut() {
+            data.insert("session_id".to_owned(), json!(session));
+        }
+        Pending { call, session, event: ("client_action", data) }
+    };
+    Ok(before.map(told).collect())
 }
 
 /// A position to go on from.

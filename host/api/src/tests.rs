@@ -1,6 +1,10 @@
 //! The routes of a whole host, over real sockets, with a real store behind them.
 
 mod host;
+pub(crate) mod issuer;
+mod keys;
 mod problems;
 mod routes;
+mod scopes;
 mod streams;
+mod tokens;

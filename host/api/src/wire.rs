@@ -3,13 +3,18 @@
 //! What only the host needs (salts, a step's basis, memos, tools' states, hashes, providers' opaque content) stays inside. Field names
 //! are snake_case, times ISO 8601 in UTC, digests `sha256:` and hexadecimal digits.
 
+mod agent_event;
 mod audit;
 mod component;
 mod definition;
 mod event;
 mod frame;
+mod key;
+mod legacy;
 mod message;
 mod operation;
+mod session;
+mod session_event;
 mod spawned;
 #[cfg(test)]
 mod tests;
@@ -20,7 +25,14 @@ pub use component::{ComponentView, component};
 pub use definition::{DefinitionView, Lists, definition};
 pub use event::{Event, event};
 pub use frame::frame;
+pub use key::{KeyView, key};
+pub use legacy::{LegacySession, LegacyState, LegacySummary, legacy_session, legacy_state, legacy_summary};
 pub use message::{CallView, MessageView, PartView, message};
 pub use operation::{ClientActionView, client_action, operation, settlements};
+pub use session::{
+    ExecutionStateView, ItemView, MetricsView, PastSessionView, PendingActionView, UiStateView, execution_state, item, metrics,
+    past_session, pending_action, pending_actions, remembered, ui_state,
+};
+pub use session_event::{SessionEvent, session_events, session_frame};
 pub use spawned::{Spawned, spawned};
 pub use view::{AgentView, DeadLetterView, SessionRowView, SessionView, agent, dead_letter, session, session_row};

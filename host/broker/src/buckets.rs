@@ -82,7 +82,7 @@ impl CallBuckets {
 
 /// For whom the calls of a run are made.
 pub(crate) fn behalf(started: &RunStarted) -> Behalf<'_> {
-    Behalf { user: &started.user_id, agent: started.agent, session: started.session }
+    Behalf { user: started.user_id.as_str(), agent: started.agent, session: started.session }
 }
 
 #[async_trait]

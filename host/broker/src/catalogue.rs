@@ -10,6 +10,9 @@ use runtime::{Component, Described};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The type of a session that takes no slot.
+pub(crate) const CHAT: &str = "chat";
+
 /// A component under the operator's name for it.
 #[derive(Debug, Clone)]
 pub struct Entry {
@@ -135,6 +138,38 @@ impl Catalogue {
     #[must_use]
     pub fn definition(&self, id: &DefinitionId) -> Option<&Arc<Definition>> {
         self.definitions.get(id)
+    }
+
+    /// What sort of agent a definition makes: what it says, or what its component calls itself.
+    #[must_use]
+    pub fn agent_type(&self, definition: &Definition) -> String {
+        let own = self.entries.get(&definition.component).and_then(|entry| match entry.component.describes() {
+            Described::Agent(description) => Some(description.id.clone()),
+            Described::Tools(_) => None,
+        });
+        definition.type_tag.clone().or(own).unwrap_or_else(|| definition.agent_id.0.clone())
+    }
+
+    /// The first definition, in the order of their ids, that makes agents of a type.
+    #[must_use]
+    pub fn of_type(&self, agent_type: &str) -> Option<&Arc<Definition>> {
+        self.definitions().find(|definition| self.agent_type(definition) == agent_type)
+    }
+
+    /// The first definition, in the order of their ids, whose agents lead sessions of a type.
+    #[must_use]
+    pub fn leading(&self, session_type: &str) -> Option<&Arc<Definition>> {
+        self.definitions().find(|definition| self.session_types(definition).iter().any(|leads| leads == session_type))
+    }
+
+    /// The session types that a definition's agents lead, the one first that is opened when none is asked for.
+    #[must_use]
+    pub fn session_types(&self, definition: &Definition) -> Vec<String> {
+        let types = match self.entries.get(&definition.component).map(|entry| entry.component.describes()) {
+            Some(Described::Agent(description)) => description.session_types.clone(),
+            _ => Vec::new(),
+        };
+        if types.is_empty() { vec![CHAT.to_owned()] } else { types }
     }
 
     /// All definitions, by id.

@@ -1,25 +1,35 @@
 //! What can be asked of the broker from outside, and what it answers.
 
 mod agents;
+mod assignments;
 mod dead_letters;
+mod import;
+mod keys;
 mod messages;
 mod respond;
 mod sessions;
 
+pub use keys::{IssuedKey, KeysOf};
+
 use crate::catalogue::Catalogue;
+pub use crate::command::agents::{Setup, Template};
+pub use crate::command::import::Imported;
 use crate::core::Core;
 use crate::driver::Trouble;
 use crate::live::Live;
+use domain::agent::role::Role;
+use domain::agent::session::ActiveSession;
 use domain::definition::DefinitionId;
 use domain::id::{AgentId, InputId, OperationId, RunId, SessionId};
 use domain::message::{Message, Part};
 use domain::operation::Operation;
 use domain::refusal::Refusal;
+use domain::user::UserId;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{AgentRow, CommitError, ReadError, SessionRow, Store};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// Whom an agent path parameter names: a UUID, a path, or (where a command may create) a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,8 +45,8 @@ pub enum Target {
 /// Makes an agent from a definition.
 #[derive(Debug, Clone)]
 pub struct CreateAgent {
-    /// The definition.
-    pub definition: DefinitionId,
+    /// What it is made from.
+    pub template: Template,
     /// An id of the caller's choosing.
     pub id: Option<AgentId>,
     /// Its name; the definition's display name without.
@@ -44,7 +54,7 @@ pub struct CreateAgent {
     /// Its path; `/<user>/agent/<definition>` without.
     pub path: Option<String>,
     /// Whose it is.
-    pub user: String,
+    pub user: UserId,
 }
 
 /// Begins a session.
@@ -58,8 +68,14 @@ pub struct NewSession {
     pub name: Option<String>,
     /// The model that its turns use.
     pub model: Option<String>,
+    /// What it is opened with, such as a lesson: an object.
+    pub config: Option<serde_json::Map<String, Value>>,
+    /// For a structured one: seconds until it expires, where its policy has no shorter time.
+    pub time_limit_s: Option<u32>,
+    /// Makes a repeated request the same request, for seven days.
+    pub idempotency_key: Option<String>,
     /// Who begins it.
-    pub user: String,
+    pub user: UserId,
 }
 
 /// Says something in a session.
@@ -74,7 +90,7 @@ pub struct PostMessage {
     /// The model that this turn uses.
     pub model: Option<String>,
     /// Who says it.
-    pub user: String,
+    pub user: UserId,
     /// Makes a repeated request the same request, for seven days.
     pub idempotency_key: Option<String>,
 }
@@ -86,10 +102,12 @@ pub struct Respond {
     pub target: Target,
     /// The operation that asked, as `client.action` named it.
     pub call: OperationId,
+    /// The session that it is asked in, if that is to be so.
+    pub session: Option<SessionId>,
     /// The answer.
     pub response: Value,
     /// Who answers.
-    pub user: String,
+    pub user: UserId,
 }
 
 /// An input was accepted and is durable.
@@ -114,6 +132,10 @@ pub struct AgentView {
     pub definition_name: Option<String>,
     /// The tools that it may use.
     pub tools: Vec<String>,
+    /// The session types that it leads.
+    pub session_types: Vec<String>,
+    /// What the user who asks is to it.
+    pub role: Role,
 }
 
 /// A session as the API shows it.
@@ -121,6 +143,10 @@ pub struct AgentView {
 pub struct SessionView {
     /// The stored row.
     pub row: SessionRow,
+    /// What it is doing, if it holds its agent's slot.
+    pub active: Option<ActiveSession>,
+    /// What it was opened with.
+    pub config: Option<Value>,
     /// The run that is open.
     pub run: Option<RunId>,
     /// Its open operations.
@@ -189,6 +215,9 @@ pub struct Broker {
     pub(crate) core: Arc<Core>,
 }
 
+/// The key of what a session is opened with that is a system prompt of its own.
+pub(crate) const SYSTEM_PROMPT: &str = "system_prompt";
+
 /// How long a command waits for its session's driver, which may be in the middle of a step.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -220,6 +249,12 @@ impl Broker {
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.core.catalogue
+    }
+
+    /// Changes whenever an API key was revoked: whoever lets a key do something that lasts looks again then.
+    #[must_use]
+    pub fn revocations(&self) -> watch::Receiver<u64> {
+        self.core.revocations.subscribe()
     }
 
     /// The ephemeral feed.

@@ -8,9 +8,11 @@ use crate::live::Live;
 use crate::outfit::Outfits;
 use crate::panics::{caught, end_process};
 use crate::places::Places;
+use crate::restored::AfterRestore;
 use domain::digest::{Digest, Salt};
 use domain::dispatch;
-use domain::id::{AgentId, EventId, InputId, RunId, SessionId};
+use domain::id::{AgentId, ConversationId, EventId, InputId, RunId, SessionId};
+use domain::key::{KEY_ID_CHARS, KEY_SECRET_BYTES};
 use domain::time::Timestamp;
 use llm::Gateway;
 use runtime::Runtime;
@@ -18,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::{Commit, CommitError, Committed, Store};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -65,6 +67,8 @@ pub struct Parts {
     pub catalogue: Catalogue,
     /// Limits.
     pub limits: Limits,
+    /// What to do about work that was under way in the backup that the store was made of, if it was made of one.
+    pub after_restore: AfterRestore,
 }
 
 impl std::fmt::Debug for Parts {
@@ -82,6 +86,8 @@ pub(crate) struct Core {
     pub(crate) outfits: Outfits,
     pub(crate) limits: Limits,
     pub(crate) live: Live,
+    /// How many API keys were revoked since the start.
+    pub(crate) revocations: watch::Sender<u64>,
     pub(crate) model_calls: Arc<Places>,
     pub(crate) holds: Arc<Holds>,
     pub(crate) timers: Notify,
@@ -194,13 +200,17 @@ impl Core {
 
 /// Ids and salts are random, and made here only.
 pub(crate) mod fresh {
-    use super::{AgentId, EventId, InputId, RunId, Salt, SessionId, Uuid};
+    use super::{AgentId, ConversationId, EventId, InputId, KEY_ID_CHARS, KEY_SECRET_BYTES, RunId, Salt, SessionId, Uuid};
+    use domain::key::{ApiKey, KeyId};
 
     pub(crate) fn agent() -> AgentId {
         AgentId(Uuid::new_v4())
     }
     pub(crate) fn session() -> SessionId {
         SessionId(Uuid::new_v4())
+    }
+    pub(crate) fn conversation() -> ConversationId {
+        ConversationId(Uuid::new_v4())
     }
     pub(crate) fn run() -> RunId {
         RunId(Uuid::now_v7())
@@ -214,15 +224,22 @@ pub(crate) mod fresh {
     pub(crate) fn salt() -> Salt {
         Salt(*Uuid::new_v4().as_bytes())
     }
+    pub(crate) fn api_key() -> Result<ApiKey, getrandom::Error> {
+        let (mut id, mut secret) = ([0; KEY_ID_CHARS], [0; KEY_SECRET_BYTES]);
+        getrandom::fill(&mut id)?;
+        getrandom::fill(&mut secret)?;
+        Ok(ApiKey::new(KeyId::of(id), secret))
+    }
 }
 
 impl Broker {
     /// Starts a broker, and goes on with every run that was open when the last one stopped.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// When the store cannot be read, and `RESTORED_FROM_BACKUP` when it was made from a backup with work under way and nobody has said what is
+    /// to become of that ([`AfterRestore`]).
     pub async fn start(parts: Parts) -> Result<Self, Error> {
-        let Parts { store, runtime, gateway, catalogue, limits } = parts;
+        let Parts { store, runtime, gateway, catalogue, limits, after_restore } = parts;
         let outfits = Outfits::new(&catalogue);
         let core = Arc::new(Core {
             store,
@@ -232,6 +249,7 @@ impl Broker {
             catalogue,
             limits,
             live: Live::default(),
+            revocations: watch::Sender::default(),
             model_calls: Places::new(limits.model_calls_max),
             holds: Arc::default(),
             timers: Notify::new(),
@@ -241,6 +259,7 @@ impl Broker {
             known_blobs: Mutex::default(),
             drivers: Mutex::default(),
         });
+        crate::restored::see_to(&core, after_restore).await?;
         crate::admission::admit(&core).await?;
         let work = core.store.sessions_with_work(core.now()).await.map_err(Error::unavailable)?;
         for session in work {

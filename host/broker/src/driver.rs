@@ -5,6 +5,7 @@
 
 mod busy;
 mod claim;
+mod entry;
 mod finish;
 mod fold;
 mod panicked;
@@ -12,11 +13,14 @@ mod perform;
 mod record;
 mod resolve;
 mod step;
+mod story;
 
 use crate::core::Core;
 use crate::driver::busy::Busy;
-pub(crate) use crate::driver::fold::load_run;
+pub(crate) use crate::driver::fold::{load_run, snapshot};
 pub(crate) use crate::driver::perform::{CameTo, Performed};
+pub(crate) use crate::driver::step::{NONE_BEFORE, NOTHING};
+use crate::outfit::Sealed;
 use crate::panics::caught;
 use domain::event::{Event, InputAccepted};
 use domain::id::{InputId, OperationId, RunId, SessionId};
@@ -27,6 +31,7 @@ use domain::run::intake::wakes;
 use domain::run::recover::{Next, ready};
 use domain::step::Outcome;
 use domain::time::Timestamp;
+use domain::user::UserId;
 use runtime::Hold;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -52,7 +57,7 @@ pub(crate) enum Signal {
     /// A segment of an operation came to something.
     Performed { operation: OperationId, segment: u32, performed: Box<Performed> },
     /// A client answers; its schema has been checked.
-    Answer { operation: OperationId, value: Value, done: oneshot::Sender<Result<u64, Trouble>> },
+    Answer { call: OperationId, by: UserId, value: Value, done: oneshot::Sender<Result<u64, Trouble>> },
     /// End the open run.
     Abort { reason: String, done: oneshot::Sender<Result<bool, Trouble>> },
 }
@@ -118,6 +123,8 @@ pub(crate) struct Driving {
     pub(crate) waits_told: Vec<String>,
     /// Operations whose work was stopped by a step that is not recorded yet: they are not begun again before it is.
     pub(crate) put_off: HashSet<OperationId>,
+    /// What of its prompt and settings is its agent's own, or its session's; while its start is not stored yet.
+    pub(crate) overrides: Option<Sealed>,
 }
 
 impl Driving {
@@ -343,8 +350,8 @@ impl Driver {
             Signal::Performed { operation, segment, performed } => {
                 self.performed(operation, segment, *performed);
             }
-            Signal::Answer { operation, value, done } => {
-                let result = self.answer(operation, value).await;
+            Signal::Answer { call, by, value, done } => {
+                let result = self.answer(call, by, value).await;
                 // Whoever asked may have gone; the answer is recorded all the same.
                 let _ = done.send(result);
             }
@@ -366,6 +373,9 @@ impl Driver {
                 continue;
             }
             if !self.refresh().await? {
+                if self.expire_idle().await? {
+                    continue;
+                }
                 let words = self.core.store.waiting_inputs(self.session, self.core.now(), 1).await?;
                 let (Some(input), Some(session)) = (words.into_iter().next(), self.idle.take()) else { return Ok(Look::Waiting) };
                 self.start(input, session).await?;

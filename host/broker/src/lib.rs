@@ -5,12 +5,14 @@
 //! Never in here: HTTP routing, WIT types, SQL.
 
 mod admission;
+mod asking;
 mod buckets;
 pub mod catalogue;
 pub mod command;
 mod core;
 mod driver;
 mod guest_log;
+mod history;
 mod journal;
 pub mod live;
 mod outfit;
@@ -19,13 +21,18 @@ mod performance;
 mod places;
 mod refusals;
 pub mod replay;
+mod restored;
 mod timers;
 mod view;
 
 pub use catalogue::{Catalogue, Entry, Misfit};
-pub use command::{AgentView, Broker, CreateAgent, Error, InputReceipt, NewSession, PostMessage, Respond, SessionView, Target};
+pub use command::{
+    AgentView, Broker, CreateAgent, Error, Imported, InputReceipt, IssuedKey, KeysOf, NewSession, PostMessage, Respond, SessionView, Setup,
+    Target, Template,
+};
 pub use core::{Limits, Parts};
 pub use live::{Frame, Live, Show};
+pub use restored::AfterRestore;
 
 /// The crash points of this crate, for a test that goes through all of them; see `store::point`.
 pub const CRASH_POINTS: &[&str] = &[

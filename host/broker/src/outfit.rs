@@ -5,7 +5,7 @@
 
 use crate::catalogue::Catalogue;
 use domain::authority::{Caller, Ceiling, Denies, Permissions};
-use domain::basis::{OutfitDigests, Peer};
+use domain::basis::{OutfitDigests, Overrides, Peer};
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
 use domain::digest::Digest;
@@ -13,6 +13,7 @@ use domain::event::RunStarted;
 use domain::grant::Grant;
 use domain::tool::ToolDefinition;
 use jsonschema::Validator;
+use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{ReadError, Store};
@@ -123,7 +124,7 @@ impl Outfits {
     }
 
     /// What is wrong with a tool's result.
-    pub(crate) fn result_error(&self, tool: &str, result: &serde_json::Value) -> Option<String> {
+    pub(crate) fn result_error(&self, tool: &str, result: &Value) -> Option<String> {
         complaints(self.results.get(tool)?, result)
     }
 
@@ -137,12 +138,12 @@ impl Outfits {
 const COMPLAINTS_MAX: usize = 5;
 
 /// Why nothing can be compared with a schema: it is none, or refers to what stands elsewhere, which is never fetched.
-pub(crate) fn schema_error(schema: &serde_json::Value) -> Option<String> {
+pub(crate) fn schema_error(schema: &Value) -> Option<String> {
     jsonschema::validator_for(schema).err().map(|error| error.to_string())
 }
 
 /// Everything that is wrong with a document, each with the place.
-pub(crate) fn complaints(validator: &Validator, document: &serde_json::Value) -> Option<String> {
+pub(crate) fn complaints(validator: &Validator, document: &Value) -> Option<String> {
     let complaints: Vec<String> = validator
         .iter_errors(document)
         .take(COMPLAINTS_MAX)
@@ -207,6 +208,18 @@ impl Outfit {
         Some(Self { settings, tools, peers, ceiling, tool_list: Arc::new(tool_list), peer_list, arguments })
     }
 
+    /// Its settings with an agent's own over them.
+    pub(crate) fn settings_with(&self, overrides: &Overrides) -> Sealed {
+        let mut all: Value = serde_json::from_slice(&self.settings.bytes).unwrap_or_default();
+        if let (Some(prompt), Some(there)) = (&overrides.system_prompt, all.get_mut("prompt")) {
+            *there = Value::String(prompt.clone());
+        }
+        if let Some(Value::Object(settings)) = all.get_mut("settings") {
+            settings.extend(overrides.settings.clone());
+        }
+        Sealed::json(&all)
+    }
+
     /// What it is known by.
     pub(crate) fn digests(&self) -> OutfitDigests {
         let ceiling = self.ceiling.as_ref().map(|(sealed, _)| sealed.digest);
@@ -225,7 +238,7 @@ impl Outfit {
     }
 
     /// What is wrong with a tool's arguments, in the terms of the schema that the agent was shown.
-    pub(crate) fn arguments_error(&self, tool: &str, arguments: &serde_json::Value) -> Option<String> {
+    pub(crate) fn arguments_error(&self, tool: &str, arguments: &Value) -> Option<String> {
         complaints(self.arguments.get(tool)?, arguments)
     }
 }

@@ -3,11 +3,26 @@
 use domain::refusal::{Kind, Refusal};
 
 pub(crate) fn not_suspended() -> Refusal {
-    Refusal::new(Kind::Conflict, "NOT_SUSPENDED", "the agent waits for no answer")
+    Refusal::new(Kind::Conflict, "NOT_SUSPENDED", "Cannot resume: agent is not suspended")
+}
+
+pub(crate) fn restored_from_backup(what: &str) -> Refusal {
+    Refusal::new(Kind::Conflict, "RESTORED_FROM_BACKUP", what)
 }
 
 pub(crate) fn agent_not_found(named: &str) -> Refusal {
     Refusal::new(Kind::NotFound, "AGENT_NOT_FOUND", format!("there is no agent `{named}`"))
+}
+
+pub(crate) fn agent_archived(agent: impl std::fmt::Display) -> Refusal {
+    let message = format!("Agent {agent} is archived: it can be looked at, and takes no commands");
+    Refusal::new(Kind::Conflict, "AGENT_ARCHIVED", message)
+}
+
+/// An agent that another one spawned is set up and shared through the topmost agent above it.
+pub(crate) fn spawned(agent: impl std::fmt::Display) -> Refusal {
+    let message = format!("Agent {agent} was spawned by another agent; that takes the topmost agent above it");
+    Refusal::new(Kind::Conflict, "AGENT_SPAWNED", message)
 }
 
 pub(crate) fn session_not_found(named: impl std::fmt::Display) -> Refusal {
@@ -19,11 +34,8 @@ pub(crate) fn session_closed() -> Refusal {
 }
 
 pub(crate) fn session_active(agent: impl std::fmt::Display) -> Refusal {
-    Refusal::new(
-        Kind::Conflict,
-        "SESSION_ALREADY_ACTIVE",
-        format!("Agent {agent} already has an active session. Complete or terminate the current session first."),
-    )
+    let message = format!("Agent {agent} already has an active session. Complete or terminate the current session first.");
+    Refusal::new(Kind::Conflict, "SESSION_ALREADY_ACTIVE", message)
 }
 
 pub(crate) fn no_active_session() -> Refusal {

@@ -3,7 +3,7 @@
 //! A step reads its basis and the run's earlier events, and nothing else; so does this.
 
 use crate::catalogue::Catalogue;
-use crate::driver::Trouble;
+use crate::driver::{self, NONE_BEFORE, NOTHING, Trouble};
 use crate::view::StepView;
 use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
@@ -14,7 +14,7 @@ use domain::run::Run;
 use runtime::{Component, Outcome, Runtime, ViewStatic};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
-use store::Store;
+use store::{Snapshot, Store};
 
 /// Events that are read at a time.
 const PAGE: usize = 1_000;
@@ -34,6 +34,20 @@ pub enum Verdict {
         /// What is missing.
         what: String,
     },
+}
+
+/// A run as the broker goes on with it after a restart, with the version of its stream: its snapshot and what was stored since.
+///
+/// # Errors
+/// The store cannot be read, or there is no such run.
+pub async fn fold(store: &Store, id: RunId) -> Result<(Run, u64), ReplayError> {
+    Ok(driver::load_run(store, id).await?)
+}
+
+/// What the broker keeps of a long run to go on from, with the version of its stream; none of one that cannot be written.
+#[must_use]
+pub fn snapshot(run: &Run, version: u64) -> Option<Snapshot> {
+    driver::snapshot(run, version)
 }
 
 /// Runs every recorded step of a run again.
@@ -119,19 +133,31 @@ async fn view(store: &Store, run: &Run, stepped: &RunStepped) -> Result<Result<S
     let Some(scene): Option<Scene> = document(store, basis.scene).await? else { return Ok(Err("the scene was erased".to_owned())) };
     let Some(tools) = document(store, basis.tools).await? else { return Ok(Err("the tools were erased".to_owned())) };
     let Some(peers) = document(store, basis.peers).await? else { return Ok(Err("the peers were erased".to_owned())) };
-    let texts = [basis.settings, basis.preferences, basis.session_state];
+    let texts = [
+        (Some(basis.settings), ""),
+        (Some(basis.preferences), ""),
+        (Some(basis.session_state), ""),
+        (basis.session_config, NOTHING),
+        (basis.history, NONE_BEFORE),
+    ];
     let mut read = Vec::new();
-    for digest in texts {
-        match store.blob(digest).await? {
-            Some(bytes) => read.push(String::from_utf8_lossy(&bytes).into_owned()),
-            None => return Ok(Err(format!("the blob {} was erased", digest.short()))),
+    for (digest, without) in texts {
+        match digest {
+            None => read.push(without.to_owned()),
+            Some(digest) => match store.blob(digest).await? {
+                Some(bytes) => read.push(String::from_utf8_lossy(&bytes).into_owned()),
+                None => return Ok(Err(format!("the blob {} was erased", digest.short()))),
+            },
         }
     }
-    let [settings, preferences, session_state] = <[String; 3]>::try_from(read).unwrap_or_default();
+    let [settings, preferences, session_state, session_config, history] = <[String; 5]>::try_from(read).unwrap_or_default();
     let fixed = ViewStatic {
         agent_id: scene.agent_id,
         path: scene.path,
+        user: scene.user.into(),
         session_type: scene.session_type,
+        session_config,
+        history,
         settings,
         preferences,
         session_state,

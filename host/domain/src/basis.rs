@@ -4,7 +4,9 @@ use crate::digest::Digest;
 use crate::id::{RunId, TurnId};
 use crate::message::MessageId;
 use crate::time::Timestamp;
+use crate::user::UserId;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// What is left of a turn's limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,8 +37,14 @@ pub struct Basis {
     pub tools: Digest,
     /// The agents that it may dispatch to, a blob: JSON array of [`Peer`].
     pub peers: Digest,
-    /// The agent's preferences, a blob of JSON.
+    /// The agent's preferences with those of the run's user over them, a blob of JSON.
     pub preferences: Digest,
+    /// What the session was opened with, a blob of JSON; none when with nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_config: Option<Digest>,
+    /// The user's structured sessions with the agent that have ended, a blob of JSON; none when there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<Digest>,
     /// The session's state, a blob of JSON.
     pub session_state: Digest,
     /// When the step was first begun.
@@ -79,6 +87,18 @@ pub struct Scene {
     pub path: String,
     /// The session's type.
     pub session_type: String,
+    /// The user whom the run is for.
+    #[serde(default = "UserId::local")]
+    pub user: UserId,
+}
+
+/// What of an agent's prompt and settings is its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Overrides {
+    /// In place of its definition's prompt.
+    pub system_prompt: Option<String>,
+    /// Over its definition's settings.
+    pub settings: Map<String, Value>,
 }
 
 /// An agent that may be dispatched to, as a guest sees it.

@@ -7,6 +7,7 @@ use crate::grant::PatternList;
 use crate::limits::TurnLimits;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A definition's id, such as `reading-list`.
@@ -51,6 +52,44 @@ pub struct ChatSettings {
     /// The provider whose model it uses, by its name in `providers` or by its kind, such as `openai`. Needed only without `model`, and
     /// enough when the default model or a single one is there. The design's `claude-cli`, `codex-cli` and `pi-cli` are no kinds here.
     pub provider: Option<String>,
+}
+
+/// Limits of a structured session; none where there is no number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SessionPolicy {
+    /// How long it may last; then it is terminated as expired. In seconds, from 1 to 31,536,000 (a year).
+    #[schemars(range(min = 1, max = 31_536_000))]
+    pub time_limit_s: Option<u32>,
+    /// How long the client may take for one action, of the agent's or of a tool's; then the agent is told that it timed out. In seconds,
+    /// from 1 to 31,536,000.
+    #[schemars(range(min = 1, max = 31_536_000))]
+    pub item_time_limit_s: Option<u32>,
+    /// How many items may go on its record; then the agent asks no client action any more. From 1 to 10,000.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub items_max: Option<u32>,
+}
+
+impl SessionPolicy {
+    /// What holds for a type unless a definition says otherwise.
+    #[must_use]
+    pub fn of_type(session_type: &str) -> Self {
+        match session_type {
+            "learning" => Self { time_limit_s: Some(3_600), ..Self::default() },
+            "validation" => Self { time_limit_s: Some(1_800), item_time_limit_s: Some(120), items_max: Some(20) },
+            _ => Self::default(),
+        }
+    }
+
+    /// How long it may last, in milliseconds, if it is to last `asked` seconds at most.
+    #[must_use]
+    pub fn time_limit_ms(&self, asked: Option<u32>) -> Option<u64> {
+        let limit = match (self.time_limit_s, asked) {
+            (Some(limit), Some(asked)) => Some(limit.min(asked)),
+            (limit, asked) => limit.or(asked),
+        };
+        limit.map(|seconds| u64::from(seconds) * 1_000)
+    }
 }
 
 /// One entry of the config's `agents` array, as design S3 writes it, with this host's additions below.
@@ -122,6 +161,13 @@ pub struct Definition {
     /// What one of its turns may use.
     #[serde(default)]
     pub limits: TurnLimits,
+    /// What sort of agent it makes, such as `tutor`: what agents are filtered and found by. Without one, what the component calls itself.
+    #[serde(default, rename = "agentType")]
+    pub type_tag: Option<String>,
+    /// Limits of its structured sessions, by type. For a type that is not named here: `learning` lasts an hour at most; `validation` half an
+    /// hour, 120 seconds an item, 20 items; all others have no limits.
+    #[serde(default)]
+    pub sessions: BTreeMap<String, SessionPolicy>,
 }
 
 fn yes() -> bool {
@@ -133,6 +179,12 @@ fn assistant() -> String {
 }
 
 impl Definition {
+    /// The limits of its structured sessions of a type.
+    #[must_use]
+    pub fn session_policy(&self, session_type: &str) -> SessionPolicy {
+        self.sessions.get(session_type).copied().unwrap_or_else(|| SessionPolicy::of_type(session_type))
+    }
+
     /// The prompt that it starts from (S3.22).
     #[must_use]
     pub fn prompt(&self) -> String {

@@ -245,8 +245,8 @@ fn timeout_description(targets: &[Target]) -> String {
 /// # Errors
 /// The first thing that is wrong. Nothing has happened then.
 pub fn parse(arguments: &str, targets: &[Target]) -> Result<Delegation, Invalid> {
-    let arguments: Value =
-        serde_json::from_str(arguments).map_err(|error| Invalid::parameters(format!("The arguments are not JSON: {error}.")))?;
+    let arguments =
+        crate::json::parse(arguments).map_err(|refused| Invalid::parameters(format!("The arguments cannot be taken: {refused}.")))?;
     let Value::Object(mut arguments) = arguments else {
         return Err(Invalid::parameters("The arguments must be a JSON object with target, operation and parameters."));
     };

@@ -1,26 +1,37 @@
 //! Every event of the host: what is stored, hash-chained, and all state is a fold of.
 //!
 //! Payloads carry everything that a fold needs, times included; handlers never ask a clock. A variant's serialised name is its
-//! CloudEvents type; a payload that changes shape gets a new version beside the old, never a new meaning.
+//! CloudEvents type; a payload that changes shape gets a new version, never a new meaning, and [`upcast`] reads the old ones as the new.
 
 mod agent;
 mod boundary;
+mod host;
 mod input;
+mod key;
 mod keyvalue;
+mod kinds;
 mod record;
 mod run;
 mod session;
+pub mod upcast;
 
-pub use agent::{AgentCreated, NoteRemembered, PreferencesUpdated, SlotCompleted, SlotTaken, SlotTerminated};
+pub use agent::{
+    ActionRequested, ActionWithdrawn, AgentArchived, AgentCreated, AgentRenamed, ExecutionResumed, ExecutionSuspended, NoteRemembered,
+    PreferencesUpdated, PromptOverridden, ResponseReceived, RoleChanged, SessionImported, SettingsUpdated, SlotCompleted, SlotTaken,
+    SlotTerminated, UserAssigned, UserUnassigned,
+};
 pub use boundary::{
     AGENT_CALL, BoundaryDecided, ComponentAdmitted, DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX, Decision, MODEL_CALL, STEP, TOOL_CALL,
     Verdict,
 };
+pub use host::{HostRestored, RestoreChoice};
 pub use input::{InputAccepted, InputDead, InputRequeued, Source};
+pub use key::{KeyIssued, KeyRevoked};
 pub use keyvalue::KeyValueWritten;
+pub use kinds::kinds;
 pub use record::{NewEvent, Recorded, Subject};
 pub use run::{OperationStarted, PluginEmitted, RunEnded, RunSettled, RunStarted, RunStepped, StepFailed};
-pub use session::{ItemRecorded, SessionOpened, TurnCommitted};
+pub use session::{ItemRecorded, SessionOpened, TurnCommitted, UiSaved};
 
 use crate::operation::{Answer, Continuation};
 use serde::{Deserialize, Serialize};
@@ -32,6 +43,27 @@ pub enum Event {
     /// An agent exists, at a path.
     #[serde(rename = "agent.created.v1")]
     AgentCreated(AgentCreated),
+    /// An agent was archived: its stream stays and takes nothing more.
+    #[serde(rename = "agent.archived.v1")]
+    AgentArchived(AgentArchived),
+    /// A user was assigned to an agent.
+    #[serde(rename = "agent.user.assigned.v1")]
+    UserAssigned(UserAssigned),
+    /// A user's role with an agent changed.
+    #[serde(rename = "agent.user.role.changed.v1")]
+    RoleChanged(RoleChanged),
+    /// A user was removed from an agent.
+    #[serde(rename = "agent.user.unassigned.v1")]
+    UserUnassigned(UserUnassigned),
+    /// An agent has another name.
+    #[serde(rename = "agent.renamed.v1")]
+    AgentRenamed(AgentRenamed),
+    /// An agent got a system prompt of its own, or lost it.
+    #[serde(rename = "agent.prompt.overridden.v1")]
+    PromptOverridden(PromptOverridden),
+    /// Keys were merged into an agent's settings, or taken away.
+    #[serde(rename = "agent.settings.updated.v1")]
+    SettingsUpdated(SettingsUpdated),
     /// Keys were merged into an agent's preferences.
     #[serde(rename = "agent.preferences.updated.v1")]
     PreferencesUpdated(PreferencesUpdated),
@@ -44,6 +76,24 @@ pub enum Event {
     /// A structured session was ended from outside, failed or expired, and left the slot.
     #[serde(rename = "agent.session.terminated.v1")]
     SlotTerminated(SlotTerminated),
+    /// A structured session began to wait for its client.
+    #[serde(rename = "agent.execution.suspended.v1")]
+    ExecutionSuspended(Box<ExecutionSuspended>),
+    /// Its client answered the last of what waited, and it goes on.
+    #[serde(rename = "agent.execution.resumed.v1")]
+    ExecutionResumed(ExecutionResumed),
+    /// A structured session asked something more while it waited.
+    #[serde(rename = "agent.client.action.requested.v1")]
+    ActionRequested(Box<ActionRequested>),
+    /// Its client answered one of several questions.
+    #[serde(rename = "agent.client.response.received.v1")]
+    ResponseReceived(ResponseReceived),
+    /// A question is not to be answered any more.
+    #[serde(rename = "agent.client.action.withdrawn.v1")]
+    ActionWithdrawn(ActionWithdrawn),
+    /// A structured session of another system, which had ended there, joined the agent's history.
+    #[serde(rename = "agent.session.imported.v1")]
+    SessionImported(SessionImported),
     /// A note was kept for recall.
     #[serde(rename = "agent.note.remembered.v1")]
     NoteRemembered(NoteRemembered),
@@ -57,8 +107,11 @@ pub enum Event {
     #[serde(rename = "session.turn.committed.v1")]
     TurnCommitted(TurnCommitted),
     /// A structured session's item went on record.
-    #[serde(rename = "session.item.recorded.v1")]
+    #[serde(rename = "session.item.recorded.v2")]
     ItemRecorded(ItemRecorded),
+    /// A client kept what is filled in so far in the widget of an open question.
+    #[serde(rename = "session.ui.saved.v1")]
+    UiSaved(UiSaved),
     /// An input could not be dealt with and was put aside, to be looked at and requeued.
     #[serde(rename = "session.input.dead.v1")]
     InputDead(InputDead),
@@ -98,6 +151,15 @@ pub enum Event {
     /// A component is served with a grant that it did not have before, or with other code.
     #[serde(rename = "component.admitted.v1")]
     ComponentAdmitted(ComponentAdmitted),
+    /// A user has an API key.
+    #[serde(rename = "user.key.issued.v1")]
+    KeyIssued(Box<KeyIssued>),
+    /// An API key no longer counts.
+    #[serde(rename = "user.key.revoked.v1")]
+    KeyRevoked(KeyRevoked),
+    /// The host serves a store that was restored from a backup.
+    #[serde(rename = "host.restored.v1")]
+    HostRestored(HostRestored),
     /// An event of an agent's own.
     #[serde(rename = "plugin.emitted.v1")]
     PluginEmitted(PluginEmitted),

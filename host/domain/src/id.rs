@@ -77,6 +77,8 @@ uuid_ids! {
     AgentId
     /// A session: a label on the head of a tree of turns. A UUIDv4.
     SessionId
+    /// A conversation: what a session and its forks have in common. A UUIDv4.
+    ConversationId
     /// A run: a turn in the making. A UUIDv7, known from its start.
     RunId
     /// One input that was accepted: a row of the ingress. A UUIDv7.
@@ -99,6 +101,13 @@ impl OperationId {
         Self(Digest::of_parts(&[b"operation", run.0.as_bytes(), &step.to_be_bytes(), key.as_bytes()]))
     }
 
+    /// The id under which the question that a segment of it waits with is answered: its own for what it asks first, and another one for
+    /// everything that it asks later, so that an answer that is sent twice never answers the next question.
+    #[must_use]
+    pub fn question(self, segment: u32) -> Self {
+        if segment <= 1 { self } else { Self(Digest::of_parts(&[b"question", &self.0.0, &segment.to_be_bytes()])) }
+    }
+
     /// What goes to peers that can make use of an idempotency key: one for each segment of a call.
     #[must_use]
     pub fn idempotency_key(self, segment: u32) -> String {
@@ -115,7 +124,7 @@ pub enum Stream {
     Session(SessionId),
     /// A run: news, decisions, operations. The only hot stream, and the fence of its run.
     Run(RunId),
-    /// The host itself: which components it serves under which grants.
+    /// The host itself: which components it serves under which grants, and which keys its users have.
     Host,
 }
 

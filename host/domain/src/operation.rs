@@ -138,6 +138,9 @@ pub enum Pause {
     Asking {
         /// The question.
         action: ClientAction,
+        /// Until when it may be answered; then the call has timed out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
     },
 }
 
@@ -153,6 +156,14 @@ pub struct Continuation {
     pub state: Vec<u8>,
     /// What it waits for.
     pub pause: Pause,
+}
+
+impl Continuation {
+    /// The id under which what it asks is answered.
+    #[must_use]
+    pub fn question(&self) -> OperationId {
+        self.operation.question(self.segment)
+    }
 }
 
 /// How an operation ended, with what goes on record beside it.

@@ -19,7 +19,7 @@ use crate::model::Usage;
 use crate::operation::{Kept, Operation, Pause, Performer, Settlement};
 use crate::step::{Decision, Effect, Memo, News, Outcome, Until, Wait};
 use crate::time::Timestamp;
-use crate::tool::EffectClass;
+use crate::tool::{ClientAction, EffectClass};
 use crate::turn::TurnEnd;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +55,12 @@ impl Open {
         self.operation.effect == EffectClass::NonIdempotent && self.may_have_been_sent()
     }
 
+    /// The id under which the question that it waits with is answered.
+    #[must_use]
+    pub fn question(&self) -> OperationId {
+        self.operation.id.question(self.segment)
+    }
+
     /// Whether a model or a tool is, or should be, at work on it.
     #[must_use]
     pub fn is_active(&self) -> bool {
@@ -71,6 +77,17 @@ pub struct Used {
     pub usage: Usage,
     /// Milliseconds during which a model or a tool was at work.
     pub active_ms: u64,
+}
+
+/// Something that the client was asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// What it was shown.
+    pub action: ClientAction,
+    /// When.
+    pub at: Timestamp,
+    /// When it answered.
+    pub answered_at: Option<Timestamp>,
 }
 
 /// A run.
@@ -91,6 +108,9 @@ pub struct Run {
     pub open: BTreeMap<OperationId, Open>,
     /// Every key that was ever used.
     pub keys: BTreeSet<String>,
+    /// What the client was asked, by the guest's key, for the record of a structured session.
+    #[serde(default)]
+    pub asked: BTreeMap<String, Asked>,
     /// Outcomes that are recorded and that the agent has not been told.
     pub untold: Vec<(Operation, Settlement)>,
     /// Outcomes that stand in the thread already and that the agent has not been told.
@@ -133,6 +153,7 @@ impl Run {
             messages: Vec::new(),
             open: BTreeMap::new(),
             keys: BTreeSet::new(),
+            asked: BTreeMap::new(),
             untold: Vec::new(),
             untold_stopped: Vec::new(),
             wait: None,
@@ -232,7 +253,7 @@ impl Run {
             self.untold_stopped.push(News::Settled { key: open.operation.key, outcome: settlement.outcome.clone() });
         }
         for operation in &stepped.started {
-            self.start(operation);
+            self.start(operation, stepped.time);
         }
         self.claimed.extend(&stepped.claimed);
         self.hops = self.hops.max(stepped.hops);
@@ -264,8 +285,11 @@ impl Run {
         Ok(())
     }
 
-    fn start(&mut self, operation: &Operation) {
+    fn start(&mut self, operation: &Operation, time: Timestamp) {
         self.keys.insert(operation.key.clone());
+        if let Performer::Client { action } = &operation.performer {
+            self.asked.insert(operation.key.clone(), Asked { action: action.clone(), at: time, answered_at: None });
+        }
         if matches!(operation.performer, Performer::Tool { .. } | Performer::Agent { .. }) {
             self.used.tool_calls += 1;
         }
@@ -280,6 +304,10 @@ impl Run {
             .remove(&settlement.operation)
             .ok_or_else(|| Corrupt(format!("operation {} settles and is not open", settlement.operation)))?;
         self.shown.extend(settlement.blobs());
+        if let (Some(asked), Outcome::Value { .. } | Outcome::Parts { .. }) = (self.asked.get_mut(&open.operation.key), &settlement.outcome)
+        {
+            asked.answered_at = Some(settlement.time);
+        }
         let reserved = match open.operation.performer {
             Performer::Model { reserved_tokens, .. } => Usage { input_tokens: reserved_tokens, output_tokens: 0, cached_tokens: 0 },
             _ => Usage::default(),

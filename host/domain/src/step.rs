@@ -208,6 +208,11 @@ pub enum Effect {
         /// An object.
         preferences: Value,
     },
+    /// Merge into what the agent remembers of the run's user.
+    PreferForUser {
+        /// An object.
+        preferences: Value,
+    },
     /// Add to the structured session's record.
     RecordItem {
         /// What was asked.
@@ -216,6 +221,9 @@ pub enum Effect {
         response: Value,
         /// What was made of it.
         evaluation: Option<Value>,
+        /// The key of the client operation that asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<String>,
     },
     /// Replace the session's state.
     SessionState {

@@ -7,6 +7,7 @@ pub(crate) mod view;
 
 use crate::bindings::agent::agent_host::plugin::types;
 use domain::digest::Digest;
+use domain::json::{self, DEPTH_MAX, NotTaken};
 use domain::limits::STEP_BYTES_MAX;
 use domain::message::Part;
 use domain::tool::ClientAction;
@@ -57,7 +58,10 @@ impl Reader {
     /// A JSON document.
     pub(crate) fn json(&mut self, field: &str, text: &str) -> Read<Value> {
         self.count(field, text.len())?;
-        serde_json::from_str(text).or_else(|error| unacceptable(field, format_args!("is not JSON: {error}")))
+        json::parse(text).or_else(|refused| match refused {
+            NotTaken::Malformed(error) => unacceptable(field, format_args!("is not JSON: {error}")),
+            NotTaken::TooDeep => unacceptable(field, format_args!("is nested deeper than {DEPTH_MAX} levels of lists and objects")),
+        })
     }
 
     /// A JSON object.

@@ -12,11 +12,11 @@ mod compile;
 mod component;
 mod config;
 mod convert;
+mod dossier;
 mod host;
 mod load;
 mod log;
 mod meter;
-mod minutes;
 mod outcome;
 mod places;
 mod redacted;
@@ -35,10 +35,10 @@ pub use crate::config::{
     Config, HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, INSTANCES_PER_COMPONENT_MAX, MEMORIES_PER_COMPONENT_MAX,
     POOL_MEMORY_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX,
 };
+pub use crate::dossier::Dossier;
 pub use crate::host::link::KNOWN as IMPORTS;
 pub use crate::load::LoadError;
 pub use crate::log::{Level, LogLine};
-pub use crate::minutes::Minutes;
 pub use crate::outcome::{Called, Decided, Outcome, Ran, Stepped, Written};
 pub use crate::runtime::{Runtime, StartError};
 pub use crate::selftest::SelfTestFailed;

@@ -99,7 +99,7 @@ pub struct Stepped {
     pub decided: Decided,
 }
 
-/// What came of a tool call, beside what is in its minutes.
+/// What came of a tool call, beside what is in its dossier.
 #[derive(Debug, Clone)]
 pub struct Ran {
     /// How it ended. An error of the tool's own is `Returned(Err(_))`.
@@ -112,7 +112,7 @@ pub struct Ran {
     pub written: Written,
 }
 
-/// What came of a tool call that was made at once with its minutes.
+/// What came of a tool call that was made at once with its dossier.
 #[derive(Debug, Clone)]
 pub struct Called {
     /// How it ended. An error of the tool's own is `Returned(Err(_))`.

@@ -8,6 +8,7 @@ use crate::component::{Component, Described, World};
 use crate::config::Config;
 use crate::convert::describe::{agent_description, tool_definitions};
 use crate::convert::{Unacceptable, step::step_result, tool::call_context, tool::call_result, view::guest_news};
+use crate::dossier::Dossier;
 use crate::host::book::Book;
 use crate::host::filesystem::{Accounts, Folders};
 use crate::host::http::WayOut;
@@ -20,7 +21,6 @@ use crate::host::turn::{StepView, ViewHandle};
 use crate::load::{self, LoadError};
 use crate::log::LogLine;
 use crate::meter::ProcessMemory;
-use crate::minutes::Minutes;
 use crate::outcome::{Called, Outcome, Ran, Stepped, Written};
 use crate::redacted;
 use crate::run;
@@ -345,13 +345,13 @@ impl Runtime {
         notes: Arc<dyn Notes>,
         buckets: Arc<dyn Buckets>,
     ) -> Called {
-        let minutes = Minutes::default();
-        let Ran { outcome, usage, logs, written } = self.call_noting(component, bound, call, notes, buckets, &minutes).await;
-        let (decided, egress) = minutes.take();
+        let dossier = Dossier::default();
+        let Ran { outcome, usage, logs, written } = self.call_noting(component, bound, call, notes, buckets, &dossier).await;
+        let (decided, egress) = dossier.take();
         Called { outcome, usage, logs, decided, egress, written }
     }
 
-    /// The same with minutes of the caller's: if the call is cut off, what happened until then is in them.
+    /// The same with a dossier of the caller's: if the call is cut off, what happened until then is in it.
     pub async fn call_noting(
         &self,
         component: &Component,
@@ -359,9 +359,9 @@ impl Runtime {
         call: ToolCall,
         notes: Arc<dyn Notes>,
         buckets: Arc<dyn Buckets>,
-        minutes: &Minutes,
+        dossier: &Dossier,
     ) -> Ran {
-        let (limits, book) = (&bound.limits, minutes.book(bound.rulings.clone()));
+        let (limits, book) = (&bound.limits, dossier.book(bound.rulings.clone()));
         let World::Tools(pre) = &*component.world else {
             return ran(self.unmet(Outcome::Faulted { detail: format!("component {} has no tools", component.digest) }));
         };
@@ -373,7 +373,7 @@ impl Runtime {
         let redactor = secrets.redactor();
         book.redact(&redactor);
         let (egress, name) = (self.0.config.egress.clone(), component.name.clone());
-        let way_out = WayOut::open(egress, bound, secrets, name, book.clone(), minutes);
+        let way_out = WayOut::open(egress, bound, secrets, name, book.clone(), dossier);
         let noting = Noting::new(notes, redactor.clone());
         let (shelf, environment) = (Shelf::new(buckets, &bound.key_value), bound.environment.clone());
         let purpose = Purpose::Tool(Box::new(ToolWork { noting, shelf, environment }));
@@ -394,7 +394,7 @@ impl Runtime {
         let written = store.data_mut().take_written();
         // With it go the call's connections.
         drop(store);
-        minutes.closed().await;
+        dossier.closed().await;
         let Ended { outcome, usage, answers: _, mut logs } = ended;
         judge(component, &outcome);
         redacted::logs(&redactor, &mut logs);

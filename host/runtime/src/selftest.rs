@@ -17,6 +17,8 @@ use wasmtime::{Engine, Linker, Module};
 
 /// How long all of it may take before it counts as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the guest that loops may compute: every start waits for that.
+const CPU_MS_MAX: u64 = 5;
 
 /// A module with a function `loop` that never returns, and a function `grow` that asks for memory until there is none and then traps.
 /// Its text stands in the test below.
@@ -69,7 +71,7 @@ fn both(engine: &Engine, process: &Arc<ProcessMemory>) -> Result<(), SelfTestFai
 
 async fn stopped(engine: &Engine, process: &Arc<ProcessMemory>, function: &str) -> wasmtime::Result<Outcome<()>> {
     let limits =
-        GuestLimits { memory_bytes_max: 4 << 20, cpu_ms_max: 20, wall_ms_max: 5_000, concurrency_max: 1, ..GuestLimits::default() };
+        GuestLimits { memory_bytes_max: 4 << 20, cpu_ms_max: CPU_MS_MAX, wall_ms_max: 5_000, concurrency_max: 1, ..GuestLimits::default() };
     let senses = Senses::frozen(Timestamp(0), Digest::of(b"self-test"));
     let (memory, book) = (memory_meter(process, &limits), Book::default());
     let state = CallState::new(Purpose::Describe, senses, Folders::default(), WayOut::default(), book, memory, &limits);

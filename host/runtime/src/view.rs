@@ -17,8 +17,14 @@ pub struct ViewStatic {
     pub agent_id: String,
     /// The agent's path.
     pub path: String,
+    /// The user whom the turn is for.
+    pub user: String,
     /// The session's type.
     pub session_type: String,
+    /// What the session was opened with, a JSON object as text.
+    pub session_config: String,
+    /// The user's structured sessions with the agent that have ended, a JSON array as text.
+    pub history: String,
     /// The definition's prompt and settings, a JSON object as text.
     pub settings: String,
     /// The agent's preferences, a JSON object as text.

@@ -1,18 +1,22 @@
 //! Backups of an open store, and stores made from them.
 //!
 //! A backup is one file: the database as it was at one point in time, complete with the store's id. It is under its name only when all
-//! of it is on the disk.
+//! of it is on the disk. It carries a mark, by which every store that is made from it can be told from the one that it was made of, until
+//! an [`Event::HostRestored`](domain::event::Event::HostRestored) is committed.
 
 use crate::fault;
 use crate::open::{DataDir, OpenError, assert_sqlite, create_private, quick_check, sync_dir};
+use crate::read::ReadError;
 use crate::readers::connect;
 use crate::schema;
-use crate::sql::{Source, Sql};
+use crate::sql::{Columns, Source, Sql, to_json};
 use crate::store::Store;
 use crate::verify::{self, Fault, Verification};
 use domain::digest::Digest;
+use domain::time::Timestamp;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
+use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -83,6 +87,18 @@ pub enum RestoreError {
     },
 }
 
+/// By what a store is known that was made from a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupMark {
+    /// When the backup was made.
+    pub made_at: Timestamp,
+    /// The position of its last event.
+    pub position: u64,
+}
+
+/// The name of the mark.
+const MARK: &str = "backup";
+
 /// A store that was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
@@ -106,6 +122,11 @@ impl Store {
         });
         thread.map_err(|source| BackupError::Io { path: path.clone(), source })?;
         answer.await.unwrap_or_else(|_| Err(BackupError::Io { path, source: io::Error::other("the copying thread panicked") }))
+    }
+
+    /// Of which backup this store was made, as long as nobody has said what is to become of the work that was under way in it.
+    pub async fn backup_mark(&self) -> Result<Option<BackupMark>, ReadError> {
+        self.read(mark).await
     }
 }
 
@@ -148,7 +169,32 @@ fn copy(database: &Path, to: &Path) -> rusqlite::Result<()> {
     }
     drop(backup);
     // As one file: without a log beside it.
-    target.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))
+    target.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
+    set_mark(&target, now())
+}
+
+/// The mark of a store; none when it was made of no backup, or that was seen to.
+fn mark(sql: &Sql<'_>) -> rusqlite::Result<Option<BackupMark>> {
+    sql.row("SELECT value FROM meta WHERE name = ?1", [MARK], |row| row.json(0))
+}
+
+/// Marks a copy of a store, in place of the mark that the store may have itself.
+fn set_mark(connection: &Connection, made_at: Timestamp) -> rusqlite::Result<()> {
+    let sql = Sql::new(connection);
+    let position = sql.row("SELECT position FROM head", [], |row| row.uint(0))?.unwrap_or(0);
+    let mark = to_json(&BackupMark { made_at, position })?;
+    sql.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)", [MARK, &mark]).map(drop)
+}
+
+/// Takes the mark away: within the transaction that says what became of the work that was under way.
+pub(crate) fn unmark(sql: &Sql<'_>) -> rusqlite::Result<()> {
+    sql.execute("DELETE FROM meta WHERE name = ?1", [MARK]).map(drop)
+}
+
+#[expect(clippy::disallowed_methods, reason = "tells people when a backup was made; nothing is decided by it")]
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Makes a finished file durable and gives it its name.
@@ -172,6 +218,7 @@ pub fn restore(backup: &Path, dir: &Path) -> Result<Restored, RestoreError> {
     let database = target.database();
     let copied = duplicate(backup, &database).map_err(|source| RestoreError::Io { path: backup.to_owned(), source });
     let restored = copied.and_then(|()| inspect(backup, &database)).and_then(|(store_id, verification)| {
+        mark_if_older(&database).map_err(|error| RestoreError::Target { source: OpenError::database(&database, error) })?;
         target.mark(&store_id).map_err(|source| RestoreError::Target { source })?;
         Ok(Restored { store_id, events: verification.events, head: verification.head })
     });
@@ -179,6 +226,17 @@ pub fn restore(backup: &Path, dir: &Path) -> Result<Restored, RestoreError> {
         let _ = fs::remove_file(&database);
     }
     restored
+}
+
+/// Marks a store that was made from a backup of a version that marked none: with the time of its last event.
+fn mark_if_older(database: &Path) -> rusqlite::Result<()> {
+    let connection = Connection::open(database)?;
+    let sql = Sql::new(&connection);
+    if mark(&sql)?.is_none() {
+        let last = sql.row("SELECT time FROM events ORDER BY position DESC LIMIT 1", [], |row| row.uint(0))?;
+        set_mark(&connection, Timestamp(last.unwrap_or(0)))?;
+    }
+    Ok(())
 }
 
 fn duplicate(backup: &Path, database: &Path) -> io::Result<()> {

@@ -1,10 +1,13 @@
 //! What can be asked of the store's writer, and what may come of it.
 
 use crate::sql::Source;
+use domain::agent::role::Right;
 use domain::digest::Digest;
 use domain::event::NewEvent;
 use domain::id::{AgentId, InputId, OperationId, RunId, SessionId, Stream, TurnId};
+use domain::key::KeyId;
 use domain::time::Timestamp;
+use domain::user::UserId;
 use std::fmt;
 
 /// Everything that is stored together or not at all.
@@ -134,7 +137,9 @@ pub enum Guard {
         /// The session.
         session: SessionId,
     },
-    /// The session exists and was neither completed nor terminated.
+    /// The agent exists, and neither it nor the topmost one above it was archived.
+    AgentActive(AgentId),
+    /// The session exists and was neither completed nor terminated, and its agent is not archived.
     SessionOpen(SessionId),
     /// At most so many inputs of the session wait before this commit, reminders included.
     WaitingAtMost {
@@ -150,8 +155,19 @@ pub enum Guard {
         /// How many.
         max: u64,
     },
+    /// The user has a role with the agent, or with the topmost one above it, that allows this.
+    Role {
+        /// The agent.
+        agent: AgentId,
+        /// The user.
+        user: UserId,
+        /// What it has to allow.
+        right: Right,
+    },
     /// No active agent lives at this path.
     PathFree(String),
+    /// The API key was issued and not revoked.
+    KeyNotRevoked(KeyId),
     /// The agent has spawned exactly so many so far.
     SubCount {
         /// The agent.

@@ -3,13 +3,15 @@
 use crate::sql::{Columns, unreadable};
 use domain::chain::Link;
 use domain::digest::{Digest, Salt};
-use domain::event::{Event, Recorded, Subject};
+use domain::event::upcast::{NotKnown, is_retired, upcast};
+use domain::event::{Event, Recorded, Subject, kinds};
 use domain::id::{EventId, InputId};
 use domain::time::Timestamp;
 use rusqlite::Row;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, IntoDeserializer, MapAccess};
+use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -35,9 +37,41 @@ pub(crate) fn encode(event: &Event) -> Result<(String, Vec<u8>), serde_json::Err
     Ok((written.kind.into_owned(), written.data.get().as_bytes().to_vec()))
 }
 
-/// An event from its type and its payload.
-pub(crate) fn decode(kind: &str, payload: &[u8]) -> Result<Event, serde_json::Error> {
+/// Why an event cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unread {
+    /// Its kind, or what is stored under it, is not known.
+    #[error(transparent)]
+    NotKnown(#[from] NotKnown),
+    /// Its payload is not what its kind has.
+    #[error("the payload of a `{kind}` cannot be read")]
+    Payload {
+        /// The kind.
+        kind: String,
+        /// Why not.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+/// The same, with where the event is.
+#[derive(Debug, thiserror::Error)]
+#[error("event {position} cannot be read")]
+struct UnreadAt {
+    position: u64,
+    #[source]
+    source: Unread,
+}
+
+/// An event from its type and its payload, whatever version wrote it.
+pub(crate) fn decode(kind: &str, payload: &[u8]) -> Result<Event, Unread> {
+    let failed = |source| Unread::Payload { kind: kind.to_owned(), source };
+    if is_retired(kind) {
+        let (newest, payload) = upcast(kind, serde_json::from_slice(payload).map_err(failed)?)?;
+        return Event::deserialize(json!({ "type": newest, "data": payload })).map_err(failed);
+    }
     Event::deserialize(MapAccessDeserializer::new(Tagged { kind: Some(kind), payload, data: true }))
+        .map_err(|source| if kinds().contains(&kind) { failed(source) } else { NotKnown::Kind { kind: kind.to_owned() }.into() })
 }
 
 /// A type and a payload, looking like the object `{"type": …, "data": …}` without being copied into one.
@@ -77,9 +111,11 @@ impl<'de> MapAccess<'de> for Tagged<'de> {
 pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Recorded> {
     let kind: String = row.get(4)?;
     let payload = row.get_ref(13)?.as_blob_or_null().map_err(|error| unreadable(13, error))?;
-    let event = payload.map(|payload| decode(&kind, payload)).transpose().map_err(|error| unreadable(13, error))?;
+    let position = row.uint(0)?;
+    let event =
+        payload.map(|payload| decode(&kind, payload)).transpose().map_err(|source| unreadable(13, UnreadAt { position, source }))?;
     Ok(Recorded {
-        position: row.uint(0)?,
+        position,
         stream: row.get(1)?,
         version: row.uint(2)?,
         id: row.id(3)?,
@@ -171,5 +207,31 @@ impl RawEvent {
             payload: self.payload_digest?,
         };
         Some(link.hash())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Unread, decode, encode};
+    use domain::event::Event;
+
+    #[test]
+    fn what_an_older_version_wrote_is_read_as_what_is_written_today() {
+        let session = uuid::Uuid::from_u128(1);
+        let payload = format!(r#"{{"session":"{session}","prompt":"amo","response":"amas","evaluation":null,"time":5}}"#);
+        let Event::ItemRecorded(item) = decode("session.item.recorded.v1", payload.as_bytes()).unwrap() else { panic!("an item") };
+        assert_eq!((item.item.as_str(), item.sequence, item.prompt.as_str()), ("", 0, Some("amo")));
+        let (kind, again) = encode(&Event::ItemRecorded(item.clone())).unwrap();
+        assert_eq!(kind, "session.item.recorded.v2");
+        assert_eq!(decode(&kind, &again).unwrap(), Event::ItemRecorded(item));
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_whether_a_newer_version_wrote_it() {
+        let newer = decode("run.started.v9", b"{}").unwrap_err();
+        assert!(matches!(newer, Unread::NotKnown(_)) && newer.to_string().contains("newer version"), "{newer}");
+        for kind in ["run.started.v1", "session.item.recorded.v1"] {
+            assert!(matches!(decode(kind, b"{}").unwrap_err(), Unread::Payload { .. }), "{kind}");
+        }
     }
 }

@@ -16,6 +16,10 @@ pub const CRASH_POINTS: &[&str] = &[
     "store.snapshot",
     "store.backup",
     "store.checkpoint",
+    "store.rebuild.folded",
+    "store.rebuild.compared",
+    "store.rebuild.replaced",
+    "store.rebuild.committed",
 ];
 
 /// Passes the place of this name: dies here, without unwinding, or panics, if the environment says so.

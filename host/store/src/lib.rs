@@ -27,14 +27,16 @@ mod tests;
 mod verify;
 mod writer;
 
-pub use backup::{BackupError, RestoreError, Restored, restore};
+pub use backup::{BackupError, BackupMark, RestoreError, Restored, restore};
 pub use commit::{Append, Clash, Commit, CommitError, Committed, Conflict, Expected, Guard, Key, Snapshot};
 pub use fault::{CRASH_POINTS, point};
 pub use health::Health;
 pub use open::{OpenError, Options};
 pub use read::{
-    AgentRow, DeadInput, EventFilter, HandedOver, Hit, InputState, ReadError, RunRow, SessionRow, SessionStatus, SpawnedSession,
+    AgentFilter, AgentRow, DeadInput, EventFilter, HandedOver, Hit, InputState, KeyRow, ReadError, RunRow, SessionFilter, SessionRow,
+    SessionStatus, SpawnedSession,
 };
+pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};
 pub use sql::Source;
 pub use stats::Stats;
 pub use store::Store;

@@ -7,11 +7,12 @@ mod data_dir;
 mod settings;
 mod write_ahead_log;
 
-pub(crate) use data_dir::{DataDir, create_private, sync_dir};
+pub(crate) use data_dir::{DATABASE, DataDir, create_private, sync_dir};
 pub(crate) use settings::{BUSY_TIMEOUT, assert_sqlite, reader, writer};
 
 use crate::event_row::{RAW_EVENTS_AFTER, RawEvent};
 use crate::fault;
+use crate::rebuild;
 use crate::schema;
 use crate::sql::{Columns, Source, int, limit};
 use crate::writer::Head;
@@ -22,8 +23,9 @@ use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, params};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a database up to which all of its pages are looked at when it is opened. Beyond, `verify` does so in the background.
-const QUICK_CHECK_BYTES_MAX: u64 = 32 << 20;
+/// Bytes of a database up to which all of its pages are looked at when it is opened. Beyond, that is for [`crate::Store::damage`] to do while
+/// it is in use.
+pub(crate) const QUICK_CHECK_BYTES_MAX: u64 = 32 << 20;
 /// Events at the end of the chain whose hashes are checked when the store is opened.
 const TAIL_EVENTS_CHECKED: u64 = 1_000;
 
@@ -157,6 +159,8 @@ pub(crate) struct Opened {
     pub(crate) head: Head,
     /// The latest time of the events at the end.
     pub(crate) latest: Timestamp,
+    /// Whether it was not closed, and is too large for all of its pages to be looked at before it is used.
+    pub(crate) is_to_be_looked_over: bool,
 }
 
 /// Opens the database of a data directory, or makes a new one in an empty directory.
@@ -166,7 +170,8 @@ pub(crate) fn database(dir: &DataDir) -> Result<Opened, OpenError> {
     let marker = dir.marker()?;
     let bytes = dir.prepare_database(marker.is_some())?;
     fault::point("store.open.created");
-    write_ahead_log::check(&dir.log())?;
+    rebuild::remove(&path);
+    let was_closed = write_ahead_log::check(&dir.log())? == 0;
     let failed = |error| OpenError::database(&path, error);
     let mut connection = Connection::open(&path).map_err(failed)?;
     writer(&connection).map_err(failed)?;
@@ -188,7 +193,7 @@ pub(crate) fn database(dir: &DataDir) -> Result<Opened, OpenError> {
         dir.mark(&id)?;
         fault::point("store.open.marked");
     }
-    Ok(Opened { connection, head, latest })
+    Ok(Opened { connection, head, latest, is_to_be_looked_over: !was_closed && bytes > QUICK_CHECK_BYTES_MAX })
 }
 
 /// Refuses a database that is empty or another one than the marker says.

@@ -5,6 +5,8 @@ use crate::event_row;
 use domain::digest::Digest;
 use domain::event::NewEvent;
 use domain::id::Stream;
+use domain::json::{self, STORED_DEPTH_MAX};
+use serde::ser::Error as _;
 
 /// A commit that is ready to be written.
 #[derive(Debug)]
@@ -69,6 +71,11 @@ impl Prepared {
 
 fn prepare(new: NewEvent) -> Result<PreparedEvent, serde_json::Error> {
     let (kind, payload) = event_row::encode(&new.event)?;
+    // Whatever is stored can be read again.
+    if json::depth(&payload) > STORED_DEPTH_MAX {
+        let told = format!("it is nested deeper than {STORED_DEPTH_MAX} levels, and could not be read again");
+        return Err(serde_json::Error::custom(told));
+    }
     let payload_digest = new.salt.digest(&payload);
     Ok(PreparedEvent { new, kind, payload, payload_digest })
 }

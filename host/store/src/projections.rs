@@ -7,11 +7,14 @@ mod agents;
 mod blobs;
 mod buckets;
 mod inputs;
+mod items;
+mod keys;
 mod messages;
 mod operations;
 mod recall;
 mod runs;
 mod sessions;
+mod slot;
 mod spawned;
 mod turns;
 mod wakes;
@@ -28,16 +31,25 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
     let Some(event) = &recorded.event else { return Ok(()) };
     match event {
         Event::AgentCreated(created) => agents::created(sql, created)?,
-        Event::PreferencesUpdated(updated) => agents::changed(sql, updated.agent, event)?,
-        Event::SlotTaken(taken) => agents::changed(sql, taken.agent, event)?,
-        Event::SlotCompleted(completed) => {
-            agents::changed(sql, completed.agent, event)?;
-            sessions::closed(sql, completed.session_id, "completed", completed.completed_at)?;
-        }
-        Event::SlotTerminated(terminated) => {
-            agents::changed(sql, terminated.agent, event)?;
-            sessions::closed(sql, terminated.session_id, "terminated", terminated.terminated_at)?;
-        }
+        Event::PreferencesUpdated(it) => agents::changed(sql, it.agent, event)?,
+        Event::AgentArchived(it) => agents::archived(sql, it.agent, event)?,
+        Event::UserAssigned(it) => agents::assigned(sql, it.agent, &it.user_id, it.role, event)?,
+        Event::RoleChanged(it) => agents::assigned(sql, it.agent, &it.user_id, it.role, event)?,
+        Event::UserUnassigned(it) => agents::unassigned(sql, it.agent, &it.user_id, event)?,
+        Event::AgentRenamed(it) => agents::changed(sql, it.agent, event)?,
+        Event::PromptOverridden(it) => agents::changed(sql, it.agent, event)?,
+        Event::SettingsUpdated(it) => agents::changed(sql, it.agent, event)?,
+        Event::SessionImported(_)
+        | Event::SlotTaken(_)
+        | Event::ExecutionSuspended(_)
+        | Event::ActionRequested(_)
+        | Event::ExecutionResumed(_)
+        | Event::ResponseReceived(_)
+        | Event::ActionWithdrawn(_)
+        | Event::SlotCompleted(_)
+        | Event::SlotTerminated(_) => slot::told(sql, event)?,
+        Event::UiSaved(it) => sessions::saved(sql, it)?,
+        Event::ItemRecorded(it) => items::recorded(sql, it.session, recorded.position)?,
         Event::NoteRemembered(note) => recall::remember(sql, note)?,
         Event::SessionOpened(opened) => sessions::opened(sql, opened)?,
         Event::InputAccepted(accepted) => input_accepted(sql, accepted, recorded.position)?,
@@ -58,15 +70,17 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::RunStepped(stepped) => run_stepped(sql, stepped)?,
         Event::RunSettled(settled) => settle(sql, &settled.settled)?,
         Event::OperationContinued(continuation) => continued(sql, continuation)?,
+        Event::OperationAnswered(answer) => wakes::remove_kind(sql, &answer.operation.to_string(), "pause")?,
         Event::OperationStarted(started) => wakes::remove_kind(sql, &started.operation.to_string(), "pause")?,
         Event::RunEnded(ended) => run_ended(sql, ended)?,
         Event::KeyValueWritten(written) => buckets::written(sql, written)?,
+        Event::KeyIssued(issued) => keys::issued(sql, issued)?,
+        Event::KeyRevoked(revoked) => keys::revoked(sql, revoked)?,
         // These are looked up as events.
-        Event::ItemRecorded(_)
-        | Event::StepFailed(_)
-        | Event::OperationAnswered(_)
+        Event::StepFailed(_)
         | Event::BoundaryDecided(_)
         | Event::ComponentAdmitted(_)
+        | Event::HostRestored(_)
         | Event::PluginEmitted(_) => {}
     }
     blobs::named(sql, &recorded.stream, event)?;
@@ -141,14 +155,16 @@ fn continued(sql: &Sql<'_>, continuation: &Continuation) -> rusqlite::Result<()>
     let id = continuation.operation.to_string();
     wakes::remove_kind(sql, &id, "pause")?;
     let due = match &continuation.pause {
-        Pause::Until { due } => *due,
-        Pause::None | Pause::Asking { .. } => return Ok(()),
+        Pause::Until { due } => Some(*due),
+        Pause::Asking { until, .. } => *until,
+        Pause::None => return Ok(()),
     };
-    match operations::session(sql, continuation.operation)? {
-        Some(session) => wakes::set(sql, &id, "pause", session, Some(due)),
-        // It settled before it went on: nobody waits for it.
-        None => Ok(()),
+    // If it settled before it went on, nobody waits for it.
+    let Some((run, session)) = operations::whose(sql, continuation.operation)? else { return Ok(()) };
+    if matches!(continuation.pause, Pause::Asking { .. }) && continuation.question() != continuation.operation {
+        operations::started(sql, continuation.question(), run, session)?;
     }
+    wakes::set(sql, &id, "pause", session, due)
 }
 
 fn run_ended(sql: &Sql<'_>, ended: &RunEnded) -> rusqlite::Result<()> {

@@ -6,6 +6,7 @@ mod buckets;
 pub(crate) mod dispatches;
 mod events;
 mod inputs;
+mod keys;
 mod messages;
 mod recall;
 mod runs;
@@ -13,13 +14,14 @@ mod sessions;
 mod spawned;
 mod turns;
 
-pub use agents::AgentRow;
+pub use agents::{AgentFilter, AgentRow};
 pub use dispatches::HandedOver;
 pub use events::EventFilter;
 pub use inputs::{DeadInput, InputState};
+pub use keys::KeyRow;
 pub use recall::Hit;
 pub use runs::RunRow;
-pub use sessions::{SessionRow, SessionStatus};
+pub use sessions::{SessionFilter, SessionRow, SessionStatus};
 pub use spawned::SpawnedSession;
 
 use crate::sql::Source;

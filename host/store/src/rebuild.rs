@@ -1,46 +1,269 @@
-//! Drops every projection and folds all events again.
+//! Folding all events again while the store serves: what is not as they say is replaced, and nothing else is touched.
+//!
+//! The events are folded into a database beside the store's own while commits go on. Then all rows are compared as of one position, while
+//! the writer notes which rows it changes. What differs, and what was changed since, is looked at once more between two commits and replaced
+//! in one transaction: that is all that commits wait for, however much is stored. Reads wait for nothing. A crash at any point leaves the
+//! rows as they were or as they should be, and the database beside is removed when the store is next opened.
 
-use crate::event_row::{self, event_columns};
-use crate::projections::project;
-use crate::schema::PROJECTIONS;
-use crate::sql::{Sql, int, limit};
-use rusqlite::params;
+mod compare;
+mod fold;
+mod replace;
+mod side;
+mod touched;
 
-/// Events that are read at a time.
-const CHUNK_EVENTS: usize = 256;
+pub(crate) use compare::same_rows;
+pub(crate) use fold::{fold, fold_into};
+pub(crate) use side::remove;
 
-/// Does it in one transaction; how many events there were.
-pub(crate) fn rebuild(sql: &Sql<'_>) -> rusqlite::Result<u64> {
-    sql.execute("BEGIN IMMEDIATE", [])?;
-    let folded = fold(sql).and_then(|events| sql.execute("COMMIT", []).map(|_| events));
-    if folded.is_err() && !sql.connection().is_autocommit() {
-        sql.execute("ROLLBACK", [])?;
-    }
-    folded
+use crate::fault;
+use crate::readers::connect;
+use crate::sql::{Columns, Source, Sql, with_causes};
+use crate::store::{Senders, Store};
+use crate::writer::{Between, Request};
+use rusqlite::{Connection, ErrorCode};
+use side::Side;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+use touched::Notes;
+
+/// Steps of SQLite's machine after which it looks whether the store is to be closed.
+const LOOK_OPS: i32 = 10_000;
+
+/// What folding all events again came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// Events that were folded.
+    pub events: u64,
+    /// Which tables were not as they say; none when all were.
+    pub replaced: Vec<Replaced>,
+    /// Whether the full-text index was replaced.
+    pub index_replaced: bool,
+    /// How long commits waited: nothing was stored meanwhile.
+    pub paused: Duration,
 }
 
-/// The same within a transaction that is open.
-pub(crate) fn fold(sql: &Sql<'_>) -> rusqlite::Result<u64> {
-    for table in PROJECTIONS {
-        sql.connection().execute(&format!("DELETE FROM {table}"), [])?;
-    }
-    sql.execute("INSERT INTO recall_index (recall_index) VALUES ('delete-all')", [])?;
-    fold_into(sql, sql)
+/// A table that was not as the events say. It is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    /// The table.
+    pub table: &'static str,
+    /// Rows that said something else.
+    pub changed: u64,
+    /// Rows that were not there.
+    pub missing: u64,
+    /// Rows that should not have been there.
+    pub superfluous: u64,
 }
 
-/// Folds all events of one database into the projections of a database that has none yet; how many events there were.
-pub(crate) fn fold_into(events: &Sql<'_>, projections: &Sql<'_>) -> rusqlite::Result<u64> {
-    let mut position = 0;
-    loop {
-        let events = events.rows(
-            concat!("SELECT ", event_columns!(), " FROM events WHERE position > ?1 ORDER BY position LIMIT ?2"),
-            params![int(position), limit(CHUNK_EVENTS)],
-            event_row::read,
-        )?;
-        let Some(last) = events.last() else { return Ok(position) };
-        position = last.position;
-        for recorded in &events {
-            project(projections, recorded)?;
+/// What is being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RebuildStage {
+    /// Events are folded.
+    Folding,
+    /// What they say is compared with what is there.
+    Comparing,
+    /// What differs is replaced; commits wait.
+    Replacing,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum RebuildState {
+    /// None was asked for since the store was opened.
+    #[default]
+    Never,
+    /// One is going on.
+    Running {
+        /// What is being done.
+        stage: RebuildStage,
+        /// Events that were folded so far.
+        events: u64,
+        /// Events that there were when it began.
+        of: u64,
+    },
+    /// The last one came to this.
+    Done(Rebuilt),
+    /// The last one came to nothing, and changed nothing.
+    Failed {
+        /// Why, with the causes.
+        reason: String,
+    },
+}
+
+/// Why nothing was rebuilt. Everything is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum RebuildError {
+    /// One at a time.
+    #[error("a rebuild is going on already")]
+    Running,
+    /// The store was closed before or meanwhile.
+    #[error("the store was closed")]
+    Closed,
+    /// The database beside could not be made.
+    #[error("`{}` cannot be written", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// An event could not be read, or a database did not do something.
+    #[error("the events could not be folded again")]
+    Database {
+        /// Why.
+        #[source]
+        source: Source,
+    },
+}
+
+impl Store {
+    /// Folds all events again and replaces what is not as they say. Commits and reads go on meanwhile; commits wait only while what differs
+    /// is replaced. Takes about as long as storing the events did without waiting for the disk, and as much space on it as what
+    /// follows from them. Whoever goes away does not end it; closing the store does.
+    pub async fn rebuild(&self) -> Result<Rebuilt, RebuildError> {
+        self.begin_rebuild()?.await.unwrap_or(Err(RebuildError::Closed))
+    }
+
+    /// Begins to do so; what it came to can be waited for, or be seen in [`Self::rebuild_state`].
+    pub fn begin_rebuild(&self) -> Result<oneshot::Receiver<Result<Rebuilt, RebuildError>>, RebuildError> {
+        let senders = self.senders().ok_or(RebuildError::Closed)?;
+        let state = Arc::clone(self.rebuilds());
+        let begun = state.send_if_modified(|state| {
+            let free = !matches!(state, RebuildState::Running { .. });
+            if free {
+                *state = RebuildState::Running { stage: RebuildStage::Folding, events: 0, of: 0 };
+            }
+            free
+        });
+        if !begun {
+            return Err(RebuildError::Running);
         }
+        let (reply, answer) = oneshot::channel();
+        let side = side::beside(self.database());
+        let rebuild = Rebuild { senders, database: self.database().to_owned(), side, closing: self.closing(), state: Arc::clone(&state) };
+        let path = rebuild.side.clone();
+        let thread = Builder::new().name("store-rebuild".to_owned()).spawn(move || {
+            let came = rebuild.run();
+            state.send_replace(match &came {
+                Ok(rebuilt) => RebuildState::Done(rebuilt.clone()),
+                Err(error) => RebuildState::Failed { reason: with_causes(error) },
+            });
+            let _ = reply.send(came);
+        });
+        if let Err(source) = thread {
+            self.rebuilds().send_replace(RebuildState::Failed { reason: source.to_string() });
+            return Err(RebuildError::Io { path, source });
+        }
+        Ok(answer)
     }
+
+    /// How far the last rebuild is, or what it came to.
+    #[must_use]
+    pub fn rebuild_state(&self) -> RebuildState {
+        self.rebuilds().borrow().clone()
+    }
+}
+
+/// One rebuild, on a thread of its own. It keeps the store's threads, and so the directory's lock, until it has ended.
+struct Rebuild {
+    senders: Senders,
+    database: PathBuf,
+    side: PathBuf,
+    closing: Arc<AtomicBool>,
+    state: Arc<watch::Sender<RebuildState>>,
+}
+
+impl Rebuild {
+    fn run(self) -> Result<Rebuilt, RebuildError> {
+        let came = catch_unwind(AssertUnwindSafe(|| self.work()));
+        // Whatever it came to: the writer does not go on noting what nobody will ask for.
+        let unwatched = self.between(|sql| touched::unwatch(sql.connection()));
+        remove(&self.side);
+        let panicked = || Err(RebuildError::Database { source: "the thread that folded the events panicked".into() });
+        let rebuilt = came.unwrap_or_else(|_| panicked())?;
+        unwatched?;
+        Ok(rebuilt)
+    }
+
+    fn work(&self) -> Result<Rebuilt, RebuildError> {
+        let mut side = Side::make(&self.side).map_err(|source| RebuildError::Io { path: self.side.clone(), source })?;
+        self.interruptible(side.connection_mut())?;
+        let events = self.connect()?;
+        let events = Sql::new(&events);
+        let of = self.done(head(&events))?;
+        let tell = |stage, events| self.tell(stage, events, of);
+        self.done(side.fold(&events, &mut |position| tell(RebuildStage::Folding, position)))?;
+        fault::point("store.rebuild.folded");
+        self.between(|sql| touched::watch(sql.connection(), Notes::Own))?;
+        let differs = self.done(self.compare(&events, &mut side, &tell))?;
+        fault::point("store.rebuild.compared");
+        let Some(differs) = differs else {
+            // As long as nothing differs, what is folded from further events cannot differ either.
+            return Ok(Rebuilt { events: side.position, replaced: Vec::new(), index_replaced: false, paused: Duration::ZERO });
+        };
+        // Folding does less for each event than the writer, so it gets to the end; the last few are folded while the writer waits.
+        self.done(side.fold(&events, &mut |position| tell(RebuildStage::Folding, position)))?;
+        tell(RebuildStage::Replacing, side.position);
+        let database = self.database.clone();
+        self.between(move |sql| replace::replace(sql, side, &database, differs))
+    }
+
+    /// Compares all rows as of one position, and keeps in the database beside which differ; none when all are the same.
+    fn compare(&self, events: &Sql<'_>, side: &mut Side, tell: &impl Fn(RebuildStage, u64)) -> rusqlite::Result<Option<replace::Differs>> {
+        let seen = events.connection().unchecked_transaction()?;
+        side.fold(events, &mut |position| tell(RebuildStage::Comparing, position))?;
+        tell(RebuildStage::Comparing, side.position);
+        touched::watch(side.connection(), Notes::Kept)?;
+        let differing = compare::differing_rows(&seen, side.connection())?;
+        let index = differing.words || !compare::same_index(&seen, side.connection())?;
+        Ok((differing.rows > 0 || index).then_some(replace::Differs { index }))
+    }
+
+    /// A connection that reads, and can look into the full-text index.
+    fn connect(&self) -> Result<Connection, RebuildError> {
+        let mut connection = self.done(connect(&self.database))?;
+        self.interruptible(&mut connection)?;
+        self.done(connection.execute_batch("PRAGMA query_only = OFF"))?;
+        Ok(connection)
+    }
+
+    /// Lets what a connection does end when the store is closed.
+    fn interruptible(&self, connection: &mut Connection) -> Result<(), RebuildError> {
+        let closing = Arc::clone(&self.closing);
+        self.done(connection.progress_handler(LOOK_OPS, Some(move || closing.load(Ordering::Relaxed))))
+    }
+
+    /// Has the writer do something between two commits, and waits for it.
+    fn between<T: Send + 'static>(&self, work: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static) -> Result<T, RebuildError> {
+        let (reply, answer) = oneshot::channel();
+        let between = Between::new(move |sql| {
+            let _ = reply.send(work(sql));
+        });
+        self.senders.writer.send(Request::Between(between)).map_err(|_| RebuildError::Closed)?;
+        self.done(answer.blocking_recv().map_err(|_| RebuildError::Closed)?)
+    }
+
+    fn done<T>(&self, result: rusqlite::Result<T>) -> Result<T, RebuildError> {
+        result.map_err(|error| match (error.sqlite_error_code(), error) {
+            (Some(ErrorCode::OperationInterrupted), _) if self.closing.load(Ordering::Relaxed) => RebuildError::Closed,
+            (_, rusqlite::Error::FromSqlConversionFailure(_, _, source)) => RebuildError::Database { source },
+            (_, error) => RebuildError::Database { source: error.into() },
+        })
+    }
+
+    fn tell(&self, stage: RebuildStage, events: u64, of: u64) {
+        self.state.send_replace(RebuildState::Running { stage, events, of: of.max(events) });
+    }
+}
+
+/// The position of the last event.
+fn head(sql: &Sql<'_>) -> rusqlite::Result<u64> {
+    Ok(sql.row("SELECT position FROM head", [], |row| row.uint(0))?.unwrap_or(0))
 }

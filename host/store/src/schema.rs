@@ -13,12 +13,15 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0004.sql"),
     include_str!("schema/0005.sql"),
     include_str!("schema/0006.sql"),
+    include_str!("schema/0007.sql"),
 ];
 
 /// The tables that follow from the events alone.
 pub(crate) const PROJECTIONS: &[&str] = &[
     "agents",
+    "access",
     "sessions",
+    "items",
     "inputs",
     "runs",
     "operations",
@@ -30,6 +33,7 @@ pub(crate) const PROJECTIONS: &[&str] = &[
     "spawned",
     "buckets",
     "bucket_entries",
+    "api_keys",
 ];
 
 /// The version that this program writes.

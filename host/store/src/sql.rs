@@ -87,6 +87,17 @@ pub(crate) fn unreadable(column: usize, source: impl Into<Source>) -> rusqlite::
     rusqlite::Error::FromSqlConversionFailure(column, Type::Null, source.into())
 }
 
+/// An error with its causes, on one line: for where it is told as text.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
 /// Columns in the types of the domain.
 pub(crate) trait Columns {
     /// A count, a place or a time.

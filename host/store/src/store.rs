@@ -7,11 +7,12 @@ use crate::open::{self, DataDir, OpenError, Options};
 use crate::prepared::Prepared;
 use crate::read::ReadError;
 use crate::readers::{Read, Readers};
+use crate::rebuild::RebuildState;
 use crate::sql::Sql;
 use crate::stats::{Counters, Stats, count};
 use crate::writer::{self, Ballast, Request, State, Writer};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -39,14 +40,19 @@ struct Inner {
     counters: Arc<Counters>,
     queued_bytes: Arc<AtomicUsize>,
     queue_bytes_max: usize,
+    is_to_be_looked_over: bool,
     /// Every thread holds a receiver of this as long as it has something of the store open.
     alive: watch::Sender<()>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Set when the store is to be closed.
+    closing: Arc<AtomicBool>,
+    rebuilds: Arc<watch::Sender<RebuildState>>,
 }
 
+/// What reaches the store's threads. They go on as long as there is one of these.
 #[derive(Debug, Clone)]
-struct Senders {
-    writer: SyncSender<Request>,
+pub(crate) struct Senders {
+    pub(crate) writer: SyncSender<Request>,
     readers: Arc<Readers>,
     glances: Arc<Glances>,
 }
@@ -95,8 +101,20 @@ impl Store {
         });
         threads.push(thread.map_err(|error| OpenError::io("written by a thread", &database, error))?);
         let senders = Mutex::new(Some(Senders { writer: write_sender, readers: Arc::new(started), glances: Arc::new(glances) }));
-        let inner =
-            Inner { database, senders, durable, vitals, counters, queued_bytes, queue_bytes_max, alive, threads: Mutex::new(threads) };
+        let inner = Inner {
+            database,
+            senders,
+            durable,
+            vitals,
+            counters,
+            queued_bytes,
+            queue_bytes_max,
+            is_to_be_looked_over: opened.is_to_be_looked_over,
+            alive,
+            threads: Mutex::new(threads),
+            closing: Arc::default(),
+            rebuilds: Arc::default(),
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -137,23 +155,22 @@ impl Store {
         self.inner.vitals.health()
     }
 
+    /// Whether it was not closed before and is so large that its pages were not looked at when it was opened: [`Store::damage`] does that.
+    #[must_use]
+    pub fn is_to_be_looked_over(&self) -> bool {
+        self.inner.is_to_be_looked_over
+    }
+
     /// What the writer did so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.inner.counters.read()
     }
 
-    /// Drops every projection and folds all events again, in one transaction; how many events there were. Commits wait meanwhile.
-    pub async fn rebuild(&self) -> Result<u64, CommitError> {
-        let (reply, answer) = oneshot::channel();
-        self.ask_writer(Request::Rebuild(reply))?;
-        answer.await.unwrap_or(Err(CommitError::Closed))
-    }
-
     /// Takes nothing more, finishes what is queued, moves the log to the database and lets go of the data directory. Takes as long as the
     /// disk does; whoever does not wait for it loses nothing that was acknowledged.
     pub async fn close(&self) {
-        drop(self.inner.take_senders());
+        self.inner.leave();
         self.inner.alive.closed().await;
     }
 
@@ -188,7 +205,15 @@ impl Store {
         }
     }
 
-    fn senders(&self) -> Option<Senders> {
+    pub(crate) fn closing(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.inner.closing)
+    }
+
+    pub(crate) fn rebuilds(&self) -> &Arc<watch::Sender<RebuildState>> {
+        &self.inner.rebuilds
+    }
+
+    pub(crate) fn senders(&self) -> Option<Senders> {
         self.inner.senders.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -223,14 +248,16 @@ fn at_one_time<T>(sql: &Sql<'_>, read: impl FnOnce(&Sql<'_>) -> rusqlite::Result
 }
 
 impl Inner {
-    fn take_senders(&self) -> Option<Senders> {
-        self.senders.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Takes nothing more, and ends what is not a commit.
+    fn leave(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+        drop(self.senders.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        drop(self.take_senders());
+        self.leave();
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         // A thread that waits for a disk that does not answer must not keep the process from ending.
         let patience = Instant::now() + LEAVE;

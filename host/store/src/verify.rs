@@ -4,7 +4,7 @@ mod beside;
 
 use crate::event_row::{RAW_EVENTS_AFTER, RawEvent, decode};
 use crate::read::ReadError;
-use crate::sql::{Columns, Sql, int, limit};
+use crate::sql::{Columns, Sql, int, limit, with_causes};
 use crate::store::Store;
 use domain::chain::GENESIS;
 use domain::digest::Digest;
@@ -46,6 +46,21 @@ struct Progress {
 }
 
 impl Store {
+    /// Looks at every page, a table with its indices at a time; what is wrong with the first that is damaged. Far less than
+    /// [`Store::verify`]: neither hashes nor projections are computed again. Between two tables the log can be moved to the database.
+    pub async fn damage(&self) -> Result<Option<String>, ReadError> {
+        let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %' ORDER BY name";
+        let tables: Vec<String> = self.read(move |sql| sql.rows(names, [], |row| row.get(0))).await?;
+        for table in tables {
+            let look = "SELECT quick_check FROM pragma_quick_check(?1)";
+            let found: Option<String> = self.read(move |sql| sql.row(look, [table], |row| row.get(0))).await?;
+            if let Some(problem) = found.filter(|found| found != "ok") {
+                return Ok(Some(problem));
+            }
+        }
+        Ok(None)
+    }
+
     /// Verifies the whole chain: positions without gaps, hashes, payload digests, stream versions without gaps, ids of turns, and that
     /// the last event that was stored is there. Commits go on meanwhile; what they add is not looked at. Then all pages and indices, that
     /// each blob is what its digest says, and, as long as no payload is erased, that each projection is what folding all events again
@@ -158,7 +173,7 @@ fn turn_problem(event: &RawEvent, found: &mut Verification) -> rusqlite::Result<
         }
         Ok(Event::TurnCommitted(_)) => found.turns += 1,
         Ok(_) => {}
-        Err(error) => return Ok(Some(format!("its payload cannot be read: {error}"))),
+        Err(error) => return Ok(Some(with_causes(&error))),
     }
     Ok(None)
 }

@@ -16,7 +16,6 @@ use crate::fault;
 use crate::health::Vitals;
 use crate::open::BUSY_TIMEOUT;
 use crate::prepared::Prepared;
-use crate::rebuild;
 use crate::schema;
 use crate::sql::{Source, Sql, int};
 use crate::stats::{Counters, count};
@@ -46,11 +45,26 @@ const ROOM_MS: u64 = 1_000;
 pub(crate) enum Request {
     /// Store something.
     Commit(Box<Prepared>, oneshot::Sender<Result<Committed, CommitError>>),
-    /// Fold all projections again.
-    Rebuild(oneshot::Sender<Result<u64, CommitError>>),
+    /// Do something between two commits.
+    Between(Between),
     /// Run a statement: how tests make the disk full.
     #[cfg(test)]
     Execute(&'static str, oneshot::Sender<()>),
+}
+
+/// Something that the writer's thread does while no commit is under way. It leaves no transaction open.
+pub(crate) struct Between(Box<dyn FnOnce(&Sql<'_>) + Send>);
+
+impl Between {
+    pub(crate) fn new(work: impl FnOnce(&Sql<'_>) + Send + 'static) -> Self {
+        Self(Box::new(work))
+    }
+}
+
+impl std::fmt::Debug for Between {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Between(..)")
+    }
 }
 
 /// What the writer's thread works with.
@@ -127,10 +141,7 @@ impl Writer<'_> {
                     self.commit(batch);
                     self.checkpoint_if_due();
                 }
-                Request::Rebuild(reply) => {
-                    let rebuilt = rebuild::rebuild(&self.sql).map_err(|error| failed(&Arc::new(error)));
-                    let _ = reply.send(rebuilt);
-                }
+                Request::Between(between) => (between.0)(&self.sql),
                 #[cfg(test)]
                 Request::Execute(text, reply) => {
                     self.sql.connection().execute_batch(text).unwrap();

@@ -1,17 +1,17 @@
 //! A whole conversation with an agent, played through in a test.
 
+mod setting;
+
 use crate::agent::Agent;
 use crate::client::ClientAction;
 use crate::content::{Message, MessageId, Part, Role};
-use crate::harness::performer::{Done, Fake, Open, Performed, Performer, synthetic};
-use crate::harness::rules::{Used, check_definitions, check_step};
-use crate::harness::scene::{Scene, plain_tool};
-use crate::harness::script::Reply;
+use crate::harness::performer::{Done, Open, Performed, Performer, synthetic};
+use crate::harness::rules::{Used, check_step};
+use crate::harness::scene::Scene;
 use crate::news::{News, Outcome, Settlement};
 use crate::operation::{Call, ModelRequest, Work};
 use crate::step::{Decision, Effect, Item, Step, Until, Wait};
-use crate::tool::{IntoProgress, ToolError, Tools};
-use crate::turn::{LimitsLeft, Peer};
+use crate::turn::LimitsLeft;
 use serde_json::Value;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -89,6 +89,7 @@ pub struct Conversation<A> {
     performer: Performer,
     running: Option<Running>,
     waiting: Vec<MessageId>,
+    reminders: Vec<(u64, String)>,
     steps: Vec<Step>,
 }
 
@@ -108,97 +109,7 @@ impl<A: Agent> Conversation<A> {
     pub fn in_scene(agent: A, scene: Scene) -> Self {
         let limits = scene.left;
         let performer = Performer::default();
-        Self { agent, scene, limits, performer, running: None, waiting: Vec::new(), steps: Vec::new() }
-    }
-
-    /// With this system prompt in the definition.
-    #[must_use]
-    pub fn prompt(mut self, prompt: &str) -> Self {
-        self.scene = self.scene.prompt(prompt);
-        self
-    }
-
-    /// With these settings of the operator's.
-    #[must_use]
-    pub fn settings(mut self, settings: Value) -> Self {
-        self.scene = self.scene.settings(settings);
-        self
-    }
-
-    /// In a structured session of this type.
-    ///
-    /// # Panics
-    /// When the agent's description does not list it.
-    #[must_use]
-    pub fn session_type(mut self, session_type: &str) -> Self {
-        let known = self.agent.describe().session_types;
-        assert!(known.iter().any(|known| known == session_type), "the agent leads only {known:?}");
-        self.scene = self.scene.session_type(session_type);
-        self
-    }
-
-    /// With a tool of the test's own.
-    #[must_use]
-    pub fn tool<R: IntoProgress>(mut self, name: &str, run: impl Fn(Value) -> Result<R, ToolError> + 'static) -> Self {
-        let definition = plain_tool(name);
-        self.scene = self.scene.tool(definition.clone());
-        let run = Box::new(move |_: &_, arguments| run(arguments)?.into_progress());
-        self.performer.tools.push(Fake { definition, run });
-        self
-    }
-
-    /// With all tools of a tool component.
-    #[must_use]
-    pub fn tools(mut self, tools: &impl Tools) -> Self {
-        for tool in tools.tools() {
-            let definition = tool.definition();
-            self.scene = self.scene.tool(definition.clone());
-            let run = Box::new(move |context: &_, arguments| tool.call(context, arguments));
-            self.performer.tools.push(Fake { definition, run });
-        }
-        check_definitions(&self.scene.tools);
-        self
-    }
-
-    /// With an agent that this one may dispatch to, and what it replies to what.
-    #[must_use]
-    pub fn peer(mut self, id: &str, reply: impl Fn(&str) -> String + 'static) -> Self {
-        self.scene.peers.push(Peer { id: id.to_owned(), name: id.to_owned(), description: String::new() });
-        self.performer.peers.push((id.to_owned(), Box::new(reply)));
-        self
-    }
-
-    /// With something to recall, as `{"text","turn","session","time"}`.
-    #[must_use]
-    pub fn recalls(mut self, hit: Value) -> Self {
-        self.performer.hits.push(hit);
-        self
-    }
-
-    /// The model's next reply is this text.
-    #[must_use]
-    pub fn model_says(self, text: &str) -> Self {
-        self.model_replies(Reply::new().text(text))
-    }
-
-    /// The model's next reply calls one tool.
-    #[must_use]
-    pub fn model_calls(self, tool: &str, arguments: &Value) -> Self {
-        self.model_replies(Reply::new().call(tool, arguments))
-    }
-
-    /// The model's next reply is this.
-    #[must_use]
-    pub fn model_replies(mut self, reply: Reply) -> Self {
-        self.performer.model.push_back(reply);
-        self
-    }
-
-    /// The user's next answer to a question is this, given at once.
-    #[must_use]
-    pub fn client_answers(mut self, answer: Value) -> Self {
-        self.performer.answers.push_back(answer);
-        self
+        Self { agent, scene, limits, performer, running: None, waiting: Vec::new(), reminders: Vec::new(), steps: Vec::new() }
     }
 
     /// Begins a structured session without a word.
@@ -239,6 +150,35 @@ impl<A: Agent> Conversation<A> {
         self.go_on()
     }
 
+    /// The question stays open for too long.
+    ///
+    /// # Panics
+    /// When nobody asks, and as [`open`](Self::open).
+    pub fn time_out(&mut self) -> Standing {
+        self.end_question(Outcome::TimedOut)
+    }
+
+    /// The question is withdrawn by somebody else than the agent.
+    ///
+    /// # Panics
+    /// When nobody asks, and as [`open`](Self::open).
+    pub fn withdraw(&mut self) -> Standing {
+        self.end_question(Outcome::Cancelled)
+    }
+
+    /// The time of the earliest reminder comes that the agent has scheduled.
+    ///
+    /// # Panics
+    /// When it has scheduled none or a turn is running, and as [`open`](Self::open).
+    pub fn remind(&mut self) -> Standing {
+        assert!(self.running.is_none(), "a turn is running");
+        let earliest = self.reminders.iter().enumerate().min_by_key(|(_, (due_ms, _))| *due_ms).map(|(at, _)| at);
+        let (due_ms, content) = self.reminders.remove(earliest.expect("the agent has scheduled no reminder"));
+        self.scene.now_ms = self.scene.now_ms.max(due_ms);
+        let id = self.scene.push(Role::User, vec![Part::Text(content)], "reminder", None);
+        self.begin(News::Said(vec![id]))
+    }
+
     /// The thread so far.
     pub fn thread(&self) -> &[Message] {
         &self.scene.thread
@@ -267,6 +207,17 @@ impl<A: Agent> Conversation<A> {
     pub fn items(&self) -> Vec<&Item> {
         let effects = self.steps.iter().flat_map(|step| &step.effects);
         effects.filter_map(|effect| if let Effect::RecordItem(item) = effect { Some(item) } else { None }).collect()
+    }
+
+    /// The notes that the agent has remembered so far.
+    pub fn notes(&self) -> Vec<&str> {
+        let effects = self.steps.iter().flat_map(|step| &step.effects);
+        effects.filter_map(|effect| if let Effect::Remember(note) = effect { Some(note.as_str()) } else { None }).collect()
+    }
+
+    /// The preferences as they stand.
+    pub fn preferred(&self) -> &Value {
+        &self.scene.preferences
     }
 
     /// What the model was asked so far.
@@ -328,6 +279,14 @@ impl<A: Agent> Conversation<A> {
         }
     }
 
+    fn end_question(&mut self, outcome: Outcome) -> Standing {
+        let running = self.running.as_mut().expect("nobody asks the user");
+        let at = running.open.iter().position(|(_, open)| matches!(open, Open::Client(_))).expect("nobody asks the user");
+        let (key, _) = running.open.remove(at);
+        running.settled.push_back((key, Done::Plain(outcome)));
+        self.go_on()
+    }
+
     fn go_on(&mut self) -> Standing {
         match self.next_news() {
             Ok(news) => self.run(news),
@@ -359,11 +318,14 @@ impl<A: Agent> Conversation<A> {
                     self.scene.push(Role::Assistant, parts.clone(), "agent", None);
                 }
                 Effect::SessionState(state) => self.scene.state = state.clone(),
-                Effect::Prefer(new) => {
+                Effect::Prefer(new) | Effect::PreferForUser(new) => {
                     let keys = self.scene.preferences.as_object_mut().into_iter();
                     keys.for_each(|keys| keys.extend(new.as_object().cloned().unwrap_or_default()));
                 }
-                Effect::RecordItem(_) | Effect::Remember(_) | Effect::Emit { .. } | Effect::Schedule { .. } => {}
+                Effect::Schedule { after_ms, content } => {
+                    self.reminders.push((self.scene.now_ms.saturating_add(*after_ms), content.clone()));
+                }
+                Effect::RecordItem(_) | Effect::Remember(_) | Effect::Emit { .. } => {}
             }
         }
     }
@@ -380,6 +342,9 @@ impl<A: Agent> Conversation<A> {
                 running.used.calls.insert((message, index));
             }
             running.used.keys.insert(operation.key.clone());
+            if matches!(operation.work, Work::Client(_)) {
+                running.used.questions.insert(operation.key.clone());
+            }
             running.take(operation.key, performed);
         }
         let running = self.running.as_mut().expect("a turn is running");
@@ -403,7 +368,13 @@ impl<A: Agent> Conversation<A> {
             if ready {
                 let count = if running.until == Until::Any { 1 } else { running.settled.len() };
                 let settled: Vec<(String, Done)> = running.settled.drain(..count).collect();
-                return Ok(settled.into_iter().map(|(key, done)| self.deliver(key, done)).collect());
+                let hears = running.hear && !self.waiting.is_empty();
+                let mut news: Vec<News> = settled.into_iter().map(|(key, done)| self.deliver(key, done)).collect();
+                news.extend(hears.then(|| News::Said(std::mem::take(&mut self.waiting))));
+                return Ok(news);
+            }
+            if running.hear && !self.waiting.is_empty() {
+                return Ok(vec![News::Said(std::mem::take(&mut self.waiting))]);
             }
             let asks = running.open.iter().position(|(_, open)| open.question().is_some());
             let due = running.open.iter().enumerate().filter_map(|(at, (_, open))| Some((open.due_ms()?, at))).min();

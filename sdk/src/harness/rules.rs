@@ -1,5 +1,6 @@
 //! The host's rules for a step, as far as they can be told without a host.
 
+use crate::client::shapes;
 use crate::content::{MessageId, Part};
 use crate::operation::{Call, Toolset, Work};
 use crate::step::{Decision, Effect, Step};
@@ -19,13 +20,15 @@ const TOOLS_MAX: usize = 128;
 pub(super) struct Used {
     pub(super) keys: BTreeSet<String>,
     pub(super) calls: BTreeSet<(MessageId, u32)>,
+    /// Keys of questions to the user.
+    pub(super) questions: BTreeSet<String>,
 }
 
 /// Panics when a step breaks a rule.
 pub(super) fn check_step(step: &Step, view: &dyn View, used: &Used, open: usize, memo_formats: &[u32]) {
     assert!(step.effects.len() <= EFFECTS_MAX, "a step has {EFFECTS_MAX} effects at most");
     for effect in &step.effects {
-        check_effect(effect);
+        check_effect(effect, used);
     }
     if let Some(memo) = &step.memo {
         assert!(memo.bytes.len() <= MEMO_BYTES_MAX, "a memo has {MEMO_BYTES_MAX} bytes at most");
@@ -53,10 +56,12 @@ pub(super) fn check_step(step: &Step, view: &dyn View, used: &Used, open: usize,
     }
 }
 
-fn check_effect(effect: &Effect) {
+fn check_effect(effect: &Effect, used: &Used) {
     match effect {
         Effect::Say(parts) => check_parts(parts),
-        Effect::Prefer(preferences) => assert!(preferences.is_object(), "preferences are a JSON object"),
+        Effect::Prefer(preferences) | Effect::PreferForUser(preferences) => {
+            assert!(preferences.is_object(), "preferences are a JSON object")
+        }
         Effect::SessionState(state) => {
             let bytes = state.to_string().len();
             assert!(bytes <= SESSION_STATE_BYTES_MAX, "the session's state has {SESSION_STATE_BYTES_MAX} bytes at most");
@@ -66,7 +71,12 @@ fn check_effect(effect: &Effect) {
             assert!((1..=64).contains(&name.len()) && name.bytes().all(allowed), "`{name}` is not a name for an event");
             assert!(data.is_object(), "an event's payload is a JSON object");
         }
-        Effect::RecordItem(_) | Effect::Remember(_) | Effect::Schedule { .. } => {}
+        Effect::RecordItem(item) => {
+            if let Some(key) = &item.asked {
+                assert!(used.questions.contains(key), "the item names the operation `{key}`, which asked the user nothing in this turn");
+            }
+        }
+        Effect::Remember(_) | Effect::Schedule { .. } => {}
     }
 }
 
@@ -93,7 +103,11 @@ fn check_work(work: &Work, view: &dyn View, used: &Used) {
             assert!(!used.calls.contains(&(*message, *index)), "call {index} of message {message} was carried out before");
         }
         Work::Tool(Call::Own { arguments, .. }) => assert!(arguments.is_object(), "a tool's arguments are a JSON object"),
-        Work::Client(action) => assert!(action.props.is_object(), "a widget's props are a JSON object"),
+        Work::Client(action) => {
+            if let Err(fault) = shapes::check(&action.widget, &action.props) {
+                panic!("the widget `{}` cannot be shown: {fault}", action.widget);
+            }
+        }
         Work::Agent(dispatch) => check_parts(&dispatch.content),
         Work::Recall { .. } | Work::TimerMs(_) => {}
     }

@@ -2,7 +2,7 @@
 
 use crate::content::{IntoParts, Message, MessageId, Part, Role};
 use crate::tool::{EffectClass, ToolDefinition};
-use crate::turn::{LimitsLeft, Memo, Peer, Turn, View};
+use crate::turn::{LimitsLeft, Memo, PastSession, Peer, Turn, View};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -18,7 +18,10 @@ use std::collections::BTreeMap;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Scene {
+    pub(super) user: String,
     pub(super) session_type: String,
+    pub(super) session_config: Value,
+    pub(super) history: Vec<PastSession>,
     pub(super) now_ms: u64,
     pub(super) left: LimitsLeft,
     pub(super) prompt: String,
@@ -43,7 +46,10 @@ impl Scene {
     #[must_use]
     pub fn new() -> Self {
         Self {
+            user: "local".to_owned(),
             session_type: "chat".to_owned(),
+            session_config: json!({}),
+            history: Vec::new(),
             now_ms: 1_700_000_000_000,
             left: LimitsLeft { steps: 50, tool_calls: 100, tokens: 1_000_000 },
             prompt: String::new(),
@@ -90,6 +96,27 @@ impl Scene {
     #[must_use]
     pub fn session_type(mut self, session_type: &str) -> Self {
         session_type.clone_into(&mut self.session_type);
+        self
+    }
+
+    /// For this user.
+    #[must_use]
+    pub fn user(mut self, user: &str) -> Self {
+        user.clone_into(&mut self.user);
+        self
+    }
+
+    /// In a session that was opened with this.
+    #[must_use]
+    pub fn session_config(mut self, config: Value) -> Self {
+        self.session_config = config;
+        self
+    }
+
+    /// With a structured session of the user's that has ended, later than those before it.
+    #[must_use]
+    pub fn past_session(mut self, session: PastSession) -> Self {
+        self.history.insert(0, session);
         self
     }
 
@@ -190,8 +217,20 @@ impl View for Scene {
         "/agent/test".to_owned()
     }
 
+    fn user(&self) -> String {
+        self.user.clone()
+    }
+
     fn session_type(&self) -> String {
         self.session_type.clone()
+    }
+
+    fn session_config(&self) -> Value {
+        self.session_config.clone()
+    }
+
+    fn history(&self) -> Value {
+        json!(self.history)
     }
 
     fn now_ms(&self) -> u64 {

@@ -1,9 +1,9 @@
 //! The harness: that it behaves as the host does, and finds out plugins that break a rule.
 
-use crate::harness::{Conversation, Scene, Standing, logged};
+use crate::harness::{Conversation, Reply, Scene, Standing, logged};
 use crate::{
-    Agent, CallContext, ClientAction, Description, Dispatch, Effect, IntoProgress, Memo, MessageId, News, Operation, Outcome, Progress,
-    Settlement, Step, Tool, Tools, Turn, log,
+    Agent, CallContext, ClientAction, Description, Dispatch, Effect, IntoProgress, Item, Memo, MessageId, ModelRequest, News, Operation,
+    Outcome, Progress, Settlement, Step, Tool, Tools, Turn, log,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -103,6 +103,71 @@ fn a_turn_that_hears_is_stepped_with_the_users_words_and_one_that_does_not_keeps
 }
 
 #[test]
+fn words_that_waited_are_heard_by_the_next_wait_that_hears() {
+    let mut talk = by(|turn, news| match (news.first(), turn.head()) {
+        (Some(News::Said(_)), Some(1)) => Step::start([Operation::client("deaf", ClientAction::confirmation("Sure?"))]),
+        (Some(News::Said(ids)), _) => Step::reply(turn.message(ids[0]).unwrap().text()),
+        _ => Step::start([Operation::client("hears", ClientAction::confirmation("Really?"))]).hearing(),
+    });
+    talk.say("go");
+    assert!(matches!(talk.say("wait"), Standing::Asking(_)));
+    assert_eq!(talk.answer(json!({ "confirmed": true })).words(), "wait");
+}
+
+#[test]
+fn a_question_can_stay_open_for_too_long_or_be_withdrawn() {
+    let ask = || {
+        by(|_, news| match settled(news).first() {
+            None => Step::start([Operation::client("q", ClientAction::confirmation("Sure?"))]),
+            Some(settlement) => Step::reply(settlement.outcome.to_string()),
+        })
+    };
+    let mut late = ask();
+    late.say("go");
+    assert_eq!(late.time_out().words(), "took too long and was stopped");
+    let mut withdrawn = ask();
+    withdrawn.say("go");
+    assert_eq!(withdrawn.withdraw().words(), "was cancelled");
+}
+
+#[test]
+fn a_reminder_begins_a_turn_of_its_own_when_its_time_comes() {
+    let mut talk = by(|turn, news| match news {
+        [News::Said(ids)] if turn.message(ids[0]).unwrap().origin == "reminder" => Step::reply(turn.now_ms().to_string()),
+        _ => Step::reply("later").with(Effect::Schedule { after_ms: 5, content: "now".to_owned() }),
+    });
+    assert_eq!(talk.say("go").words(), "later");
+    assert_eq!(talk.remind().words(), "1700000000005");
+}
+
+#[test]
+fn what_is_remembered_of_a_user_is_among_the_preferences_from_then_on() {
+    let mut talk = by(|turn, _| {
+        let known: Value = turn.preferences().unwrap();
+        Step::reply(format!("{} of {}", known["level"], turn.user())).prefer_for_user(json!({ "level": 2 })).remember("Level 2 now.")
+    })
+    .preferences(json!({ "level": 1 }))
+    .user("ann");
+    assert_eq!(talk.say("one").words(), "1 of ann");
+    assert_eq!(talk.say("two").words(), "2 of ann");
+    assert_eq!((talk.preferred(), talk.notes().len()), (&json!({ "level": 2 }), 2));
+}
+
+#[test]
+fn a_hidden_reply_is_read_as_what_its_schema_describes() {
+    let read = || {
+        by(|_, news| match settled(news).first() {
+            None => Step::start([Operation::model("m", ModelRequest::new(Vec::new()).hidden().replying_with(json!({ "type": "number" })))]),
+            Some(settlement) => Step::reply(settlement.reply::<f64>().map_or_else(|why| why, |number| number.to_string())),
+        })
+    };
+    assert_eq!(read().model_says(" 0.5\n").say("go").words(), "0.5");
+    assert!(read().model_says("half").say("go").words().starts_with("the reply cannot be read: "));
+    let failing = read().model_replies(Reply::failure("model-unavailable", "no answer")).say("go");
+    assert_eq!(failing.words(), "no answer (model-unavailable)");
+}
+
+#[test]
 fn effects_show_up_where_they_belong() {
     let mut talk = by(|turn, _| {
         let turns: u32 = turn.state().unwrap();
@@ -199,6 +264,19 @@ fn a_key_that_is_used_twice_is_found_out() {
 #[should_panic(expected = "waits for ever")]
 fn a_wait_for_nothing_is_found_out() {
     by(|_, _| Step::start([])).say("go");
+}
+
+#[test]
+#[should_panic(expected = "the widget `free_text` cannot be shown: props.prompt: a text is needed, there is none")]
+fn a_widget_that_the_host_would_refuse_is_found_out() {
+    by(|_, _| Step::start([Operation::client("q", ClientAction::new("free_text", json!({})))])).say("go");
+}
+
+#[test]
+#[should_panic(expected = "the item names the operation `q`, which asked the user nothing in this turn")]
+fn an_item_that_nobody_asked_is_found_out() {
+    let item = Item { prompt: json!("?"), response: Value::Null, evaluation: None, asked: Some("q".to_owned()) };
+    by(move |_, _| Step::done().record(item.clone())).say("go");
 }
 
 #[test]

@@ -79,10 +79,12 @@ fn effect_to_host(effect: Effect) -> wire::Effect {
     match effect {
         Effect::Say(parts) => wire::Effect::Say(parts_to_host(parts)),
         Effect::Prefer(preferences) => wire::Effect::Prefer(preferences.to_string()),
-        Effect::RecordItem(Item { prompt, response, evaluation }) => wire::Effect::RecordItem(wire::Item {
+        Effect::PreferForUser(preferences) => wire::Effect::PreferForUser(preferences.to_string()),
+        Effect::RecordItem(Item { prompt, response, evaluation, asked }) => wire::Effect::RecordItem(wire::Item {
             prompt: prompt.to_string(),
             response: response.to_string(),
             evaluation: evaluation.map(|evaluation| evaluation.to_string()),
+            asked,
         }),
         Effect::SessionState(state) => wire::Effect::SessionState(state.to_string()),
         Effect::Remember(note) => wire::Effect::Remember(note),

@@ -17,6 +17,10 @@ impl View for wire::View {
         Self::path(self)
     }
 
+    fn user(&self) -> String {
+        Self::user(self)
+    }
+
     fn session_type(&self) -> String {
         Self::session_type(self)
     }
@@ -36,6 +40,14 @@ impl View for wire::View {
 
     fn preferences(&self) -> Value {
         json_of_host(&Self::preferences(self))
+    }
+
+    fn session_config(&self) -> Value {
+        json_of_host(&Self::session_config(self))
+    }
+
+    fn history(&self) -> Value {
+        json_of_host(&Self::history(self))
     }
 
     fn session_state(&self) -> Value {

@@ -7,6 +7,7 @@ use domain::egress::EgressGrant;
 use domain::event::{BoundaryDecided, Decision, Event, STEP, Verdict};
 use domain::grant::{Grant, PatternList, SecretGrant, SecretSlot, capability};
 use domain::id::SessionId;
+use domain::user::UserId;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -86,7 +87,7 @@ async fn what_a_call_did_until_its_user_cancelled_it_is_on_record() {
     let world = World::new(reaching(vec![server.grant()])).await;
     let session = begin(&world, json!([{ "start": [hanging(&server)] }])).await;
     until_asked(&server).await;
-    assert!(world.broker.cancel("local", &target("puppet"), session, None).await.unwrap());
+    assert!(world.broker.cancel(&UserId::local(), &target("puppet"), session, None).await.unwrap());
     world.idle(session).await;
     is_on_record(&world, "cancelled by its user").await;
 }
@@ -270,7 +271,7 @@ async fn an_agent_that_is_stepped_too_often_waits_and_the_ledger_says_so_once() 
     sleep(Duration::from_millis(500)).await;
     assert_eq!(not_granted(&world).await, [plain("agents.step Limited limits callsPerMinuteMax")]);
     assert!(world.store().session(session).await.unwrap().unwrap().open_run.is_some(), "it waits");
-    assert!(world.broker.cancel("local", &target("puppet"), session, None).await.unwrap());
+    assert!(world.broker.cancel(&UserId::local(), &target("puppet"), session, None).await.unwrap());
     world.idle(session).await;
 }
 

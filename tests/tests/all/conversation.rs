@@ -2,6 +2,7 @@
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
+use domain::user::UserId;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,9 +20,9 @@ async fn the_assistant_delegates_to_the_worker_whose_tools_read_real_files() {
     let worker = world.store().agent_at(&path).await.unwrap();
     assert!(worker.is_some(), "the worker stays readable after its task");
     // Its session is known as one that this one began, and what it did can be followed with it.
-    let spawned = world.store().spawned(session, "local").await.unwrap();
+    let spawned = world.store().spawned(session, &UserId::local()).await.unwrap();
     assert_eq!(spawned.iter().map(|below| (below.by, below.depth, below.path.as_str())).collect::<Vec<_>>(), [(session, 1, path.as_str())]);
-    let events = world.store().events_with_spawned(0, session, "local", 1_000).await.unwrap();
+    let events = world.store().events_with_spawned(0, session, &UserId::local(), 1_000).await.unwrap();
     let of_worker = events.iter().filter(|recorded| recorded.subject.session == Some(spawned[0].id)).map(|recorded| recorded.kind.as_str());
     assert_eq!(of_worker.clone().filter(|kind| *kind == "run.stepped.v1").count(), 2, "{:?}", of_worker.collect::<Vec<_>>());
 }
@@ -30,14 +31,14 @@ async fn the_assistant_delegates_to_the_worker_whose_tools_read_real_files() {
 async fn the_assistant_has_no_tool_but_delegate() {
     let world = World::new(Setup::default()).await;
     world.create("assistant").await;
-    let view = world.broker.agent("local", &target("assistant")).await.unwrap();
+    let view = world.broker.agent(&UserId::local(), &target("assistant")).await.unwrap();
     assert_eq!(view.tools, ["delegate"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tutor_session_asks_suspends_and_goes_on_after_a_restart() {
     let world = World::new(Setup::default()).await;
-    let session = world.open_as("tutor", Some("tutor")).await;
+    let session = world.open_as("tutor", Some("learning")).await;
     let (call, action) = world.question("tutor", session).await;
     assert_eq!(action.widget, "multiple_choice");
     let world = world.restart(|_| ()).await;
@@ -45,9 +46,9 @@ async fn a_tutor_session_asks_suspends_and_goes_on_after_a_restart() {
     assert_eq!(again, call, "the same question under the same id");
     let mut next = Some(call);
     while let Some(call) = next {
-        world.answer("tutor", call, json!({ "selection": "x", "index": 0 })).await.unwrap();
+        world.answer("tutor", call, json!({ "index": 0 })).await.unwrap();
         next = loop {
-            let view = world.broker.session("local", &target("tutor"), session, None).await.unwrap();
+            let view = world.broker.session(&UserId::local(), &target("tutor"), session, None).await.unwrap();
             match view.asking.first() {
                 Some((other, _)) if *other != call => break Some(*other),
                 _ if view.row.status == store::SessionStatus::Completed => break None,
@@ -55,22 +56,30 @@ async fn a_tutor_session_asks_suspends_and_goes_on_after_a_restart() {
             }
         };
     }
-    let agent = world.broker.agent("local", &target("tutor")).await.unwrap().row.agent;
-    assert_eq!((agent.slot, agent.successful_completions), (None, 1));
+    let agent = world.broker.agent(&UserId::local(), &target("tutor")).await.unwrap().row.agent;
+    assert_eq!((agent.active_session, agent.successful_completions), (None, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_leads_one_structured_session_at_a_time() {
     let world = World::new(Setup::default()).await;
-    let first = world.open_as("tutor", Some("tutor")).await;
+    let first = world.open_as("tutor", Some("learning")).await;
     world.question("tutor", first).await;
-    let second =
-        broker::NewSession { target: target("tutor"), session_type: Some("tutor".into()), name: None, model: None, user: "local".into() };
+    let second = broker::NewSession {
+        config: None,
+        idempotency_key: None,
+        time_limit_s: None,
+        target: target("tutor"),
+        session_type: Some("learning".into()),
+        name: None,
+        model: None,
+        user: UserId::local(),
+    };
     let Err(broker::Error::Refused(refusal)) = world.broker.open_session(second).await else { panic!("it was opened") };
     assert_eq!(refusal.code, "SESSION_ALREADY_ACTIVE");
-    world.broker.terminate_current("local", &target("tutor"), None).await.unwrap();
+    world.broker.terminate_current(&UserId::local(), &target("tutor"), None).await.unwrap();
     world.until(first, |row| row.status == store::SessionStatus::Terminated).await;
-    world.open_as("tutor", Some("tutor")).await;
+    world.open_as("tutor", Some("learning")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

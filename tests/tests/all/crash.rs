@@ -33,7 +33,7 @@ const PICKUP_MS: u64 = 1_000;
 /// A crash point, and the passages of it at which the process is to die.
 type Point = (&'static str, &'static [u32]);
 /// At which crash points the process is to die in which conversation.
-const MATRIX: [(Conversation, &[Point]); 5] = [
+const MATRIX: [(Conversation, &[Point]); 6] = [
     (
         Conversation::Work,
         &[
@@ -99,12 +99,21 @@ const MATRIX: [(Conversation, &[Point]); 5] = [
         ],
     ),
     (Conversation::Backup, &[("store.backup", &[1])]),
+    (
+        Conversation::Rebuild,
+        &[
+            ("store.rebuild.folded", &[1]),
+            ("store.rebuild.compared", &[1]),
+            ("store.rebuild.replaced", &[1]),
+            ("store.rebuild.committed", &[1]),
+        ],
+    ),
     (Conversation::Long, &[("store.snapshot", &[1])]),
 ];
 
 fn config() -> Value {
     let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
-    let question = json!({ "start": [{ "key": "question", "client": "free_text" }] });
+    let question = json!({ "start": [{ "key": "question", "client": "question" }] });
     json!({
         "agents": [
             // Words that arrive at a turn's end make it go on: a limit would end it sooner or later.

@@ -57,7 +57,7 @@ async fn undisturbed<T>(host: &Host, session: &str, work: impl Future<Output = T
     };
     let listening = async {
         let (agent, id) = session.split_once("/sessions/").unwrap();
-        let mut stream = host.request(Method::GET, &format!("{agent}/stream?session={id}")).send().await.unwrap();
+        let mut stream = host.request(Method::GET, &format!("{agent}/stream?view=log&session={id}")).send().await.unwrap();
         loop {
             let heard = timeout(PROMPT, stream.chunk()).await.expect("a heartbeat in time").unwrap();
             assert!(heard.is_some(), "the stream has ended");

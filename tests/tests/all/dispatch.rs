@@ -202,13 +202,28 @@ async fn a_delegation_is_as_urgent_as_it_says_and_what_it_dispatches_itself_too(
 async fn a_tool_is_told_for_whom_it_works_also_in_work_that_was_handed_over() {
     let world = World::new(Setup::default()).await;
     for user in ["ada", "local"] {
-        let new = NewSession { target: target("puppet"), session_type: None, name: None, model: None, user: user.into() };
+        let new = NewSession {
+            config: None,
+            idempotency_key: None,
+            time_limit_s: None,
+            target: target("puppet"),
+            session_type: None,
+            name: None,
+            model: None,
+            user: user.parse().unwrap(),
+        };
         let row = world.broker.open_session(new).await.unwrap().row;
         let who = json!({ "steps": [{ "start": [{ "key": "w", "tool": "who" }] }] });
         let steps = json!({ "steps": [{ "until": "all", "start": [{ "key": "own", "tool": "who" }, { "key": "d", "agent": "other", "text": who.to_string() }] }] });
         let content = vec![Part::text(steps.to_string())];
-        let said =
-            PostMessage { target: target("puppet"), session: row.id, content, model: None, user: user.into(), idempotency_key: None };
+        let said = PostMessage {
+            target: target("puppet"),
+            session: row.id,
+            content,
+            model: None,
+            user: user.parse().unwrap(),
+            idempotency_key: None,
+        };
         world.broker.post_message(said).await.unwrap();
         world.idle(row.id).await;
         let told = sorted(&world, row.id).await;

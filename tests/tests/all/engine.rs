@@ -1,6 +1,7 @@
 //! The step engine: every kind of operation, alone and together, with any and all, cancel and hear.
 
 use agent_host_tests::{Setup, World};
+use domain::user::UserId;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,12 +90,51 @@ async fn a_tool_can_ask_the_user_and_goes_on_with_the_answer() {
     let session = world.open("puppet").await;
     world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "t", "tool": "asks" }] }] }).to_string()).await;
     let (call, action) = world.question("puppet", session).await;
-    assert_eq!(action.widget, "confirmation");
+    assert_eq!(action.widget, "question");
     assert!(world.answer("puppet", call, json!("not a boolean")).await.is_err(), "the question stays open");
     world.answer("puppet", call, json!(true)).await.unwrap();
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "t parts asked true");
     assert!(world.answer("puppet", call, json!(true)).await.is_err(), "one answer");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_sent_twice_leaves_the_next_question_of_a_tool_open() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "t", "tool": "asks_twice" }] }] }).to_string()).await;
+    let (first, _) = world.question("puppet", session).await;
+    world.answer("puppet", first, json!("one")).await.unwrap();
+    let second = loop {
+        let (call, _) = world.question("puppet", session).await;
+        if call != first {
+            break call;
+        }
+    };
+    assert!(world.answer("puppet", first, json!("one")).await.is_err(), "that question was answered");
+    world.answer("puppet", second, json!("two")).await.unwrap();
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, r#"t parts second "two""#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_wants_to_remember_more_than_there_is_room_for_is_refused() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    // Three times what is a good part of 64 KiB: the third does not fit any more.
+    for key in ["x", "y", "z"] {
+        let keys = json!({ key: "-".repeat(24_000) });
+        let steps = json!([{ "reply": "done", "effects": [{ "prefer_for_user": keys }] }]);
+        world.say("puppet", session, &json!({ "steps": steps }).to_string()).await;
+        world.idle(session).await;
+    }
+    let row = world.idle(session).await;
+    let agent = world.store().agent(row.agent).await.unwrap().unwrap().agent;
+    let kept = agent.user_preferences.values().next().unwrap();
+    assert_eq!(kept.keys().collect::<Vec<_>>(), ["x", "y"]);
+    let ledger = world.ledger().await;
+    let refused = ledger.iter().flat_map(|entry| &entry.decisions).find(|decision| decision.detail.contains("65536"));
+    assert!(refused.is_some(), "the ledger says why: {ledger:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -207,7 +247,7 @@ async fn cancelling_a_turn_cancels_what_it_handed_over() {
         }
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     };
-    assert!(world.broker.cancel("local", &agent_host_tests::world::target("puppet"), session, None).await.unwrap());
+    assert!(world.broker.cancel(&UserId::local(), &agent_host_tests::world::target("puppet"), session, None).await.unwrap());
     world.idle(session).await;
     world.until(child, |row| row.open_run.is_none()).await;
     assert_eq!(world.last_reply(session).await, "The turn was cancelled: User cancelled");
@@ -252,7 +292,7 @@ async fn effects_are_stored_with_the_decision() {
     assert_eq!(world.store().blob(row.state).await.unwrap().unwrap(), br#"{"n":1}"#);
     let agent = world.store().agent(row.agent).await.unwrap().unwrap().agent;
     assert_eq!(agent.preferences["tone"], "dry");
-    let hits = world.store().recall(row.agent, "zebra", 5).await.unwrap();
+    let hits = world.store().recall(row.agent, None, "zebra", 5).await.unwrap();
     assert!(hits.iter().any(|hit| hit.text.contains("striped")));
     let texts: Vec<String> = world.messages(session).await.iter().map(|message| message.text()).collect();
     assert_eq!(texts[1..4], ["working on it", "done", "reminder"]);

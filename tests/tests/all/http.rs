@@ -94,7 +94,7 @@ async fn bad_input_is_answered_with_a_problem_and_the_host_lives_on() {
     let cases = [
         (&messages, json, "{\"content\":".to_owned(), 400, "MALFORMED_JSON", None),
         (&messages, json, "\u{0}".to_owned(), 400, "MALFORMED_JSON", None),
-        (&messages, json, "[".repeat(100_000), 422, "INVALID_FIELD", None),
+        (&messages, json, "[".repeat(100_000), 422, "NESTED_TOO_DEEP", None),
         (&messages, json, json!({ "content": [["text", "x"]] }).to_string(), 422, "INVALID_FIELD", Some("/content/0")),
         (&messages, json, json!({ "content": [[]] }).to_string(), 422, "INVALID_FIELD", Some("/content/0")),
         (&messages, json, json!({ "content": "x", "contnet": 1 }).to_string(), 422, "UNKNOWN_FIELD", Some("/contnet")),
@@ -199,7 +199,7 @@ fn committed(frames: &[Frame]) -> Vec<(u64, String)> {
 async fn a_stream_that_broke_goes_on_with_exactly_what_was_missed() {
     let (folder, host) = started().await;
     let (agent, session) = open(&host, "puppet", "chat").await;
-    let stream = format!("{agent}/stream?session={}", session.rsplit('/').next().unwrap());
+    let stream = format!("{agent}/stream?view=log&session={}", session.rsplit('/').next().unwrap());
     let mut frames = host.follow(&stream, None).await;
     let ask = json!({ "steps": [{ "start": [{ "key": "m", "model": "be kind" }] }] });
     say(&host, &session, &ask).await;
@@ -237,7 +237,7 @@ async fn a_stream_that_broke_goes_on_with_exactly_what_was_missed() {
 async fn a_host_that_is_told_to_stop_finishes_its_calls_and_ends_with_success() {
     let (folder, host) = started().await;
     let (agent, session) = open(&host, "puppet", "chat").await;
-    let mut frames = host.follow(&format!("{agent}/stream"), None).await;
+    let mut frames = host.follow(&format!("{agent}/stream?view=log"), None).await;
     say(&host, &session, &json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 400 } }] }] })).await;
     while folder.effects().is_empty() {
         sleep(Duration::from_millis(5)).await;
@@ -275,7 +275,7 @@ async fn a_second_signal_ends_the_host_without_waiting_for_a_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tutors_question_waits_through_kill_nine_and_takes_its_answer() {
     let (folder, host) = started().await;
-    let (agent, session) = open(&host, "tutor", "tutor").await;
+    let (agent, session) = open(&host, "tutor", "learning").await;
     let asks = |seen: &Value| !seen["client_actions"].as_array().is_none_or(Vec::is_empty);
     let asked = until(&host, &session, asks).await["client_actions"][0].clone();
     host.kill().await;
@@ -284,7 +284,7 @@ async fn a_tutors_question_waits_through_kill_nine_and_takes_its_answer() {
     assert_eq!(again, asked, "the same question under the same id");
     let wrong = json!({ "call_id": "ab".repeat(32), "response": {} });
     is_problem(&host.post(&format!("{agent}/respond"), &wrong).await.unwrap(), 409, "INVALID_TOOL_CALL_ID", Some("/call_id"));
-    let answer = |call: &Value| json!({ "call_id": call["call_id"], "response": { "selection": "x", "index": 0 } });
+    let answer = |call: &Value| json!({ "call_id": call["call_id"], "response": { "index": 0 } });
     assert_eq!(host.post(&format!("{agent}/respond"), &answer(&asked)).await.unwrap().status, 202);
     let next = |seen: &Value| asks(seen) && seen["client_actions"][0]["call_id"] != asked["call_id"];
     until(&host, &session, |seen| next(seen) || seen["status"] == "completed").await;

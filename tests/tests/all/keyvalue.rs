@@ -9,6 +9,7 @@ use domain::event::{Decision, Event, Verdict};
 use domain::grant::{Access, BucketGrant, BucketPlace, BucketScope, GuestLimits};
 use domain::id::SessionId;
 use domain::message::Part;
+use domain::user::UserId;
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::EventFilter;
@@ -33,14 +34,24 @@ fn script(tool: &str, args: &Value) -> String {
 }
 
 async fn open_as(world: &World, user: &str, definition: &str) -> SessionId {
-    let new = NewSession { target: target(definition), session_type: None, name: None, model: None, user: user.into() };
+    let new = NewSession {
+        config: None,
+        idempotency_key: None,
+        time_limit_s: None,
+        target: target(definition),
+        session_type: None,
+        name: None,
+        model: None,
+        user: user.parse().unwrap(),
+    };
     world.broker.open_session(new).await.unwrap().row.id
 }
 
 /// What a call in a session came to, one line.
 async fn call_in(world: &World, user: &str, definition: &str, session: SessionId, tool: &str, args: &Value) -> String {
     let content = vec![Part::text(script(tool, args))];
-    let message = PostMessage { target: target(definition), session, content, model: None, user: user.into(), idempotency_key: None };
+    let message =
+        PostMessage { target: target(definition), session, content, model: None, user: user.parse().unwrap(), idempotency_key: None };
     world.broker.post_message(message).await.unwrap();
     world.idle(session).await;
     world.last_reply(session).await
@@ -255,7 +266,7 @@ async fn work_that_is_dropped_lets_its_buckets_go() {
     world.say("puppet", session, &script("keep", &long)).await;
     world.until(session, |row| row.open_run.is_some()).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    world.broker.cancel("local", &target("puppet"), session, None).await.unwrap();
+    world.broker.cancel(&UserId::local(), &target("puppet"), session, None).await.unwrap();
     world.idle(session).await;
     assert_eq!(keep(&world, json!([["add", "n", 1]])).await, "t parts 1");
 }

@@ -4,6 +4,7 @@
 use agent_host_tests::{Setup, World};
 use domain::event::{BoundaryDecided, Event, Verdict};
 use domain::grant::{Access, Grant, PatternList};
+use domain::user::UserId;
 use serde_json::{Value, json};
 use store::EventFilter;
 
@@ -163,7 +164,16 @@ async fn who_works_for_an_agent_is_denied_what_that_one_was_also_in_turns_that_i
         _ => None,
     });
     let target = broker::Target::Agent(spawned.unwrap());
-    let new = broker::NewSession { target: target.clone(), session_type: None, name: None, model: None, user: "local".into() };
+    let new = broker::NewSession {
+        config: None,
+        idempotency_key: None,
+        time_limit_s: None,
+        target: target.clone(),
+        session_type: None,
+        name: None,
+        model: None,
+        user: UserId::local(),
+    };
     let session = world.broker.open_session(new).await.unwrap().row.id;
     let text = json!({ "steps": call("write_file", &json!({ "path": "a.txt", "content": "x" })) }).to_string();
     let message = broker::PostMessage { target, ..world.message("other", session, &text, None) };

@@ -57,7 +57,8 @@ async fn a_component_that_is_not_there_is_told_with_those_that_are_each_once() {
     let inspected = folder.run(&["component", "inspect", "nope"]).await;
     assert_eq!(inspected.status.code(), Some(2));
     assert!(
-        err(&inspected).contains("there is no component `nope`; known are assistant, files, lists, puppet, tutor, web, worker\n"),
+        err(&inspected)
+            .contains("there is no component `nope`; known are assistant, evaluator, files, lists, puppet, thought, tutor, web, worker\n"),
         "{inspected:?}"
     );
 }
@@ -118,7 +119,7 @@ async fn a_session_that_waits_for_its_client_says_so() {
     let begun = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
     let session = format!("/api/agents/{}/sessions/{}", begun.text("agent_id"), begun.text("id"));
     assert_eq!(begun.body["run_status"], Value::Null);
-    let asks = json!({ "steps": [{ "start": [{ "key": "q", "client": "free_text" }] }] });
+    let asks = json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] });
     host.post(&format!("{session}/messages"), &json!({ "content": asks.to_string() })).await.unwrap();
     let waiting = async {
         loop {
@@ -191,23 +192,40 @@ async fn a_command_finds_the_host_of_its_data_folder_wherever_that_listens() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_follows_from_the_events_can_be_made_again_while_no_host_runs() {
+async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host() {
     let folder = Folder::new(config(&json!([agent("a", &json!({}))])));
     folder.warm(&["puppet", "files"]).await;
     let host = folder.start(None).await.unwrap();
-    open(&host, "a").await;
-    let rebuild = ["verify", "--rebuild"];
-    let refused = folder.run(&rebuild).await;
-    assert_eq!(refused.status.code(), Some(3), "{refused:?}");
+    let mine = open(&host, "a").await;
+    let database = || {
+        let database = rusqlite::Connection::open(folder.data().join("store.db")).unwrap();
+        database.busy_timeout(Duration::from_secs(5)).unwrap();
+        database
+    };
+    let forget = || assert_eq!(database().execute("DELETE FROM sessions", []).unwrap(), 1);
+    let missing = json!([{ "table": "sessions", "changed": 0, "missing": 1, "superfluous": 0 }]);
+    let intact = || folder.run(&["verify"]);
+
+    forget();
+    let sessions = format!("/api/agents/{mine}/sessions");
+    assert_eq!(host.get(&sessions).await.unwrap().body["sessions"], json!([]));
+    assert!(err(&intact().await).contains("the table `sessions` is not what the events say"));
+    let made = document(&folder.run(&["rebuild", "--json"]).await);
+    assert_eq!((&made["state"], &made["replaced"]), (&json!("done"), &missing), "{made}");
+    assert_eq!(host.get(&sessions).await.unwrap().body["sessions"].as_array().unwrap().len(), 1);
+    assert!(intact().await.status.success());
+    let told = out(&folder.run(&["rebuild"]).await);
+    assert!(told.ends_with("everything was as they say\n"), "{told}");
+    forget();
+    assert!(folder.run(&["verify", "--rebuild"]).await.status.success());
     assert!(host.stop().await.success(), "{}", folder.log());
-    rusqlite::Connection::open(folder.data().join("store.db")).unwrap().execute("DELETE FROM sessions", []).unwrap();
-    let found = folder.run(&["verify"]).await;
-    assert_eq!(found.status.code(), Some(1), "{found:?}");
-    assert!(err(&found).contains("the table `sessions` is not what the events say"), "{found:?}");
-    for command in [rebuild.as_slice(), &["verify"]] {
-        let made = folder.run(command).await;
-        assert!(made.status.success(), "{made:?}");
-    }
+
+    forget();
+    let told = out(&folder.run(&["rebuild"]).await);
+    assert!(told.contains("sessions: 0 rows had changed, 1 were missing, 0 were too many\n"), "{told}");
+    forget();
+    assert!(folder.run(&["verify", "--rebuild"]).await.status.success());
+    assert!(intact().await.status.success());
 }
 
 fn out(output: &Output) -> String {

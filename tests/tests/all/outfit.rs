@@ -28,7 +28,7 @@ async fn a_turn_keeps_its_tools_over_a_restart_and_a_tool_that_was_taken_away_is
     let world = World::new(Setup { script: SCRIPT.to_owned(), ..Setup::default() }).await;
     let session = world.open("puppet").await;
     let steps = json!({ "steps": [
-        { "start": [{ "key": "q", "client": "free_text" }] },
+        { "start": [{ "key": "q", "client": "question" }] },
         { "until": "all", "start": [{ "key": "m", "model": "x" }, { "key": "a", "tool": "look" }, { "key": "b", "tool": "put" }] },
     ] });
     world.say("puppet", session, &steps.to_string()).await;

@@ -209,7 +209,7 @@ async fn an_operation_that_panics_has_failed_unless_it_may_have_taken_effect() {
 async fn an_answer_over_which_the_driver_panics_is_not_acknowledged_and_can_be_given_again() {
     let (folder, host) = host(config(), Some("broker.settle.before:1")).await;
     let session = open(&host).await;
-    say(&host, &session, &json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] })).await;
+    say(&host, &session, &json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] })).await;
     let asks = |seen: &Value| seen["client_actions"].as_array().is_some_and(|actions| !actions.is_empty());
     let call = until(&host, &session, asks).await["client_actions"][0]["call_id"].clone();
     let respond = format!("{}/respond", session.split("/sessions").next().unwrap());

@@ -10,6 +10,7 @@ use domain::id::{EventId, OperationId, SessionId, Stream};
 use domain::message::Part;
 use domain::operation::{Continuation, Pause, Settlement};
 use domain::step::Outcome;
+use domain::user::UserId;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -42,7 +43,7 @@ fn message(session: SessionId, text: String) -> PostMessage {
         session,
         content: vec![Part::text(text)],
         model: None,
-        user: "local".into(),
+        user: UserId::local(),
         idempotency_key: None,
     }
 }
@@ -186,9 +187,10 @@ async fn held_up<T>(world: &World, work: impl Future<Output = T>) -> T {
 async fn of_more_answers_than_a_mailbox_holds_one_counts_and_all_are_answered() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "q", "client": "free_text" }] }] }).to_string()).await;
+    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] }).to_string()).await;
     let (call, _) = world.question("puppet", session).await;
-    let respond = |number: usize| Respond { target: target("puppet"), call, response: Value::from(number), user: "local".into() };
+    let respond =
+        |number: usize| Respond { target: target("puppet"), call, session: None, response: Value::from(number), user: UserId::local() };
     let answers = (0..SIGNALS).map(|number| world.broker.respond(respond(number)));
     let answered = held_up(&world, join_all(answers)).await;
     let taken: Vec<usize> = answered.iter().enumerate().filter(|(_, answer)| answer.is_ok()).map(|(number, _)| number).collect();
@@ -206,7 +208,8 @@ async fn of_more_cancellations_than_a_mailbox_holds_one_counts_and_all_are_answe
     world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] }).to_string()).await;
     world.until(session, |row| row.open_run.is_some()).await;
     let target = target("puppet");
-    let cancels = (0..SIGNALS).map(|_| world.broker.cancel("local", &target, session, None));
+    let me = UserId::local();
+    let cancels = (0..SIGNALS).map(|_| world.broker.cancel(&me, &target, session, None));
     let cancelled = held_up(&world, join_all(cancels)).await;
     let done: Vec<bool> = cancelled.into_iter().map(Result::unwrap).collect();
     assert_eq!(done.iter().filter(|done| **done).count(), 1);

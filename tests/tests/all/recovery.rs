@@ -126,9 +126,9 @@ async fn a_dead_letter_of_a_session_that_has_ended_stays_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_whose_state_is_gone_fails_its_turn_and_does_not_begin_from_nothing() {
     let world = World::new(Setup::default()).await;
-    let session = world.open_as("tutor", Some("tutor")).await;
+    let session = world.open_as("tutor", Some("learning")).await;
     let (first, _) = world.question("tutor", session).await;
-    world.answer("tutor", first, json!({ "selection": "x", "index": 0 })).await.unwrap();
+    world.answer("tutor", first, json!({ "index": 0 })).await.unwrap();
     let second = loop {
         let (call, _) = world.question("tutor", session).await;
         if call != first {
@@ -138,7 +138,7 @@ async fn a_session_whose_state_is_gone_fails_its_turn_and_does_not_begin_from_no
     let data = world.dir.path().join("data/store.db");
     let forget = "DELETE FROM blobs WHERE digest IN (SELECT digest FROM blob_references WHERE shown = 0) AND bytes LIKE '%\"correct\"%'";
     let world = world.restart(|_| assert!(rusqlite::Connection::open(data).unwrap().execute(forget, []).unwrap() > 0)).await;
-    world.answer("tutor", second, json!({ "selection": "x", "index": 0 })).await.unwrap();
+    world.answer("tutor", second, json!({ "index": 0 })).await.unwrap();
     world.until(session, |row| row.open_run.is_none()).await;
     let told = world.last_reply(session).await;
     assert!(told.starts_with("The turn failed: the session's state is missing"), "{told}");
@@ -147,13 +147,13 @@ async fn a_session_whose_state_is_gone_fails_its_turn_and_does_not_begin_from_no
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_whose_definition_was_removed_ends_and_its_slot_is_free() {
     let world = World::new(Setup::default()).await;
-    let session = world.open_as("tutor", Some("tutor")).await;
+    let session = world.open_as("tutor", Some("learning")).await;
     world.question("tutor", session).await;
     let world = world.restart(|setup| setup.definitions.retain(|definition| definition["agentId"] != "tutor")).await;
     let row = world.until(session, |row| row.open_run.is_none()).await;
     assert_eq!(row.status, store::SessionStatus::Terminated);
     assert_eq!(world.last_reply(session).await, "The turn failed: the definition `tutor` is no longer configured");
-    assert_eq!(world.store().agent(row.agent).await.unwrap().unwrap().agent.slot, None);
+    assert_eq!(world.store().agent(row.agent).await.unwrap().unwrap().agent.active_session, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,9 +13,9 @@ async fn every_recorded_step_of_recorded_sessions_decides_the_same_again() {
         world.say("assistant", session, text).await;
         world.idle(session).await;
     }
-    let tutor = world.open_as("tutor", Some("tutor")).await;
+    let tutor = world.open_as("tutor", Some("learning")).await;
     let (call, _) = world.question("tutor", tutor).await;
-    world.answer("tutor", call, json!({ "selection": "x", "index": 0 })).await.unwrap();
+    world.answer("tutor", call, json!({ "index": 0 })).await.unwrap();
     world.until(tutor, |row| row.open_run.is_some()).await;
     world.play(json!([{ "until": "all", "start": [{ "key": "a", "timer": 5 }, { "key": "b", "tool": "look" }] }])).await;
     let mut steps = 0;

@@ -295,7 +295,7 @@ async fn played(host: &Host, script: &Value) -> String {
     let opened = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
     let (agent, id) = (opened.text("agent_id"), opened.text("id"));
     let session = format!("/api/agents/{agent}/sessions/{id}");
-    let mut frames = host.line().follow(&format!("/api/agents/{agent}/stream?session={id}"), None).await.unwrap();
+    let mut frames = host.line().follow(&format!("/api/agents/{agent}/stream?view=log&session={id}"), None).await.unwrap();
     host.post(&format!("{session}/messages"), &json!({ "content": script.to_string() })).await.unwrap();
     let mut seen = String::new();
     while !seen.contains("turn.committed") {

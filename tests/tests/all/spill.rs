@@ -26,7 +26,7 @@ async fn asked(steps: Value) -> (World, domain::id::SessionId, domain::id::Opera
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_answer_comes_to_the_agent_as_edges_and_a_blob_that_it_can_read() {
-    let (world, session, call) = asked(json!([{ "start": [{ "key": "q", "client": "free_text" }] }])).await;
+    let (world, session, call) = asked(json!([{ "start": [{ "key": "q", "client": "question" }] }])).await;
     let answer = json!({ "essay": format!("begin{}end", "x".repeat(1_000_000)) });
     world.answer("puppet", call, answer.clone()).await.unwrap();
     world.idle(session).await;

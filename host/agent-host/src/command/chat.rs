@@ -258,7 +258,7 @@ impl<'a> Conversation<'a> {
 }
 
 fn stream(agent: &str, session: &str, position: u64) -> String {
-    format!("/api/agents/{agent}/stream?session={session}&spawned=true&after={position}")
+    format!("/api/agents/{agent}/stream?view=log&session={session}&spawned=true&after={position}")
 }
 
 /// An agent that leads one session leads no other: says which one it is.

@@ -1,5 +1,6 @@
 //! `verify`, `backup` and `restore`: through the running host, or on the data folder itself when none is running.
 
+use super::rebuild;
 use crate::cli::{Restore, Verify};
 use crate::client::Client;
 use crate::config::Loaded;
@@ -14,11 +15,11 @@ use store::{OpenError, Store};
 
 /// Checks the whole chain of events, and what is kept beside it.
 pub(super) async fn verify(loaded: &Loaded, options: &Verify, terminal: Terminal) -> Result<(), Failure> {
+    if options.rebuild {
+        rebuild::rebuilt(loaded, terminal).await?;
+    }
     let document = match open(loaded).await? {
         Some(store) => {
-            if options.rebuild {
-                store.rebuild().await?;
-            }
             let found = store.verify().await?;
             let fault = found.fault.as_ref();
             let document = json!({
@@ -27,9 +28,6 @@ pub(super) async fn verify(loaded: &Loaded, options: &Verify, terminal: Terminal
             });
             store.close().await;
             document
-        }
-        None if options.rebuild => {
-            return Err(Failure::new(Exit::Refused, anyhow!("a running host uses what would be made again")).advise("stop it first"));
         }
         None => Client::new(loaded)?.post("/api/verifications", &json!({})).await?,
     };
@@ -43,8 +41,8 @@ pub(super) async fn verify(loaded: &Loaded, options: &Verify, terminal: Terminal
             0 => anyhow!("something is not as it was stored: {what}"),
             position => anyhow!("event {position} is not as it was stored: {what}"),
         };
-        let advice = "keep a copy of the data folder as it is; where the events are whole, `verify --rebuild` makes the rest of them again, and \
-                      otherwise restore the newest backup into another folder";
+        let advice = "keep a copy of the data folder as it is; where the events are whole, `rebuild` makes the rest of them again, and otherwise \
+                      restore the newest backup into another folder";
         return Err(Failure::from(error).advise(advice));
     }
     terminal.result(&document, || {
@@ -103,13 +101,15 @@ pub(super) async fn restore(what: &Restore, terminal: Terminal) -> Result<(), Fa
         vec![
             format!("{} events are restored to {}", restored.events, what.data.display()),
             "set `server.dataDir` to it, or start the host with --data".to_owned(),
+            "work that was under way in the backup does not go on by itself: the host's first start says what there is, and asks"
+                .to_owned(),
         ]
     });
     Ok(())
 }
 
 /// The store of the configuration; none when a running host has it.
-async fn open(loaded: &Loaded) -> Result<Option<Store>, Failure> {
+pub(super) async fn open(loaded: &Loaded) -> Result<Option<Store>, Failure> {
     let dir = loaded.data_dir();
     if !dir.is_dir() {
         let error = anyhow!("there is no data folder `{}`", dir.display());

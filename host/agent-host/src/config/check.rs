@@ -1,6 +1,6 @@
 //! What can be wrong with a configuration that is well-formed.
 
-use super::{BUILT_INS, Loaded, agents, buckets, directories, environment, network, patterns, ranges, secrets};
+use super::{BUILT_INS, Loaded, agents, buckets, directories, environment, identity, network, patterns, ranges, secrets};
 use domain::grant::GuestLimits;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -43,6 +43,7 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     check_models(loaded, &mut findings);
     findings.extend(loaded.config.limits.check());
     findings.extend(ranges::check("server.limits", &loaded.config.server.limits));
+    identity::check(&loaded.config.server.identity, &mut findings);
     let listen = loaded.config.server.listen;
     if !listen.ip().is_loopback() {
         let message =

@@ -9,17 +9,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Components that come with the host: the name in the configuration and the name of the file.
-pub(crate) const BUILT_INS: [(&str, &str); 6] = [
+pub(crate) const BUILT_INS: [(&str, &str); 8] = [
     ("assistant", "assistant.wasm"),
     ("worker", "worker.wasm"),
     ("tutor", "tutor.wasm"),
+    ("thought", "thought.wasm"),
+    ("evaluator", "evaluator.wasm"),
     ("files", "files.wasm"),
     ("web", "web.wasm"),
     ("lists", "lists.wasm"),
 ];
 
 /// Those of them that are agents.
-const BUILT_IN_AGENTS: [&str; 3] = ["assistant", "worker", "tutor"];
+const BUILT_IN_AGENTS: [&str; 5] = ["assistant", "worker", "tutor", "thought", "evaluator"];
 
 /// A component and what it is granted. What is missing is not granted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -21,6 +21,8 @@ pub(crate) struct ServerConfig {
     pub(crate) token_file: Option<PathBuf>,
     /// Names, besides those of loopback, under which clients may address the host.
     pub(crate) hosts: Vec<String>,
+    /// Issuers of tokens (JWT, OpenID Connect) that say who the users are, beside the keys that the host issues itself.
+    pub(crate) identity: Vec<api::identity::IssuerConfig>,
     /// What clients may take.
     pub(crate) limits: api::server::Limits,
 }
@@ -32,6 +34,7 @@ impl Default for ServerConfig {
             data_dir: None,
             token_file: None,
             hosts: Vec::new(),
+            identity: Vec::new(),
             limits: api::server::Limits::default(),
         }
     }

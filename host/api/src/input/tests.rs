@@ -50,7 +50,7 @@ fn what_is_wrong_with_a_body_is_told_with_its_field() {
         assert_eq!((problem.status.as_u16(), problem.code, problem.field.as_deref()), (status, code, field), "{body}: {problem:?}");
     }
     let deep = format!("{}0{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
-    assert_eq!(parse::<serde_json::Value>(deep.as_bytes()).unwrap_err().code, "MALFORMED_JSON");
+    assert_eq!(parse::<serde_json::Value>(deep.as_bytes()).unwrap_err().code, "NESTED_TOO_DEEP");
 }
 
 #[test]

@@ -1,70 +1,106 @@
-//! Agents: make, list, look at.
+//! Agents: make, list, look at, set up, archive.
 
-use crate::input::{Json, OfAgent, Params, id_in_query, limit};
+use crate::caller::Caller;
+use crate::input::{Json, OfAgent, OptionalJson, Params, id_in_query, limit};
 use crate::problem::{Place, Problem};
-use crate::state::{Api, USER};
+use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use broker::{AgentView, CreateAgent};
+use broker::{AgentView, CreateAgent, Setup, Template};
+use domain::agent::lifecycle::ARCHIVE_REASON;
+use domain::agent::role::Role;
 use domain::definition::DefinitionId;
 use domain::id::{AgentId, NotAnId};
 use http::header::LOCATION;
 use http::{HeaderName, StatusCode};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+use store::AgentFilter;
 
 /// Agents on one page unless asked for fewer, and at most.
 const PAGE_MAX: usize = 200;
 /// How often agents are read for one page. When nearly all are hidden, it ends before it is full.
 const READS_MAX: usize = 20;
 
-/// What makes an agent.
+/// What makes an agent: a definition, or a type.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewAgent {
     /// The definition to make it from: an `agentId` of the configuration.
-    definition: String,
+    definition: Option<String>,
+    /// The type of agent, such as `tutor`: the first definition that makes such agents is taken. Instead of `definition`.
+    agent_type: Option<String>,
     /// A UUID of your choosing.
     id: Option<String>,
-    /// Its name; the definition's display name without.
+    /// Its name. Without: the definition's display name, or `Tutor Agent` when it is made by its type.
     name: Option<String>,
-    /// Its path; `/local/agent/<definition>` without.
+    /// Its path; `/<you>/agent/<definition>` without.
     path: Option<String>,
 }
 
-/// Makes an agent from a definition.
+/// Makes an agent. You are its first user, in the role primary.
 #[utoipa::path(
     post, path = "/api/agents", tag = "agents", request_body = NewAgent,
     responses((status = 201, description = "It exists.", body = wire::AgentView))
 )]
 pub(super) async fn create(
     State(api): State<Api>,
+    caller: Caller,
     Json(new): Json<NewAgent>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], axum::Json<wire::AgentView>), Problem> {
     let invalid =
         |error: NotAnId| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", error.to_string()).at(Place::Body("/id"));
+    let template = match (new.definition, new.agent_type) {
+        (Some(definition), None) => Template::Definition(DefinitionId(definition)),
+        (None, Some(agent_type)) => Template::Type(agent_type),
+        _ => {
+            let detail = "say either `definition` or `agent_type`; GET /api/definitions lists both";
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail).at(Place::Body("/definition")));
+        }
+    };
     let command = CreateAgent {
-        definition: DefinitionId(new.definition),
+        template,
         id: new.id.as_deref().map(str::parse::<AgentId>).transpose().map_err(invalid)?,
         name: new.name,
         path: new.path,
-        user: USER.to_owned(),
+        user: caller.user.clone(),
     };
     let view = api.command()?.create_agent(command).await?;
     let location = format!("/api/agents/{}", view.row.agent.id);
-    Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(wire::agent(&view))))
+    Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(wire::agent(&view, &caller.user))))
 }
 
 /// Which page of agents.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
     /// The `next_after` of the page before.
     after: Option<String>,
     /// At most so many, from 1 to 200; 200 without.
     limit: Option<usize>,
+    /// Only of this type, such as `tutor`.
+    agent_type: Option<String>,
+    /// Only those to which you are this: `primary`, `shared`, `mentee` or `observer`.
+    role: Option<String>,
+    /// `active` (without) or `archived`.
+    #[param(inline)]
+    status: Option<Lifecycle>,
     /// Also those that the configuration hides (`uiVisible`).
     #[serde(default)]
     all: bool,
+    /// Whether those count that other agents spawned; true without.
+    spawned: Option<bool>,
+}
+
+/// Whether an agent takes commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Lifecycle {
+    /// It does.
+    Active,
+    /// It was archived.
+    Archived,
 }
 
 /// One page of agents.
@@ -76,22 +112,29 @@ pub(super) struct AgentList {
     next_after: Option<String>,
 }
 
-/// Lists the agents that you may use, but for those that the configuration hides.
+/// Lists the agents that you are assigned to, but for those that the configuration hides.
 #[utoipa::path(get, path = "/api/agents", tag = "agents", params(Page), responses((status = 200, description = "A page.", body = AgentList)))]
-pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> Result<axum::Json<AgentList>, Problem> {
+pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): Params<Page>) -> Result<axum::Json<AgentList>, Problem> {
     let mut after = id_in_query::<AgentId>("after", page.after.as_deref())?;
     let limit = limit(page.limit, PAGE_MAX, PAGE_MAX)?;
+    let role = page.role.as_deref().map(str::parse::<Role>).transpose();
+    let filter = AgentFilter {
+        agent_type: page.agent_type,
+        role: role.map_err(|refusal| Problem::bad_request("INVALID_QUERY", refusal.message).at(Place::Query("role")))?,
+        active: page.status != Some(Lifecycle::Archived),
+        topmost: page.spawned == Some(false),
+    };
     let broker = api.broker()?;
     // One whose definition is gone is shown: nothing says any more that it is to be hidden.
     let shown = |view: &AgentView| page.all || broker.catalogue().definition(&view.row.agent.definition).is_none_or(|it| it.ui_visible);
     let mut agents = Vec::new();
     for _ in 0..READS_MAX {
-        let found = broker.agents(USER, after, PAGE_MAX).await?;
+        let found = broker.agents(&caller.user, filter.clone(), after, PAGE_MAX).await?;
         let mut views = found.iter();
         while agents.len() < limit {
             let Some(view) = views.next() else { break };
             after = Some(view.row.agent.id);
-            agents.extend(shown(view).then(|| wire::agent(view)));
+            agents.extend(shown(view).then(|| wire::agent(view, &caller.user)));
         }
         if views.len() == 0 && found.len() < PAGE_MAX {
             after = None;
@@ -108,6 +151,150 @@ pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> 
     get, path = "/api/agents/{id}", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
     responses((status = 200, description = "The agent.", body = wire::AgentView))
 )]
-pub(super) async fn show(State(api): State<Api>, OfAgent(target): OfAgent) -> Result<axum::Json<wire::AgentView>, Problem> {
-    Ok(axum::Json(wire::agent(&api.broker()?.agent(USER, &target).await?)))
+pub(super) async fn show(State(api): State<Api>, caller: Caller, OfAgent(target): OfAgent) -> Result<axum::Json<wire::AgentView>, Problem> {
+    Ok(axum::Json(wire::agent(&api.broker()?.agent(&caller.user, &target).await?, &caller.user)))
+}
+
+/// What is to be changed about an agent. What is left out stays as it is.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AgentChanges {
+    /// Its name: 1 to 200 bytes.
+    name: Option<String>,
+    /// Its own system prompt, 64 KiB at most; `null` for its definition's.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    system_prompt_override: Option<Option<String>>,
+    /// Keys of its settings, which lie over its definition's; `null` takes one away.
+    #[schema(value_type = Option<Object>)]
+    settings: Option<Map<String, Value>>,
+}
+
+/// Tells `null` from nothing.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+/// Renames an agent, gives it a system prompt of its own, changes its settings: all of what is sent or nothing. Takes the role primary.
+#[utoipa::path(
+    patch, path = "/api/agents/{id}", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
+    request_body = AgentChanges, responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))
+)]
+pub(super) async fn change(
+    State(api): State<Api>,
+    caller: Caller,
+    OfAgent(target): OfAgent,
+    Json(changes): Json<AgentChanges>,
+) -> Result<axum::Json<wire::AgentView>, Problem> {
+    let AgentChanges { name, system_prompt_override, settings } = changes;
+    let setup = Setup { name, system_prompt_override, settings };
+    Ok(axum::Json(wire::agent(&api.command()?.set_up(&caller.user, &target, setup).await?, &caller.user)))
+}
+
+/// What an agent remembers.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Preferences {
+    /// For all its users. Hidden from a mentee.
+    #[schema(value_type = Object)]
+    preferences: Map<String, Value>,
+    /// Of you.
+    #[schema(value_type = Object)]
+    mine: Map<String, Value>,
+}
+
+fn preferences(view: &AgentView, caller: &Caller) -> Preferences {
+    let agent = &view.row.agent;
+    Preferences {
+        preferences: if view.role.sees_all_sessions() { agent.preferences.clone() } else { Map::new() },
+        mine: agent.user_preferences.get(&caller.user).cloned().unwrap_or_default(),
+    }
+}
+
+/// Shows what an agent remembers.
+#[utoipa::path(
+    get, path = "/api/agents/{id}/preferences", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
+    responses((status = 200, description = "What it remembers.", body = Preferences))
+)]
+pub(super) async fn show_preferences(
+    State(api): State<Api>,
+    caller: Caller,
+    OfAgent(target): OfAgent,
+) -> Result<axum::Json<Preferences>, Problem> {
+    Ok(axum::Json(preferences(&api.broker()?.agent(&caller.user, &target).await?, &caller)))
+}
+
+/// What an agent is to remember: keys to merge. None is ever taken away.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewPreferences {
+    /// For all its users; takes the role primary. 64 KiB with those that are there.
+    #[schema(value_type = Option<Object>)]
+    preferences: Option<Map<String, Value>>,
+    /// Of you.
+    #[schema(value_type = Option<Object>)]
+    mine: Option<Map<String, Value>>,
+}
+
+/// Merges keys into what an agent remembers.
+#[utoipa::path(
+    patch, path = "/api/agents/{id}/preferences", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
+    request_body = NewPreferences, responses((status = 200, description = "What it remembers afterwards.", body = Preferences))
+)]
+pub(super) async fn prefer(
+    State(api): State<Api>,
+    caller: Caller,
+    OfAgent(target): OfAgent,
+    Json(new): Json<NewPreferences>,
+) -> Result<axum::Json<Preferences>, Problem> {
+    let broker = api.command()?;
+    let (keys, own) = match (new.preferences, new.mine) {
+        (Some(keys), None) => (keys, false),
+        (None, Some(keys)) => (keys, true),
+        _ => {
+            let detail = "say either `preferences`, which hold for all users, or `mine`";
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail).at(Place::Body("/preferences")));
+        }
+    };
+    Ok(axum::Json(preferences(&broker.prefer(&caller.user, &target, keys, own).await?, &caller)))
+}
+
+/// How an agent is archived.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Archive {
+    /// For the record; `User requested reset` without. 1,000 bytes at most.
+    reason: Option<String>,
+    /// Whether to make another agent of the same definition at the same path and under the same name: a fresh start.
+    #[serde(default)]
+    fresh: bool,
+}
+
+/// An agent was archived.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct ArchivedAgent {
+    /// The archived agent. It can be looked at for ever.
+    archived: wire::AgentView,
+    /// The one that took its place, if that was asked for.
+    fresh: Option<wire::AgentView>,
+}
+
+/// Archives an agent. Takes the role primary, and no active structured session.
+#[utoipa::path(
+    post, path = "/api/agents/{id}/archive", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
+    request_body = Option<Archive>, responses((status = 200, description = "It is archived.", body = ArchivedAgent))
+)]
+pub(super) async fn archive(
+    State(api): State<Api>,
+    caller: Caller,
+    OfAgent(target): OfAgent,
+    OptionalJson(how): OptionalJson<Archive>,
+) -> Result<axum::Json<ArchivedAgent>, Problem> {
+    let (broker, user) = (api.command()?, &caller.user);
+    let reason = how.reason.unwrap_or_else(|| ARCHIVE_REASON.to_owned());
+    if how.fresh {
+        let (archived, fresh) = broker.start_afresh(user, &target, reason).await?;
+        return Ok(axum::Json(ArchivedAgent { archived: wire::agent(&archived, user), fresh: Some(wire::agent(&fresh, user)) }));
+    }
+    let archived = broker.archive(user, &target, reason).await?;
+    Ok(axum::Json(ArchivedAgent { archived: wire::agent(&archived, user), fresh: None }))
 }

@@ -18,6 +18,7 @@ const VERDICTS: [&str; 3] = ["granted", "refused", "limited"];
 
 /// Which page of the ledger. Every filter narrows it down.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
     /// Only what comes after this position; 0 without.

@@ -1,10 +1,10 @@
 //! Inputs that could not be dealt with.
 
-use crate::input::{Params, id_in_path, limit};
+use crate::input::{InPath, Params, id_in_path, limit};
 use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use domain::id::InputId;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ const LIST_MAX: usize = 200;
 
 /// How many dead letters.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListParams {
     /// At most so many, from 1 to 200; 200 without.
@@ -50,7 +51,7 @@ pub(super) struct Requeued {
     post, path = "/api/dead-letters/{id}/requeue", tag = "operator", params(("id" = String, Path, description = "The `input_id`.")),
     responses((status = 202, description = "It waits again.", body = Requeued))
 )]
-pub(super) async fn requeue(State(api): State<Api>, Path(id): Path<String>) -> Result<(StatusCode, axum::Json<Requeued>), Problem> {
+pub(super) async fn requeue(State(api): State<Api>, InPath(id): InPath<String>) -> Result<(StatusCode, axum::Json<Requeued>), Problem> {
     let input: InputId = id_in_path("id", &id)?;
     api.command()?.requeue(input).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(Requeued { input_id: input.to_string() })))

@@ -19,6 +19,7 @@ const CHUNK: usize = 32;
 
 /// Which page of events.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
     /// Only events after this position; 0 without.

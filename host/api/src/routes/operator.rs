@@ -6,7 +6,7 @@ use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
 use std::os::unix::fs::DirBuilderExt;
-use store::{BackupError, Verification};
+use store::{BackupError, RebuildError, RebuildStage, RebuildState, Verification};
 use uuid::Uuid;
 
 /// A backup.
@@ -63,4 +63,92 @@ pub(super) async fn verify(State(api): State<Api>) -> Result<axum::Json<Verified
     let (fault_position, problem) = fault.map(|fault| (fault.position, fault.problem)).unzip();
     let intact = problem.is_none();
     Ok(axum::Json(Verified { intact, events, erased, turns, head: head.hex(), fault_position, fault: problem }))
+}
+
+/// Folding all events again: how far it is, or what it came to.
+#[derive(Debug, Default, Serialize, utoipa::ToSchema)]
+pub(super) struct Rebuild {
+    /// `never` since the host was started, `running`, `done`, or `failed`, which changed nothing.
+    state: &'static str,
+    /// What a running one does: `folding`, `comparing`, or `replacing`, while commits wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stage: Option<&'static str>,
+    /// Events that were folded so far.
+    events: u64,
+    /// Events that there were when a running one began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<u64>,
+    /// The tables that were not as the events say, and are now.
+    replaced: Vec<Replaced>,
+    /// Whether the full-text index was replaced.
+    index_replaced: bool,
+    /// How long commits waited, in microseconds.
+    paused_us: u64,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// A table that was not as the events say.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+struct Replaced {
+    /// The table.
+    table: &'static str,
+    /// Rows that said something else.
+    changed: u64,
+    /// Rows that were not there.
+    missing: u64,
+    /// Rows that should not have been there.
+    superfluous: u64,
+}
+
+impl From<RebuildState> for Rebuild {
+    fn from(state: RebuildState) -> Self {
+        match state {
+            RebuildState::Never => Self { state: "never", ..Self::default() },
+            RebuildState::Running { stage, events, of } => {
+                let stage = match stage {
+                    RebuildStage::Folding => "folding",
+                    RebuildStage::Comparing => "comparing",
+                    RebuildStage::Replacing => "replacing",
+                };
+                Self { state: "running", stage: Some(stage), events, of: Some(of), ..Self::default() }
+            }
+            RebuildState::Done(rebuilt) => {
+                let replaced = rebuilt.replaced.into_iter().map(|it| {
+                    let store::Replaced { table, changed, missing, superfluous } = it;
+                    Replaced { table, changed, missing, superfluous }
+                });
+                let paused_us = u64::try_from(rebuilt.paused.as_micros()).unwrap_or(u64::MAX);
+                let (replaced, index_replaced) = (replaced.collect(), rebuilt.index_replaced);
+                Self { state: "done", events: rebuilt.events, replaced, index_replaced, paused_us, ..Self::default() }
+            }
+            RebuildState::Failed { reason } => Self { state: "failed", reason: Some(reason), ..Self::default() },
+        }
+    }
+}
+
+/// Begins to fold all events again, and to replace what is not as they say. Everything else goes on meanwhile.
+#[utoipa::path(post, path = "/api/rebuilds", tag = "operator", responses((status = 202, description = "It has begun.", body = Rebuild)))]
+pub(super) async fn rebuild(State(api): State<Api>) -> Result<(StatusCode, axum::Json<Rebuild>), Problem> {
+    let store = api.command()?.store();
+    // Whoever wants to know what it comes to asks for it.
+    store.begin_rebuild().map(drop).map_err(|error| match error {
+        RebuildError::Running => {
+            let detail = "a rebuild is going on; GET /api/rebuilds tells how far it is";
+            Problem::new(StatusCode::CONFLICT, "REBUILD_RUNNING", detail)
+        }
+        RebuildError::Closed => Problem::shutting_down(),
+        RebuildError::Io { .. } | RebuildError::Database { .. } => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "a rebuild could not be begun");
+            Problem::unavailable()
+        }
+    })?;
+    Ok((StatusCode::ACCEPTED, axum::Json(store.rebuild_state().into())))
+}
+
+/// How far the last rebuild is, or what it came to.
+#[utoipa::path(get, path = "/api/rebuilds", tag = "operator", responses((status = 200, description = "The last one.", body = Rebuild)))]
+pub(super) async fn rebuilt(State(api): State<Api>) -> Result<axum::Json<Rebuild>, Problem> {
+    Ok(axum::Json(api.broker()?.store().rebuild_state().into()))
 }

@@ -2,21 +2,27 @@
 
 mod content;
 
-use crate::input::{Json, OfAgent, OfSession, OptionalJson, Params, id_in_path, limit, target};
+use crate::caller::Caller;
+use crate::input::{InPath, Json, OfAgent, OfSession, OptionalJson, Params, id_in_path, id_in_query, limit, target};
 use crate::problem::{Place, Problem};
-use crate::state::{Api, USER};
+use crate::state::Api;
 use crate::wire;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use broker::{NewSession, PostMessage, Respond, Target};
 use content::{Content, ContentShape};
 use domain::id::{NotAnId, OperationId, SessionId};
+use domain::refusal::Kind;
+use domain::user::UserId;
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
+use store::{SessionFilter, SessionRow, SessionStatus};
 
-/// Sessions in one list.
+/// Sessions or items in one list.
 const LIST_MAX: usize = 200;
+/// Seconds until a session expires, at most: a year.
+pub(super) const TIME_LIMIT_S_MAX: u32 = 31_536_000;
 /// The header that makes a repeated request the same request.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
@@ -31,21 +37,47 @@ pub(super) struct NewSessionBody {
     name: Option<String>,
     /// The model that its turns use: an alias of the configuration.
     model: Option<String>,
+    /// What it is opened with, such as `{"lesson": {...}}` for a tutor. 256 KiB at most. A `system_prompt` in it takes the place of the
+    /// agent's in this session, and takes the role primary.
+    #[schema(value_type = Option<Object>)]
+    config: Option<Map<String, Value>>,
+    /// For a structured session: seconds until it expires. The definition may say less.
+    #[schema(minimum = 1, maximum = 31_536_000)]
+    time_limit_s: Option<u32>,
 }
 
 /// Begins a session. A structured one takes the agent's slot, and the agent begins to speak.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions", tag = "sessions",
-    params(("id" = String, Path, description = "UUID, path, or the id of a definition.")), request_body = Option<NewSessionBody>,
+    params(
+        ("id" = String, Path, description = "UUID, path, or the id of a definition: then your agent of that definition, which is made if need be."),
+        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 bytes. The same key with the same body within seven days is the same request."),
+    ),
+    request_body = Option<NewSessionBody>,
     responses((status = 201, description = "It has begun.", body = wire::SessionView))
 )]
 pub(super) async fn open(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+    headers: HeaderMap,
     OptionalJson(new): OptionalJson<NewSessionBody>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], axum::Json<wire::SessionView>), Problem> {
-    let NewSessionBody { session_type, name, model } = new;
-    let command = NewSession { target: target(&id), session_type, name, model, user: USER.to_owned() };
+    let NewSessionBody { session_type, name, model, config, time_limit_s } = new;
+    if time_limit_s.is_some_and(|seconds| !(1..=TIME_LIMIT_S_MAX).contains(&seconds)) {
+        let detail = format!("a time limit is from 1 to {TIME_LIMIT_S_MAX} seconds");
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/time_limit_s")));
+    }
+    let command = NewSession {
+        target: target(&id),
+        session_type,
+        name,
+        model,
+        config,
+        time_limit_s,
+        idempotency_key: idempotency_key(&headers)?,
+        user: caller.user,
+    };
     // Here the definition stands in the path, and no field of the body is to blame for it.
     let blameless = |error| {
         let mut problem = Problem::from(error);
@@ -57,38 +89,191 @@ pub(super) async fn open(
     Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(wire::session(&view))))
 }
 
-/// How many sessions.
+/// Which page of sessions.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListParams {
     /// At most so many, from 1 to 200; 200 without.
     limit: Option<usize>,
+    /// The `next_after` of the page before.
+    after: Option<String>,
+    /// Only of this type.
+    session_type: Option<String>,
+    /// Only those that are `open`, `completed` or `terminated`.
+    #[param(inline)]
+    status: Option<Status>,
+    /// Only those for this user.
+    user: Option<String>,
+}
+
+/// Whether a session takes input.
+#[derive(Debug, Clone, Copy, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    /// It does.
+    Open,
+    /// A structured one that ended well.
+    Completed,
+    /// A structured one that was ended from outside, failed or expired.
+    Terminated,
 }
 
 /// An agent's sessions.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct SessionList {
-    /// The most recently updated first.
+    /// The most recently updated first. One that is updated between two pages may be on both.
     sessions: Vec<wire::SessionRowView>,
+    /// Where the next page begins; none on the last.
+    next_after: Option<String>,
 }
 
-/// Lists an agent's sessions.
+/// Lists an agent's sessions; for a mentee, their own.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions", tag = "sessions", params(("id" = String, Path, description = "UUID or path."), ListParams),
     responses((status = 200, description = "The sessions.", body = SessionList))
 )]
 pub(super) async fn list(
     State(api): State<Api>,
+    caller: Caller,
     OfAgent(target): OfAgent,
     Params(params): Params<ListParams>,
 ) -> Result<axum::Json<SessionList>, Problem> {
     let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
-    let sessions = api.broker()?.sessions(USER, &target, limit).await?;
-    Ok(axum::Json(SessionList { sessions: sessions.iter().map(wire::session_row).collect() }))
+    let filter = SessionFilter {
+        user: user_in_query(params.user.as_deref())?,
+        session_type: params.session_type,
+        status: params.status.map(|status| match status {
+            Status::Open => SessionStatus::Open,
+            Status::Completed => SessionStatus::Completed,
+            Status::Terminated => SessionStatus::Terminated,
+        }),
+    };
+    let after = id_in_query("after", params.after.as_deref())?;
+    let mut sessions = api.broker()?.sessions(&caller.user, &target, filter, after, limit + 1).await?;
+    let next_after = next_after(&mut sessions, limit);
+    Ok(axum::Json(SessionList { sessions: sessions.iter().map(wire::session_row).collect(), next_after }))
+}
+
+/// Where the next page begins, once one more was read than it has.
+fn next_after(sessions: &mut Vec<SessionRow>, limit: usize) -> Option<String> {
+    let more = sessions.len() > limit;
+    sessions.truncate(limit);
+    sessions.last().filter(|_| more).map(|last| last.id.to_string())
+}
+
+fn user_in_query(text: Option<&str>) -> Result<Option<UserId>, Problem> {
+    let parsed = text.map(str::parse::<UserId>).transpose();
+    parsed.map_err(|error| Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query("user")))
+}
+
+/// Which page of an agent's history.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HistoryParams {
+    /// At most so many, from 1 to 200; 200 without.
+    limit: Option<usize>,
+    /// The `next_after` of the page before.
+    after: Option<String>,
+    /// Only those for this user.
+    user: Option<String>,
+}
+
+/// Structured sessions of an agent that have ended.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct SessionHistory {
+    /// The latest first.
+    sessions: Vec<wire::PastSessionView>,
+    /// Where the next page begins; none on the last.
+    next_after: Option<String>,
+}
+
+/// Lists an agent's structured sessions that have ended, all of them; for a mentee, their own.
+#[utoipa::path(
+    get, path = "/api/agents/{id}/history", tag = "sessions", params(("id" = String, Path, description = "UUID or path."), HistoryParams),
+    responses((status = 200, description = "The sessions.", body = SessionHistory))
+)]
+pub(super) async fn history(
+    State(api): State<Api>,
+    caller: Caller,
+    OfAgent(target): OfAgent,
+    Params(params): Params<HistoryParams>,
+) -> Result<axum::Json<SessionHistory>, Problem> {
+    let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
+    let (of, after) = (user_in_query(params.user.as_deref())?, id_in_query("after", params.after.as_deref())?);
+    let mut sessions = api.broker()?.history(&caller.user, &target, of, after, limit + 1).await?;
+    let next_after = next_after(&mut sessions, limit);
+    Ok(axum::Json(SessionHistory { sessions: sessions.iter().map(wire::past_session).collect(), next_after }))
+}
+
+/// Which items of a session.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ItemParams {
+    /// Only items after this one; 0 without.
+    after: Option<u64>,
+    /// At most so many, from 1 to 200; 200 without.
+    limit: Option<usize>,
+}
+
+/// Items of a session.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct ItemList {
+    /// In the order in which they went on record.
+    items: Vec<wire::ItemView>,
+}
+
+/// Lists what was asked and answered in a structured session.
+#[utoipa::path(
+    get, path = "/api/agents/{id}/sessions/{sid}/items", tag = "sessions",
+    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."), ItemParams),
+    responses((status = 200, description = "The items.", body = ItemList))
+)]
+pub(super) async fn items(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSession(target, session): OfSession,
+    Params(params): Params<ItemParams>,
+) -> Result<axum::Json<ItemList>, Problem> {
+    let (after, limit) = (params.after.unwrap_or(0), limit(params.limit, LIST_MAX, LIST_MAX)?);
+    let recorded = api.broker()?.items(&caller.user, &target, session, after, limit).await?;
+    let place = |index: u64| after.saturating_add(index);
+    let items = (1..).map(place).zip(&recorded).filter_map(wire::item).collect();
+    Ok(axum::Json(ItemList { items }))
+}
+
+/// What a client has filled in so far.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UiChanges {
+    /// The question whose widget it is.
+    call_id: String,
+    /// What to give back to the client when it comes back. 64 KiB at most.
+    widget_partial_state: Value,
+}
+
+/// Keeps what is filled in so far in the widget of an open question, for when the client comes back.
+#[utoipa::path(
+    put, path = "/api/agents/{id}/sessions/{sid}/ui-state", tag = "sessions",
+    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session.")),
+    request_body = UiChanges, responses((status = 200, description = "The session.", body = wire::SessionView))
+)]
+pub(super) async fn save_ui(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSession(target, session): OfSession,
+    Json(changes): Json<UiChanges>,
+) -> Result<axum::Json<wire::SessionView>, Problem> {
+    let call = call_id(&changes.call_id)?;
+    let view = api.command()?.save_ui(&caller.user, &target, session, call, changes.widget_partial_state).await?;
+    Ok(axum::Json(wire::session(&view)))
 }
 
 /// Which messages of a session.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MessageParams {
     /// The first message; with `to`. The last 100 without both.
@@ -111,10 +296,11 @@ impl MessageParams {
 )]
 pub(super) async fn show(
     State(api): State<Api>,
+    caller: Caller,
     OfSession(target, session): OfSession,
     Params(params): Params<MessageParams>,
 ) -> Result<axum::Json<wire::SessionView>, Problem> {
-    Ok(axum::Json(wire::session(&api.broker()?.session(USER, &target, session, params.range()).await?)))
+    Ok(axum::Json(wire::session(&api.broker()?.session(&caller.user, &target, session, params.range()).await?)))
 }
 
 /// Looks at one session, whichever agent's it is.
@@ -125,7 +311,8 @@ pub(super) async fn show(
 )]
 pub(super) async fn find(
     State(api): State<Api>,
-    Path(session): Path<String>,
+    caller: Caller,
+    InPath(session): InPath<String>,
     Params(params): Params<MessageParams>,
 ) -> Result<axum::Json<wire::SessionView>, Problem> {
     let session: SessionId = id_in_path("sid", &session)?;
@@ -133,7 +320,12 @@ pub(super) async fn find(
     let row = broker.store().session(session).await.map_err(broker::Error::from)?;
     let not_found = || Problem::new(StatusCode::NOT_FOUND, "SESSION_NOT_FOUND", format!("there is no session `{session}`"));
     let agent = row.ok_or_else(not_found)?.agent;
-    Ok(axum::Json(wire::session(&broker.session(USER, &Target::Agent(agent), session, params.range()).await?)))
+    let found = broker.session(&caller.user, &Target::Agent(agent), session, params.range()).await;
+    match found {
+        // Of somebody else's agent nobody learns that it has this session.
+        Err(broker::Error::Refused(refusal)) if refusal.kind == Kind::NotFound => Err(not_found()),
+        found => Ok(axum::Json(wire::session(&found?))),
+    }
 }
 
 /// What is said.
@@ -173,21 +365,18 @@ pub(super) struct Accepted {
 )]
 pub(super) async fn post_message(
     State(api): State<Api>,
+    caller: Caller,
     OfSession(target, session): OfSession,
     headers: HeaderMap,
     Json(new): Json<NewMessage>,
 ) -> Result<(StatusCode, axum::Json<Accepted>), Problem> {
-    let key = headers.get(IDEMPOTENCY_KEY).map(|value| value.to_str().map(str::to_owned)).transpose();
-    let key = key.map_err(|_| {
-        let detail = "the idempotency key must be visible ASCII characters";
-        Problem::bad_request("INVALID_IDEMPOTENCY_KEY", detail).at(Place::Header("Idempotency-Key"))
-    })?;
+    let key = idempotency_key(&headers)?;
     let broker = api.command()?;
     let stream = match &target {
         Target::Agent(agent) => agent.to_string(),
-        Target::Path(_) | Target::Definition(_) => broker.agent(USER, &target).await?.row.agent.id.to_string(),
+        Target::Path(_) | Target::Definition(_) => broker.agent(&caller.user, &target).await?.row.agent.id.to_string(),
     };
-    let command = PostMessage { target, session, content: new.content.0, model: new.model, user: USER.to_owned(), idempotency_key: key };
+    let command = PostMessage { target, session, content: new.content.0, model: new.model, user: caller.user, idempotency_key: key };
     let receipt = broker.post_message(command).await?;
     let accepted = Accepted {
         input_id: receipt.input.to_string(),
@@ -224,19 +413,33 @@ pub(super) struct Responded {
 )]
 pub(super) async fn respond(
     State(api): State<Api>,
+    caller: Caller,
     OfAgent(target): OfAgent,
     Json(answer): Json<Response>,
 ) -> Result<(StatusCode, axum::Json<Responded>), Problem> {
-    let invalid =
-        |error: NotAnId| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", error.to_string()).at(Place::Body("/call_id"));
-    let call: OperationId = answer.call_id.parse().map_err(invalid)?;
-    let command = Respond { target, call, response: answer.response, user: USER.to_owned() };
+    let command = Respond { target, call: call_id(&answer.call_id)?, session: None, response: answer.response, user: caller.user };
     let position = api.command()?.respond(command).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(Responded { position })))
 }
 
+/// The key of a request, if it has one.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let key = headers.get(IDEMPOTENCY_KEY).map(|value| value.to_str().map(str::to_owned)).transpose();
+    key.map_err(|_| {
+        let detail = "the idempotency key must be visible ASCII characters";
+        Problem::bad_request("INVALID_IDEMPOTENCY_KEY", detail).at(Place::Header("Idempotency-Key"))
+    })
+}
+
+fn call_id(text: &str) -> Result<OperationId, Problem> {
+    let invalid =
+        |error: NotAnId| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", error.to_string()).at(Place::Body("/call_id"));
+    text.parse().map_err(invalid)
+}
+
 /// Why something is stopped.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Reason {
     /// For the record.
@@ -251,10 +454,13 @@ pub(super) struct Reason {
 )]
 pub(super) async fn terminate_current(
     State(api): State<Api>,
+    caller: Caller,
     OfAgent(target): OfAgent,
     Params(Reason { reason }): Params<Reason>,
 ) -> Result<axum::Json<wire::SessionRowView>, Problem> {
-    Ok(axum::Json(wire::session_row(&api.command()?.terminate_current(USER, &target, reason).await?)))
+    let ended = api.command()?.terminate_current(&caller.user, &target, reason).await;
+    let ended = ended.map_err(|error| Problem::from(error).moved("/reason", Place::Query("reason")))?;
+    Ok(axum::Json(wire::session_row(&ended)))
 }
 
 /// Whether there was something to cancel.
@@ -272,9 +478,10 @@ pub(super) struct Cancelled {
 )]
 pub(super) async fn cancel(
     State(api): State<Api>,
+    caller: Caller,
     OfSession(target, session): OfSession,
     OptionalJson(Reason { reason }): OptionalJson<Reason>,
 ) -> Result<axum::Json<Cancelled>, Problem> {
-    let cancelled = api.command()?.cancel(USER, &target, session, reason).await?;
+    let cancelled = api.command()?.cancel(&caller.user, &target, session, reason).await?;
     Ok(axum::Json(Cancelled { cancelled }))
 }

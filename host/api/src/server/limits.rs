@@ -25,6 +25,10 @@ pub const GOODBYES_MAX: usize = 64;
 pub const KEEPALIVE_IDLE_S: u64 = 15;
 /// Seconds between such questions. Three without an answer end the connection, 45 s after the peer vanished.
 pub const KEEPALIVE_INTERVAL_S: u64 = 10;
+/// Seconds that what was sent may go unacknowledged, heartbeats of an event stream included, before the connection ends. Without it a peer
+/// that vanished while something was under way is noticed only after the kernel's retransmissions, which take a quarter of an hour. Where
+/// the kernel has no such limit (it is Linux's `TCP_USER_TIMEOUT`), that is how it is.
+pub const UNACKNOWLEDGED_S_MAX: u64 = 45;
 
 /// What one connection may take. Every field can be set in the configuration under `server.limits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -1,6 +1,9 @@
 //! The server's limits, over real sockets and with short times.
 
-use super::{GOODBYES_MAX, HEADER_BYTES_MAX, LINGER_BYTES_MAX, Limits, Server, Stopper};
+use super::{
+    GOODBYES_MAX, HEADER_BYTES_MAX, KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, LINGER_BYTES_MAX, Limits, Server, Stopper,
+    UNACKNOWLEDGED_S_MAX, settle_in,
+};
 use axum::Router;
 use axum::routing::{get, post};
 use std::net::SocketAddr;
@@ -264,4 +267,21 @@ async fn a_client_that_never_stops_sending_is_cut_off() {
     let (_, taken) = taken_without_end(address, Duration::ZERO).await;
     // The kernel's buffers hold some more.
     assert!((LINGER_BYTES_MAX..LINGER_BYTES_MAX + (16 << 20)).contains(&taken), "{taken}");
+}
+
+#[tokio::test]
+async fn a_peer_that_vanished_is_noticed_within_45_seconds_whether_something_was_under_way_or_not() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let _peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (stream, _) = listener.accept().await.unwrap();
+    settle_in(&stream);
+    let socket = socket2::SockRef::from(&stream);
+    assert!(socket.keepalive().unwrap());
+    const { assert!(KEEPALIVE_IDLE_S + 3 * KEEPALIVE_INTERVAL_S <= 45 && UNACKNOWLEDGED_S_MAX <= 45) };
+    #[cfg(target_os = "linux")]
+    {
+        assert_eq!(socket.tcp_keepalive_retries().unwrap(), 3);
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(KEEPALIVE_IDLE_S));
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(Duration::from_secs(UNACKNOWLEDGED_S_MAX)));
+    }
 }

@@ -1,14 +1,18 @@
 //! Feeds one client: first what it missed, then everything as it happens, both at its own pace.
 
+use super::frame::{self, View};
 use super::outbox::{Outbox, Parted};
 use super::scope::Scope;
-use crate::wire::{self, Spawned};
+use super::tail::{Happened, Next, Tail};
+use super::viewer::Viewer;
+use crate::wire::{SessionEvent, Spawned};
 use broker::Frame;
-use domain::event::Recorded;
-use serde_json::json;
+use bytes::Bytes;
+use domain::event::{Event, Recorded};
+use domain::id::{OperationId, SessionId};
 use std::time::Duration;
 use store::{ReadError, Store};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
@@ -24,17 +28,43 @@ const BUSY_MS: u64 = 50;
 pub(super) struct Feed {
     pub(super) store: Store,
     pub(super) scope: Scope,
+    pub(super) viewer: Viewer,
+    pub(super) view: View,
+    /// What the client is told first, and what waits for its answer since before it came.
+    pub(super) welcome: Option<Welcome>,
     /// The last position that the client has, or needs not have.
     pub(super) position: u64,
-    pub(super) durable: watch::Receiver<u64>,
+    /// The last event that was stored when the client came: up to there the store is asked.
+    pub(super) stored: u64,
+    /// What is stored from then on. It was at hand before `stored` was looked at.
+    pub(super) tail: Tail,
     pub(super) live: broadcast::Receiver<Frame>,
     pub(super) out: Outbox,
     pub(super) heartbeat: Duration,
     pub(super) stopping: CancellationToken,
 }
 
+/// What a client that shows a session is told first.
+#[derive(Debug)]
+pub(super) struct Welcome {
+    /// The frame `connected`.
+    pub(super) connected: SessionEvent,
+    /// The questions that wait for their answers: told again, unless they are among what the client has missed.
+    pub(super) pending: Vec<Pending>,
+}
+
+/// A question that waits.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) call: OperationId,
+    pub(super) session: SessionId,
+    pub(super) event: SessionEvent,
+}
+
 /// Why a stream ends.
 enum End {
+    /// The client may not follow any more.
+    Dismissed,
     /// The client is gone.
     Parted,
     /// The host ends it; the client may come back.
@@ -50,18 +80,33 @@ impl From<Parted> for End {
 impl Feed {
     /// Feeds until the client goes, does not read, or the host stops.
     pub(super) async fn run(mut self) {
-        if let Err(End::Retry) = self.feed().await {
-            // The client may be gone as well.
-            let _ = self.out.push(format!("retry: {RETRY_MS}\n\n")).await;
+        let (reason, comes_back) = match self.feed().await {
+            Ok(()) | Err(End::Parted) => return,
+            Err(End::Retry) => ("the host ends the stream; come back", true),
+            Err(End::Dismissed) => ("you may not follow this agent any more", false),
+        };
+        // The client may be gone as well.
+        if let Some(told) = self.view.disconnected(reason) {
+            let _ = self.out.push(told).await;
+        }
+        if comes_back {
+            let _ = self.out.push(frame::retry(RETRY_MS)).await;
         }
     }
 
     async fn feed(&mut self) -> Result<(), End> {
-        self.out.push(": agent-host\n\n".to_owned()).await?;
+        self.out.push(frame::GREETING).await?;
         while let Err(error) = self.scope.open(&self.store).await {
             wait_out(&error).await?;
         }
-        self.send_committed().await?;
+        if let Some(welcome) = &self.welcome {
+            self.out.push(frame::session_frame(&welcome.connected)).await?;
+        }
+        self.send_stored(self.stored).await?;
+        for pending in self.welcome.take().map(|welcome| welcome.pending).unwrap_or_default() {
+            self.out.push(frame::asked_again(pending.event, self.scope.spawned(pending.session))).await?;
+        }
+        let mut heartbeats = 0;
         let mut heartbeat = interval_at(Instant::now() + self.heartbeat, self.heartbeat);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -69,11 +114,11 @@ impl Feed {
                 biased;
                 () = self.out.closed() => return Err(End::Parted),
                 () = self.stopping.cancelled() => return Err(End::Retry),
-                changed = self.durable.changed() => {
-                    changed.map_err(|_| End::Retry)?;
+                until = self.tail.more() => {
+                    let until = until.ok_or(End::Retry)?;
                     // What was shown before the commit goes out before it.
                     self.send_shown().await?;
-                    self.send_committed().await?;
+                    self.send_new(until).await?;
                 }
                 shown = self.live.recv() => match shown {
                     Ok(frame) => self.show(&frame).await?,
@@ -81,13 +126,61 @@ impl Feed {
                     Err(broadcast::error::RecvError::Lagged(_)) => {}
                     Err(broadcast::error::RecvError::Closed) => return Err(End::Retry),
                 },
-                _ = heartbeat.tick() => self.out.push(": heartbeat\n\n".to_owned()).await?,
+                _ = heartbeat.tick() => {
+                    heartbeats += 1;
+                    self.out.push(self.view.heartbeat(heartbeats)).await?;
+                }
             }
         }
     }
 
-    async fn send_committed(&mut self) -> Result<(), End> {
-        let until = *self.durable.borrow_and_update();
+    /// Sends what is new, up to the end of a commit.
+    async fn send_new(&mut self, until: u64) -> Result<(), End> {
+        if self.position < until && self.tail.any(self.position, |recorded| self.scope.may_grow_with(recorded)) {
+            return self.send_stored(until).await;
+        }
+        while self.position < until {
+            match self.tail.next(self.position) {
+                Next::Event(happened) => {
+                    self.viewer.witness(&happened.recorded);
+                    if !self.viewer.may_follow() {
+                        return Err(End::Dismissed);
+                    }
+                    self.send(&happened).await?;
+                    self.position = happened.recorded.position;
+                }
+                // Too far behind, with a client that reads slowly.
+                Next::Stored => return self.send_stored(until).await,
+                Next::Nothing => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, happened: &Happened) -> Result<(), End> {
+        let recorded = &happened.recorded;
+        if !self.scope.shows(recorded) || !self.sees(recorded).await? {
+            return Ok(());
+        }
+        let frame = match self.spawned(recorded) {
+            // The same bytes for all.
+            None => happened.frame(self.view),
+            Some(spawned) => self.view.committed(recorded, Some(spawned)),
+        };
+        Ok(self.push_committed(frame).await?)
+    }
+
+    async fn sees(&mut self, recorded: &Recorded) -> Result<bool, End> {
+        loop {
+            match self.viewer.sees(&self.store, recorded).await {
+                Ok(sees) => return Ok(sees),
+                Err(error) => wait_out(&error).await?,
+            }
+        }
+    }
+
+    /// Sends what the store has, page by page.
+    async fn send_stored(&mut self, until: u64) -> Result<(), End> {
         while self.position < until {
             let page = match self.scope.read(&self.store, self.position, PAGE).await {
                 Ok(page) => page,
@@ -96,16 +189,42 @@ impl Feed {
                     continue;
                 }
             };
-            for recorded in &page {
-                let spawned = recorded.subject.session.and_then(|session| self.scope.spawned(session));
-                self.out.push(committed(recorded, spawned.cloned())).await?;
-                store::point("api.stream.pushed");
+            // After the page was read: whoever lost their role before that sees nothing of it.
+            while let Err(error) = self.viewer.refresh(&self.store).await {
+                wait_out(&error).await?;
+            }
+            if !self.viewer.may_follow() {
+                return Err(End::Dismissed);
+            }
+            // What is stored after `until` is told with everything else of its commits.
+            let within = page.iter().take_while(|recorded| recorded.position <= until);
+            for recorded in within {
+                if self.sees(recorded).await? {
+                    if let Some(welcome) = &mut self.welcome {
+                        welcome.pending.retain(|pending| !asks(recorded, pending.call));
+                    }
+                    let frame = self.view.committed(recorded, self.spawned(recorded));
+                    self.push_committed(frame).await?;
+                }
                 self.position = recorded.position;
             }
-            if page.len() < PAGE {
+            if page.len() < PAGE || page.last().is_some_and(|last| last.position > until) {
                 self.position = self.position.max(until);
             }
         }
+        Ok(())
+    }
+
+    fn spawned(&self, recorded: &Recorded) -> Option<&Spawned> {
+        recorded.subject.session.and_then(|session| self.scope.spawned(session))
+    }
+
+    async fn push_committed(&self, frame: Bytes) -> Result<(), Parted> {
+        if frame.is_empty() {
+            return Ok(());
+        }
+        self.out.push(frame).await?;
+        store::point("api.stream.pushed");
         Ok(())
     }
 
@@ -119,15 +238,23 @@ impl Feed {
         }
     }
 
-    async fn show(&self, frame: &Frame) -> Result<(), Parted> {
-        if !self.scope.has(frame.agent, frame.session) {
-            return Ok(());
+    async fn show(&mut self, frame: &Frame) -> Result<(), Parted> {
+        // Nothing is lost with one that cannot be judged just now.
+        let sees =
+            self.scope.has(frame.agent, frame.session) && self.viewer.sees_session(&self.store, frame.session).await.unwrap_or(false);
+        match self.view.shown(frame, self.scope.spawned(frame.session)) {
+            Some(shown) if sees => self.out.push(shown).await,
+            _ => Ok(()),
         }
-        let (name, mut data) = wire::frame(frame);
-        if let (Some(spawned), Some(data)) = (self.scope.spawned(frame.session), data.as_object_mut()) {
-            data.insert("spawned".to_owned(), json!(spawned));
-        }
-        self.out.push(format!("event: {name}\ndata: {data}\n\n")).await
+    }
+}
+
+/// Whether this is where a question was asked.
+pub(super) fn asks(recorded: &Recorded, call: OperationId) -> bool {
+    match &recorded.event {
+        Some(Event::RunStepped(stepped)) => stepped.started.iter().any(|started| started.id == call),
+        Some(Event::OperationContinued(continuation)) => continuation.question() == call,
+        _ => false,
     }
 }
 
@@ -139,10 +266,4 @@ async fn wait_out(error: &ReadError) -> Result<(), End> {
     }
     tracing::warn!(error = error as &dyn std::error::Error, "an event stream cannot be read on");
     Err(End::Retry)
-}
-
-/// An event as a frame. JSON has no line breaks of its own, so its data is one line.
-fn committed(recorded: &Recorded, spawned: Option<Spawned>) -> String {
-    let data = serde_json::to_string(&wire::Event { spawned, ..wire::event(recorded) }).unwrap_or_default();
-    format!("id: {}\nevent: {}\ndata: {data}\n\n", recorded.position, recorded.kind)
 }

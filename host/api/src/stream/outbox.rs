@@ -47,11 +47,10 @@ pub(super) fn channel(waiting_bytes_max: usize, patience: Duration, hang_up: Can
 
 impl Outbox {
     /// Puts something out. While more than allowed waits, this waits for the client; what it is waited for with stays in the store.
-    pub(super) async fn push(&self, chunk: String) -> Result<(), Parted> {
+    pub(super) async fn push(&self, chunk: Bytes) -> Result<(), Parted> {
         if self.waiting.bytes.load(Ordering::Relaxed) > self.waiting_bytes_max {
             self.make_room().await?;
         }
-        let chunk = Bytes::from(chunk);
         self.waiting.bytes.fetch_add(chunk.len(), Ordering::Relaxed);
         self.chunks.send(chunk).map_err(|_| Parted)
     }

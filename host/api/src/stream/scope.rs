@@ -1,8 +1,9 @@
 //! What of all that happens a stream shows.
 
 use crate::wire::{self, Spawned};
-use domain::event::Recorded;
+use domain::event::{Event, Recorded, Source};
 use domain::id::{AgentId, SessionId};
+use domain::user::UserId;
 use std::collections::HashMap;
 use store::{EventFilter, ReadError, Store};
 
@@ -17,21 +18,21 @@ pub(super) enum Scope {
     Tree(Tree),
 }
 
-/// A session with all that were begun below it, as far as the same user owns them.
+/// A session with all that were begun below it, as far as the user may do something with their agents.
 #[derive(Debug)]
 pub(super) struct Tree {
-    session: SessionId,
-    owner: String,
+    pub(super) session: SessionId,
+    user: UserId,
     spawned: HashMap<SessionId, Spawned>,
 }
 
 impl Tree {
-    pub(super) fn new(session: SessionId, owner: &str) -> Self {
-        Self { session, owner: owner.to_owned(), spawned: HashMap::new() }
+    pub(super) fn new(session: SessionId, user: UserId) -> Self {
+        Self { session, user, spawned: HashMap::new() }
     }
 
     async fn learn(&mut self, store: &Store) -> Result<(), ReadError> {
-        let below = store.spawned(self.session, &self.owner).await?;
+        let below = store.spawned(self.session, &self.user).await?;
         self.spawned = below.iter().map(|session| (session.id, wire::spawned(session))).collect();
         Ok(())
     }
@@ -56,7 +57,7 @@ impl Scope {
             Self::Agent(agent) => EventFilter { agent: Some(*agent), ..EventFilter::default() },
             Self::Session(session) => EventFilter { session: Some(*session), ..EventFilter::default() },
             Self::Tree(tree) => {
-                let page = store.events_with_spawned(after, tree.session, &tree.owner, limit).await?;
+                let page = store.events_with_spawned(after, tree.session, &tree.user, limit).await?;
                 if page.iter().any(|recorded| recorded.subject.session.is_some_and(|session| !tree.knows(session))) {
                     tree.learn(store).await?;
                 }
@@ -64,6 +65,24 @@ impl Scope {
             }
         };
         store.events(after, filter, limit).await
+    }
+
+    /// Whether a stored event is shown, as far as is known: see [`Scope::may_grow_with`].
+    pub(super) fn shows(&self, recorded: &Recorded) -> bool {
+        let (agent, session) = (recorded.subject.agent, recorded.subject.session);
+        match self {
+            Self::Agent(wanted) => agent == Some(*wanted),
+            Self::Session(wanted) => session == Some(*wanted),
+            Self::Tree(tree) => session.is_some_and(|session| tree.knows(session)),
+        }
+    }
+
+    /// Whether there may be more to show from this event's commit on than is known: only [`Scope::read`] tells then, from before that commit.
+    pub(super) fn may_grow_with(&self, recorded: &Recorded) -> bool {
+        match self {
+            Self::Agent(_) | Self::Session(_) => false,
+            Self::Tree(tree) => begins_for_another(recorded) && recorded.subject.session.is_none_or(|session| !tree.knows(session)),
+        }
     }
 
     /// Whether something that is about this session of this agent's is shown.
@@ -81,5 +100,14 @@ impl Scope {
             Self::Agent(_) | Self::Session(_) => None,
             Self::Tree(tree) => tree.spawned.get(&session),
         }
+    }
+}
+
+/// Whether an agent begins a session, or hands it work.
+fn begins_for_another(recorded: &Recorded) -> bool {
+    match &recorded.event {
+        Some(Event::SessionOpened(opened)) => opened.started_by.starts_with("agent:"),
+        Some(Event::InputAccepted(accepted)) => matches!(accepted.source, Source::Dispatch { .. }),
+        _ => false,
     }
 }

@@ -20,14 +20,14 @@ fn only_the_position_of_an_event_that_is_there_can_be_gone_on_from() {
 async fn a_reader_with_too_much_waiting_is_waited_for_and_not_for_ever() {
     let hang_up = CancellationToken::new();
     let (out, mut chunks) = outbox::channel(10, Duration::from_millis(300), hang_up.clone());
-    out.push("x".repeat(100)).await.unwrap();
+    out.push("x".repeat(100).into()).await.unwrap();
     let reading = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
         chunks.next().await.unwrap().unwrap().len()
     };
-    assert_eq!(tokio::join!(out.push("y".repeat(100)), reading), (Ok(()), 100));
+    assert_eq!(tokio::join!(out.push("y".repeat(100).into()), reading), (Ok(()), 100));
     assert!(!hang_up.is_cancelled());
-    assert_eq!(out.push("z".to_owned()).await, Err(Parted));
+    assert_eq!(out.push("z".into()).await, Err(Parted));
     assert!(hang_up.is_cancelled());
 }
 
@@ -36,5 +36,5 @@ async fn a_reader_that_went_away_ends_the_writing() {
     let (out, chunks) = outbox::channel(10, Duration::from_secs(60), CancellationToken::new());
     drop(chunks);
     out.closed().await;
-    assert_eq!(out.push("x".to_owned()).await, Err(Parted));
+    assert_eq!(out.push("x".into()).await, Err(Parted));
 }

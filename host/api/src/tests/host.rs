@@ -6,10 +6,12 @@ use domain::definition::DefinitionId;
 use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
 use domain::event::{AgentCreated, Event, InputAccepted, NewEvent, PreferencesUpdated, RunStarted, SessionOpened, Source, Subject};
+use domain::id::ConversationId;
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, Stream};
 use domain::limits::TurnLimits;
 use domain::operation::ReplyTo;
 use domain::time::Timestamp;
+use domain::user::UserId;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,8 +31,8 @@ pub(super) struct Host {
     pub(super) stopper: Stopper,
     pub(super) store: Store,
     pub(super) broker: Broker,
+    pub(super) data: tempfile::TempDir,
     _tasks: TaskTracker,
-    _data: tempfile::TempDir,
 }
 
 pub(super) struct Answer {
@@ -60,21 +62,39 @@ impl Host {
         host
     }
 
+    /// A host that lets in by other rules.
+    pub(super) async fn start_letting_in(change: impl FnOnce(Access) -> Access) -> Self {
+        let host = Self::starting_letting_in(Limits::default(), change).await;
+        host.api.open(host.broker.clone());
+        host
+    }
+
     /// A host that serves and has no broker yet.
     pub(super) async fn starting(limits: Limits) -> Self {
+        Self::starting_letting_in(limits, |access| access).await
+    }
+
+    async fn starting_letting_in(limits: Limits, change: impl FnOnce(Access) -> Access) -> Self {
         let data = tempfile::tempdir().unwrap();
         let store = Store::open(&data.path().join("data"), store::Options::default()).unwrap();
         let config = runtime::Config { cache_dir: data.path().join("cache"), instances_max: 4, ..runtime::Config::default() };
         let runtime = tokio::task::spawn_blocking(|| runtime::Runtime::new(config)).await.unwrap().unwrap();
         let gateway = Arc::new(llm::Gateway::new(llm::Config::default(), data.path(), &|_| None).unwrap());
-        let parts = Parts { store: store.clone(), runtime, gateway, catalogue: Catalogue::default(), limits: broker::Limits::default() };
+        let parts = Parts {
+            store: store.clone(),
+            runtime,
+            gateway,
+            catalogue: Catalogue::default(),
+            limits: broker::Limits::default(),
+            after_restore: broker::AfterRestore::default(),
+        };
         let broker = Broker::start(parts).await.unwrap();
         let server = Server::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap();
         let (address, stopper) = (server.address().unwrap(), server.stopper());
-        let api = Api::new(Access::new(TOKEN, address, &[]), limits, data.path().join("backups"), stopper.stopping());
+        let api = Api::new(change(Access::new(TOKEN, address, &[])), limits, data.path().join("backups"), stopper.stopping());
         let tasks = TaskTracker::new();
         tasks.spawn(server.serve(router(&api)));
-        Self { api, address, stopper, store, broker, _tasks: tasks, _data: data }
+        Self { api, address, stopper, store, broker, data, _tasks: tasks }
     }
 
     pub(super) async fn get(&self, path: &str) -> Answer {
@@ -87,9 +107,24 @@ impl Host {
 
     /// Sends a request with the token.
     pub(super) async fn send(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
-        let token = format!("authorization: Bearer {TOKEN}");
+        self.send_with(TOKEN, method, path, headers, body).await
+    }
+
+    /// Sends a request with a credential.
+    pub(super) async fn send_with(&self, credential: &str, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
+        let token = format!("authorization: Bearer {credential}");
         let headers: Vec<&str> = headers.iter().copied().chain([token.as_str(), "host: localhost"]).collect();
         self.send_as_it_is(method, path, &headers, body).await
+    }
+
+    /// Reads something with a credential.
+    pub(super) async fn get_with(&self, credential: &str, path: &str) -> Answer {
+        self.send_with(credential, "GET", path, &[], "").await
+    }
+
+    /// Sends JSON with a credential.
+    pub(super) async fn post_with(&self, credential: &str, path: &str, body: &Value) -> Answer {
+        self.send_with(credential, "POST", path, &["content-type: application/json"], &body.to_string()).await
     }
 
     pub(super) async fn send_as_it_is(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
@@ -115,8 +150,14 @@ impl Host {
 
     /// Opens an event stream.
     pub(super) async fn follow(&self, path: &str, headers: &[&str]) -> Frames {
+        self.follow_with(TOKEN, path, headers).await
+    }
+
+    /// The same with a credential.
+    pub(super) async fn follow_with(&self, credential: &str, path: &str, headers: &[&str]) -> Frames {
         let (read, mut write) = TcpStream::connect(self.address).await.unwrap().into_split();
-        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n{}\r\n\r\n", headers.join("\r\n"));
+        let head =
+            format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {credential}\r\n{}\r\n\r\n", headers.join("\r\n"));
         write.write_all(head.replace("\r\n\r\n\r\n", "\r\n\r\n").as_bytes()).await.unwrap();
         let mut frames = Frames { read: BufReader::new(read), _write: write, pending: String::new() };
         let mut head = String::new();
@@ -129,18 +170,27 @@ impl Host {
 
     /// An agent with a session, as if they had been made when their definition was configured.
     pub(super) async fn agent_with_session(&self) -> (AgentId, SessionId) {
+        self.agent_with_session_of(UserId::local()).await
+    }
+
+    /// The same for a user.
+    pub(super) async fn agent_with_session_of(&self, user: UserId) -> (AgentId, SessionId) {
         let (agent, session) = (AgentId(Uuid::new_v4()), SessionId(Uuid::new_v4()));
         let created = Event::AgentCreated(AgentCreated {
+            agent_type: None,
             agent,
             definition: DefinitionId("gone".to_owned()),
             path: format!("/local/agent/{}", agent.0.simple()),
             parent: None,
-            owner_user_id: "local".to_owned(),
+            owner_user_id: user.clone(),
             name: "Gone".to_owned(),
             denies: Default::default(),
             created_at: Timestamp(1),
         });
         let opened = Event::SessionOpened(SessionOpened {
+            config: None,
+            conversation: ConversationId(Uuid::nil()),
+            user_id: user,
             session,
             agent,
             session_type: "chat".to_owned(),
@@ -163,16 +213,20 @@ impl Host {
     pub(super) async fn spawn_below(&self, parent: AgentId, by: SessionId, path: &str) -> (AgentId, SessionId) {
         let (agent, session, run) = (AgentId(Uuid::new_v4()), SessionId(Uuid::new_v4()), RunId(Uuid::now_v7()));
         let created = Event::AgentCreated(AgentCreated {
+            agent_type: None,
             agent,
             definition: DefinitionId("gone".to_owned()),
             path: path.to_owned(),
             parent: Some(parent),
-            owner_user_id: "local".to_owned(),
+            owner_user_id: UserId::local(),
             name: "Below".to_owned(),
             denies: Default::default(),
             created_at: Timestamp(1),
         });
         let opened = Event::SessionOpened(SessionOpened {
+            config: None,
+            conversation: ConversationId(Uuid::nil()),
+            user_id: UserId::local(),
             session,
             agent,
             session_type: "chat".to_owned(),
@@ -184,6 +238,7 @@ impl Host {
         });
         let reply_to = Some(ReplyTo { run, operation: OperationId::mint(run, 0, "a"), attached: true });
         let accepted = Event::InputAccepted(InputAccepted {
+            user_id: None,
             input: InputId(Uuid::now_v7()),
             session,
             source: Source::Dispatch {
@@ -208,7 +263,12 @@ impl Host {
 
     /// Stores an event about an agent, with some payload; its position.
     pub(super) async fn happen(&self, agent: AgentId, session: Option<SessionId>, payload: &str) -> u64 {
-        let event = Event::PreferencesUpdated(PreferencesUpdated { agent, preferences: json!({ "payload": payload }) });
+        let event = Event::PreferencesUpdated(PreferencesUpdated {
+            updated_at: Timestamp(0),
+            user_id: None,
+            agent,
+            preferences: json!({ "payload": payload }),
+        });
         let commit = Commit::new().append(Stream::Agent(agent), Expected::Any, vec![new(event, agent, session)]);
         self.store.commit(commit).await.unwrap().last_position
     }
@@ -216,6 +276,9 @@ impl Host {
 
 fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
     Event::RunStarted(Box::new(RunStarted {
+        overrides: None,
+        session_config: None,
+        session_expires_at: None,
         run,
         session,
         agent,
@@ -235,7 +298,7 @@ fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
         hops: 0,
         priority: Priority::default(),
         denies: Default::default(),
-        user_id: "local".to_owned(),
+        user_id: UserId::local(),
         model: None,
         time: Timestamp(1),
     }))

@@ -5,7 +5,7 @@ use crate::routes::document;
 use serde_json::Value;
 
 /// Every documented operation: method and path.
-fn documented() -> Vec<(String, String)> {
+pub(super) fn documented() -> Vec<(String, String)> {
     let document: Value = serde_json::from_str(&document().to_json().unwrap()).unwrap();
     let paths = document["paths"].as_object().unwrap();
     let mut all: Vec<(String, String)> = paths
@@ -25,13 +25,24 @@ fn the_document_lists_exactly_these_routes() {
             "GET /api/agents",
             "POST /api/agents",
             "GET /api/agents/{id}",
+            "PATCH /api/agents/{id}",
+            "POST /api/agents/{id}/archive",
+            "POST /api/agents/{id}/assign",
+            "DELETE /api/agents/{id}/assignments/{user}",
+            "PUT /api/agents/{id}/assignments/{user}",
+            "POST /api/agents/{id}/handoff",
+            "GET /api/agents/{id}/history",
+            "GET /api/agents/{id}/preferences",
+            "PATCH /api/agents/{id}/preferences",
             "POST /api/agents/{id}/respond",
             "GET /api/agents/{id}/sessions",
             "POST /api/agents/{id}/sessions",
             "DELETE /api/agents/{id}/sessions/current",
             "GET /api/agents/{id}/sessions/{sid}",
             "POST /api/agents/{id}/sessions/{sid}/cancel",
+            "GET /api/agents/{id}/sessions/{sid}/items",
             "POST /api/agents/{id}/sessions/{sid}/messages",
+            "PUT /api/agents/{id}/sessions/{sid}/ui-state",
             "GET /api/agents/{id}/stream",
             "GET /api/audit",
             "POST /api/backups",
@@ -40,6 +51,20 @@ fn the_document_lists_exactly_these_routes() {
             "POST /api/dead-letters/{id}/requeue",
             "GET /api/definitions",
             "GET /api/events",
+            "POST /api/import",
+            "GET /api/keys",
+            "POST /api/keys",
+            "DELETE /api/keys/{id}",
+            "GET /api/me",
+            "GET /api/rebuilds",
+            "POST /api/rebuilds",
+            "GET /api/session/",
+            "POST /api/session/",
+            "DELETE /api/session/{sid}",
+            "GET /api/session/{sid}",
+            "POST /api/session/{sid}/respond",
+            "GET /api/session/{sid}/state",
+            "GET /api/session/{sid}/stream",
             "GET /api/sessions/{sid}",
             "POST /api/verifications",
             "GET /healthz",
@@ -85,7 +110,7 @@ async fn every_documented_route_is_served_and_needs_the_token_unless_it_says_oth
     assert!(document.json()["openapi"].as_str().unwrap().starts_with("3."));
     for (method, path) in documented() {
         let open = document.json()["paths"][&path][method.to_lowercase()]["security"] == serde_json::json!([{}]);
-        let path = path.replace("{id}", "x").replace("{sid}", "x");
+        let path = path.replace("{id}", "x").replace("{sid}", "x").replace("{user}", "x");
         let without = host.send_as_it_is(&method, &path, &["host: localhost"], "").await;
         assert_eq!(without.status == 401, !open, "{method} {path}: {}", without.status);
         let with = host.send(&method, &path, &[], "").await;
@@ -127,6 +152,7 @@ async fn a_limit_out_of_its_range_is_refused_with_the_range() {
         ("/api/events".to_owned(), 1_000),
         ("/api/audit".to_owned(), 1_000),
         ("/api/dead-letters".to_owned(), 200),
+        ("/api/keys".to_owned(), 200),
     ] {
         for wrong in [0, max + 1] {
             let answer = host.get(&format!("{path}?limit={wrong}")).await;
@@ -173,6 +199,16 @@ async fn agents_sessions_and_events_can_be_looked_at() {
     let cancelled = host.post(&format!("/api/agents/{agent}/sessions/{session}/cancel"), "{}").await;
     assert_eq!((cancelled.status, cancelled.json()), (200, serde_json::json!({ "cancelled": false })));
     assert_eq!(host.post("/api/verifications", "").await.json()["intact"], true);
+    assert_eq!(host.get("/api/rebuilds").await.json()["state"], "never");
+    let begun = host.post("/api/rebuilds", "").await;
+    assert_eq!((begun.status, begun.json()["state"].as_str()), (202, Some("running")), "{}", begun.body);
+    let done = loop {
+        let rebuild = host.get("/api/rebuilds").await.json();
+        if rebuild["state"] != "running" {
+            break rebuild;
+        }
+    };
+    assert_eq!((&done["state"], &done["events"], &done["replaced"]), (&"done".into(), &2.into(), &serde_json::json!([])), "{done}");
     let backup = host.post("/api/backups", "").await;
     assert_eq!(backup.status, 201, "{}", backup.body);
     assert!(std::path::Path::new(backup.json()["file"].as_str().unwrap()).is_file());

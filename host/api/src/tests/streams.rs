@@ -31,20 +31,42 @@ async fn a_client_that_comes_back_gets_exactly_what_it_missed() {
         expected.push(host.happen(agent, (number % 2 == 0).then_some(session), "x").await);
         host.happen(other, None, "not yours").await;
     }
-    let path = format!("/api/agents/{agent}/stream");
-    let all = ids(&mut host.follow(&format!("{path}?after=0"), &[]).await, 302).await;
+    let path = format!("/api/agents/{agent}/stream?view=log");
+    let all = ids(&mut host.follow(&format!("{path}&after=0"), &[]).await, 302).await;
     assert_eq!(all[2..], expected);
     // From the header, which goes before the query, at every place that a connection may have broken at.
     for cut in [0, 1, 31, 32, 33, 200, 298] {
         let header = format!("last-event-id: {}", expected[cut]);
-        let mut frames = host.follow(&format!("{path}?after=0"), &[&header]).await;
+        let mut frames = host.follow(&format!("{path}&after=0"), &[&header]).await;
         let live = host.happen(agent, None, "now").await;
         let rest = ids(&mut frames, expected.len() - cut).await;
         assert_eq!(rest, [&expected[cut + 1..], &[live]].concat());
         expected.push(live);
     }
-    let of_session = ids(&mut host.follow(&format!("{path}?session={session}&after={}", expected[0]), &[]).await, 149).await;
+    let of_session = ids(&mut host.follow(&format!("{path}&session={session}&after={}", expected[0]), &[]).await, 149).await;
     assert!(of_session.iter().all(|id| expected.iter().position(|expected| expected == id).unwrap() % 2 == 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_that_dies_before_it_notes_what_it_saw_gets_it_again_under_the_same_ids() {
+    let host = Host::start().await;
+    let (agent, session) = host.agent_with_session().await;
+    let path = format!("/api/agents/{agent}/stream?view=log");
+    let mut live = host.follow(&path, &[]).await;
+    let mut seen = Vec::new();
+    for number in 0..3 {
+        host.happen(agent, Some(session), &format!("number {number}")).await;
+        seen.push(live.told().await.unwrap());
+    }
+    // It noted the first alone, and nobody noticed that it died.
+    let header = format!("last-event-id: {}", seen[0].id().unwrap());
+    let mut again = host.follow(&path, &[&header]).await;
+    for before in &seen[1..] {
+        let frame = again.told().await.unwrap();
+        assert_eq!((frame.id(), frame.data()), (before.id(), before.data()));
+    }
+    let next = host.happen(agent, Some(session), "and on").await;
+    assert_eq!([again.told().await.unwrap().id(), live.told().await.unwrap().id()], [Some(next), Some(next)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,7 +76,7 @@ async fn a_stream_with_spawned_sessions_goes_on_exactly_and_says_what_is_whose()
     let (other, others) = host.agent_with_session().await;
     let (below, first) = host.spawn_below(agent, session, "/local/agent/gone/sub/0").await;
     host.spawn_below(other, others, "/local/agent/other/sub/0").await;
-    let path = format!("/api/agents/{agent}/stream?session={session}&spawned=true");
+    let path = format!("/api/agents/{agent}/stream?view=log&session={session}&spawned=true");
     let mut opened = host.follow(&path, &[]).await;
     let mut expected = Vec::new();
     for number in 0..100 {
@@ -75,7 +97,8 @@ async fn a_stream_with_spawned_sessions_goes_on_exactly_and_says_what_is_whose()
         assert_eq!(ids(&mut frames, expected.len() - cut).await, [&expected[cut + 1..], &[live]].concat());
         expected.push(live);
     }
-    let alone = ids(&mut host.follow(&format!("/api/agents/{agent}/stream?session={session}&after={}", expected[0]), &[]).await, 99).await;
+    let alone =
+        ids(&mut host.follow(&format!("/api/agents/{agent}/stream?view=log&session={session}&after={}", expected[0]), &[]).await, 99).await;
     assert!(alone.windows(2).all(|pair| pair[0] < pair[1]));
 }
 
@@ -84,7 +107,7 @@ async fn what_a_spawned_session_shows_and_stores_is_marked_with_its_agent_and_de
     let host = Host::start().await;
     let (agent, session) = host.agent_with_session().await;
     let (below, first) = host.spawn_below(agent, session, "/local/agent/gone/sub/0").await;
-    let mut frames = host.follow(&format!("/api/agents/{agent}/stream?session={session}&spawned=true"), &[]).await;
+    let mut frames = host.follow(&format!("/api/agents/{agent}/stream?view=log&session={session}&spawned=true"), &[]).await;
     let (deeper, second) = host.spawn_below(below, first, "/local/agent/gone/sub/0/sub/0").await;
     let mark = |path: &str, by: SessionId, depth: u64| serde_json::json!({ "agent_path": path, "by_session_id": by, "depth": depth });
     let mut marks = Vec::new();
@@ -101,7 +124,8 @@ async fn what_a_spawned_session_shows_and_stores_is_marked_with_its_agent_and_de
         assert_eq!(frames.told().await.unwrap().data().get("spawned"), expected);
     }
     // Followed by itself, a session is nobody's.
-    let alone = host.follow(&format!("/api/agents/{below}/stream?session={first}&spawned=true&after=0"), &[]).await.told().await.unwrap();
+    let alone =
+        host.follow(&format!("/api/agents/{below}/stream?view=log&session={first}&spawned=true&after=0"), &[]).await.told().await.unwrap();
     assert_eq!(alone.data().get("spawned"), None);
 }
 
@@ -110,7 +134,7 @@ async fn a_new_client_gets_what_happens_from_now_on_with_what_is_shown_before_it
     let host = Host::start_with(Limits { heartbeat_ms: 100, ..Limits::default() }).await;
     let (agent, session) = host.agent_with_session().await;
     host.happen(agent, Some(session), "before").await;
-    let mut frames = host.follow(&format!("/api/agents/{agent}/stream?session={session}"), &[]).await;
+    let mut frames = host.follow(&format!("/api/agents/{agent}/stream?view=log&session={session}"), &[]).await;
     assert!(frames.next().await.unwrap().text.starts_with(':'));
     host.broker.live().show(shown(agent, session, Show::Text("Hel".to_owned())));
     host.broker.live().show(shown(agent, SessionId(Uuid::new_v4()), Show::Text("elsewhere".to_owned())));
@@ -132,7 +156,7 @@ async fn a_new_client_gets_what_happens_from_now_on_with_what_is_shown_before_it
 async fn a_stream_ends_with_a_time_to_come_back_after() {
     let host = Host::start().await;
     let (agent, _) = host.agent_with_session().await;
-    let mut frames = host.follow(&format!("/api/agents/{agent}/stream"), &[]).await;
+    let mut frames = host.follow(&format!("/api/agents/{agent}/stream?view=log"), &[]).await;
     assert!(frames.next().await.is_some());
     host.stopper.stop(Duration::from_secs(5)).await;
     let last = frames.next().await.unwrap();
@@ -145,7 +169,7 @@ async fn a_client_that_does_not_read_is_disconnected_and_the_others_are_not() {
     let limits = Limits { send_buffer_bytes: 16 << 10, stream_stall_ms_max: 300, streams_max: 2, ..Limits::default() };
     let host = Host::start_with(limits).await;
     let (agent, session) = host.agent_with_session().await;
-    let path = format!("/api/agents/{agent}/stream?session={session}");
+    let path = format!("/api/agents/{agent}/stream?view=log&session={session}");
     let mut slow = host.follow(&path, &[]).await;
     let mut quick = host.follow(&path, &[]).await;
     // The quick client reads each event before the next one happens: however slow this machine is, nothing ever waits for it for long.
@@ -174,7 +198,7 @@ async fn a_client_that_missed_much_may_take_its_time_to_read_it() {
     for _ in 0..100 {
         host.happen(agent, None, &"x".repeat(32 << 10)).await;
     }
-    let mut frames = host.follow(&format!("/api/agents/{agent}/stream?after=0"), &[]).await;
+    let mut frames = host.follow(&format!("/api/agents/{agent}/stream?view=log&after=0"), &[]).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(ids(&mut frames, 102).await, (1..=102).collect::<Vec<u64>>());
 }
@@ -183,7 +207,7 @@ async fn a_client_that_missed_much_may_take_its_time_to_read_it() {
 async fn streams_over_the_limit_are_refused_and_places_come_free_again() {
     let host = Host::start_with(Limits { streams_max: 1, ..Limits::default() }).await;
     let (agent, _) = host.agent_with_session().await;
-    let path = format!("/api/agents/{agent}/stream");
+    let path = format!("/api/agents/{agent}/stream?view=log");
     let held = host.follow(&path, &[]).await;
     let refused = host.get(&path).await;
     assert_eq!((refused.status, refused.json()["code"].as_str()), (429, Some("TOO_MANY_STREAMS")));

@@ -1,9 +1,10 @@
 //! Events in public form: one JSON object for each, the same on every stream and in every list but for `spawned`.
 
+use super::agent_event;
 use super::message::{draft, message};
 use super::operation::{client_action, operation, settlements};
 use super::spawned::Spawned;
-use domain::event::{self, InputAccepted, Recorded, RunEnded, RunStarted, RunStepped, Source, TurnCommitted};
+use domain::event::{self, InputAccepted, ItemRecorded, Recorded, RunEnded, RunStarted, RunStepped, Source, TurnCommitted};
 use domain::operation::{Continuation, Kept, Operation, Pause, Performer};
 use domain::step::Decision;
 use domain::turn::TurnEnd;
@@ -65,28 +66,33 @@ pub fn event(recorded: &Recorded) -> Event {
 fn data(event: &event::Event) -> Value {
     use event::Event as E;
     match event {
-        E::AgentCreated(it) => json!({
-            "agent_id": it.agent, "definition": it.definition, "path": it.path, "parent_id": it.parent,
-            "owner_user_id": it.owner_user_id, "name": it.name, "created_at": it.created_at.to_string(),
-        }),
-        E::PreferencesUpdated(it) => json!({ "preferences": it.preferences }),
-        E::SlotTaken(it) => {
-            json!({ "session_id": it.session_id, "session_type": it.session_type, "started_at": it.started_at.to_string() })
-        }
-        E::SlotCompleted(it) => {
-            json!({ "session_id": it.session_id, "summary": it.summary, "completed_at": it.completed_at.to_string() })
-        }
-        E::SlotTerminated(it) => {
-            json!({ "session_id": it.session_id, "reason": it.reason, "terminated_at": it.terminated_at.to_string() })
-        }
+        E::AgentCreated(_)
+        | E::AgentArchived(_)
+        | E::UserAssigned(_)
+        | E::RoleChanged(_)
+        | E::UserUnassigned(_)
+        | E::AgentRenamed(_)
+        | E::PromptOverridden(_)
+        | E::SettingsUpdated(_)
+        | E::PreferencesUpdated(_)
+        | E::SlotTaken(_)
+        | E::ExecutionSuspended(_)
+        | E::ExecutionResumed(_)
+        | E::ActionRequested(_)
+        | E::ResponseReceived(_)
+        | E::ActionWithdrawn(_)
+        | E::SessionImported(_)
+        | E::SlotCompleted(_)
+        | E::SlotTerminated(_) => agent_event::data(event),
+        E::UiSaved(it) => json!({ "session_id": it.session, "tool_call_id": it.tool_call_id, "widget_partial_state": it.partial_state }),
         E::NoteRemembered(it) => json!({ "session_id": it.session, "note": it.note, "untrusted": it.untrusted }),
         E::SessionOpened(it) => json!({
             "session_id": it.session, "session_type": it.session_type, "name": it.name, "turn_id": it.head, "model": it.model,
-            "started_by": it.started_by,
+            "started_by": it.started_by, "user_id": it.user_id, "conversation_id": it.conversation,
         }),
         E::InputAccepted(it) => accepted(it),
         E::TurnCommitted(it) => committed(it),
-        E::ItemRecorded(it) => json!({ "prompt": it.prompt, "response": it.response, "evaluation": it.evaluation }),
+        E::ItemRecorded(it) => item(it),
         E::InputDead(it) => json!({ "input_id": it.input, "reason": it.reason }),
         E::InputRequeued(it) => json!({ "input_id": it.input }),
         E::RunStarted(it) => started(it),
@@ -113,8 +119,37 @@ fn data(event: &event::Event) -> Value {
             "scope": it.place.scope, "keys": it.entries.len(),
         }),
         E::ComponentAdmitted(it) => json!({ "component": it.component, "code": it.code.reference(), "grant": it.grant.reference() }),
+        // Not the hash: nobody has a use for it.
+        E::KeyIssued(it) => json!({
+            "key_id": it.key_id, "user_id": it.user_id, "name": it.name, "scopes": it.scopes, "issued_by": it.issued_by,
+            "issued_with": it.issued_with, "issued_at": it.issued_at.to_string(), "expires_at": it.expires_at.to_string(),
+        }),
+        E::KeyRevoked(it) => json!({
+            "key_id": it.key_id, "revoked_by": it.revoked_by, "revoked_at": it.revoked_at.to_string(), "reason": it.reason,
+        }),
+        E::HostRestored(it) => json!({
+            "made_at": it.made_at.to_string(), "choice": it.choice, "turns": it.turns, "operations": it.operations, "inputs": it.inputs,
+        }),
         E::PluginEmitted(it) => json!({ "name": it.name, "data": it.data }),
     }
+}
+
+/// An answer; a long one by where it is kept.
+pub(super) fn kept(kept: &Kept) -> Value {
+    match kept {
+        Kept::Value(value) => value.clone(),
+        Kept::Blob(digest) => json!({ "blob": digest.reference() }),
+    }
+}
+
+/// What is not known of an item that an older version recorded is null.
+fn item(it: &ItemRecorded) -> Value {
+    json!({
+        "item_id": Some(&it.item).filter(|item| !item.is_empty()), "sequence": Some(it.sequence).filter(|sequence| *sequence > 0),
+        "prompt": it.prompt, "response": it.response, "evaluation": it.evaluation,
+        "client_action": it.client_action.as_ref().map(|action| json!({ "widget": action.widget, "props": action.props })),
+        "asked_at": it.asked_at.map(|time| time.to_string()), "answered_at": it.answered_at.map(|time| time.to_string()),
+    })
 }
 
 fn accepted(it: &InputAccepted) -> Value {
@@ -128,7 +163,7 @@ fn accepted(it: &InputAccepted) -> Value {
         Source::LateReply { from, depth, hops } => json!({ "kind": "late_reply", "from": from, "depth": depth, "hops": hops }),
         Source::Reminder { due, .. } => json!({ "kind": "reminder", "due": due.to_string() }),
     };
-    json!({ "input_id": it.input, "source": source, "message": it.message.as_ref().map(draft), "model": it.model })
+    json!({ "input_id": it.input, "source": source, "message": it.message.as_ref().map(draft), "model": it.model, "user_id": it.user_id })
 }
 
 fn committed(it: &TurnCommitted) -> Value {
@@ -195,7 +230,7 @@ fn continued(it: &Continuation) -> Value {
     let (mut view, name, value) = match &it.pause {
         Pause::None => return base("none"),
         Pause::Until { due } => (base("until"), "due", due.to_string().into()),
-        Pause::Asking { action } => (base("asking"), "client_actions", json!([client_action(it.operation, action)])),
+        Pause::Asking { action, .. } => (base("asking"), "client_actions", json!([client_action(it.question(), action)])),
     };
     if let Some(view) = view.as_object_mut() {
         view.insert(name.to_owned(), value);

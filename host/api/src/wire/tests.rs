@@ -82,6 +82,8 @@ fn operation(performer: Performer) -> Operation {
 fn stepped(started: Vec<Operation>, settled: Vec<Settlement>, heard: Vec<Message>) -> event::Event {
     let digest = secret_digest();
     let basis = Basis {
+        history: None,
+        session_config: None,
         component: digest,
         base: None,
         head: 1,
@@ -118,7 +120,12 @@ fn stepped(started: Vec<Operation>, settled: Vec<Settlement>, heard: Vec<Message
 
 #[test]
 fn an_event_says_where_and_when_it_happened() {
-    let event = event::Event::PreferencesUpdated(event::PreferencesUpdated { agent: AgentId(Uuid::nil()), preferences: json!({ "a": 1 }) });
+    let event = event::Event::PreferencesUpdated(event::PreferencesUpdated {
+        updated_at: Timestamp(0),
+        user_id: None,
+        agent: AgentId(Uuid::nil()),
+        preferences: json!({ "a": 1 }),
+    });
     let public = serde_json::to_value(super::event(&recorded(event))).unwrap();
     assert_eq!(
         public,
@@ -126,7 +133,7 @@ fn an_event_says_where_and_when_it_happened() {
             "position": 7, "id": "00000000-0000-0000-0000-000000000009", "type": "agent.preferences.updated.v1",
             "time": "2023-11-14T22:13:20.123Z", "agent_id": "00000000-0000-0000-0000-000000000001",
             "session_id": "00000000-0000-0000-0000-000000000002", "run_id": "00000000-0000-0000-0000-000000000003", "actor": "host",
-            "correlation_id": "00000000-0000-0000-0000-000000000004", "data": { "preferences": { "a": 1 } },
+            "correlation_id": "00000000-0000-0000-0000-000000000004", "data": { "preferences": { "a": 1 }, "updated_at": "1970-01-01T00:00:00.000Z", "user_id": null },
         })
     );
 }
@@ -201,7 +208,7 @@ fn a_question_to_the_user_says_what_to_answer_under() {
     let view = data(stepped(vec![operation(Performer::Client { action: action.clone() })], Vec::new(), Vec::new()));
     assert_eq!(view["client_actions"], expected);
     assert_eq!(view["started"][0]["client_action"], expected[0]);
-    let asking = Continuation { operation: operation_id(), segment: 1, state: SECRET.into(), pause: Pause::Asking { action } };
+    let asking = Continuation { operation: operation_id(), segment: 1, state: SECRET.into(), pause: Pause::Asking { action, until: None } };
     assert_eq!(data(event::Event::OperationContinued(asking))["client_actions"], expected);
 }
 

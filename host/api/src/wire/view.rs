@@ -2,9 +2,13 @@
 
 use super::message::{MessageView, draft, message};
 use super::operation::{ClientActionView, client_action, operation};
+use super::session::{ExecutionStateView, MetricsView, UiStateView, execution_state, metrics, remembered, status, ui_state};
+use domain::agent::assignment::Assignment;
+use domain::agent::session::Phase;
+use domain::user::UserId;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use store::{AgentRow, DeadInput, SessionRow, SessionStatus};
+use store::{AgentRow, DeadInput, SessionRow};
 
 /// An agent.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -22,17 +26,43 @@ pub struct AgentView {
     pub parent_id: Option<String>,
     /// Its name.
     pub name: String,
-    /// Who it belongs to.
+    /// What sort of agent it is, such as `tutor`.
+    pub agent_type: String,
+    /// Who created it.
     pub owner_user_id: String,
+    /// What you are to it: `primary`, `shared`, `mentee` or `observer`.
+    pub role: &'static str,
+    /// Its users; for a mentee, themselves alone.
+    pub assignments: Vec<AssignmentView>,
     /// `active` or `archived`.
     pub status: &'static str,
+    /// When it was archived, ISO 8601.
+    pub archived_at: Option<String>,
+    /// Why.
+    pub archive_reason: Option<String>,
     /// The tools that it may use.
     pub tools: Vec<String>,
-    /// What it remembers of the user's wishes.
+    /// The session types that it leads; the first is opened when none is asked for.
+    pub session_types: Vec<String>,
+    /// Its own system prompt, in place of its definition's. Hidden from a mentee.
+    pub system_prompt_override: Option<String>,
+    /// Its own settings, over its definition's. Hidden from a mentee.
+    #[schema(value_type = Object)]
+    pub settings: Map<String, Value>,
+    /// What it remembers for you: what holds for all its users, with your own over it; for a mentee, their own alone.
     #[schema(value_type = Object)]
     pub preferences: Map<String, Value>,
-    /// The structured session that holds its slot.
+    /// Whether its structured session waits for the client.
+    pub is_suspended: bool,
+    /// The structured session that holds its slot; none when it is somebody else's and you are a mentee.
     pub current_session_id: Option<String>,
+    /// The structured sessions that ended last, the latest first, ten at most; for a mentee, their own.
+    #[schema(value_type = Vec<Object>)]
+    pub session_history: Vec<Value>,
+    /// How many client actions were answered.
+    pub total_interactions: u64,
+    /// When a structured session last began or went on, ISO 8601.
+    pub last_interaction_at: Option<String>,
     /// How many structured sessions it has begun.
     pub total_sessions: u64,
     /// How many of them ended well.
@@ -43,6 +73,20 @@ pub struct AgentView {
     pub updated_at: String,
     /// Its event stream.
     pub stream_url: String,
+}
+
+/// One of an agent's users.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Assignment)]
+pub struct AssignmentView {
+    /// The user.
+    pub user_id: String,
+    /// `primary`, `shared`, `mentee` or `observer`.
+    pub role: &'static str,
+    /// Since when, ISO 8601.
+    pub assigned_at: String,
+    /// Who assigned the user, or changed the role last.
+    pub assigned_by: String,
 }
 
 /// A session in a list.
@@ -73,8 +117,22 @@ pub struct SessionRowView {
     pub waiting: u64,
     /// The beginning of the last reply.
     pub last_snippet: Option<String>,
-    /// Who began it.
+    /// Who began it: `user:<id>` or `agent:<path>`.
     pub started_by: String,
+    /// The user whom it is for.
+    pub user_id: String,
+    /// The conversation that it is a part of.
+    pub conversation_id: String,
+    /// When it expires, ISO 8601.
+    pub expires_at: Option<String>,
+    /// When it was completed or terminated, ISO 8601.
+    pub completed_at: Option<String>,
+    /// Why it was terminated; `expired` when its time was up.
+    pub terminated_reason: Option<String>,
+    /// The agent's summary of a completed one; none when it is over 8 KiB.
+    pub summary: Option<Value>,
+    /// How it went so far.
+    pub metrics: MetricsView,
     /// When, ISO 8601.
     pub created_at: String,
     /// When something last happened in it, ISO 8601.
@@ -90,6 +148,14 @@ pub struct SessionView {
     /// What a list shows of it.
     #[serde(flatten)]
     pub summary: SessionRowView,
+    /// `active`, `awaiting_client_action`, `completed` or `terminated`.
+    pub session_status: &'static str,
+    /// What it was opened with.
+    pub config: Option<Value>,
+    /// What a client needs to show it as it was left.
+    pub ui_state: UiStateView,
+    /// Where the agent goes on when the client has answered; only while a structured session waits.
+    pub execution_state: Option<ExecutionStateView>,
     /// What the open run does: `running`, or `awaiting_client` while a question waits for an answer. None without an open run.
     pub run_status: Option<&'static str>,
     /// The questions that wait for an answer.
@@ -121,25 +187,50 @@ pub struct DeadLetterView {
 
 /// An agent as clients see it.
 #[must_use]
-pub fn agent(view: &broker::AgentView) -> AgentView {
+pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
     let AgentRow { agent, parent, created_at, updated_at, active, .. } = &view.row;
+    let sees_all = view.role.sees_all_sessions();
+    let assignments = agent.assignments.iter().filter(|assignment| sees_all || assignment.user_id == *user).map(assignment);
+    let history = agent.session_history.iter().filter(|past| sees_all || past.started_by == *user).map(remembered);
+    let current = agent.active_session.as_ref().filter(|session| sees_all || session.started_by == *user);
     AgentView {
+        agent_type: agent.agent_type.clone(),
+        role: view.role.word(),
+        assignments: assignments.collect(),
+        archived_at: agent.archived.as_ref().map(|archived| archived.at.to_string()),
+        archive_reason: agent.archived.as_ref().map(|archived| archived.reason.clone()),
+        session_types: view.session_types.clone(),
+        system_prompt_override: agent.system_prompt_override.clone().filter(|_| sees_all),
+        settings: if sees_all { agent.settings.clone() } else { Map::new() },
+        is_suspended: current.is_some_and(|session| session.phase != Phase::Active),
+        session_history: history.collect(),
+        total_interactions: agent.total_interactions,
+        last_interaction_at: agent.last_interaction_at.map(|time| time.to_string()),
         id: agent.id.to_string(),
         definition: agent.definition.to_string(),
         definition_name: view.definition_name.clone(),
         path: agent.path.clone(),
         parent_id: parent.map(|id| id.to_string()),
         name: agent.name.clone(),
-        owner_user_id: agent.owner_user_id.clone(),
+        owner_user_id: agent.owner_user_id.to_string(),
         status: if *active { "active" } else { "archived" },
         tools: view.tools.clone(),
-        preferences: agent.preferences.clone(),
-        current_session_id: agent.slot.as_ref().map(|(id, _)| id.to_string()),
+        preferences: if sees_all { agent.preferences_for(user) } else { agent.user_preferences.get(user).cloned().unwrap_or_default() },
+        current_session_id: current.map(|session| session.session_id.to_string()),
         total_sessions: agent.total_sessions,
         successful_completions: agent.successful_completions,
         created_at: created_at.to_string(),
         updated_at: updated_at.to_string(),
         stream_url: format!("/api/agents/{}/stream", agent.id),
+    }
+}
+
+fn assignment(assignment: &Assignment) -> AssignmentView {
+    AssignmentView {
+        user_id: assignment.user_id.to_string(),
+        role: assignment.role.word(),
+        assigned_at: assignment.assigned_at.to_string(),
+        assigned_by: assignment.assigned_by.to_string(),
     }
 }
 
@@ -151,11 +242,14 @@ pub fn session_row(row: &SessionRow) -> SessionRowView {
         agent_id: row.agent.to_string(),
         session_type: row.session_type.clone(),
         name: row.name.clone(),
-        status: match row.status {
-            SessionStatus::Open => "open",
-            SessionStatus::Completed => "completed",
-            SessionStatus::Terminated => "terminated",
-        },
+        status: row.status.word(),
+        user_id: row.user_id.to_string(),
+        conversation_id: row.conversation.to_string(),
+        expires_at: row.expires_at.map(|time| time.to_string()),
+        completed_at: row.ended_at.map(|time| time.to_string()),
+        terminated_reason: row.ended_reason.clone(),
+        summary: row.summary.clone(),
+        metrics: metrics(row),
         model: row.model.clone(),
         turn_id: row.head.map(|id| id.to_string()),
         last_message: row.head_message,
@@ -175,6 +269,10 @@ pub fn session_row(row: &SessionRow) -> SessionRowView {
 pub fn session(view: &broker::SessionView) -> SessionView {
     SessionView {
         summary: session_row(&view.row),
+        session_status: status(view),
+        config: view.config.clone(),
+        ui_state: ui_state(view),
+        execution_state: execution_state(view),
         run_status: view.run.map(|_| if view.asking.is_empty() { "running" } else { "awaiting_client" }),
         client_actions: view.asking.iter().map(|(call, action)| client_action(*call, action)).collect(),
         operations: view.open.iter().map(operation).collect(),

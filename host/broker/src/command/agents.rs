@@ -1,19 +1,67 @@
-//! Commands on agents: create, find, list.
+//! Commands on agents: create, find, list, set up, archive.
 
 use super::{AgentView, Broker, CreateAgent, Error, Target};
+use crate::command::sessions::checked_reason;
 use crate::core::fresh;
 use crate::journal::Context;
-use crate::refusals::{agent_not_found, definition_not_found};
-use domain::definition::DefinitionId;
+use crate::refusals::{agent_not_found, busy, definition_not_found};
+use domain::agent::Agent;
+use domain::agent::configure::check_name;
+use domain::agent::lifecycle::default_name;
+use domain::agent::role::{Right, Role};
+use domain::definition::{Definition, DefinitionId};
 use domain::event::{AgentCreated, Event};
 use domain::id::{AgentId, Stream};
 use domain::refusal::{Kind, Refusal};
-use store::{AgentRow, Clash, Commit, CommitError, Expected, Guard};
+use domain::time::Timestamp;
+use domain::user::UserId;
+use std::sync::Arc;
+use store::{AgentFilter, AgentRow, Clash, Commit, CommitError, Expected, Guard};
 
 /// Bytes of an agent's path.
 const PATH_BYTES_MAX: usize = 512;
-/// Bytes of a name.
-const NAME_BYTES_MAX: usize = 200;
+/// How often a command is tried again when others change the same agent at the same time.
+const TRIES_MAX: u32 = 8;
+
+/// Agents of one definition that a user may have made and handed over before no path is left for another one.
+const NUMBERED_MAX: usize = 1_000;
+
+/// A user's agent of a definition.
+enum Own {
+    Agent(AgentId),
+    /// There is none, and one would live here.
+    None {
+        path: String,
+    },
+}
+
+/// With whom something is begun.
+pub(super) enum Whom {
+    /// An agent, and what the user is to it.
+    There(Box<AgentRow>, Role),
+    /// An agent that is made with it.
+    New(Box<AgentCreated>),
+}
+
+/// What an agent is to be made from.
+#[derive(Debug, Clone)]
+pub enum Template {
+    /// A definition.
+    Definition(DefinitionId),
+    /// The first definition that makes agents of this type.
+    Type(String),
+}
+
+/// What is to be changed of how an agent is set up. What is not named stays.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    /// Its name.
+    pub name: Option<String>,
+    /// Its own system prompt; its definition's with `Some(None)`.
+    pub system_prompt_override: Option<Option<String>>,
+    /// Keys of its settings; `null` takes one away.
+    pub settings: Option<serde_json::Map<String, serde_json::Value>>,
+}
 
 impl Broker {
     /// Creates an agent from a definition.
@@ -21,25 +69,9 @@ impl Broker {
     /// # Errors
     /// An unknown definition, a malformed or taken path, a taken id.
     pub async fn create_agent(&self, command: CreateAgent) -> Result<AgentView, Error> {
-        let definition = self.definition(&command.definition).map_err(|refusal| refusal.at("/definition"))?;
-        let id = command.id.unwrap_or_else(fresh::agent);
-        let path = command.path.unwrap_or_else(|| format!("/{}/agent/{}", command.user, definition.agent_id));
-        check_path(&path, &command.user)?;
-        let name = command.name.unwrap_or_else(|| definition.display_name.clone());
-        if name.is_empty() || name.len() > NAME_BYTES_MAX {
-            return Err(invalid(format!("a name has 1 to {NAME_BYTES_MAX} bytes"), "/name"));
-        }
         let now = self.core.now();
-        let created = AgentCreated {
-            agent: id,
-            definition: definition.agent_id.clone(),
-            path: path.clone(),
-            parent: None,
-            owner_user_id: command.user.clone(),
-            name,
-            denies: Default::default(),
-            created_at: now,
-        };
+        let created = self.created(&command, now)?;
+        let (id, path) = (created.agent, created.path.clone());
         let context = Context::new(format!("user:{}", command.user), now).about(id, None, None);
         let commit = Commit::new().guard(Guard::PathFree(path.clone())).append(
             Stream::Agent(id),
@@ -54,75 +86,312 @@ impl Broker {
         self.agent(&command.user, &Target::Agent(id)).await
     }
 
-    /// The agents that a user may use, in the order of their ids, after one of them.
+    fn created(&self, command: &CreateAgent, now: Timestamp) -> Result<AgentCreated, Error> {
+        let (definition, name) = match &command.template {
+            Template::Definition(id) => {
+                let definition = self.definition(id).map_err(|refusal| refusal.at("/definition"))?;
+                (definition, definition.display_name.clone())
+            }
+            Template::Type(agent_type) => (self.of_type(agent_type)?, default_name(agent_type)),
+        };
+        let id = command.id.unwrap_or_else(fresh::agent);
+        let path = command.path.clone().unwrap_or_else(|| default_path(&command.user, &definition.agent_id));
+        check_path(&path, &command.user)?;
+        let name = command.name.clone().unwrap_or(name);
+        check_name(&name)?;
+        Ok(AgentCreated {
+            agent: id,
+            definition: definition.agent_id.clone(),
+            agent_type: Some(self.core.catalogue.agent_type(definition)),
+            path,
+            parent: None,
+            owner_user_id: command.user.clone(),
+            name,
+            denies: Default::default(),
+            created_at: now,
+        })
+    }
+
+    fn of_type(&self, agent_type: &str) -> Result<&Arc<Definition>, Refusal> {
+        self.core.catalogue.of_type(agent_type).ok_or_else(|| {
+            let types: Vec<String> =
+                self.core.catalogue.definitions().map(|definition| self.core.catalogue.agent_type(definition)).collect();
+            let message = format!("no definition makes agents of the type `{agent_type}`; there are: {}", types.join(", "));
+            Refusal::new(Kind::NotFound, "DEFINITION_NOT_FOUND", message).at("/agent_type")
+        })
+    }
+
+    /// The agents that a user may do something with, in the order of their ids, after one of them.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn agents(&self, user: &str, after: Option<AgentId>, limit: usize) -> Result<Vec<AgentView>, Error> {
-        let rows = self.core.store.agents(user, after, limit).await?;
-        Ok(rows.into_iter().map(|row| self.view(row)).collect())
+    pub async fn agents(&self, user: &UserId, filter: AgentFilter, after: Option<AgentId>, limit: usize) -> Result<Vec<AgentView>, Error> {
+        let rows = self.core.store.agents(user, filter, after, limit).await?;
+        Ok(rows.into_iter().map(|(row, role)| self.view(row, role)).collect())
     }
 
     /// One agent.
     ///
     /// # Errors
-    /// There is no such agent, or it is not the user's.
-    pub async fn agent(&self, user: &str, target: &Target) -> Result<AgentView, Error> {
-        Ok(self.view(self.find(user, target).await?))
+    /// There is no such agent, or the user is not assigned to it.
+    pub async fn agent(&self, user: &UserId, target: &Target) -> Result<AgentView, Error> {
+        let (row, role) = self.find(user, target).await?;
+        Ok(self.view(row, role))
     }
 
-    pub(super) async fn find(&self, user: &str, target: &Target) -> Result<AgentRow, Error> {
-        let (row, named) = match target {
-            Target::Agent(id) => (self.core.store.agent(*id).await?, id.to_string()),
-            Target::Path(path) => (self.core.store.agent_at(path).await?, path.clone()),
-            Target::Definition(id) => (self.core.store.agent_at(&default_path(user, id)).await?, id.to_string()),
+    /// An agent that a user is assigned to, and what the user is to it.
+    pub(super) async fn find(&self, user: &UserId, target: &Target) -> Result<(AgentRow, Role), Error> {
+        let (id, named) = match target {
+            Target::Agent(id) => (Some(*id), id.to_string()),
+            Target::Path(path) => (self.core.store.agent_at(path).await?.map(|row| row.agent.id), path.clone()),
+            Target::Definition(id) => match self.own_agent(user, id).await? {
+                Own::Agent(agent) => (Some(agent), id.to_string()),
+                Own::None { .. } => (None, id.to_string()),
+            },
         };
-        match row {
-            // What is not yours is not there: 404, never 403.
-            Some(row) if row.agent.owner_user_id == user => Ok(row),
-            _ => Err(agent_not_found(&named).into()),
+        let found = match id {
+            Some(id) => self.core.store.agent_for(user, id).await?,
+            None => None,
+        };
+        // What is not yours is not there: 404, never 403.
+        found.ok_or_else(|| agent_not_found(&named).into())
+    }
+
+    /// The same for a command that takes a right, on an agent that is not archived.
+    pub(super) async fn find_for(&self, user: &UserId, target: &Target, right: Right) -> Result<(AgentRow, Role), Error> {
+        let (row, role) = self.find(user, target).await?;
+        role.permits(right)?;
+        if !row.active {
+            row.agent.is_active()?;
+            return Err(crate::refusals::agent_archived(row.agent.id).into());
         }
+        Ok((row, role))
     }
 
     /// One agent; a definition's agent is created when it is not there yet.
-    pub(super) async fn find_or_create(&self, user: &str, target: &Target) -> Result<AgentRow, Error> {
-        let Target::Definition(id) = target else { return self.find(user, target).await };
-        if let Some(row) = self.core.store.agent_at(&default_path(user, id)).await? {
-            return Ok(row);
+    pub(super) async fn find_or_create(&self, user: &UserId, target: &Target, right: Right) -> Result<(AgentRow, Role), Error> {
+        let Target::Definition(id) = target else { return self.find_for(user, target, right).await };
+        for _ in 0..TRIES_MAX {
+            let path = match self.own_agent(user, id).await? {
+                Own::Agent(agent) => return self.find_for(user, &Target::Agent(agent), right).await,
+                Own::None { path } => path,
+            };
+            let template = Template::Definition(id.clone());
+            let create = CreateAgent { template, id: None, name: None, path: Some(path), user: user.clone() };
+            match self.create_agent(create).await {
+                Ok(view) => return self.find_for(user, &Target::Agent(view.row.agent.id), right).await,
+                // Somebody else created it in between.
+                Err(Error::Refused(refusal)) if refusal.code == "PATH_TAKEN" => {}
+                Err(error) => return Err(error),
+            }
         }
-        let create = CreateAgent { definition: id.clone(), id: None, name: None, path: None, user: user.to_owned() };
-        match self.create_agent(create).await {
-            Ok(view) => Ok(view.row),
-            // Somebody else created it in between.
-            Err(Error::Refused(refusal)) if refusal.code == "PATH_TAKEN" => self.find(user, target).await,
-            Err(error) => Err(error),
-        }
+        Err(busy("an agent is being made at this moment; try again shortly").into())
     }
 
-    pub(super) fn definition(&self, id: &DefinitionId) -> Result<&domain::definition::Definition, Refusal> {
-        self.core.catalogue.definition(id).map(AsRef::as_ref).ok_or_else(|| {
+    /// With whom something is to be begun: of a definition the user's agent, which is made with it when it is not there yet.
+    pub(super) async fn find_or_make(&self, user: &UserId, target: &Target, right: Right) -> Result<Whom, Error> {
+        if let Target::Definition(id) = target
+            && let Own::None { path } = self.own_agent(user, id).await?
+        {
+            let template = Template::Definition(id.clone());
+            let create = CreateAgent { template, id: None, name: None, path: Some(path), user: user.clone() };
+            return Ok(Whom::New(Box::new(self.created(&create, self.core.now())?)));
+        }
+        let (row, role) = self.find_for(user, target, right).await?;
+        Ok(Whom::There(Box::new(row), role))
+    }
+
+    /// A user's agent of a definition: the first at the definition's path, or at one of its numbered siblings, with which they are PRIMARY.
+    /// One that was handed over to somebody else keeps its path and is not theirs any more.
+    async fn own_agent(&self, user: &UserId, id: &DefinitionId) -> Result<Own, Error> {
+        let path = default_path(user, id);
+        let there = self.core.store.agents_numbered(&path, NUMBERED_MAX).await?;
+        let is_own =
+            |row: &&AgentRow| row.parent.is_none() && row.agent.definition == *id && row.agent.role_of(user) == Some(Role::Primary);
+        if let Some(row) = there.iter().find(is_own) {
+            return Ok(Own::Agent(row.agent.id));
+        }
+        let numbered = (2..=NUMBERED_MAX).map(|number| format!("{path}.{number}"));
+        let free = std::iter::once(path.clone()).chain(numbered).find(|path| !there.iter().any(|row| row.agent.path == *path));
+        let path = free.ok_or_else(|| {
+            Refusal::new(Kind::Conflict, "PATH_TAKEN", format!("all paths from `{path}` to `{path}.{NUMBERED_MAX}` are taken"))
+        })?;
+        Ok(Own::None { path })
+    }
+
+    /// Decides something on an agent as it is and commits what happens, again and again while others are first. The view afterwards.
+    pub(super) async fn change(
+        &self,
+        user: &UserId,
+        target: &Target,
+        right: Right,
+        decide: impl Fn(&Agent, Timestamp) -> Result<Vec<Event>, Refusal>,
+    ) -> Result<AgentView, Error> {
+        for _ in 0..TRIES_MAX {
+            let (row, role) = self.find(user, target).await?;
+            if row.parent.is_some() && right != Right::Interact {
+                return Err(crate::refusals::spawned(row.agent.id).into());
+            }
+            role.permits(right)?;
+            if !row.active && !row.agent.is_archived() {
+                return Err(crate::refusals::agent_archived(row.agent.id).into());
+            }
+            let now = self.core.now();
+            let events = decide(&row.agent, now)?;
+            if events.is_empty() {
+                return Ok(self.view(row, role));
+            }
+            match self.commit_change(user, &row, events, now).await {
+                Ok(()) => {
+                    // Whoever removed themselves sees how they left it.
+                    let after = self.core.store.agent(row.agent.id).await?.unwrap_or(row);
+                    return Ok(self.view(after, role));
+                }
+                Err(CommitError::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(busy("the agent is changing at this moment; try again shortly").into())
+    }
+
+    async fn commit_change(&self, user: &UserId, row: &AgentRow, events: Vec<Event>, now: Timestamp) -> Result<(), CommitError> {
+        let id = row.agent.id;
+        let context = Context::new(format!("user:{user}"), now).about(id, None, None);
+        let commit = Commit::new().append(Stream::Agent(id), Expected::Version(row.version), context.events(events));
+        self.core.store.commit(commit).await?;
+        Ok(())
+    }
+
+    /// Changes how an agent is set up: all of it or nothing.
+    ///
+    /// # Errors
+    /// As for each part; the user may not.
+    pub async fn set_up(&self, user: &UserId, target: &Target, setup: Setup) -> Result<AgentView, Error> {
+        self.change(user, target, Right::Configure, |agent, now| {
+            let mut events: Vec<Event> = Vec::new();
+            if let Some(name) = setup.name.clone() {
+                events.extend(agent.rename(name, now)?);
+            }
+            if let Some(prompt) = setup.system_prompt_override.clone() {
+                events.extend(agent.override_prompt(prompt, now)?);
+            }
+            if let Some(settings) = setup.settings.clone() {
+                events.extend(agent.update_settings(settings, now)?);
+            }
+            Ok(events)
+        })
+        .await
+    }
+
+    /// Merges keys into what an agent remembers: for all its users, or for the one who asks.
+    ///
+    /// # Errors
+    /// The agent is archived; the preferences would be too large; the user may not.
+    pub async fn prefer(
+        &self,
+        user: &UserId,
+        target: &Target,
+        preferences: serde_json::Map<String, serde_json::Value>,
+        own: bool,
+    ) -> Result<AgentView, Error> {
+        let right = if own { Right::Interact } else { Right::Configure };
+        let of = own.then(|| user.clone());
+        let decide = |agent: &Agent, now| Ok(agent.update_preferences(preferences.clone(), of.clone(), now)?.into_iter().collect());
+        self.change(user, target, right, decide).await
+    }
+
+    /// Archives an agent, and with it those below it. Runs of theirs that are open end as cancelled.
+    ///
+    /// # Errors
+    /// It is archived already, a structured session is active, the user may not.
+    pub async fn archive(&self, user: &UserId, target: &Target, reason: String) -> Result<AgentView, Error> {
+        let reason = checked_reason(Some(reason), "")?;
+        let view = self.change(user, target, Right::Archive, |agent, now| Ok(vec![agent.archive(reason.clone(), now)?])).await?;
+        self.end_runs_of(view.row.agent.id).await?;
+        Ok(view)
+    }
+
+    /// Has the drivers look at the open runs of an archived agent and of those below it: they end them. After a restart they look anyway.
+    async fn end_runs_of(&self, archived: AgentId) -> Result<(), Error> {
+        for session in self.core.store.sessions_running_below(archived).await? {
+            self.core.wake(session).await;
+        }
+        Ok(())
+    }
+
+    /// Archives an agent and makes another from the same definition at the same path, with the same name, both or neither: a fresh start.
+    /// The archived one first.
+    ///
+    /// # Errors
+    /// As for archiving; the definition is not configured any more.
+    pub async fn start_afresh(&self, user: &UserId, target: &Target, reason: String) -> Result<(AgentView, AgentView), Error> {
+        let reason = checked_reason(Some(reason), "")?;
+        for _ in 0..TRIES_MAX {
+            let (row, role) = self.find(user, target).await?;
+            if row.parent.is_some() {
+                return Err(crate::refusals::spawned(row.agent.id).into());
+            }
+            role.permits(Right::Archive)?;
+            let (now, id) = (self.core.now(), row.agent.id);
+            let archived = row.agent.archive(reason.clone(), now)?;
+            let definition = self.definition(&row.agent.definition)?;
+            let fresh = AgentCreated {
+                agent: fresh::agent(),
+                definition: definition.agent_id.clone(),
+                agent_type: Some(self.core.catalogue.agent_type(definition)),
+                path: row.agent.path.clone(),
+                parent: None,
+                owner_user_id: user.clone(),
+                name: row.agent.name.clone(),
+                denies: Default::default(),
+                created_at: now,
+            };
+            let made = fresh.agent;
+            let context = Context::new(format!("user:{user}"), now);
+            let of = |id: AgentId, event| vec![context.clone().about(id, None, None).event(event)];
+            let commit = Commit::new().append(Stream::Agent(id), Expected::Version(row.version), of(id, archived)).append(
+                Stream::Agent(made),
+                Expected::New,
+                of(made, Event::AgentCreated(fresh)),
+            );
+            match self.core.store.commit(commit).await {
+                Ok(_) => {
+                    self.end_runs_of(id).await?;
+                    return Ok((self.agent(user, &Target::Agent(id)).await?, self.agent(user, &Target::Agent(made)).await?));
+                }
+                Err(CommitError::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(busy("the agent is changing at this moment; try again shortly").into())
+    }
+
+    pub(super) fn definition(&self, id: &DefinitionId) -> Result<&Arc<Definition>, Refusal> {
+        self.core.catalogue.definition(id).ok_or_else(|| {
             let known: Vec<&str> = self.core.catalogue.definitions().map(|definition| definition.agent_id.0.as_str()).collect();
             definition_not_found(&id.0, &known)
         })
     }
 
-    fn view(&self, row: AgentRow) -> AgentView {
+    fn view(&self, row: AgentRow, role: Role) -> AgentView {
         let definition = self.core.catalogue.definition(&row.agent.definition);
         let outfit = self.core.outfits.of(&row.agent.definition);
         AgentView {
             definition_name: definition.map(|definition| definition.display_name.clone()),
             tools: outfit.map(|outfit| outfit.tool_list.iter().map(|tool| tool.name.clone()).collect()).unwrap_or_default(),
+            session_types: definition.map(|definition| self.core.catalogue.session_types(definition)).unwrap_or_default(),
             row,
+            role,
         }
     }
 }
 
-fn default_path(user: &str, definition: &DefinitionId) -> String {
+fn default_path(user: &UserId, definition: &DefinitionId) -> String {
     format!("/{user}/agent/{definition}")
 }
 
 /// Paths are read nowhere yet but for equality; their form is checked so that what is stored today stays valid.
-fn check_path(path: &str, user: &str) -> Result<(), Error> {
+fn check_path(path: &str, user: &UserId) -> Result<(), Error> {
     let segments: Vec<&str> = path.split('/').collect();
     let well_formed = path.len() <= PATH_BYTES_MAX
         && segments.len() >= 3
@@ -130,9 +399,9 @@ fn check_path(path: &str, user: &str) -> Result<(), Error> {
         && segments
             .iter()
             .skip(1)
-            .all(|segment| !segment.is_empty() && segment.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)));
-    if !well_formed || segments.get(1) != Some(&user) {
-        let message = format!("a path looks like `/{user}/agent/<name>`: at least two segments of letters, digits, `-`, `_` and `.`");
+            .all(|segment| !segment.is_empty() && segment.chars().all(|c| c.is_ascii_alphanumeric() || "-_.@".contains(c)));
+    if !well_formed || segments.get(1) != Some(&user.as_str()) {
+        let message = format!("a path looks like `/{user}/agent/<name>`: at least two segments of letters, digits, `-`, `_`, `.` and `@`");
         return Err(invalid(message, "/path"));
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Accepting words: from here on nothing loses them.
 
 use super::agents::invalid;
+use super::sessions::allowed;
 use super::{Broker, Error, InputReceipt, PostMessage};
 use crate::core::fresh;
 use crate::journal::Context;
@@ -10,7 +11,9 @@ use domain::event::{Event, InputAccepted, Source};
 use domain::id::{InputId, Stream};
 use domain::limits::{INPUT_BYTES_MAX, WAITING_INPUTS_MAX};
 use domain::message::{Draft, Part, Role};
+use domain::user::UserId;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use store::{Clash, Commit, CommitError, Expected, Guard, Key};
 
 /// Bytes of an idempotency key.
@@ -28,7 +31,7 @@ impl Broker {
     /// # Errors
     /// An unknown or ended session, an empty or too large message, too many waiting, an idempotency key of another request.
     pub async fn post_message(&self, command: PostMessage) -> Result<InputReceipt, Error> {
-        let row = self.session_of(&command.user, &command.target, command.session).await?;
+        let row = self.session_for(&command.user, &command.target, command.session).await?;
         check_content(&command.content)?;
         if let Some(model) = &command.model
             && let Err(unknown) = self.core.gateway.resolve(Some(model))
@@ -39,10 +42,13 @@ impl Broker {
         let (input, session) = (fresh::input(), row.id);
         let key = self.key(&command, input)?;
         let message = Draft { role: Role::User, parts: command.content, origin: "api".into(), untrusted: false, answers: None };
-        let accepted = InputAccepted { input, session, source: Source::Api, message: Some(message), model: command.model, time: now };
+        let user_id = Some(command.user.clone());
+        let accepted =
+            InputAccepted { input, session, source: Source::Api, user_id, message: Some(message), model: command.model, time: now };
         let context = Context::new(format!("user:{}", command.user), now).about(row.agent, Some(session), None).following(Some(input));
         let mut commit = Commit::new()
             .guard(Guard::SessionOpen(session))
+            .guard(allowed(row.agent, &command.user))
             .guard(Guard::WaitingAtMost { session, max: WAITING_INPUTS_MAX as u64 - 1 })
             .append(Stream::Session(session), Expected::Any, vec![context.event(Event::InputAccepted(accepted))]);
         commit.key = key;
@@ -57,6 +63,11 @@ impl Broker {
                     busy(&format!("{WAITING_INPUTS_MAX} messages of this session wait already; try again later")).into()
                 }
                 Clash::Guard(Guard::SessionOpen(_)) => session_closed().into(),
+                // Their role was taken from them in between.
+                Clash::Guard(Guard::Role { .. }) => match self.session_for(&command.user, &command.target, command.session).await {
+                    Ok(_) => busy("roles are changing at this moment; try again shortly").into(),
+                    Err(error) => error,
+                },
                 _ => Error::unavailable(CommitError::Conflict(conflict)),
             }),
             Err(error) => Err(error.into()),
@@ -64,17 +75,8 @@ impl Broker {
     }
 
     fn key(&self, command: &PostMessage, input: InputId) -> Result<Option<Key>, Error> {
-        let Some(key) = &command.idempotency_key else { return Ok(None) };
-        if key.is_empty() || key.len() > KEY_BYTES_MAX {
-            return Err(invalid(format!("an idempotency key has 1 to {KEY_BYTES_MAX} bytes"), "header:Idempotency-Key"));
-        }
         let request = serde_json::json!({ "session": command.session, "content": command.content, "model": command.model });
-        Ok(Some(Key {
-            source: format!("user:{}", command.user),
-            key: key.clone(),
-            request: Digest::of(request.to_string().as_bytes()),
-            reply: serde_json::to_vec(&Remembered { input }).unwrap_or_default(),
-        }))
+        key(&command.user, command.idempotency_key.as_deref(), &request, &Remembered { input })
     }
 
     /// Answers a request that was answered before, in the same way.
@@ -84,6 +86,23 @@ impl Broker {
         let (session, position) = found.ok_or_else(|| crate::refusals::session_not_found(remembered.input))?;
         Ok(InputReceipt { input: remembered.input, session, position, replayed: true })
     }
+}
+
+/// What makes a repeated request of a user's the same request, with what to answer it; none without a key.
+///
+/// # Errors
+/// The key is empty or too long.
+pub(super) fn key(user: &UserId, key: Option<&str>, request: &Value, reply: &impl Serialize) -> Result<Option<Key>, Error> {
+    let Some(key) = key else { return Ok(None) };
+    if key.is_empty() || key.len() > KEY_BYTES_MAX {
+        return Err(invalid(format!("an idempotency key has 1 to {KEY_BYTES_MAX} bytes"), "header:Idempotency-Key"));
+    }
+    Ok(Some(Key {
+        source: format!("user:{user}"),
+        key: key.to_owned(),
+        request: Digest::of(request.to_string().as_bytes()),
+        reply: serde_json::to_vec(reply).unwrap_or_default(),
+    }))
 }
 
 fn check_content(content: &[Part]) -> Result<(), Error> {

@@ -1,9 +1,11 @@
 //! Answering a client action.
 
-use super::{Broker, Error, Respond};
+use super::{Broker, Error, Respond, Target};
 use crate::driver::{Signal, load_run};
 use crate::outfit::complaints;
 use crate::refusals::not_suspended;
+use domain::agent::Agent;
+use domain::agent::role::{Right, Role};
 use domain::refusal::{Kind, Refusal};
 use domain::run::settle::question;
 use tokio::sync::oneshot;
@@ -16,44 +18,60 @@ impl Broker {
     ///
     /// # Errors
     /// Nothing waits for an answer, something else does, or the answer does not fit the action's schema: then the question stays open.
-    pub async fn respond(&self, command: Respond) -> Result<u64, Error> {
-        let agent = self.find(&command.user, &command.target).await?;
+    pub async fn respond(&self, mut command: Respond) -> Result<u64, Error> {
+        // `1.0` is an integer to JSON Schema, and is one to whoever reads the answer.
+        domain::json::make_integers(&mut command.response);
+        let (agent, role) = self.find_for(&command.user, &command.target, Right::Interact).await?;
         let Some((run, session)) = self.core.store.operation_owner(command.call).await? else {
-            return Err(self.nothing_pending(&agent, &command).await);
+            return Err(nothing_pending(&agent.agent, &command, role));
         };
         let (run, _) = load_run(&self.core.store, run).await?;
-        if run.started.agent != agent.agent.id {
-            return Err(not_suspended().into());
+        if run.started.agent != agent.agent.id || command.session.is_some_and(|named| named != session) {
+            return Err(nothing_pending(&agent.agent, &command, role));
         }
+        // Somebody else's question is not there for whoever sees their own sessions alone.
+        self.session_for(&command.user, &Target::Agent(agent.agent.id), session).await?;
         if command.response.to_string().len() > ANSWER_BYTES_MAX {
             let message = format!("an answer has at most {ANSWER_BYTES_MAX} bytes");
             return Err(Refusal::new(Kind::TooLarge, "ANSWER_TOO_LARGE", message).at("/response").into());
         }
-        if let Some(schema) = run.open.get(&command.call).and_then(question).and_then(|action| action.response_schema.as_ref())
+        if let Some(schema) = run
+            .open
+            .values()
+            .find(|open| open.question() == command.call)
+            .and_then(question)
+            .and_then(|action| action.response_schema.as_ref())
             && let Ok(validator) = jsonschema::validator_for(schema)
             && let Some(complaint) = complaints(&validator, &command.response)
         {
             return Err(Refusal::new(Kind::Invalid, "INVALID_RESPONSE", complaint).at("/response").into());
         }
-        let (done, answered) = oneshot::channel();
-        self.core.signal(session, Signal::Answer { operation: command.call, value: command.response, done }).await;
-        crate::command::answered(&self.core, answered).await
-    }
-
-    /// Names the question that does wait, if one does.
-    async fn nothing_pending(&self, agent: &store::AgentRow, command: &Respond) -> Error {
-        let pending = async {
-            let (session, _) = agent.agent.slot.clone()?;
-            let run = self.core.store.session(session).await.ok()??.open_run?;
-            let (run, _) = load_run(&self.core.store, run).await.ok()?;
-            run.open.values().find(|open| question(open).is_some()).map(|open| open.operation.id)
-        };
-        match pending.await {
-            Some(pending) => {
-                let message = format!("Response tool_call_id {} doesn't match pending {pending}", command.call);
-                Refusal::new(Kind::Conflict, "INVALID_TOOL_CALL_ID", message).at("/call_id").into()
-            }
-            None => not_suspended().into(),
+        let action = run.open.values().find(|open| open.question() == command.call).and_then(question);
+        if let Some(complaint) = action.and_then(|action| domain::widget::contradiction(action, &command.response)) {
+            return Err(Refusal::new(Kind::Invalid, "INVALID_RESPONSE", complaint).at("/response").into());
         }
+        let (done, answered) = oneshot::channel();
+        let (call, by) = (command.call, command.user.clone());
+        self.core.signal(session, Signal::Answer { call, by, value: command.response, done }).await;
+        match crate::command::answered(&self.core, answered).await {
+            Ok(position) => Ok(position),
+            Err(error) => {
+                // Whoever may not any more is told that.
+                self.session_for(&command.user, &Target::Agent(agent.agent.id), session).await?;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Names the question that does wait, if one does that the user may know of.
+fn nothing_pending(agent: &Agent, command: &Respond, role: Role) -> Error {
+    let active = agent.active_session.iter().filter(|active| role.sees_all_sessions() || active.started_by == command.user);
+    match active.flat_map(|active| active.phase.pending()).next() {
+        Some(pending) => {
+            let message = format!("Response tool_call_id {} doesn't match pending {}", command.call, pending.tool_call_id);
+            Refusal::new(Kind::Conflict, "INVALID_TOOL_CALL_ID", message).at("/call_id").into()
+        }
+        None => not_suspended().into(),
     }
 }

@@ -1,18 +1,35 @@
 //! Commands on sessions: open, look at, list, end, cancel.
 
-use super::agents::invalid;
-use super::{Broker, Error, NewSession, SessionView, Target};
+use super::agents::{Whom, invalid};
+use super::{Broker, Error, NewSession, SYSTEM_PROMPT, SessionView, Target};
+use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::driver::{Signal, load_run};
 use crate::journal::Context;
+use crate::outfit::Sealed;
 use crate::refusals::{no_active_session, session_active, session_not_found};
-use domain::event::{Event, InputAccepted, SessionOpened, SlotTaken, SlotTerminated, Source};
-use domain::id::{SessionId, Stream};
+use domain::agent::Agent;
+use domain::agent::configure::check_name;
+use domain::agent::end_session::{EXPIRED, TERMINATE_REASON};
+use domain::agent::role::{Right, Role};
+use domain::agent::start_session::Beginning;
+use domain::event::{AgentCreated, Event, InputAccepted, Recorded, SessionOpened, Source, UiSaved};
+use domain::id::{AgentId, OperationId, SessionId, Stream};
+use domain::run::Open;
 use domain::run::settle::question;
-use runtime::Described;
-use store::{AgentRow, Clash, Commit, CommitError, Expected, Guard, SessionRow};
+use domain::time::Timestamp;
+use domain::user::UserId;
+use serde_json::Value;
+use std::io;
+use store::{Commit, CommitError, Expected, Guard, Key, SessionFilter, SessionRow};
 use tokio::sync::oneshot;
 
+/// Bytes of what a session is opened with, as JSON.
+pub(super) const CONFIG_BYTES_MAX: usize = 256 << 10;
+/// Bytes of what is kept of a half-filled widget, as JSON.
+const PARTIAL_STATE_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a reason.
+pub(super) const REASON_BYTES_MAX: usize = 1_000;
 /// Messages that a look at a session shows unless asked for others.
 const MESSAGES_SHOWN: u64 = 100;
 /// Messages that a look at a session shows at most.
@@ -24,70 +41,172 @@ impl Broker {
     /// Opens a session. A structured one takes its agent's slot, and the agent is stepped at once.
     ///
     /// # Errors
-    /// An unknown agent or type; another structured session is active.
+    /// An unknown agent or type; another structured session is active; the user may not; an idempotency key of another request.
     pub async fn open_session(&self, command: NewSession) -> Result<SessionView, Error> {
-        let agent = self.find_or_create(&command.user, &command.target).await?;
-        let session_type = self.session_type(&agent, command.session_type)?;
+        for _ in 0..TRIES_MAX {
+            if let Some(opened) = self.try_opening(&command).await? {
+                return Ok(opened);
+            }
+        }
+        Err(crate::refusals::busy("an agent is being made at this moment; try again shortly").into())
+    }
+
+    /// Opens a session; none when somebody else has made the agent in between that was to be made with it.
+    async fn try_opening(&self, command: &NewSession) -> Result<Option<SessionView>, Error> {
+        let whom = self.find_or_make(&command.user, &command.target, Right::Interact).await?;
+        let (agent, role, spawned, made) = match whom {
+            Whom::There(row, role) => (row.agent, role, row.parent.is_some(), None),
+            Whom::New(created) => {
+                let agent = Agent::apply(None, &Event::AgentCreated((*created).clone()));
+                let agent = agent.ok_or_else(|| Error::unavailable(io::Error::other("an agent cannot be made")))?;
+                (agent, Role::Primary, false, Some(*created))
+            }
+        };
+        if command.config.as_ref().is_some_and(|config| config.contains_key(SYSTEM_PROMPT)) {
+            role.permits(Right::Configure).map_err(|refusal| refusal.at("/config/system_prompt"))?;
+        }
+        let session_type = self.session_type(&agent, command.session_type.clone())?;
+        // Its slot would be no part of what archiving looks at.
+        if spawned && session_type != CHAT {
+            return Err(crate::refusals::spawned(agent.id).into());
+        }
         if let Some(model) = &command.model
             && let Err(unknown) = self.core.gateway.resolve(Some(model))
         {
             return Err(invalid(unknown.to_string(), "/model"));
         }
+        check_label(command.name.as_deref())?;
         let now = self.core.now();
-        let (id, session) = (agent.agent.id, fresh::session());
-        let structured = session_type != "chat";
+        let session = fresh::session();
+        let (commit, structured) = self.opening(command, &agent, made.clone(), session, session_type, now)?;
+        let committed = if structured { self.core.commit_work(session, commit).await } else { self.core.store.commit(commit).await };
+        let session = match committed {
+            Ok(_) => session,
+            Err(CommitError::Replayed { reply }) => serde_json::from_slice(&reply).map_err(Error::unavailable)?,
+            Err(CommitError::Conflict(_)) if made.is_some() => return Ok(None),
+            // Somebody else changed the agent in between: look again, which says what.
+            Err(CommitError::Conflict(_)) => return Err(self.refused_opening(command, agent.id).await),
+            Err(error) => return Err(error.into()),
+        };
+        // Its time may be the next that comes.
+        self.core.timers.notify_one();
+        self.session(&command.user, &Target::Agent(agent.id), session, None).await.map(Some)
+    }
+
+    /// What opens a session, with an agent that is made with it; whether it is a structured one.
+    fn opening(
+        &self,
+        command: &NewSession,
+        agent: &Agent,
+        made: Option<AgentCreated>,
+        session: SessionId,
+        session_type: String,
+        now: Timestamp,
+    ) -> Result<(Commit, bool), Error> {
+        let structured = session_type != CHAT;
+        let conversation = fresh::conversation();
+        let config = command.config.as_ref().filter(|config| !config.is_empty()).map(Sealed::json);
+        if config.as_ref().is_some_and(|config| config.bytes.len() > CONFIG_BYTES_MAX) {
+            return Err(invalid(format!("what a session is opened with has at most {CONFIG_BYTES_MAX} bytes as JSON"), "/config"));
+        }
         let opened = SessionOpened {
             session,
-            agent: id,
+            agent: agent.id,
             session_type: session_type.clone(),
-            name: command.name,
+            conversation,
+            name: command.name.clone(),
             head: None,
-            model: command.model,
+            model: command.model.clone(),
             started_by: format!("user:{}", command.user),
+            user_id: command.user.clone(),
+            config: config.as_ref().map(|config| config.digest),
             time: now,
         };
         let mut events = vec![Event::SessionOpened(opened)];
-        let mut commit = Commit::new();
-        let context = Context::new(format!("user:{}", command.user), now).about(id, Some(session), None);
+        let (mut commit, mut slot) = (Commit::new(), Vec::new());
+        let context = Context::new(format!("user:{}", command.user), now).about(agent.id, Some(session), None);
         if structured {
-            let input = fresh::input();
+            let policy = self.definition(&agent.definition)?.session_policy(&session_type);
+            let taken = agent.start_session(
+                Beginning {
+                    session_id: session,
+                    conversation_id: conversation,
+                    session_type,
+                    started_by: command.user.clone(),
+                    time_limit_ms: policy.time_limit_ms(command.time_limit_s),
+                },
+                now,
+            );
+            // A repeated request is answered as before, although its own session holds the slot by now.
+            match (taken, &command.idempotency_key) {
+                (Ok(taken), _) => slot.push(context.event(taken)),
+                // Nothing else comes of it: a session that is not there yet is not open.
+                (Err(_), Some(_)) => commit = commit.guard(Guard::SessionOpen(session)),
+                (Err(refusal), None) => return Err(refusal.into()),
+            }
             events.push(Event::InputAccepted(InputAccepted {
-                input,
+                input: fresh::input(),
                 session,
                 source: Source::Opening,
+                user_id: Some(command.user.clone()),
                 message: None,
                 model: None,
                 time: now,
             }));
-            let taken = SlotTaken { agent: id, session_id: session, session_type, started_at: now };
-            commit = commit.guard(Guard::SlotFor { agent: id, session }).append(
-                Stream::Agent(id),
-                Expected::Any,
-                vec![context.event(Event::SlotTaken(taken))],
-            );
+        } else if command.time_limit_s.is_some() {
+            return Err(invalid("a chat has no time limit; open a structured session or leave it out", "/time_limit_s"));
         }
-        commit = commit.append(Stream::Session(session), Expected::New, context.events(events));
-        let committed = if structured { self.core.commit_work(session, commit).await } else { self.core.store.commit(commit).await };
-        match committed {
-            Ok(_) => {}
-            Err(CommitError::Conflict(conflict)) if matches!(conflict.clash, Clash::Guard(Guard::SlotFor { .. })) => {
-                return Err(session_active(id).into());
+        let agent_is_new = made.is_some();
+        commit = match made {
+            Some(made) => {
+                let made_by = Context::new(format!("user:{}", command.user), now).about(agent.id, None, None);
+                let path = Guard::PathFree(made.path.clone());
+                commit.guard(path).append(Stream::Agent(agent.id), Expected::New, vec![made_by.event(Event::AgentCreated(made))])
             }
-            Err(error) => return Err(error.into()),
+            None if structured => commit.guard(allowed(agent.id, &command.user)).guard(Guard::SlotFor { agent: agent.id, session }),
+            None => commit.guard(allowed(agent.id, &command.user)),
+        };
+        commit = if agent_is_new { commit } else { commit.guard(Guard::AgentActive(agent.id)) };
+        commit = commit.append(Stream::Session(session), Expected::New, context.events(events));
+        // The session first: its row is there when the slot's event says when it ends.
+        if !slot.is_empty() {
+            commit = commit.append(Stream::Agent(agent.id), Expected::Any, slot);
         }
-        self.session(&command.user, &Target::Agent(id), session, None).await
+        commit.blobs = config.into_iter().map(|config| config.bytes.to_vec()).collect();
+        commit.key = self.opening_key(command, session)?;
+        Ok((commit, structured))
     }
 
-    fn session_type(&self, agent: &AgentRow, asked: Option<String>) -> Result<String, Error> {
-        let definition = self.definition(&agent.agent.definition)?;
-        let entry = self.core.catalogue.entry(&definition.component);
-        let types = match entry.map(|entry| entry.component.describes()) {
-            Some(Described::Agent(description)) => description.session_types.clone(),
-            _ => Vec::new(),
+    fn opening_key(&self, command: &NewSession, session: SessionId) -> Result<Option<Key>, Error> {
+        // The target as it was named: which agent is one's own of a definition may have changed since.
+        let open = match &command.target {
+            Target::Agent(agent) => agent.to_string(),
+            Target::Path(path) => path.clone(),
+            Target::Definition(id) => id.to_string(),
         };
-        let types = if types.is_empty() { vec!["chat".to_owned()] } else { types };
+        let request = serde_json::json!({
+            "open": open, "session_type": command.session_type, "name": command.name, "model": command.model, "config": command.config,
+            "time_limit_s": command.time_limit_s,
+        });
+        super::messages::key(&command.user, command.idempotency_key.as_deref(), &request, &session)
+    }
+
+    /// Why a structured session could not be opened, as its agent is now.
+    async fn refused_opening(&self, command: &NewSession, agent: AgentId) -> Error {
+        let found = match self.find_for(&command.user, &Target::Agent(agent), Right::Interact).await {
+            Ok((row, _)) => row.agent,
+            Err(error) => return error,
+        };
+        match found.active_session {
+            Some(_) => session_active(agent).into(),
+            None => crate::refusals::busy("the agent is changing at this moment; try again shortly").into(),
+        }
+    }
+
+    fn session_type(&self, agent: &Agent, asked: Option<String>) -> Result<String, Error> {
+        let types = self.core.catalogue.session_types(self.definition(&agent.definition)?);
         match asked {
-            None => Ok(types.into_iter().next().unwrap_or_else(|| "chat".to_owned())),
+            None => Ok(types.into_iter().next().unwrap_or_else(|| CHAT.to_owned())),
             Some(asked) if types.contains(&asked) => Ok(asked),
             Some(asked) => {
                 let message = format!("this agent leads no `{asked}` sessions; it leads: {}", types.join(", "));
@@ -96,13 +215,84 @@ impl Broker {
         }
     }
 
-    /// An agent's sessions, the most recently updated first.
+    /// An agent's sessions, the most recently updated first, after one of them. Whoever sees their own alone gets those.
     ///
     /// # Errors
     /// There is no such agent.
-    pub async fn sessions(&self, user: &str, target: &Target, limit: usize) -> Result<Vec<SessionRow>, Error> {
-        let agent = self.find(user, target).await?;
-        Ok(self.core.store.sessions(agent.agent.id, limit).await?)
+    pub async fn sessions(
+        &self,
+        user: &UserId,
+        target: &Target,
+        filter: SessionFilter,
+        after: Option<SessionId>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, Error> {
+        let (agent, role) = self.find(user, target).await?;
+        let after = self.place(agent.agent.id, after, |row| row.updated_at).await?;
+        let filter = if role.sees_all_sessions() { filter } else { SessionFilter { user: Some(user.clone()), ..filter } };
+        Ok(self.core.store.sessions(agent.agent.id, filter, after, limit).await?)
+    }
+
+    /// An agent's structured sessions that have ended, the latest first, after one of them. Whoever sees their own alone gets those.
+    ///
+    /// # Errors
+    /// There is no such agent.
+    pub async fn history(
+        &self,
+        user: &UserId,
+        target: &Target,
+        of: Option<UserId>,
+        after: Option<SessionId>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, Error> {
+        let (agent, role) = self.find(user, target).await?;
+        let after = self.place(agent.agent.id, after, |row| row.ended_at.unwrap_or(row.updated_at)).await?;
+        let of = if role.sees_all_sessions() { of } else { Some(user.clone()) };
+        Ok(self.core.store.session_history(agent.agent.id, of, after, limit).await?)
+    }
+
+    /// The sessions that a user began, with every agent that they are assigned to, the latest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn sessions_of(
+        &self,
+        user: &UserId,
+        session_type: Option<String>,
+        open: bool,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, Error> {
+        Ok(self.core.store.sessions_of_user(user, session_type, open, limit).await?)
+    }
+
+    /// Where a list goes on.
+    async fn place(
+        &self,
+        agent: AgentId,
+        after: Option<SessionId>,
+        time: impl Fn(&SessionRow) -> Timestamp,
+    ) -> Result<Option<(Timestamp, SessionId)>, Error> {
+        let Some(id) = after else { return Ok(None) };
+        match self.core.store.session(id).await? {
+            Some(row) if row.agent == agent => Ok(Some((time(&row), id))),
+            _ => Err(invalid(format!("`{id}` is not the last session of a page of this list"), "query:after")),
+        }
+    }
+
+    /// The items of a session, in order, after one of them.
+    ///
+    /// # Errors
+    /// There is no such session.
+    pub async fn items(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, Error> {
+        let (row, _) = self.session_of(user, target, session).await?;
+        Ok(self.core.store.items(row.id, after, limit).await?)
     }
 
     /// One session with messages: those asked for (first and last, inclusive), or the last hundred.
@@ -111,28 +301,36 @@ impl Broker {
     /// There is no such session.
     pub async fn session(
         &self,
-        user: &str,
+        user: &UserId,
         target: &Target,
         session: SessionId,
         messages: Option<(u64, u64)>,
     ) -> Result<SessionView, Error> {
-        let row = self.session_of(user, target, session).await?;
+        let (row, agent) = self.session_of(user, target, session).await?;
         let run = match row.open_run {
             Some(run) => Some(load_run(&self.core.store, run).await?.0),
             None => None,
         };
         let head = run.as_ref().map_or(row.head_message, domain::run::Run::head);
         let (first, last) = messages.unwrap_or((head.saturating_sub(MESSAGES_SHOWN - 1), head));
-        let (first, last) = (first.max(1), last.min(head).min(first.max(1) + MESSAGES_MAX - 1));
+        let first = first.max(1);
+        let last = last.min(head).min(first.saturating_add(MESSAGES_MAX - 1));
         let mut shown = Vec::new();
         if first <= row.head_message {
             shown = self.core.store.messages(row.head, first, last.min(row.head_message)).await?;
         }
-        let open = run.iter().flat_map(|run| run.open.values());
+        let mut open: Vec<&Open> = run.iter().flat_map(|run| run.open.values()).collect();
+        open.sort_by_key(|open| (open.operation.step, open.operation.place));
+        let config = match row.config {
+            Some(digest) => self.core.store.blob(digest).await?.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
+            None => None,
+        };
         Ok(SessionView {
+            active: agent.active_session.filter(|active| active.session_id == row.id),
+            config,
             run: row.open_run,
-            open: open.clone().map(|open| open.operation.clone()).collect(),
-            asking: open.filter_map(|open| Some((open.operation.id, question(open)?.clone()))).collect(),
+            open: open.iter().map(|open| open.operation.clone()).collect(),
+            asking: open.iter().filter_map(|open| Some((open.question(), question(open)?.clone()))).collect(),
             messages: {
                 let own = run.iter().flat_map(|run| &run.messages).filter(|message| message.id >= first && message.id <= last);
                 shown.extend(own.map(|message| message.as_ref().clone()));
@@ -142,29 +340,73 @@ impl Broker {
         })
     }
 
-    pub(super) async fn session_of(&self, user: &str, target: &Target, session: SessionId) -> Result<SessionRow, Error> {
-        let (agent, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
-        let agent = agent?;
-        match row? {
-            Some(row) if row.agent == agent.agent.id => Ok(row),
-            _ => Err(session_not_found(session).into()),
+    /// A session that a user may see, and its agent.
+    pub(super) async fn session_of(&self, user: &UserId, target: &Target, session: SessionId) -> Result<(SessionRow, Agent), Error> {
+        let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
+        let (agent, role) = found?;
+        visible(row?, agent.agent.id, user, role).map(|row| (row, agent.agent)).ok_or_else(|| session_not_found(session).into())
+    }
+
+    /// The same for a command in the session.
+    pub(super) async fn session_for(&self, user: &UserId, target: &Target, session: SessionId) -> Result<SessionRow, Error> {
+        let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
+        let (agent, role) = found?;
+        let row = visible(row?, agent.agent.id, user, role).ok_or_else(|| Error::from(session_not_found(session)))?;
+        role.permits(Right::Interact)?;
+        if !agent.active {
+            return Err(crate::refusals::agent_archived(agent.agent.id).into());
         }
+        Ok(row)
     }
 
     /// Ends the structured session that holds the agent's slot.
     ///
     /// # Errors
-    /// None is active.
-    pub async fn terminate_current(&self, user: &str, target: &Target, reason: Option<String>) -> Result<SessionRow, Error> {
-        let reason = reason.unwrap_or_else(|| "User terminated".to_owned());
+    /// None is active; the user may not, or does not see it.
+    pub async fn terminate_current(&self, user: &UserId, target: &Target, reason: Option<String>) -> Result<SessionRow, Error> {
+        self.terminate_if(user, target, None, reason).await
+    }
+
+    /// Ends a structured session, if it is the one that holds its agent's slot.
+    ///
+    /// # Errors
+    /// It is not active; the user may not, or does not see it.
+    pub async fn terminate(&self, user: &UserId, target: &Target, session: SessionId, reason: Option<String>) -> Result<SessionRow, Error> {
+        self.terminate_if(user, target, Some(session), reason).await
+    }
+
+    async fn terminate_if(
+        &self,
+        user: &UserId,
+        target: &Target,
+        mut only: Option<SessionId>,
+        reason: Option<String>,
+    ) -> Result<SessionRow, Error> {
+        let reason = checked_reason(reason, TERMINATE_REASON)?;
         for _ in 0..TRIES_MAX {
-            let agent = self.find(user, target).await?;
-            let Some((session, _)) = agent.agent.slot else { return Err(no_active_session().into()) };
+            let (agent, _) = self.find_for(user, target, Right::Interact).await?;
+            let now = self.core.now();
+            let event = agent.agent.terminate_session(reason.clone(), now)?;
+            let Some(session) = agent.agent.active_session.as_ref().map(|active| active.session_id) else { continue };
+            // Also when it is tried again: the one that came after it is another one.
+            if *only.get_or_insert(session) != session {
+                return Err(no_active_session().into());
+            }
+            // Somebody else's is not there for whoever sees their own alone.
+            let none = |_| Error::from(no_active_session());
+            self.session_for(user, &Target::Agent(agent.agent.id), session).await.map_err(none)?;
             if !self.abort(session, reason.clone()).await? {
-                match self.terminate_idle(&agent, session, &reason).await {
-                    Ok(()) => {}
-                    Err(Error::Unavailable(_)) => continue,
-                    Err(error) => return Err(error),
+                let context = Context::new(format!("user:{user}"), now).about(agent.agent.id, Some(session), None);
+                let allowed = allowed(agent.agent.id, user);
+                let commit = Commit::new().guard(Guard::NoOpenRun(session)).guard(Guard::SessionOpen(session)).guard(allowed).append(
+                    Stream::Agent(agent.agent.id),
+                    Expected::Any,
+                    vec![context.event(event)],
+                );
+                match self.core.store.commit(commit).await {
+                    Ok(_) => {}
+                    Err(CommitError::Conflict(_)) => continue,
+                    Err(error) => return Err(error.into()),
                 }
             }
             let row = self.core.store.session(session).await?;
@@ -173,33 +415,91 @@ impl Broker {
         Err(crate::refusals::busy("the session is changing at this moment; try again shortly").into())
     }
 
-    /// Ends a structured session between two turns.
-    async fn terminate_idle(&self, agent: &AgentRow, session: SessionId, reason: &str) -> Result<(), Error> {
-        let now = self.core.now();
-        let id = agent.agent.id;
-        let event = Event::SlotTerminated(SlotTerminated { agent: id, session_id: session, reason: reason.to_owned(), terminated_at: now });
-        let context = Context::new(format!("user:{}", agent.agent.owner_user_id), now).about(id, Some(session), None);
-        let commit = Commit::new().guard(Guard::NoOpenRun(session)).guard(Guard::SessionOpen(session)).append(
-            Stream::Agent(id),
-            Expected::Any,
-            vec![context.event(event)],
-        );
-        self.core.store.commit(commit).await?;
-        Ok(())
-    }
-
     /// Stops a session's open run, without a successor. False when none was open.
     ///
     /// # Errors
-    /// There is no such session.
-    pub async fn cancel(&self, user: &str, target: &Target, session: SessionId, reason: Option<String>) -> Result<bool, Error> {
-        let row = self.session_of(user, target, session).await?;
-        self.abort(row.id, reason.unwrap_or_else(|| "User cancelled".to_owned())).await
+    /// There is no such session; the user may not.
+    pub async fn cancel(&self, user: &UserId, target: &Target, session: SessionId, reason: Option<String>) -> Result<bool, Error> {
+        let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
+        let (agent, role) = found?;
+        let row = visible(row?, agent.agent.id, user, role).ok_or_else(|| Error::from(session_not_found(session)))?;
+        // Of an archived agent too: what is still under way must not be beyond everybody's reach.
+        role.permits(Right::Interact)?;
+        self.abort(row.id, checked_reason(reason, "User cancelled")?).await
+    }
+
+    /// Keeps what a client has filled in so far in the widget of an open question, for when it comes back.
+    ///
+    /// # Errors
+    /// There is no such session; nothing waits, or something else does; it is too large; the user may not.
+    pub async fn save_ui(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        call: OperationId,
+        partial_state: Value,
+    ) -> Result<SessionView, Error> {
+        let row = self.session_for(user, target, session).await?;
+        if partial_state.to_string().len() > PARTIAL_STATE_BYTES_MAX {
+            return Err(invalid(format!("at most {PARTIAL_STATE_BYTES_MAX} bytes are kept"), "/widget_partial_state"));
+        }
+        let (row, agent) = self.session_of(user, target, row.id).await?;
+        let waits = agent.active_session.iter().filter(|active| active.session_id == row.id);
+        if !waits.flat_map(|active| active.phase.pending()).any(|action| action.tool_call_id == call) {
+            return Err(crate::refusals::not_suspended().at("/call_id").into());
+        }
+        let now = self.core.now();
+        let saved = UiSaved { session, tool_call_id: call, partial_state, time: now };
+        let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+        let commit = Commit::new().guard(Guard::SessionOpen(session)).guard(allowed(row.agent, user)).append(
+            Stream::Session(session),
+            Expected::Any,
+            vec![context.event(Event::UiSaved(saved))],
+        );
+        match self.core.store.commit(commit).await {
+            Ok(_) => self.session(user, &Target::Agent(row.agent), session, None).await,
+            Err(CommitError::Conflict(_)) => {
+                // Whoever may not any more is told that.
+                self.session_for(user, &Target::Agent(row.agent), session).await?;
+                Err(crate::refusals::session_closed().into())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn abort(&self, session: SessionId, reason: String) -> Result<bool, Error> {
         let (done, aborted) = oneshot::channel();
         self.core.signal(session, Signal::Abort { reason, done }).await;
         crate::command::answered(&self.core, aborted).await
+    }
+}
+
+/// A session of an agent's that somebody in a role sees; none when it is another agent's, or another user's and they see their own alone.
+fn visible(row: Option<SessionRow>, agent: AgentId, user: &UserId, role: Role) -> Option<SessionRow> {
+    row.filter(|row| row.agent == agent && (role.sees_all_sessions() || row.user_id == *user))
+}
+
+/// A reason that somebody gave. The host's own word for a session whose time was up is nobody else's.
+pub(super) fn checked_reason(reason: Option<String>, otherwise: &str) -> Result<String, Error> {
+    let reason = reason.unwrap_or_else(|| otherwise.to_owned());
+    if reason == EXPIRED {
+        return Err(invalid("`expired` is what the host says of a session whose time was up; say something else", "/reason"));
+    }
+    if reason.len() > REASON_BYTES_MAX {
+        return Err(invalid(format!("a reason has at most {REASON_BYTES_MAX} bytes"), "/reason"));
+    }
+    Ok(reason)
+}
+
+/// That a user may still interact with an agent when what they do is committed.
+pub(super) fn allowed(agent: AgentId, user: &UserId) -> Guard {
+    Guard::Role { agent, user: user.clone(), right: Right::Interact }
+}
+
+fn check_label(name: Option<&str>) -> Result<(), Error> {
+    match name {
+        Some(name) => Ok(check_name(name)?),
+        None => Ok(()),
     }
 }

@@ -1,10 +1,15 @@
 //! Claiming an input: a run begins.
 
 use super::{Driver, Driving, Trouble};
+use crate::command::SYSTEM_PROMPT;
 use crate::core::fresh;
+use crate::outfit::Sealed;
+use domain::agent::Agent;
+use domain::basis::Overrides;
 use domain::event::{InputAccepted, RunStarted, Source};
 use domain::id::SessionId;
 use domain::run::Run;
+use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use store::{SessionRow, SessionStatus};
 
@@ -15,6 +20,9 @@ impl Driver {
         let agent = self.core.store.agent(session.agent).await?.ok_or_else(|| missing(self.session))?;
         if session.status != SessionStatus::Open {
             return self.bury(&input, "the session has ended".to_owned()).await;
+        }
+        if !agent.active {
+            return self.bury(&input, "the agent is archived".to_owned()).await;
         }
         let Some(definition) = self.core.catalogue.definition(&agent.agent.definition) else {
             let reason = format!("the definition `{}` is no longer configured", agent.agent.definition);
@@ -28,6 +36,7 @@ impl Driver {
             Source::Dispatch { reply_to, deadline, .. } => (*reply_to, *deadline),
             Source::Api | Source::Opening | Source::LateReply { .. } | Source::Reminder { .. } => (None, None),
         };
+        let overrides = self.overrides(&agent.agent, &session).await?;
         let started = RunStarted {
             run: fresh::run(),
             session: self.session,
@@ -48,7 +57,10 @@ impl Driver {
             hops: input.source.hops(),
             priority: input.source.priority(),
             denies: agent.agent.denies.clone(),
-            user_id: agent.agent.owner_user_id.clone(),
+            user_id: input.user_id.clone().unwrap_or_else(|| session.user_id.clone()),
+            session_config: session.config,
+            session_expires_at: session.expires_at,
+            overrides: overrides.as_ref().map(|sealed| sealed.digest),
             model: input.model.clone().or(session.model).or_else(|| definition.model.clone()),
             time: now,
         };
@@ -65,9 +77,24 @@ impl Driver {
             rests_until: None,
             waits_told: Vec::new(),
             put_off: HashSet::new(),
+            overrides,
         });
         self.stale = false;
         Ok(())
+    }
+
+    /// What of its prompt and settings is an agent's own, or its session's, sealed; none when nothing is.
+    async fn overrides(&self, agent: &Agent, session: &SessionRow) -> Result<Option<Sealed>, Trouble> {
+        let of_session = match session.config {
+            None => None,
+            Some(digest) => {
+                let config: Option<Value> = self.core.store.blob(digest).await?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                config.and_then(|config| config.get(SYSTEM_PROMPT)?.as_str().map(str::to_owned))
+            }
+        };
+        let system_prompt = of_session.or_else(|| agent.system_prompt_override.clone());
+        let settings = agent.settings.clone();
+        Ok((system_prompt.is_some() || !settings.is_empty()).then(|| Sealed::json(&Overrides { system_prompt, settings })))
     }
 
     pub(super) async fn session_row(&self) -> Result<SessionRow, Trouble> {

@@ -1,14 +1,17 @@
 //! Committing a step, and ending a run: the turn joins the tree and whoever waits for it gets its reply, in one transaction.
 
-use super::fold::RUN_FORMAT;
+use super::fold::snapshot;
 use super::step::state_blobs;
+use super::story::{story, timed_out};
 use super::{Driver, Driving, Trouble, load_run};
 use crate::core::fresh;
 use crate::driver::resolve::Spawned;
 use crate::journal::Context;
 use crate::outfit::Sealed;
+use domain::agent::Agent;
+use domain::agent::end_session::EXPIRED;
 use domain::event::{Event, InputAccepted, InputDead, RunEnded, RunStepped, Source};
-use domain::id::{SessionId, Stream};
+use domain::id::{OperationId, SessionId, Stream};
 use domain::message::{Draft, Message, Part, Role};
 use domain::operation::Settlement;
 use domain::run::Run;
@@ -17,7 +20,7 @@ use domain::run::end::{Cause, Joint, cut_off, events, is_untrusted, reply, settl
 use domain::spill::spill;
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
-use store::{Clash, Commit, CommitError, Expected, Guard, Snapshot};
+use store::{Clash, Commit, CommitError, Expected, Guard};
 
 /// Events of a run between two snapshots of it.
 const SNAPSHOT_EVENTS: u64 = 64;
@@ -34,6 +37,21 @@ pub(super) struct Plan {
     pub(super) time: Timestamp,
 }
 
+/// What the end of a run has beside its cause.
+struct Last {
+    /// Work that the host stopped, and what it says of that; nothing when the agent itself ended the turn.
+    stopped: Vec<Settlement>,
+    said: Vec<Message>,
+    /// Questions that were not answered in time, as the last step heard.
+    timed_out: Vec<OperationId>,
+}
+
+impl Last {
+    fn step(before: &Run, stepped: &Event) -> Self {
+        Self { stopped: Vec::new(), said: Vec::new(), timed_out: timed_out(before, stepped) }
+    }
+}
+
 /// Sessions to wake once a commit is durable.
 type Wake = Vec<SessionId>;
 
@@ -41,6 +59,7 @@ impl Driver {
     /// Commits a step. If it would end the turn and words have arrived meanwhile, the turn goes on with them instead.
     pub(super) async fn commit_step(&mut self, plan: Plan) -> Result<(), Trouble> {
         let Some(driving) = &self.driving else { return Ok(()) };
+        let holder = self.holder(&driving.run).await?;
         let stepped = Event::RunStepped(Box::new(plan.stepped.clone()));
         let mut run = driving.run.clone();
         run.advance(&stepped)?;
@@ -49,12 +68,16 @@ impl Driver {
             let Some(driving) = &self.driving else { return Ok(()) };
             let (mut commit, mut wake) = self.step_commit(driving, &plan, &stepped);
             if let (true, Some(cause)) = (ends, &plan.cause) {
-                wake.extend(self.add_end(&mut commit, &run, cause, Vec::new(), Vec::new(), plan.time).await?);
+                wake.extend(self.add_end(&mut commit, &run, holder.as_ref(), cause, Last::step(&driving.run, &stepped), plan.time).await?);
                 // Without another step left, words that arrived wait for the next turn: they must not make a failure of this one.
                 if matches!(cause, Cause::Replied | Cause::Completed { .. }) && run.spent(plan.time).is_none() {
                     let except = plan.words.iter().map(|input| input.input).collect();
                     commit.guards.push(Guard::NothingWaiting { session: self.session, now: plan.time, except });
                 }
+            }
+            if !ends {
+                let told = story(holder.as_ref(), (&driving.run, &run), &stepped, None, plan.time)?;
+                told.into_iter().for_each(|event| add(&mut commit, Stream::Agent(run.started.agent), &driving.context(plan.time), event));
             }
             self.add_snapshot(&mut commit, driving, &run, ends);
             store::point("broker.commit.before");
@@ -124,9 +147,7 @@ impl Driver {
         if ends || version / SNAPSHOT_EVENTS == driving.version / SNAPSHOT_EVENTS {
             return;
         }
-        if let Ok(state) = serde_json::to_vec(run) {
-            commit.snapshots.push((stream, Snapshot { version, format: RUN_FORMAT, state }));
-        }
+        commit.snapshots.extend(snapshot(run, version).map(|snapshot| (stream, snapshot)));
     }
 
     /// Adds what ends a run: its last event, the turn, the slot's event, and the reply to whoever waits.
@@ -134,12 +155,13 @@ impl Driver {
         &self,
         commit: &mut Commit,
         run: &Run,
+        holder: Option<&Agent>,
         cause: &Cause,
-        stopped: Vec<Settlement>,
-        said: Vec<Message>,
+        last: Last,
         time: Timestamp,
     ) -> Result<Wake, Trouble> {
         let started = &run.started;
+        let Last { stopped, said, timed_out } = last;
         let context = Context::new(format!("agent:{}", started.definition), time)
             .about(started.agent, Some(started.session), Some(started.run))
             .following(started.claimed.first().copied());
@@ -152,11 +174,11 @@ impl Driver {
         };
         let node = turn(run, &said, cause, joint);
         let (ended, committed) = events(run, cause, node, stopped, said.clone(), time);
-        add(commit, Stream::Run(started.run), &context, ended);
-        add(commit, Stream::Session(started.session), &context, committed);
-        if let Some(event) = slot_left(run, cause, time) {
+        for event in holder.map(|agent| slot_left(agent, run, cause, &timed_out, time)).unwrap_or_default() {
             add(commit, Stream::Agent(started.agent), &context, event);
         }
+        add_last(commit, Stream::Run(started.run), &context, ended);
+        add_last(commit, Stream::Session(started.session), &context, committed);
         if !commit.guards.iter().any(|guard| matches!(guard, Guard::Head { .. })) {
             commit.guards.push(Guard::Head { session: started.session, head: started.base, revision: started.revision });
         }
@@ -187,7 +209,8 @@ impl Driver {
             let hops = run.hops.saturating_add(1);
             let source = Source::LateReply { from: run.started.definition.to_string(), depth: started.depth, hops };
             let (input, session) = (fresh::input(), started.session);
-            let accepted = InputAccepted { input, session, source, message: Some(message), model: None, time };
+            let user_id = Some(run.started.user_id.clone());
+            let accepted = InputAccepted { input, session, source, user_id, message: Some(message), model: None, time };
             add(commit, Stream::Session(session), &context, Event::InputAccepted(accepted));
             if let Some(reason) = self.core.limits.dispatch.too_many_hops(hops) {
                 tracing::warn!(session.id = %session, input.id = %input, reason, "a late reply is put aside as a dead letter");
@@ -235,12 +258,15 @@ impl Driver {
         let mut wake = Vec::new();
         let entries = context.events(driving.entries.iter().cloned());
         commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: entries });
+        let holder = self.holder(&run).await?;
         if run.step == 0 {
-            self.add_burial(&mut commit, &run, &cause, &context, time);
+            self.add_burial(&mut commit, &run, holder.as_ref(), &cause, &context, time);
             wake.extend(self.add_reply(&mut commit, &run, &[], &cause, time).await?);
         } else {
             let (stopped, said) = cut_off(&run, &notice(&cause), time, fresh::salt());
-            wake.extend(self.add_end(&mut commit, &run, &cause, stopped, said, time).await?);
+            wake.extend(
+                self.add_end(&mut commit, &run, holder.as_ref(), &cause, Last { stopped, said, timed_out: Vec::new() }, time).await?,
+            );
         }
         wake.extend(run.open.values().filter_map(|open| open.operation.child()));
         store::point("broker.end.before");
@@ -252,7 +278,7 @@ impl Driver {
     }
 
     /// A run whose first step never succeeded leaves no turn: its inputs become dead letters.
-    fn add_burial(&self, commit: &mut Commit, run: &Run, cause: &Cause, context: &Context, time: Timestamp) {
+    fn add_burial(&self, commit: &mut Commit, run: &Run, holder: Option<&Agent>, cause: &Cause, context: &Context, time: Timestamp) {
         let (code, reason) = match cause {
             Cause::Failed { code, reason } => (code.clone(), reason.clone()),
             Cause::Aborted { reason } => ("aborted".to_owned(), reason.clone()),
@@ -270,34 +296,42 @@ impl Driver {
             said: Vec::new(),
             time,
         };
-        add(commit, Stream::Run(started.run), context, Event::RunEnded(ended));
         for input in &run.claimed {
             let dead = InputDead { input: *input, session: started.session, reason: reason.clone(), time };
             add(commit, Stream::Session(started.session), context, Event::InputDead(dead));
         }
-        if let Some(event) = slot_left(run, cause, time) {
+        for event in holder.map(|agent| slot_left(agent, run, cause, &[], time)).unwrap_or_default() {
             add(commit, Stream::Agent(started.agent), context, event);
         }
+        add_last(commit, Stream::Run(started.run), context, Event::RunEnded(ended));
     }
 
-    /// Whether whoever handed over the work waits no more. Found from the stores alone, so that a cancellation reaches a run whose host
-    /// was killed in between.
-    async fn is_unwanted(&self) -> Result<bool, Trouble> {
-        let Some(driving) = self.driving.as_ref().filter(|driving| !driving.wanted) else { return Ok(false) };
-        let Some(reply_to) = driving.run.started.reply_to.filter(|reply_to| reply_to.attached) else { return Ok(false) };
-        Ok(self.core.store.operation_owner(reply_to.operation).await?.is_none())
+    /// Why nobody wants the run's work any more: its agent was archived, or whoever handed the work over waits no more. Found from the
+    /// store alone, so that it reaches a run whose host was killed in between.
+    async fn unwanted(&self) -> Result<Option<&'static str>, Trouble> {
+        let Some(driving) = self.driving.as_ref().filter(|driving| !driving.wanted) else { return Ok(None) };
+        let started = &driving.run.started;
+        // A run that begins has just looked at its agent.
+        if driving.agent.is_none() && self.core.store.agent(started.agent).await?.is_some_and(|row| !row.active) {
+            return Ok(Some("the agent was archived"));
+        }
+        let Some(reply_to) = started.reply_to.filter(|reply_to| reply_to.attached) else { return Ok(None) };
+        let waits = self.core.store.operation_owner(reply_to.operation).await?.is_some();
+        Ok((!waits).then_some("the caller waits for it no more"))
     }
 
     /// Ends a run that has reached a limit or its deadline, or that nobody waits for any more. True when it did.
     pub(super) async fn check_limits(&mut self) -> Result<bool, Trouble> {
-        let unwanted = self.is_unwanted().await?;
+        let unwanted = self.unwanted().await?;
         let Some(driving) = &mut self.driving else { return Ok(false) };
-        driving.wanted = !unwanted;
+        driving.wanted = unwanted.is_none();
         let run = &driving.run;
         let now = self.core.now();
         let failed = |code: &str, reason: String| Some(Cause::Failed { code: code.to_owned(), reason });
-        let cause = if unwanted {
-            Some(Cause::Aborted { reason: "the caller waits for it no more".to_owned() })
+        let cause = if run.started.session_expires_at.is_some_and(|expires| expires <= now) {
+            Some(Cause::Aborted { reason: EXPIRED.to_owned() })
+        } else if let Some(reason) = unwanted {
+            Some(Cause::Aborted { reason: reason.to_owned() })
         } else if run.started.deadline.is_some_and(|deadline| deadline <= now) {
             failed("timed-out", "it was not done by its deadline".to_owned())
         } else if self.core.catalogue.definition(&run.started.definition).is_none() {
@@ -352,4 +386,11 @@ fn add(commit: &mut Commit, stream: Stream, context: &Context, event: Event) {
         Some(append) => append.events.push(event),
         None => commit.appends.push(store::Append { stream, expected: Expected::Any, events: vec![event] }),
     }
+}
+
+/// Adds an event behind everything that a commit has so far: whoever follows sees the end of a run after what came of it.
+fn add_last(commit: &mut Commit, stream: Stream, context: &Context, event: Event) {
+    let empty = commit.appends.iter().position(|append| append.stream == stream && append.events.is_empty());
+    let expected = empty.map_or(Expected::Any, |place| commit.appends.remove(place).expected);
+    commit.appends.push(store::Append { stream, expected, events: vec![context.event(event)] });
 }

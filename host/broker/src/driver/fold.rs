@@ -6,12 +6,12 @@ use domain::id::{OperationId, RunId, Stream};
 use domain::run::Run;
 use domain::time::Timestamp;
 use std::collections::{HashMap, HashSet};
-use store::Store;
+use store::{Snapshot, Store};
 
 /// Events that are read at a time.
 const PAGE: usize = 1_000;
 /// The layout of a run's snapshots. A snapshot of another layout is passed over and the events are folded.
-pub(super) const RUN_FORMAT: u32 = 2;
+const RUN_FORMAT: u32 = 3;
 
 /// A run as the fold of its stream, with its version.
 pub(crate) async fn load_run(store: &Store, id: RunId) -> Result<(Run, u64), Trouble> {
@@ -24,6 +24,11 @@ pub(crate) async fn load_run(store: &Store, id: RunId) -> Result<(Run, u64), Tro
     };
     catch_up(store, &mut run, &mut version).await?;
     Ok((run, version))
+}
+
+/// A run as it is kept to go on from, with the version of its stream that it is the fold of.
+pub(crate) fn snapshot(run: &Run, version: u64) -> Option<Snapshot> {
+    Some(Snapshot { version, format: RUN_FORMAT, state: serde_json::to_vec(run).ok()? })
 }
 
 async fn begin(store: &Store, stream: Stream) -> Result<(Run, u64), Trouble> {
@@ -125,6 +130,7 @@ impl Driver {
             rests_until: None,
             waits_told: Vec::new(),
             put_off: HashSet::new(),
+            overrides: None,
         });
         self.stale = false;
         Ok(true)

@@ -1,12 +1,14 @@
 //! Performing operations, after the commit that decided them: models, tools, recall. What comes of it goes back to the driver's mailbox.
 
-use super::busy::{Busy, entry};
+use super::busy::Busy;
+use super::entry::{Through, entry};
 use super::{Beside, Driver, Signal};
+use crate::catalogue::CHAT;
 use crate::core::Core;
 use crate::panics::caught;
 use crate::performance::{Model, Ran, Tool};
-use domain::event::RunStarted;
-use domain::id::{AgentId, OperationId};
+use domain::event::{BoundaryDecided, RunStarted};
+use domain::id::OperationId;
 use domain::limits::SEGMENTS_MAX;
 use domain::message::Message;
 use domain::model::Attempt;
@@ -16,7 +18,7 @@ use domain::run::settle::{Ended, settlement};
 use domain::run::{Open, Run};
 use domain::step::Failure;
 use domain::tool::ClientAction;
-use runtime::Minutes;
+use runtime::Dossier;
 use serde_json::json;
 use std::sync::Arc;
 use tokio_util::task::AbortOnDropHandle;
@@ -53,10 +55,16 @@ impl Driver {
         let Some(driving) = &mut self.driving else { return };
         let Some(open) = driving.run.open.get(&operation) else { return };
         let (started, messages) = (driving.run.started.clone(), seen(&driving.run, open));
-        let (minutes, entry) = (Minutes::default(), entry(&self.core, &started, driving.run.component, open));
-        let work = Work { core: self.core.clone(), open: open.clone(), started, messages, minutes: minutes.clone() };
+        // What asks models, other agents, timers and users is the agent itself.
+        let through = match &open.operation.performer {
+            Performer::Tool { component, tool, .. } => Through::Tool { name: tool, code: Some(*component) },
+            _ => Through::Agent,
+        };
+        let entry = entry(&self.core, &driving.run, through);
+        let (dossier, entry) = (Dossier::default(), BoundaryDecided { operation: Some(operation), segment: open.segment, ..entry });
+        let work = Work { core: self.core.clone(), open: open.clone(), started, messages, dossier: dossier.clone() };
         let (mailbox, segment) = (self.mailbox.clone(), open.segment);
-        let (session, noted) = (self.session, minutes.clone());
+        let (session, noted) = (self.session, dossier.clone());
         let task = self.core.spawn(async move {
             let performed = caught(Box::pin(work.perform())).await.unwrap_or_else(|panic| {
                 tracing::error!(session.id = %session, operation.id = %operation, segment, panic, "the work on an operation panicked");
@@ -66,7 +74,7 @@ impl Driver {
             // A driver that is gone has left the operation to a successor.
             let _ = mailbox.send(Signal::Performed { operation, segment, performed: Box::new(performed) }).await;
         });
-        driving.busy.insert(operation, Busy::new(AbortOnDropHandle::new(task), minutes, entry));
+        driving.busy.insert(operation, Busy::new(AbortOnDropHandle::new(task), dossier, entry));
     }
 
     /// Takes what a segment of an operation came to.
@@ -100,7 +108,12 @@ impl Driver {
                 return;
             }
             CameTo::Later { after_ms, state } => (Pause::Until { due: now.plus_ms(after_ms) }, state),
-            CameTo::Ask { action, state } => (Pause::Asking { action }, state),
+            CameTo::Ask { action, state } => {
+                let started = &driving.run.started;
+                let definition = self.core.catalogue.definition(&started.definition).filter(|_| started.session_type != CHAT);
+                let limit_s = definition.and_then(|definition| definition.session_policy(&started.session_type).item_time_limit_s);
+                (Pause::Asking { action, until: limit_s.map(|seconds| now.plus_ms(u64::from(seconds) * 1_000)) }, state)
+            }
         };
         driving.continued.push((Continuation { operation, segment, state, pause }, performed.beside));
     }
@@ -119,7 +132,7 @@ struct Work {
     open: Open,
     started: RunStarted,
     messages: Vec<Arc<Message>>,
-    minutes: Minutes,
+    dossier: Dossier,
 }
 
 impl Work {
@@ -131,19 +144,19 @@ impl Work {
     }
 
     async fn segment(self) -> Performed {
-        let Self { core, open, started, messages, minutes } = self;
+        let Self { core, open, started, messages, dossier } = self;
         match &open.operation.performer {
             Performer::Model { request, through, .. } => {
                 let operation = &open.operation;
-                Model { core: &core, started: &started, messages: &messages, operation, request, through: *through, minutes: &minutes }
+                Model { core: &core, started: &started, messages: &messages, operation, request, through: *through, dossier: &dossier }
                     .perform()
                     .await
             }
             Performer::Tool { component, tool, arguments, capabilities } => {
                 let ran = Ran { component: *component, tool, arguments, capabilities };
-                Tool { core: &core, started: &started, open: &open, ran, minutes: &minutes }.perform().await
+                Tool { core: &core, started: &started, open: &open, ran, dossier: &dossier }.perform().await
             }
-            Performer::Recall { query, limit } => recall(&core, started.agent, query, *limit).await,
+            Performer::Recall { query, limit } => recall(&core, &started, query, *limit).await,
             // These are settled by others: people, clocks, agents, rules.
             Performer::Client { .. } | Performer::Agent { .. } | Performer::Timer { .. } | Performer::Refused { .. } => {
                 Performed::ended(Ended::Unknown)
@@ -152,8 +165,15 @@ impl Work {
     }
 }
 
-async fn recall(core: &Core, agent: AgentId, query: &str, limit: u32) -> Performed {
-    match core.store.recall(agent, query, limit).await {
+/// What the agent's threads and notes hold, as far as the user whom it works for would see it themselves.
+async fn recall(core: &Core, started: &RunStarted, query: &str, limit: u32) -> Performed {
+    let (agent, user) = (started.agent, &started.user_id);
+    let hits = match core.store.role(user, agent).await {
+        Ok(Some(role)) if role.sees_all_sessions() => core.store.recall(agent, None, query, limit).await,
+        Ok(_) => core.store.recall(agent, Some(user), query, limit).await,
+        Err(error) => Err(error),
+    };
+    match hits {
         Ok(hits) => {
             let hits: Vec<_> = hits
                 .into_iter()

@@ -1,11 +1,14 @@
 //! The small commits of a run: outcomes alone, a segment about to be sent, a segment that goes on, an answer, a dead letter.
 
+use super::story::{Answered, story};
 use super::{Beside, Driver, Driving, Trouble};
 use crate::journal::Context;
+use domain::agent::role::Right;
 use domain::event::{Event, InputAccepted, InputDead, OperationStarted, RunSettled};
 use domain::id::{OperationId, Stream};
 use domain::run::settle::answer;
 use domain::time::Timestamp;
+use domain::user::UserId;
 use serde_json::Value;
 use store::{Commit, CommitError, Committed, Expected, Guard};
 
@@ -49,11 +52,31 @@ impl Driver {
 
     /// Commits one event of the run's own stream, with what stands beside it, and applies it.
     pub(super) async fn commit_run_event(&mut self, event: Event, beside: Beside) -> Result<u64, Trouble> {
+        self.commit_with_story(event, beside, None, None).await
+    }
+
+    /// The same with what the agent's stream is told of it, such as a client's answer.
+    async fn commit_with_story(
+        &mut self,
+        event: Event,
+        beside: Beside,
+        answered: Option<Answered>,
+        allowed: Option<Guard>,
+    ) -> Result<u64, Trouble> {
         let Some(driving) = &self.driving else { return Err(Trouble::Missing("an open run".to_owned())) };
-        let context = driving.context(self.core.now());
+        let now = self.core.now();
+        let context = driving.context(now);
         let events = context.events(std::iter::once(event.clone()).chain(beside.events).chain(driving.entries.iter().cloned()));
         let added = events.len() as u64;
         let mut commit = Commit::new().append(driving.stream(), driving.expected(), events);
+        commit.guards.extend(allowed);
+        if let Some(holder) = self.holder(&driving.run).await? {
+            let after = driving.run.clone().apply(&event)?;
+            let told = story(Some(&holder), (&driving.run, &after), &event, answered, now)?;
+            if !told.is_empty() {
+                commit = commit.append(Stream::Agent(driving.run.started.agent), Expected::Any, context.events(told));
+            }
+        }
         commit.blobs = beside.blobs;
         store::point("broker.settle.before");
         let committed = self.commit(commit).await?;
@@ -109,14 +132,15 @@ impl Driver {
     }
 
     /// Takes a client's answer.
-    pub(super) async fn answer(&mut self, operation: OperationId, value: Value) -> Result<u64, Trouble> {
+    pub(super) async fn answer(&mut self, call: OperationId, by: UserId, value: Value) -> Result<u64, Trouble> {
         self.stale = true;
         if !self.refresh().await? {
             return Err(Trouble::Refused(crate::refusals::not_suspended()));
         }
         let Some(driving) = &self.driving else { return Err(Trouble::Refused(crate::refusals::not_suspended())) };
-        let (event, blobs) = answer(&driving.run, operation, value, self.core.now())?;
-        self.commit_run_event(event, Beside { blobs, ..Beside::default() }).await
+        let (event, kept, blobs) = answer(&driving.run, call, value, self.core.now())?;
+        let allowed = Guard::Role { agent: driving.run.started.agent, user: by, right: Right::Interact };
+        self.commit_with_story(event, Beside { blobs, ..Beside::default() }, Some((call, kept)), Some(allowed)).await
     }
 
     /// Puts an input aside that cannot be dealt with. It can be looked at and requeued.

@@ -1,6 +1,9 @@
 //! What an agent's requests become: who performs each, under which rules, decided from the grants of this moment and recorded.
 
+use super::entry::{Through, entry};
 use super::{Driver, Driving, Trouble};
+use crate::asking::ready;
+use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::outfit::{Outfit, schema_error};
@@ -8,7 +11,6 @@ use domain::authority::{Caller, Denied, Permissions, Rule};
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate::{self, Priority};
 use domain::dispatch::Standing;
-use domain::egress::Traffic;
 use domain::event::{
     AGENT_CALL, AgentCreated, BoundaryDecided, Event, InputAccepted, MODEL_CALL, SessionOpened, Source, TOOL_CALL, Verdict,
 };
@@ -19,7 +21,7 @@ use domain::message::{Draft, Part, Role};
 use domain::operation::{Performer, ReplyTo};
 use domain::run::decide::{Resolved, find_call};
 use domain::run::intake::Intake;
-use domain::step::{Call, Decision, Dispatch, Failure, ModelRequest, Outcome, StepResult, Toolset, Work};
+use domain::step::{Call, Decision, Dispatch, Effect, Failure, ModelRequest, Outcome, StepResult, Toolset, Work};
 use domain::time::Timestamp;
 use domain::tool::{ClientAction, EffectClass, ToolDefinition};
 use runtime::Decided;
@@ -154,6 +156,21 @@ fn failed(code: &str, message: impl Into<String>) -> Resolved {
 }
 
 impl Driver {
+    /// How many items will be on a structured session's record, or are being asked, with a step that asks its client something; 0 for any
+    /// other.
+    async fn items(&self, driving: &Driving, result: &StepResult) -> Result<u64, Trouble> {
+        let Decision::Wait(wait) = &result.decision else { return Ok(0) };
+        let asks = wait.start.iter().any(|request| matches!(request.work, Work::Client(_)));
+        if driving.run.started.session_type == CHAT || !asks {
+            return Ok(0);
+        }
+        let new = result.effects.iter().filter(|effect| matches!(effect, Effect::RecordItem { .. })).count();
+        let asked = driving.run.open.values().filter(|open| matches!(open.operation.performer, Performer::Client { .. })).count();
+        // An agent may put what was answered on record at the end alone: an answered question counts all the same.
+        let row = self.session_row().await?;
+        Ok((row.items + new as u64).max(row.interactions) + asked as u64)
+    }
+
     pub(super) async fn resolve(
         &self,
         driving: &Driving,
@@ -194,13 +211,18 @@ impl Driver {
             granted_so_far: Decided::default(),
             refused_so_far: Vec::new(),
         };
+        let mut items = self.items(driving, result).await?;
         let mut requests = Requests::default();
         for request in &wait.start {
             scope.operation = OperationId::mint(driving.run.started.run, driving.run.step, &request.key);
             let resolved = match &request.work {
                 Work::Model(model) => self.resolve_model(&mut scope, model),
                 Work::Tool { call } => self.resolve_call(&mut scope, call, &mut requests.spawned),
-                Work::Client(action) => resolve_client(action),
+                Work::Client(action) => {
+                    // What is asked becomes an item: several questions of one step do not pass the limit together.
+                    items += 1;
+                    resolve_client(action, &scope, items - 1)
+                }
                 Work::Agent(dispatch) => self.resolve_dispatch(&mut scope, dispatch, &mut requests.spawned),
                 Work::Recall { query, limit } => {
                     let limit = (*limit).min(RECALL_HITS_MAX);
@@ -217,34 +239,9 @@ impl Driver {
     /// The ledger's entry for a request that came to nothing. That of a tool names the component whose tool it is, other ones the agent's.
     pub(super) fn not_made(&self, driving: &Driving, not_made: NotMade, time: Timestamp) -> Event {
         let NotMade { operation, tool, decided: Decided { decisions, left_out } } = not_made;
-        let started = &driving.run.started;
-        let (component, code) = match &tool {
-            Some(tool) => {
-                let there = self.core.catalogue.tool(tool).map(|(entry, _)| entry);
-                (there.map(|entry| entry.name.clone()), there.map(|entry| entry.component.digest()))
-            }
-            None => {
-                let own = self.core.catalogue.definition(&started.definition).map(|definition| definition.component.clone());
-                (own, Some(driving.run.component))
-            }
-        };
-        let grant = component.as_deref().and_then(|name| self.core.outfits.grant(name)).map(|grant| grant.digest);
-        let (run, definition, egress) = (started.run, started.definition.clone(), Traffic::default());
-        let operation = Some(operation);
-        Event::BoundaryDecided(Box::new(BoundaryDecided {
-            run,
-            operation,
-            segment: 0,
-            definition,
-            tool,
-            component,
-            code,
-            grant,
-            decisions,
-            left_out,
-            egress,
-            time,
-        }))
+        let through = tool.as_deref().map_or(Through::Agent, |name| Through::Tool { name, code: None });
+        let entry = entry(&self.core, &driving.run, through);
+        Event::BoundaryDecided(Box::new(BoundaryDecided { operation: Some(operation), decisions, left_out, time, ..entry }))
     }
 
     fn resolve_model(&self, scope: &mut Scope<'_>, request: &ModelRequest) -> Resolved {
@@ -298,10 +295,10 @@ impl Driver {
         if let Err(denied) = scope.caller().may_call(tool) {
             return scope.deny_tool(name, &denied);
         }
-        let parsed = match serde_json::from_str(if arguments.trim().is_empty() { "{}" } else { arguments }) {
+        let parsed = match domain::json::parse(if arguments.trim().is_empty() { "{}" } else { arguments }) {
             Ok(value @ serde_json::Value::Object(_)) => value,
             Ok(_) => return failed("invalid-arguments", "the arguments are not a JSON object"),
-            Err(error) => return failed("invalid-arguments", format!("the arguments are not JSON: {error}")),
+            Err(refused) => return failed("invalid-arguments", format!("the arguments cannot be taken: {refused}")),
         };
         if name != delegate::NAME
             && let Some(complaints) = scope.outfit.arguments_error(name, &parsed)
@@ -423,6 +420,7 @@ impl Driver {
             definition: target.agent_id.clone(),
             path: format!("{}/sub/{count}", caller.path),
             parent: Some(caller.id),
+            agent_type: Some(self.core.catalogue.agent_type(&target)),
             owner_user_id: caller.owner_user_id.clone(),
             name: target.display_name.clone(),
             denies: scope.driving.run.started.denies.and_of(scope.definition),
@@ -431,7 +429,10 @@ impl Driver {
         let opened = SessionOpened {
             session,
             agent,
-            session_type: "chat".to_owned(),
+            session_type: CHAT.to_owned(),
+            conversation: fresh::conversation(),
+            user_id: run.started.user_id.clone(),
+            config: None,
             name: None,
             head: None,
             model: target.model.clone(),
@@ -442,7 +443,8 @@ impl Driver {
         let message = Some(Draft { role: Role::User, parts: content, origin, untrusted: false, answers: None });
         let reply_to = Some(ReplyTo { run: run.started.run, operation, attached: !detached });
         let source = Source::Dispatch { reply_to, from: caller.path.clone(), deadline, depth, hops, priority };
-        let accepted = InputAccepted { input, session, source, message, model: None, time: now };
+        let user_id = Some(run.started.user_id.clone());
+        let accepted = InputAccepted { input, session, source, user_id, message, model: None, time: now };
         spawned.push(Spawned {
             session,
             guards,
@@ -468,12 +470,20 @@ impl Driver {
     }
 }
 
-fn resolve_client(action: &ClientAction) -> Resolved {
-    if action.widget.is_empty() {
-        return failed("invalid-arguments", "client: the widget has no name");
+/// A question to the client, within what the session's policy allows; `items` are on its record.
+fn resolve_client(action: &ClientAction, scope: &Scope<'_>, items: u64) -> Resolved {
+    let action = match ready(action) {
+        Ok(action) => action,
+        Err(complaint) => return failed("invalid-arguments", complaint),
+    };
+    let asked = simply(Performer::Client { action }, EffectClass::ReadOnly);
+    let session_type = &scope.driving.run.started.session_type;
+    if session_type == CHAT {
+        return asked;
     }
-    if let Some(error) = action.response_schema.as_ref().and_then(schema_error) {
-        return failed("invalid-arguments", format!("client: the response schema is not a JSON Schema: {error}"));
+    let policy = scope.definition.session_policy(session_type);
+    if let Some(max) = policy.items_max.filter(|max| items >= u64::from(*max)) {
+        return failed("limit-reached", format!("client: {items} items are on the session's record, and {max} is its limit"));
     }
-    simply(Performer::Client { action: action.clone() }, EffectClass::ReadOnly)
+    Resolved { deadline: policy.item_time_limit_s.map(|seconds| scope.now.plus_ms(u64::from(seconds) * 1_000)), ..asked }
 }

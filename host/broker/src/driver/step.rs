@@ -1,14 +1,15 @@
 //! Stepping an agent: freeze what it sees, call it, and commit what it decides.
 
+use super::entry::{Through, entry};
 use super::finish::Plan;
 use super::{Beside, Driver, Driving, Trouble};
 use crate::core::fresh;
 use crate::outfit::{Outfit, Sealed};
 use crate::view::StepView;
+use domain::agent::Agent;
 use domain::authority::Rule;
 use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
-use domain::egress::Traffic;
 use domain::event::{BoundaryDecided, Event, InputAccepted, STEP, StepFailed, Verdict};
 use domain::grant::GuestLimits;
 use domain::id::OperationId;
@@ -17,9 +18,11 @@ use domain::operation::{CallUsage, Settlement};
 use domain::run::decide::{Taken, check, decide};
 use domain::run::end::Cause;
 use domain::run::intake::{Intake, intake};
-use domain::step::StepResult;
+use domain::step::{Effect, StepResult};
 use domain::time::Timestamp;
+use domain::user::UserId;
 use runtime::{Component, Decided, Described, Outcome, ViewStatic};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{AgentRow, Commit, Guard};
@@ -36,6 +39,12 @@ const FAULTED: &str = "faulted";
 /// How an attempt is recorded that returned what is not acceptable.
 const REFUSED: &str = "refused";
 
+/// Why a run whose session's state is not stored any more fails.
+const STATE_GONE: (&str, &str) =
+    ("state-gone", "the session's state is missing: the data folder was damaged; `agent-host verify` says more");
+/// The same of its settings.
+const SETTINGS_GONE: (&str, &str) = ("settings-gone", "what the session was opened with, or the agent's own settings, are gone");
+
 /// What a step sees, frozen, with the blobs that its basis names.
 pub(super) struct Frozen {
     pub(super) basis: Basis,
@@ -43,7 +52,66 @@ pub(super) struct Frozen {
     pub(super) blobs: Vec<Sealed>,
 }
 
+/// What a step sees of what belongs to its agent and its session alone.
+struct Own {
+    /// The code that takes the step.
+    component: Digest,
+    /// The session's state.
+    state: Vec<u8>,
+    /// The prompt and the settings: the definition's, with the agent's own over them.
+    settings: Sealed,
+    /// What the session was opened with.
+    session_config: Option<Sealed>,
+    /// The user's structured sessions with the agent that have ended.
+    history: Option<Sealed>,
+    /// What of the settings is the agent's own.
+    overrides: Option<Sealed>,
+}
+
+/// What a session was opened with that was opened with nothing.
+pub(crate) const NOTHING: &str = "{}";
+/// The history of a user who has none.
+pub(crate) const NONE_BEFORE: &str = "[]";
+
 impl Driver {
+    /// What belongs to a run's agent and session alone, for a component's step; what is gone when it is not stored any more.
+    async fn own(
+        &self,
+        driving: &Driving,
+        agent: &AgentRow,
+        outfit: &Outfit,
+        component: Digest,
+    ) -> Result<Result<Own, (&'static str, &'static str)>, Trouble> {
+        let Some(state) = self.session_state(driving.run.session_state).await? else { return Ok(Err(STATE_GONE)) };
+        let started = &driving.run.started;
+        let overrides = match started.overrides {
+            None => None,
+            Some(digest) => match driving.overrides.clone().filter(|sealed| sealed.digest == digest) {
+                Some(sealed) => Some(sealed),
+                None => match self.core.store.blob(digest).await? {
+                    Some(bytes) => Some(Sealed { digest, bytes: Arc::new(bytes) }),
+                    None => return Ok(Err(SETTINGS_GONE)),
+                },
+            },
+        };
+        let settings = match &overrides {
+            None => outfit.settings.clone(),
+            Some(sealed) => match serde_json::from_slice(&sealed.bytes) {
+                Ok(overrides) => outfit.settings_with(&overrides),
+                Err(_) => return Ok(Err(SETTINGS_GONE)),
+            },
+        };
+        let session_config = match started.session_config {
+            None => None,
+            Some(digest) => match self.core.store.blob(digest).await? {
+                Some(bytes) => Some(Sealed { digest, bytes: Arc::new(bytes) }),
+                None => return Ok(Err(SETTINGS_GONE)),
+            },
+        };
+        let history = crate::history::of_user(&self.core.store, agent.agent.id, &started.user_id).await?;
+        Ok(Ok(Own { component, state, settings, session_config, history, overrides }))
+    }
+
     /// Steps the agent once.
     pub(super) async fn step(&mut self, words: Vec<InputAccepted>) -> Result<(), Trouble> {
         let begun_with = self.driving.as_mut().and_then(|driving| driving.agent.take());
@@ -62,19 +130,22 @@ impl Driver {
             let reason = "the tools and settings that this turn began with are gone".to_owned();
             return self.fail(Cause::Failed { code: "outfit-gone".into(), reason }).await;
         };
-        let Some(state) = self.session_state(driving.run.session_state).await? else {
-            let reason = "the session's state is missing: the data folder was damaged; `agent-host verify` says more".to_owned();
-            return self.fail(Cause::Failed { code: "state-gone".into(), reason }).await;
+        let own = match self.own(driving, &agent, &outfit, component.digest()).await? {
+            Ok(own) => own,
+            Err((code, reason)) => return self.fail(Cause::Failed { code: code.to_owned(), reason: reason.to_owned() }).await,
         };
-        let seen = (state, component.digest());
-        let Frozen { basis, view, blobs } = self.freeze(driving, &agent, &outfit, &intake, seen, now);
+        let Frozen { basis, view, blobs } = self.freeze(driving, &agent, &outfit, &intake, own, now);
         store::point("broker.step.before");
         let stepped = self.core.runtime.step(&component, Arc::new(view), &intake.news, &basis, &limits).await;
         store::point("broker.step.after");
         crate::guest_log::record(&driving.run.started.definition.0, &stepped.logs);
         let (usage, mut decided) = (stepped.usage, stepped.decided);
         let result = match judged(stepped.outcome) {
-            Ok(result) => check(&driving.run, &intake, &result).map(|()| result).map_err(|no| NotTaken::Failed(REFUSED, no.0)),
+            Ok(result) => check(&driving.run, &intake, &result)
+                .map_err(|no| no.0)
+                .and_then(|()| can_be_remembered(&agent.agent, &driving.run.started.user_id, &result.effects))
+                .map(|()| result)
+                .map_err(|complaint| NotTaken::Failed(REFUSED, complaint)),
             Err(not_taken) => Err(not_taken),
         };
         let result = match result {
@@ -114,15 +185,14 @@ impl Driver {
     /// Has the ledger say, once for each limit and wait, that the next step is kept waiting. A run that is not stored yet is stored for it:
     /// nothing of it would remain otherwise.
     async fn keep_waiting(&mut self, mut decided: Decided, words: &[InputAccepted]) -> Result<(), Trouble> {
+        let now = self.core.now();
         let Some(driving) = &mut self.driving else { return Ok(()) };
         decided.decisions.retain(|decision| !driving.waits_told.contains(&decision.detail));
         driving.waits_told.extend(decided.decisions.iter().map(|decision| decision.detail.clone()));
-        let is_stored = driving.version > 0;
-        let Some(entry) = self.driving.as_ref().and_then(|driving| self.step_decided(driving, decided, self.core.now())) else {
-            return Ok(());
-        };
-        if is_stored {
-            self.driving.iter_mut().for_each(|driving| driving.entries.push(entry.clone()));
+        let entry = self.driving.as_ref().and_then(|driving| self.step_decided(driving, decided, now));
+        let (Some(driving), Some(entry)) = (&mut self.driving, entry) else { return Ok(()) };
+        if driving.version > 0 {
+            driving.entries.push(entry);
             return Ok(());
         }
         self.commit_start(words).await?;
@@ -142,23 +212,9 @@ impl Driver {
     /// The ledger's entry for a step; none when there is nothing to tell.
     fn step_decided(&self, driving: &Driving, decided: Decided, time: Timestamp) -> Option<Event> {
         let Decided { decisions, left_out } = decided;
-        let started = &driving.run.started;
-        let component = &self.core.catalogue.definition(&started.definition)?.component;
         (!decisions.is_empty()).then(|| {
-            Event::BoundaryDecided(Box::new(BoundaryDecided {
-                run: started.run,
-                operation: None,
-                segment: 0,
-                definition: started.definition.clone(),
-                tool: None,
-                component: Some(component.clone()),
-                code: Some(driving.run.component),
-                grant: self.core.outfits.grant(component).map(|grant| grant.digest),
-                decisions,
-                left_out,
-                egress: Traffic::default(),
-                time,
-            }))
+            let entry = entry(&self.core, &driving.run, Through::Agent);
+            Event::BoundaryDecided(Box::new(BoundaryDecided { decisions, left_out, time, ..entry }))
         })
     }
 
@@ -167,8 +223,8 @@ impl Driver {
         self.core.store.agent(id).await?.ok_or_else(|| Trouble::Missing(format!("agent {id}")))
     }
 
-    /// The component that takes the next step; none when it is gone. A newer version takes over as soon as it can read the memo; until then the run stays with the
-    /// version that wrote it.
+    /// The component that takes the next step; none when it is gone. A newer version takes over as soon as it can read the memo; until then
+    /// the run stays with the version that wrote it, unless the newer one is pinned.
     async fn component(&self, driving: &Driving) -> Result<Option<(Arc<Component>, GuestLimits)>, Trouble> {
         let run = &driving.run;
         let definition = self.core.catalogue.definition(&run.started.definition).ok_or_else(|| missing_definition(driving))?;
@@ -209,33 +265,28 @@ impl Driver {
         intake
     }
 
-    fn freeze(
-        &self,
-        driving: &Driving,
-        agent: &AgentRow,
-        outfit: &Outfit,
-        intake: &Intake,
-        (state, component): (Vec<u8>, Digest),
-        now: Timestamp,
-    ) -> Frozen {
+    fn freeze(&self, driving: &Driving, agent: &AgentRow, outfit: &Outfit, intake: &Intake, own: Own, now: Timestamp) -> Frozen {
         let run = &driving.run;
         let scene = Scene {
             agent_id: run.started.agent.to_string(),
             path: agent.agent.path.clone(),
             session_type: run.started.session_type.clone(),
+            user: run.started.user_id.clone(),
         };
         let sealed_scene = Sealed::json(&scene);
-        let preferences = Sealed::json(&agent.agent.preferences);
+        let preferences = Sealed::json(&agent.agent.preferences_for(&run.started.user_id));
         let head = intake.heard.last().map_or(run.head(), |message| message.id);
         let basis = Basis {
-            component,
+            component: own.component,
             base: run.started.base,
             head,
             scene: sealed_scene.digest,
-            settings: outfit.settings.digest,
+            settings: own.settings.digest,
             tools: outfit.tools.digest,
             peers: outfit.peers.digest,
             preferences: preferences.digest,
+            session_config: own.session_config.as_ref().map(|sealed| sealed.digest),
+            history: own.history.as_ref().map(|sealed| sealed.digest),
             session_state: run.session_state,
             now,
             left: run.left(),
@@ -244,10 +295,13 @@ impl Driver {
         let fixed = ViewStatic {
             agent_id: scene.agent_id,
             path: scene.path,
+            user: scene.user.into(),
             session_type: scene.session_type,
-            settings: outfit.settings.text(),
+            session_config: own.session_config.as_ref().map_or_else(|| NOTHING.to_owned(), Sealed::text),
+            history: own.history.as_ref().map_or_else(|| NONE_BEFORE.to_owned(), Sealed::text),
+            settings: own.settings.text(),
             preferences: preferences.text(),
-            session_state: String::from_utf8_lossy(&state).into_owned(),
+            session_state: String::from_utf8_lossy(&own.state).into_owned(),
             head: (head > 0).then_some(head),
             tools: outfit.tool_list.clone(),
             peers: outfit.peer_list.clone(),
@@ -262,7 +316,9 @@ impl Driver {
             shown: run.shown.iter().copied().chain(intake.settled.iter().flat_map(Settlement::blobs)).collect(),
             fresh: driving.blobs().into_iter().map(|blob| (Digest::of(&blob), blob)).collect(),
         };
-        let blobs = [sealed_scene, preferences].into_iter().chain(outfit.sealed()).collect();
+        let Own { settings, session_config, history, overrides, .. } = own;
+        let some = session_config.into_iter().chain(history).chain(overrides);
+        let blobs = [sealed_scene, preferences, settings].into_iter().chain(some).chain(outfit.sealed()).collect();
         Frozen { basis, view, blobs }
     }
 
@@ -348,6 +404,24 @@ enum NotTaken {
     Failed(&'static str, String),
 }
 
+/// Whether an agent has room for what a step wants to remember.
+fn can_be_remembered(agent: &Agent, user: &UserId, effects: &[Effect]) -> Result<(), String> {
+    let (mut of_all, mut of_user) = (Map::new(), Map::new());
+    for effect in effects {
+        match effect {
+            Effect::Prefer { preferences: Value::Object(keys) } => of_all.extend(keys.clone()),
+            Effect::PreferForUser { preferences: Value::Object(keys) } => of_user.extend(keys.clone()),
+            _ => {}
+        }
+    }
+    for (keys, of) in [(of_all, None), (of_user, Some(user))] {
+        if !keys.is_empty() {
+            agent.remembering(&keys, of).map_err(|refusal| refusal.to_string())?;
+        }
+    }
+    Ok(())
+}
+
 /// What a step decided.
 fn judged(outcome: Outcome<StepResult>) -> Result<StepResult, NotTaken> {
     let (outcome, detail) = match outcome {
@@ -374,11 +448,11 @@ fn missing_definition(driving: &Driving) -> Trouble {
 }
 
 /// The session states that a decision's effects leave, to be stored as blobs.
-pub(super) fn state_blobs(result: &[domain::step::Effect]) -> Vec<Vec<u8>> {
+pub(super) fn state_blobs(result: &[Effect]) -> Vec<Vec<u8>> {
     result
         .iter()
         .filter_map(|effect| match effect {
-            domain::step::Effect::SessionState { state } => Some(state.to_string().into_bytes()),
+            Effect::SessionState { state } => Some(state.to_string().into_bytes()),
             _ => None,
         })
         .collect()

@@ -15,8 +15,7 @@ use domain::run::settle::Ended;
 use domain::step::{Audience, Failure, ModelRequest, Toolset};
 use domain::tool::ToolDefinition;
 use llm::{Delta, DeltaSink, Records};
-use runtime::Minutes;
-use serde_json::Value;
+use runtime::Dossier;
 use std::sync::Arc;
 
 /// One call of a model.
@@ -29,7 +28,7 @@ pub(crate) struct Model<'a> {
     pub(crate) request: &'a ModelRequest,
     pub(crate) through: u64,
     /// What goes out is noted here.
-    pub(crate) minutes: &'a Minutes,
+    pub(crate) dossier: &'a Dossier,
 }
 
 impl Model<'_> {
@@ -48,7 +47,7 @@ impl Model<'_> {
         let watched = self.request.audience == Audience::User;
         let deltas = Watchers { core: self.core, started: self.started, operation: self.operation, watched };
         deltas.show(0, 0, Show::Performing { what: format!("model:{}", self.request.model.as_deref().unwrap_or("default")) });
-        let trail = Trail { minutes: self.minutes, records: self.minutes.records() };
+        let trail = Trail { dossier: self.dossier, records: self.dossier.records() };
         let mut performed = Performed::ended(Ended::Unknown);
         let mut repairs = 0;
         loop {
@@ -117,9 +116,9 @@ impl Model<'_> {
         if reply.parts.iter().any(|part| matches!(part, Part::Call { .. })) {
             return None;
         }
-        match serde_json::from_str::<Value>(text_of(&reply.parts).trim()) {
+        match domain::json::parse(text_of(&reply.parts).trim()) {
             Ok(document) => complaints(&jsonschema::validator_for(schema).ok()?, &document),
-            Err(error) => Some(format!("it is not JSON: {error}")),
+            Err(refused) => Some(refused.to_string()),
         }
     }
 }
@@ -136,7 +135,7 @@ fn ask_for_repair(prompt: &mut Prompt, reply: Reply, complaint: &str) {
 /// What the call does at the boundary, for its entry in the ledger.
 #[derive(Debug)]
 struct Trail<'a> {
-    minutes: &'a Minutes,
+    dossier: &'a Dossier,
     records: Arc<dyn Records>,
 }
 
@@ -146,7 +145,7 @@ impl llm::Trail for Trail<'_> {
     }
 
     fn key_used(&self, used: &str) {
-        self.minutes.decided(capability::SECRETS_USE, Verdict::Granted, Rule::Granted, used);
+        self.dossier.decided(capability::SECRETS_USE, Verdict::Granted, Rule::Granted, used);
     }
 }
 

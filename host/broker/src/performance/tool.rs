@@ -1,11 +1,11 @@
 //! Calling a tool: bind the grant to what the agent may use, call, and turn what comes back into an outcome.
 
+use crate::asking::ready;
 use crate::buckets::{CallBuckets, behalf};
 use crate::catalogue::Entry;
 use crate::core::Core;
 use crate::driver::{CameTo, Performed};
 use crate::live::{Frame, Show};
-use crate::outfit::schema_error;
 use domain::authority::{Asked, Caller, Denied, Permissions, Rule};
 use domain::digest::Digest;
 use domain::event::{Event, KeyValueWritten, RunStarted, TOOL_CALL, Verdict};
@@ -17,7 +17,7 @@ use domain::run::settle::Ended;
 use domain::spill::spill;
 use domain::step::Failure;
 use domain::tool::{EffectClass, Progress, ToolDefinition, ToolError};
-use runtime::{Minutes, Notes, Outcome, ToolCall, Written};
+use runtime::{Dossier, Notes, Outcome, ToolCall, Written};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(crate) struct Tool<'a> {
     pub(crate) open: &'a Open,
     pub(crate) ran: Ran<'a>,
     /// What the boundary decides is noted here.
-    pub(crate) minutes: &'a Minutes,
+    pub(crate) dossier: &'a Dossier,
 }
 
 impl Tool<'_> {
@@ -54,7 +54,7 @@ impl Tool<'_> {
         let mut bound = match self.bound(entry, definition).await {
             Ok(Ok(bound)) => bound,
             Ok(Err(denied)) => {
-                self.minutes.decided(denied.capability(self.ran.tool), Verdict::Refused, denied.rule, self.ran.tool);
+                self.dossier.decided(denied.capability(self.ran.tool), Verdict::Refused, denied.rule, self.ran.tool);
                 return Performed::ended(Ended::Denied);
             }
             Err(failure) => return Performed::ended(Ended::Failed(failure)),
@@ -81,11 +81,11 @@ impl Tool<'_> {
         let buckets = Arc::new(CallBuckets::new(self.core, &entry.name, self.started));
         for _ in 0..BUSY_TRIES_MAX {
             let call = self.call(&bound, answer.clone());
-            let called = self.core.runtime.call_noting(&component, &bound, call, notes.clone(), buckets.clone(), self.minutes).await;
+            let called = self.core.runtime.call_noting(&component, &bound, call, notes.clone(), buckets.clone(), self.dossier).await;
             crate::guest_log::record(&entry.name, &called.logs);
             if !matches!(called.outcome, Outcome::Busy) {
                 if let Outcome::Refused { detail } = &called.outcome {
-                    self.minutes.decided(TOOL_CALL, Verdict::Refused, Rule::Contract, detail);
+                    self.dossier.decided(TOOL_CALL, Verdict::Refused, Rule::Contract, detail);
                 }
                 let mut performed = self.outcome(called.outcome);
                 performed.usage = Some(called.usage);
@@ -167,7 +167,7 @@ impl Tool<'_> {
         ToolCall {
             agent_id: started.agent.to_string(),
             session_id: started.session.to_string(),
-            user_id: started.user_id.clone(),
+            user_id: started.user_id.to_string(),
             call_id: self.open.operation.id.to_string(),
             idempotency_key: self.open.operation.id.idempotency_key(self.open.segment),
             deadline_ms: u32::try_from(bound.limits.wall_ms_max).unwrap_or(u32::MAX),
@@ -196,9 +196,9 @@ impl Tool<'_> {
         match outcome {
             Outcome::Returned(Ok(Progress::Done { parts })) => self.done(parts),
             Outcome::Returned(Ok(Progress::Later { after_ms, state })) => Performed::came(CameTo::Later { after_ms, state }),
-            Outcome::Returned(Ok(Progress::Ask { action, state })) => match action.response_schema.as_ref().and_then(schema_error) {
-                Some(error) => failed("tool-failed", format!("the tool asks for an answer by what is not a JSON Schema: {error}")),
-                None => Performed::came(CameTo::Ask { action, state }),
+            Outcome::Returned(Ok(Progress::Ask { action, state })) => match ready(&action) {
+                Ok(action) => Performed::came(CameTo::Ask { action, state }),
+                Err(complaint) => failed("tool-failed", format!("the tool asks what cannot be asked: {complaint}")),
             },
             Outcome::Returned(Err(ToolError::InvalidArguments(detail))) => failed("invalid-arguments", detail),
             Outcome::Returned(Err(ToolError::NotFound(detail))) => failed("not-found", detail),
@@ -222,9 +222,9 @@ impl Tool<'_> {
 
     fn done(&self, parts: Vec<Part>) -> Performed {
         if self.core.outfits.promises_result(self.ran.tool) {
-            let complaint = match serde_json::from_str(&text_of(&parts)) {
+            let complaint = match domain::json::parse(&text_of(&parts)) {
                 Ok(result) => self.core.outfits.result_error(self.ran.tool, &result),
-                Err(error) => Some(format!("it is not JSON: {error}")),
+                Err(refused) => Some(refused.to_string()),
             };
             if let Some(complaint) = complaint {
                 return failed("tool-failed", format!("the result does not fit the schema that the tool promises: {complaint}"));

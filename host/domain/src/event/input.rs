@@ -5,6 +5,7 @@ use crate::id::{InputId, SessionId};
 use crate::message::Draft;
 use crate::operation::ReplyTo;
 use crate::time::Timestamp;
+use crate::user::UserId;
 use serde::{Deserialize, Serialize};
 
 /// Where an input came from.
@@ -97,6 +98,9 @@ pub struct InputAccepted {
     pub session: SessionId,
     /// Where it came from.
     pub source: Source,
+    /// The user whom it is from, or for whom the agent works that it is from; the agent's owner in events from before it was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
     /// What it says, without a place in the thread yet; none for an opening.
     pub message: Option<Draft>,
     /// The model that its turn is to use.

@@ -12,6 +12,7 @@ use crate::operation::{CallUsage, Operation, ReplyTo, Settlement};
 use crate::step::{Decision, Effect, Memo, News};
 use crate::time::Timestamp;
 use crate::turn::TurnEnd;
+use crate::user::UserId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -60,18 +61,22 @@ pub struct RunStarted {
     /// What the agents above its own may not do.
     #[serde(default, skip_serializing_if = "Denies::is_empty")]
     pub denies: Denies,
-    /// The user for whom it works: whose agent it is.
-    #[serde(default = "only_user")]
-    pub user_id: String,
+    /// The user for whom it works: from whom its first input is.
+    #[serde(default = "UserId::local")]
+    pub user_id: UserId,
+    /// What its session was opened with, a blob.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_config: Option<Digest>,
+    /// When its session expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_expires_at: Option<Timestamp>,
+    /// What of its prompt and settings is the agent's own, a blob of JSON ([`crate::basis::Overrides`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overrides: Option<Digest>,
     /// The model that the input or the session asked for.
     pub model: Option<String>,
     /// When.
     pub time: Timestamp,
-}
-
-/// Whose every agent was before runs said so.
-fn only_user() -> String {
-    "local".to_owned()
 }
 
 /// See [`super::Event::RunStepped`].

@@ -1,8 +1,11 @@
 //! What happens to a session, apart from its inputs: payloads of its stream.
 
-use crate::id::{AgentId, SessionId, TurnId};
+use crate::digest::Digest;
+use crate::id::{AgentId, ConversationId, OperationId, RunId, SessionId, TurnId};
 use crate::time::Timestamp;
+use crate::tool::ClientAction;
 use crate::turn::TurnNode;
+use crate::user::UserId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,14 +18,23 @@ pub struct SessionOpened {
     pub agent: AgentId,
     /// `chat`, or a structured type.
     pub session_type: String,
+    /// The conversation that it is a part of; nil in events from before there were any.
+    #[serde(default = "super::agent::no_conversation")]
+    pub conversation: ConversationId,
     /// A label for people.
     pub name: Option<String>,
     /// The turn that it continues; none for an empty thread.
     pub head: Option<TurnId>,
     /// The model that its turns use unless a message says otherwise.
     pub model: Option<String>,
-    /// Who began it.
+    /// Who began it: `user:<id>` or `agent:<definition>`.
     pub started_by: String,
+    /// The user whom it is for: who began it, or for whom the agent worked that did.
+    #[serde(default = "UserId::local")]
+    pub user_id: UserId,
+    /// What it was opened with, a blob of JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<Digest>,
     /// When.
     pub time: Timestamp,
 }
@@ -40,17 +52,52 @@ pub struct TurnCommitted {
     pub time: Timestamp,
 }
 
+/// See [`super::Event::UiSaved`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UiSaved {
+    /// The session.
+    pub session: SessionId,
+    /// The question whose widget it is.
+    pub tool_call_id: OperationId,
+    /// What is filled in so far.
+    pub partial_state: Value,
+    /// When.
+    pub time: Timestamp,
+}
+
 /// See [`super::Event::ItemRecorded`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ItemRecorded {
     /// The session.
     pub session: SessionId,
+    /// Its name, unique in its session; empty when it was recorded before items had names.
+    pub item: String,
+    /// Its place among the session's items, counted from 1; 0 when it is not known.
+    pub sequence: u32,
     /// What was asked.
     pub prompt: Value,
     /// What was answered.
     pub response: Value,
     /// What was made of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Value>,
-    /// When.
+    /// What the client was asked, if it was through the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_action: Option<ClientAction>,
+    /// When it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<Timestamp>,
+    /// When it was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_at: Option<Timestamp>,
+    /// When it went on record.
     pub time: Timestamp,
+}
+
+impl ItemRecorded {
+    /// The name of an item that a step records, given its place among the step's effects.
+    #[must_use]
+    pub fn name(run: RunId, step: u32, place: usize) -> String {
+        format!("{run}.{step}.{place}")
+    }
 }

@@ -64,6 +64,13 @@ pub fn check(run: &Run, intake: &Intake, result: &StepResult) -> Result<(), Unac
         return no(format!("effects: {} of them; at most {} are allowed", result.effects.len(), limits::EFFECTS_MAX));
     }
     check_parts(run, intake, result)?;
+    for effect in &result.effects {
+        if let Effect::RecordItem { asked: Some(key), .. } = effect
+            && !run.asked.contains_key(key)
+        {
+            return no(format!("effects: record-item: no client operation of this turn was started under `{key}`"));
+        }
+    }
     let Decision::Wait(wait) = &result.decision else { return Ok(()) };
     let mut keys = run.keys.clone();
     for request in &wait.start {
@@ -300,15 +307,31 @@ pub fn consequences(
 ) -> Vec<(Stream, Event)> {
     let (agent, session) = (run.started.agent, run.started.session);
     let mut events = Vec::new();
-    for effect in effects {
+    for (place, effect) in effects.iter().enumerate() {
         match effect {
             Effect::Prefer { preferences } => {
-                let preferences = preferences.clone();
-                events.push((Stream::Agent(agent), Event::PreferencesUpdated(PreferencesUpdated { agent, preferences })));
+                let updated = PreferencesUpdated { agent, preferences: preferences.clone(), user_id: None, updated_at: time };
+                events.push((Stream::Agent(agent), Event::PreferencesUpdated(updated)));
             }
-            Effect::RecordItem { prompt, response, evaluation } => {
-                let (prompt, response, evaluation) = (prompt.clone(), response.clone(), evaluation.clone());
-                let item = ItemRecorded { session, prompt, response, evaluation, time };
+            Effect::PreferForUser { preferences } => {
+                let user_id = Some(run.started.user_id.clone());
+                let updated = PreferencesUpdated { agent, preferences: preferences.clone(), user_id, updated_at: time };
+                events.push((Stream::Agent(agent), Event::PreferencesUpdated(updated)));
+            }
+            Effect::RecordItem { prompt, response, evaluation, asked } => {
+                let asked = asked.as_ref().and_then(|key| run.asked.get(key));
+                let item = ItemRecorded {
+                    session,
+                    item: ItemRecorded::name(run.started.run, run.step, place),
+                    sequence: 0,
+                    prompt: prompt.clone(),
+                    response: response.clone(),
+                    evaluation: evaluation.clone(),
+                    client_action: asked.map(|asked| asked.action.clone()),
+                    asked_at: asked.map(|asked| asked.at),
+                    answered_at: asked.and_then(|asked| asked.answered_at),
+                    time,
+                };
                 events.push((Stream::Session(session), Event::ItemRecorded(item)));
             }
             Effect::Remember { note } => {
@@ -323,7 +346,8 @@ pub fn consequences(
                 let due = time.plus_ms((*after_ms).min(limits::TIMER_MS_MAX));
                 let message = Some(Draft::text(Role::User, "reminder", content.clone()));
                 let source = Source::Reminder { due, depth: run.started.depth };
-                let input = InputAccepted { input: new_input(), session, source, message, model: None, time };
+                let user_id = Some(run.started.user_id.clone());
+                let input = InputAccepted { input: new_input(), session, source, user_id, message, model: None, time };
                 events.push((Stream::Session(session), Event::InputAccepted(input)));
             }
             // Both are part of the step itself.

@@ -3,10 +3,12 @@
 use super::Run;
 use super::decide::Saying;
 use super::settle::{Ended, settlement, stopped};
+use crate::agent::Agent;
+use crate::agent::respond::Withdrawal;
 use crate::delegate::{self, DelegateResult, Task};
 use crate::digest::Salt;
-use crate::event::{Event, RunEnded, SlotCompleted, SlotTerminated, TurnCommitted};
-use crate::id::TurnId;
+use crate::event::{Event, RunEnded, TurnCommitted};
+use crate::id::{OperationId, TurnId};
 use crate::message::{Draft, Message, Part, Role, text_of};
 use crate::operation::{Operation, Performer, Settlement};
 use crate::step::{Decision, Failure};
@@ -124,22 +126,32 @@ pub fn events(run: &Run, cause: &Cause, node: TurnNode, stopped: Vec<Settlement>
     (Event::RunEnded(ended), Event::TurnCommitted(committed))
 }
 
-/// What the slot's stream says when a run ends; none while the structured session goes on.
+/// What the agent's stream says when a run of its active session ends: questions whose time was up in the last step are withdrawn, and
+/// unless it was a reply the session leaves the slot; after a reply nothing is asked any more. Nothing for any other session.
 #[must_use]
-pub fn slot_left(run: &Run, cause: &Cause, time: Timestamp) -> Option<Event> {
-    if run.started.session_type == "chat" {
-        return None;
-    }
-    let (agent, session_id) = (run.started.agent, run.started.session);
-    match cause {
-        Cause::Replied => None,
-        Cause::Completed { summary } => {
-            Some(Event::SlotCompleted(SlotCompleted { agent, session_id, summary: summary.clone(), completed_at: time }))
+pub fn slot_left(agent: &Agent, run: &Run, cause: &Cause, timed_out: &[OperationId], time: Timestamp) -> Vec<Event> {
+    let Some(session) = agent.active_session.as_ref().filter(|session| session.session_id == run.started.session) else {
+        return Vec::new();
+    };
+    let (mut agent, mut events) = (agent.clone(), Vec::new());
+    let known: Vec<OperationId> = session.phase.pending().map(|action| action.tool_call_id).collect();
+    for call in known {
+        let reason = if timed_out.contains(&call) { Withdrawal::TimedOut } else { Withdrawal::Cancelled };
+        if reason == Withdrawal::Cancelled && *cause != Cause::Replied {
+            continue;
         }
-        Cause::Failed { reason, .. } | Cause::Aborted { reason } => {
-            Some(Event::SlotTerminated(SlotTerminated { agent, session_id, reason: reason.clone(), terminated_at: time }))
-        }
+        let Some(event) = agent.withdraw_action(call, reason, time) else { continue };
+        agent = agent.after(&event);
+        events.push(event);
     }
+    let left = match cause {
+        Cause::Replied => return events,
+        Cause::Completed { summary } => agent.complete_session(summary.clone(), time),
+        Cause::Failed { reason, .. } | Cause::Aborted { reason } => agent.terminate_session(reason.clone(), time),
+    };
+    // The session is active, so it is not refused.
+    events.extend(left);
+    events
 }
 
 /// What the waiting operation of another run gets. The reply of a turn is what the agent said last; a delegation is told in the terms of

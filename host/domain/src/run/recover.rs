@@ -3,6 +3,7 @@
 use super::{Open, Run};
 use crate::limits::PARALLEL_CALLS_MAX;
 use crate::operation::{Pause, Performer};
+use crate::run::intake::wakes;
 use crate::run::settle::{Ended, settlement};
 use crate::step::Failure;
 use crate::time::Timestamp;
@@ -38,6 +39,10 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
         (Performer::Refused { outcome }, _) => settle(refused(outcome.clone())),
         (Performer::Timer { due }, _) if *due <= now => settle(Ended::Elapsed),
         (Performer::Timer { due }, _) => Next::Wait { until: Some(*due) },
+        (_, Pause::Asking { until: Some(until), .. }) if *until <= now => settle(Ended::TimedOut),
+        (_, Pause::Asking { until: Some(until), .. }) => {
+            Next::Wait { until: Some(operation.deadline.map_or(*until, |deadline| deadline.min(*until))) }
+        }
         (Performer::Client { .. } | Performer::Agent { .. }, _) | (_, Pause::Asking { .. }) => Next::Wait { until: operation.deadline },
         (_, Pause::Until { due }) if *due > now => {
             Next::Wait { until: Some(operation.deadline.map_or(*due, |deadline| deadline.min(*due))) }
@@ -45,6 +50,34 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
         _ if open.may_have_taken_effect() => settle(Ended::Unknown),
         _ => Next::Perform { record_first: operation.effect == EffectClass::NonIdempotent },
     }
+}
+
+/// Whether an operation would reach out of the host by itself, at once or when its pause is over: a model would be asked, or a tool called that
+/// does more than read. After a restore from a backup it may have done so before.
+#[must_use]
+pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
+    let reaches_out = match &open.operation.performer {
+        Performer::Model { .. } => true,
+        Performer::Tool { .. } => open.operation.effect != EffectClass::ReadOnly,
+        Performer::Client { .. }
+        | Performer::Agent { .. }
+        | Performer::Recall { .. }
+        | Performer::Timer { .. }
+        | Performer::Refused { .. } => false,
+    };
+    let by_itself = match next(open, now) {
+        Next::Perform { .. } => true,
+        Next::Wait { .. } => matches!(open.pause, Pause::Until { .. }),
+        Next::Settle(_) => false,
+    };
+    reaches_out && by_itself
+}
+
+/// Whether a run would go on by itself now: a step is due, or something is to be done or settled that nobody has to say a word about.
+#[must_use]
+pub fn goes_on(run: &Run, now: Timestamp) -> bool {
+    let moves = |open: &Open| would_be_sent(open, now) || !matches!(next(open, now), Next::Wait { .. });
+    run.ended.is_none() && (wakes(run, &[], false) || run.open.values().any(moves))
 }
 
 /// The settlement of an operation whose work the host lost while it was done: not known if it may have taken effect, and otherwise failed.

@@ -152,36 +152,35 @@ pub fn stopped(open: &Open, time: Timestamp) -> Settlement {
 #[must_use]
 pub fn question(open: &Open) -> Option<&ClientAction> {
     match (&open.operation.performer, &open.pause) {
-        (Performer::Client { action }, _) | (_, Pause::Asking { action }) => Some(action),
+        (Performer::Client { action }, _) | (_, Pause::Asking { action, .. }) => Some(action),
         _ => None,
     }
 }
 
-/// Takes a client's answer, which the caller has validated against the question's schema. Returns the event, and the blobs to be stored
-/// with it.
+/// Takes a client's answer to the question of an id, which the caller has validated against the question's schema. Returns the event, the
+/// answer as events keep it, and the blobs to be stored with it.
 ///
 /// # Errors
 /// When nothing waits for an answer, or something else does.
-pub fn answer(run: &Run, operation: OperationId, value: Value, time: Timestamp) -> Result<(Event, Vec<Vec<u8>>), Refusal> {
+pub fn answer(run: &Run, call: OperationId, value: Value, time: Timestamp) -> Result<(Event, Kept, Vec<Vec<u8>>), Refusal> {
     let asking: Vec<&Open> = run.open.values().filter(|open| question(open).is_some()).collect();
-    let Some(open) = asking.iter().find(|open| open.operation.id == operation) else {
+    let Some(open) = asking.iter().find(|open| open.question() == call) else {
         let Some(pending) = asking.first() else {
             return Err(Refusal::new(Kind::Conflict, "NOT_SUSPENDED", "the agent waits for no answer"));
         };
-        let message = format!("Response tool_call_id {operation} doesn't match pending {}", pending.operation.id);
+        let message = format!("Response tool_call_id {call} doesn't match pending {}", pending.question());
         return Err(Refusal::new(Kind::Conflict, "INVALID_TOOL_CALL_ID", message).at("/call_id"));
+    };
+    let (kept, spilled) = match spill_value(&value) {
+        Some((_, blob)) => (Kept::Blob(Digest::of(&blob)), vec![blob]),
+        None => (Kept::Value(value.clone()), Vec::new()),
     };
     Ok(match open.operation.performer {
         Performer::Client { .. } => {
             let (settlement, blobs) = settlement(&open.operation, Ended::Value(value), time).spilled();
-            (Event::RunSettled(RunSettled { run: run.started.run, settled: vec![settlement] }), blobs)
+            let settled = RunSettled { run: run.started.run, settled: vec![settlement] };
+            (Event::RunSettled(settled), kept, blobs)
         }
-        _ => {
-            let (kept, blobs) = match spill_value(&value) {
-                Some((_, blob)) => (Kept::Blob(Digest::of(&blob)), vec![blob]),
-                None => (Kept::Value(value), Vec::new()),
-            };
-            (Event::OperationAnswered(Answer { operation, kept }), blobs)
-        }
+        _ => (Event::OperationAnswered(Answer { operation: open.operation.id, kept: kept.clone() }), kept, spilled),
     })
 }

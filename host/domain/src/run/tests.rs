@@ -3,7 +3,7 @@
 use super::decide::{Resolved, Taken, check, decide};
 use super::end::{Cause, Joint, cut_off, turn};
 use super::intake::{intake, wakes};
-use super::recover::{Next, lost, next, ready};
+use super::recover::{Next, goes_on, lost, next, ready, would_be_sent};
 use super::settle::{Ended, answer, settlement, stopped};
 use super::*;
 use crate::authority::Denies;
@@ -18,6 +18,7 @@ use crate::model::{Reply, Stop};
 use crate::operation::{CallUsage, Continuation};
 use crate::step::{Audience, Call, Context, Failure, ModelRequest, Outcome, Request, StepResult, Toolset, Work};
 use crate::tool::{ClientAction, EffectClass};
+use crate::user::UserId;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -26,6 +27,9 @@ const SALT: Salt = Salt([7; 16]);
 
 fn begun() -> Run {
     Run::begin(RunStarted {
+        overrides: None,
+        session_config: None,
+        session_expires_at: None,
         run: RunId(Uuid::from_u128(1)),
         session: SessionId(Uuid::from_u128(2)),
         agent: AgentId(Uuid::from_u128(3)),
@@ -45,7 +49,7 @@ fn begun() -> Run {
         hops: 0,
         priority: Priority::default(),
         denies: Denies::default(),
-        user_id: "local".into(),
+        user_id: UserId::local(),
         model: None,
         time: NOW,
     })
@@ -53,6 +57,7 @@ fn begun() -> Run {
 
 fn words(text: &str) -> InputAccepted {
     InputAccepted {
+        user_id: None,
         input: InputId(Uuid::from_u128(9)),
         session: SessionId(Uuid::from_u128(2)),
         source: Source::Api,
@@ -112,6 +117,8 @@ fn resolved(result: &StepResult, effect: EffectClass) -> Vec<Resolved> {
 fn basis(run: &Run) -> Basis {
     let none = Digest::of(b"");
     Basis {
+        history: None,
+        session_config: None,
         component: run.component,
         base: None,
         head: run.head(),
@@ -207,6 +214,28 @@ fn waiting_for_all_wakes_when_the_last_has_settled() {
 }
 
 #[test]
+fn what_would_be_sent_by_itself_is_told_from_what_waits_or_only_reads() {
+    for (effect, sent) in [(EffectClass::ReadOnly, 0), (EffectClass::Idempotent, 2), (EffectClass::NonIdempotent, 2)] {
+        let run = with_two_calls(effect);
+        assert_eq!(run.open.values().filter(|open| would_be_sent(open, NOW)).count(), sent, "{effect:?}");
+        assert!(goes_on(&run, NOW), "{effect:?}");
+    }
+    // What was sent once and must not be sent twice settles as unknown.
+    let run = with_two_calls(EffectClass::NonIdempotent);
+    let operation = run.by_key("call-2-0").unwrap().operation.id;
+    let started = OperationStarted { run: run.started.run, operation, segment: 0, time: NOW };
+    let run = run.apply(&Event::OperationStarted(started)).unwrap();
+    assert!(!would_be_sent(&run.open[&operation], NOW));
+    // A question and a timer whose time has not come wait; the timer goes on when it has.
+    let asks = ClientAction { widget: "w".into(), props: json!({}), response_schema: None, lock_input: false };
+    let start = vec![Request { key: "q".into(), work: Work::Client(asks) }, Request { key: "t".into(), work: Work::Timer { ms: 50 } }];
+    let (run, _) = step(&begun(), vec![], &[words("hello")], wait(start, Until::Any), EffectClass::ReadOnly);
+    assert!(!goes_on(&run, NOW) && goes_on(&run, NOW.plus_ms(50)));
+    assert!(run.open.values().all(|open| !would_be_sent(open, NOW.plus_ms(50))));
+    assert!(goes_on(&begun(), NOW), "its first step is due");
+}
+
+#[test]
 fn a_call_without_a_result_gets_a_synthetic_one_before_the_next_model_call() {
     let run = with_two_calls(EffectClass::ReadOnly);
     let ended = Ended::Gave { parts: vec![Part::text("done")], untrusted: true };
@@ -298,10 +327,42 @@ fn an_answer_must_name_the_question_that_waits() {
     let id = run.by_key("q").unwrap().operation.id;
     let wrong = OperationId::mint(run.started.run, 9, "q");
     assert_eq!(answer(&run, wrong, json!(1), NOW).unwrap_err().code, "INVALID_TOOL_CALL_ID");
-    let (event, _) = answer(&run, id, json!(1), NOW).unwrap();
+    let (event, _, _) = answer(&run, id, json!(1), NOW).unwrap();
     let run = run.apply(&event).unwrap();
     assert_eq!(answer(&run, id, json!(1), NOW).unwrap_err().code, "NOT_SUSPENDED");
     assert!(wakes(&run, &[], false));
+}
+
+/// A run of which a tool asks what `segment` waits with.
+fn asked_by_a_tool(segment: u32, until: Option<Timestamp>) -> (Run, OperationId) {
+    let action = ClientAction { widget: "free_text".into(), props: json!({}), response_schema: None, lock_input: false };
+    let run = with_two_calls(EffectClass::Idempotent);
+    let operation = run.by_key("call-2-0").unwrap().operation.id;
+    let asking = Continuation { operation, segment, state: Vec::new(), pause: Pause::Asking { action, until } };
+    (run.apply(&Event::OperationContinued(asking)).unwrap(), operation)
+}
+
+#[test]
+fn an_answer_that_is_sent_twice_never_answers_what_a_tool_asks_next() {
+    let (first, call) = asked_by_a_tool(1, None);
+    assert!(answer(&first, call, json!(1), NOW).is_ok(), "what it asks first has the id of the call");
+    let (second, call) = asked_by_a_tool(2, None);
+    let refused = answer(&second, call, json!(1), NOW).unwrap_err();
+    let next = call.question(2);
+    assert_eq!((refused.code, refused.message.contains(&next.to_string())), ("INVALID_TOOL_CALL_ID", true));
+    let (event, ..) = answer(&second, next, json!(2), NOW).unwrap();
+    let Event::OperationAnswered(answered) = &event else { panic!("{event:?}") };
+    assert_eq!(answered.operation, call, "the answer is the call's");
+}
+
+#[test]
+fn what_a_tool_asks_has_its_time_and_the_call_is_timed_out_after_it() {
+    let due = NOW.plus_ms(100);
+    let (run, call) = asked_by_a_tool(1, Some(due));
+    let open = &run.open[&call];
+    assert_eq!(next(open, NOW), Next::Wait { until: Some(due) });
+    let Next::Settle(settled) = next(open, due) else { panic!("it waits on") };
+    assert_eq!(settled.outcome, Outcome::TimedOut);
 }
 
 #[test]
@@ -310,7 +371,7 @@ fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
     let ask = Request { key: "q".into(), work: Work::Client(action.clone()) };
     let (run, _) = step(&begun(), vec![], &[words("x")], wait(vec![ask], Until::Any), EffectClass::ReadOnly);
     let essay = json!({ "essay": "x".repeat(1 << 20) });
-    let (event, blobs) = answer(&run, run.by_key("q").unwrap().operation.id, essay.clone(), NOW).unwrap();
+    let (event, _, blobs) = answer(&run, run.by_key("q").unwrap().operation.id, essay.clone(), NOW).unwrap();
     assert_eq!(blobs, [essay.to_string().into_bytes()]);
     assert!(serde_json::to_string(&event).unwrap().len() < 16 << 10, "the event keeps edges and a reference");
     let run = run.apply(&event).unwrap();
@@ -318,9 +379,9 @@ fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
 
     let run = with_two_calls(EffectClass::Idempotent);
     let operation = run.by_key("call-2-0").unwrap().operation.id;
-    let asking = Continuation { operation, segment: 1, state: Vec::new(), pause: Pause::Asking { action } };
+    let asking = Continuation { operation, segment: 1, state: Vec::new(), pause: Pause::Asking { action, until: None } };
     let run = run.apply(&Event::OperationContinued(asking)).unwrap();
-    let (event, blobs) = answer(&run, operation, essay, NOW).unwrap();
+    let (event, _, blobs) = answer(&run, operation, essay, NOW).unwrap();
     assert!(serde_json::to_string(&event).unwrap().len() < 1 << 10, "the tool gets the whole when it is called again");
     let run = run.apply(&event).unwrap();
     assert_eq!(run.by_key("call-2-0").unwrap().answer, Some(Kept::Blob(Digest::of(&blobs[0]))));

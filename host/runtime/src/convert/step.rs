@@ -159,11 +159,16 @@ impl Reader {
         Ok(match effect {
             agent::Effect::Say(parts) => Effect::Say { parts: self.parts(field, parts)? },
             agent::Effect::Prefer(preferences) => Effect::Prefer { preferences: self.object(field, &preferences)? },
-            agent::Effect::RecordItem(agent::Item { prompt, response, evaluation }) => Effect::RecordItem {
+            agent::Effect::PreferForUser(preferences) => Effect::PreferForUser { preferences: self.object(field, &preferences)? },
+            agent::Effect::RecordItem(agent::Item { prompt, response, evaluation, asked }) => Effect::RecordItem {
                 prompt: self.json(&format!("{field}.prompt"), &prompt)?,
                 response: self.json(&format!("{field}.response"), &response)?,
                 evaluation: match evaluation {
                     Some(evaluation) => Some(self.json(&format!("{field}.evaluation"), &evaluation)?),
+                    None => None,
+                },
+                asked: match asked {
+                    Some(asked) => Some(self.text(&format!("{field}.asked"), asked)?),
                     None => None,
                 },
             },

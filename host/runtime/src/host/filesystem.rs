@@ -1,9 +1,10 @@
 //! `wasi:filesystem`: the granted folders, each as far as its grant goes.
 //!
 //! Every function comes here first, and what is decided is put into the call's book: one that changes something as `files.write`, any other
-//! as `files.read`, but for what a granted folder itself is. Whole folders without a quota are then left to wasmtime-wasi, which keeps guests within a folder and, where that is
-//! granted, to reading. In folders with patterns or a quota the way is gone [here](walk), changes are made [here](change) under the folder's
-//! [account], and only what reads is left to wasmtime-wasi, with a folder that was opened on the way and a single name.
+//! as `files.read`, but for what a granted folder itself is. Whole folders without a quota are then left to wasmtime-wasi, which keeps guests
+//! within a folder and, where that is granted, to reading. In folders with patterns or a quota the way is gone [here](walk), changes are made
+//! [here](change) under the folder's [account], and only what reads is left to wasmtime-wasi, with a folder that was opened on the way and a
+//! single name.
 
 mod account;
 mod change;

@@ -3,9 +3,9 @@
 //! The guest's words become one [`Request`]; every rule is kept by egress, which also makes the records. Here bodies are collected and
 //! handed back, and errors are told to the guest without a reason: all refusals look the same.
 
+use crate::dossier::Dossier;
 use crate::host::book::Book;
 use crate::host::secrets::{BoundSecrets, used};
-use crate::minutes::Minutes;
 use bytes::Bytes;
 use domain::egress::{EgressGrant, HOP_KINDS_MAX, Method, RequestHeader, Target, permit, request_header};
 use domain::grant::{Bound, capability};
@@ -43,7 +43,7 @@ struct Open {
     book: Book,
     caller: Caller,
     requests: Arc<Semaphore>,
-    minutes: Minutes,
+    dossier: Dossier,
 }
 
 impl WayOut {
@@ -54,9 +54,9 @@ impl WayOut {
         secrets: BoundSecrets,
         component: String,
         book: Book,
-        minutes: &Minutes,
+        dossier: &Dossier,
     ) -> Self {
-        let records = minutes.records();
+        let records = dossier.records();
         let (slots, redactor) = (secrets.headers(), secrets.redactor());
         let open = egress.map(|egress| Open {
             egress,
@@ -65,7 +65,7 @@ impl WayOut {
             book: book.clone(),
             caller: Caller { component, budget: ByteBudget::of(bound.limits.egress_bytes_max), records, redactor },
             requests: Arc::new(Semaphore::new(CALL_REQUESTS_MAX)),
-            minutes: minutes.clone(),
+            dossier: dossier.clone(),
         });
         Self { open, slots, book }
     }
@@ -146,9 +146,9 @@ impl WasiHttpHooks for WayOut {
 impl Open {
     /// Sends a request. The outer error is that of a guest that does not finish its own body.
     async fn send(self, method: Method, request: http::Request<WasiBody>) -> Result<Result<Response, EgressError>, Error> {
-        let Self { egress, grants, secrets, book, caller, requests, minutes } = self;
+        let Self { egress, grants, secrets, book, caller, requests, dossier } = self;
         let Ok(_turn) = requests.acquire().await else { return Err(Error::ConnectionLimitReached) };
-        if minutes.is_full() {
+        if dossier.is_full() {
             book.limited(capability::NET_HTTP, || format!("more than {HOP_KINDS_MAX} different requests"));
             return Err(Error::ConnectionLimitReached);
         }

@@ -72,7 +72,8 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<CallState>> {
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
 
-    // Ours instead of WASI's: folders are bounded, variables are those of the call, an agent's clock stands still and its randomness repeats, and decisions are noted.
+    // Ours instead of WASI's: folders are bounded, variables are those of the call, an agent's clock stands still and its randomness repeats,
+    // and decisions are noted.
     linker.allow_shadowing(true);
     let l = &mut linker;
     filesystem::preopens::add_to_linker::<CallState, Lent>(l, CallState::entered)?;

@@ -79,6 +79,10 @@ impl turn::HostView for CallState {
         self.text("path", |fixed| &fixed.path)
     }
 
+    fn user(&mut self, _view: View_) -> wasmtime::Result<String> {
+        self.text("user", |fixed| &fixed.user)
+    }
+
     fn session_type(&mut self, _view: View_) -> wasmtime::Result<String> {
         self.text("session-type", |fixed| &fixed.session_type)
     }
@@ -103,6 +107,14 @@ impl turn::HostView for CallState {
 
     fn preferences(&mut self, _view: View_) -> wasmtime::Result<String> {
         self.text("preferences", |fixed| &fixed.preferences)
+    }
+
+    fn session_config(&mut self, _view: View_) -> wasmtime::Result<String> {
+        self.text("session-config", |fixed| &fixed.session_config)
+    }
+
+    fn history(&mut self, _view: View_) -> wasmtime::Result<String> {
+        self.text("history", |fixed| &fixed.history)
     }
 
     fn session_state(&mut self, _view: View_) -> wasmtime::Result<String> {

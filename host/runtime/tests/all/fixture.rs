@@ -102,6 +102,8 @@ pub(crate) fn tool_call(tool: &str, arguments: &str) -> ToolCall {
 pub(crate) fn basis(now: u64, seed: &[u8]) -> Basis {
     let nothing = Digest::of(b"");
     Basis {
+        history: None,
+        session_config: None,
         component: nothing,
         base: None,
         head: 1,
@@ -142,6 +144,9 @@ impl Sight {
             time_limit_ms: None,
         };
         let fixed = ViewStatic {
+            history: "[]".to_owned(),
+            session_config: "{}".to_owned(),
+            user: "local".to_owned(),
             agent_id: "agent".into(),
             path: "/agent/one".into(),
             session_type: "chat".into(),

@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// The database's name.
-const DATABASE: &str = "store.db";
+pub(crate) const DATABASE: &str = "store.db";
 /// The marker's name: a file that holds the store's id.
 const MARKER: &str = "store-id";
 /// The ballast's name.

@@ -7,7 +7,7 @@
 
 use super::OpenError;
 use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read};
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 const HEADER_BYTES: usize = 32;
@@ -16,17 +16,18 @@ const FRAME_HEADER_BYTES: usize = 24;
 const MAGIC: u32 = 0x377f_0682;
 /// The largest page that SQLite knows.
 const PAGE_BYTES_MAX: u32 = 65_536;
-const BUFFER_BYTES: usize = 256 << 10;
+/// Bytes that are read at a time: few enough to stay near the processor until they are looked at.
+const BUFFER_BYTES: usize = 64 << 10;
 
-/// Refuses a log from which SQLite would silently drop commits that were synced.
-pub(crate) fn check(path: &Path) -> Result<(), OpenError> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+/// Refuses a log from which SQLite would silently drop commits that were synced. How many bytes it has: none after a database was closed.
+pub(crate) fn check(path: &Path) -> Result<u64, OpenError> {
+    let (file, bytes) = match File::open(path).and_then(|file| file.metadata().map(|about| (file, about.len()))) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(OpenError::io("opened", path, error)),
     };
-    match lost_commits(BufReader::with_capacity(BUFFER_BYTES, file)) {
-        Ok(Verdict::Sound) => Ok(()),
+    match lost_commits(file) {
+        Ok(Verdict::Sound) => Ok(bytes),
         Ok(Verdict::BadHeader) => Err(OpenError::Corrupt { path: path.to_owned(), detail: "the log's header was changed".to_owned() }),
         Ok(Verdict::BadFrame { frame }) => Err(OpenError::Corrupt {
             path: path.to_owned(),
@@ -45,7 +46,7 @@ enum Verdict {
 
 fn lost_commits(mut log: impl Read) -> std::io::Result<Verdict> {
     let mut header = [0; HEADER_BYTES];
-    if !filled(&mut log, &mut header)? || header == [0; HEADER_BYTES] {
+    if filled(&mut log, &mut header)? < HEADER_BYTES || header == [0; HEADER_BYTES] {
         // Nothing was ever synced to it.
         return Ok(Verdict::Sound);
     }
@@ -60,33 +61,62 @@ fn lost_commits(mut log: impl Read) -> std::io::Result<Verdict> {
         return Ok(Verdict::BadHeader);
     }
     let salts = (word(&header, 16), word(&header, 20));
-    let mut frame = vec![0; FRAME_HEADER_BYTES + page_bytes as usize];
-    let (mut number, mut first_bad, mut commits) = (0_u64, None, 0);
-    // What the next frame's checksum may go on from: after a bad frame both what it says and what follows from it.
-    let mut sums = [sum, sum];
-    while filled(&mut log, &mut frame)? {
-        number += 1;
-        let stored = (word(&frame, 16), word(&frame, 20));
-        let follows = sums.map(|sum| frame_checksum(sum, &frame, big_endian));
-        let intact = (word(&frame, 8), word(&frame, 12)) == salts && follows.contains(&stored);
-        match (intact, first_bad) {
-            (true, _) => sums = [stored, stored],
-            (false, None) => {
-                first_bad = Some(number);
-                let [follows, _] = follows;
-                sums = [stored, follows];
-            }
-            (false, Some(_)) => break,
-        }
-        // A frame that ends a commit says how many pages the database has then.
-        if first_bad.is_some() && word(&frame, 4) != 0 {
-            commits += 1;
+    let mut frames = Frames { salts, big_endian, read: 0, first_bad: None, commits: 0, sums: [sum, sum] };
+    let frame_bytes = FRAME_HEADER_BYTES + page_bytes as usize;
+    // Whole frames, looked at where they were read to: the log may have sixty megabytes, and somebody waits.
+    let mut some = vec![0; frame_bytes * (BUFFER_BYTES / frame_bytes).max(1)];
+    loop {
+        let bytes = filled(&mut log, &mut some)?;
+        let is_over = some.get(..bytes).unwrap_or_default().chunks_exact(frame_bytes).any(|frame| frames.end_at(frame));
+        if is_over || bytes < some.len() {
+            return Ok(frames.verdict());
         }
     }
-    Ok(match first_bad {
-        Some(frame) if commits >= 2 => Verdict::BadFrame { frame },
-        Some(_) | None => Verdict::Sound,
-    })
+}
+
+/// What the frames so far say.
+struct Frames {
+    salts: (u32, u32),
+    big_endian: bool,
+    read: u64,
+    first_bad: Option<u64>,
+    /// Commits that end in or after the first bad one.
+    commits: u32,
+    /// What the next frame's checksum may go on from: after a bad frame both what it says and what follows from it.
+    sums: [(u32, u32); 2],
+}
+
+impl Frames {
+    /// Takes in the next frame; whether the log ends before it.
+    fn end_at(&mut self, frame: &[u8]) -> bool {
+        self.read += 1;
+        let stored = (word(frame, 16), word(frame, 20));
+        let [said, followed] = self.sums;
+        let first = frame_checksum(said, frame, self.big_endian);
+        // The two differ after a bad frame only.
+        let follows = [first, if followed == said { first } else { frame_checksum(followed, frame, self.big_endian) }];
+        let intact = (word(frame, 8), word(frame, 12)) == self.salts && follows.contains(&stored);
+        match (intact, self.first_bad) {
+            (true, _) => self.sums = [stored, stored],
+            (false, None) => {
+                self.first_bad = Some(self.read);
+                self.sums = [stored, first];
+            }
+            (false, Some(_)) => return true,
+        }
+        // A frame that ends a commit says how many pages the database has then.
+        if self.first_bad.is_some() && word(frame, 4) != 0 {
+            self.commits += 1;
+        }
+        false
+    }
+
+    fn verdict(&self) -> Verdict {
+        match self.first_bad {
+            Some(frame) if self.commits >= 2 => Verdict::BadFrame { frame },
+            Some(_) | None => Verdict::Sound,
+        }
+    }
 }
 
 /// A frame's checksum, given that of the frame before it.
@@ -95,13 +125,18 @@ fn frame_checksum(sum: (u32, u32), frame: &[u8], big_endian: bool) -> (u32, u32)
     checksum(sum, frame.get(FRAME_HEADER_BYTES..).unwrap_or_default(), big_endian)
 }
 
-/// Fills the buffer; false at the end.
-fn filled(log: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<bool> {
-    match log.read_exact(buffer) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
-        Err(error) => Err(error),
+/// Fills the buffer as far as there is something; with how many bytes.
+fn filled(log: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut bytes = 0;
+    while let Some(rest) = buffer.get_mut(bytes..).filter(|rest| !rest.is_empty()) {
+        match log.read(rest) {
+            Ok(0) => break,
+            Ok(read) => bytes += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
+    Ok(bytes)
 }
 
 /// A big-endian word; 0 beyond the end.
@@ -110,14 +145,21 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// The log's running checksum over pairs of words.
-fn checksum((mut first, mut second): (u32, u32), bytes: &[u8], big_endian: bool) -> (u32, u32) {
+fn checksum(sum: (u32, u32), bytes: &[u8], big_endian: bool) -> (u32, u32) {
+    if big_endian {
+        checksum_of(sum, bytes, |pair| (u64::from_be_bytes(pair) >> 32, u64::from_be_bytes(pair)))
+    } else {
+        checksum_of(sum, bytes, |pair| (u64::from_le_bytes(pair), u64::from_le_bytes(pair) >> 32))
+    }
+}
+
+/// Of each pair the low halves count.
+fn checksum_of((mut first, mut second): (u32, u32), bytes: &[u8], words: impl Fn([u8; 8]) -> (u64, u64)) -> (u32, u32) {
     let (pairs, _) = bytes.as_chunks::<8>();
-    for [a, b, c, d, e, f, g, h] in pairs {
-        let (x, y) = ([*a, *b, *c, *d], [*e, *f, *g, *h]);
-        let (x, y) =
-            if big_endian { (u32::from_be_bytes(x), u32::from_be_bytes(y)) } else { (u32::from_le_bytes(x), u32::from_le_bytes(y)) };
-        first = first.wrapping_add(x).wrapping_add(second);
-        second = second.wrapping_add(y).wrapping_add(first);
+    for pair in pairs {
+        let (one, other) = words(*pair);
+        first = first.wrapping_add(one as u32).wrapping_add(second);
+        second = second.wrapping_add(other as u32).wrapping_add(first);
     }
     (first, second)
 }

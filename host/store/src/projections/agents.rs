@@ -1,27 +1,41 @@
-//! Agents as the folds of their streams.
+//! Agents as the folds of their streams, and who may do what with them.
 
+use crate::read::dispatches::tree_of;
 use crate::sql::{Columns, Sql, int, to_json};
 use domain::agent::Agent;
+use domain::agent::role::Role;
 use domain::event::{AgentCreated, Event, Recorded};
 use domain::id::AgentId;
+use domain::user::UserId;
 use rusqlite::params;
 
-/// An agent exists; its parent has one more child.
+/// An agent exists; its parent has one more child. Whoever may do something with the topmost agent above it may do the same with it.
 pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result<()> {
-    let agent = Agent::apply(None, &Event::AgentCreated(created.clone()));
+    let Some(agent) = Agent::apply(None, &Event::AgentCreated(created.clone())) else { return Ok(()) };
+    let id = created.agent.to_string();
+    let root = match created.parent {
+        Some(parent) => tree_of(sql, parent)?.to_string(),
+        None => id.clone(),
+    };
     sql.execute(
-        "INSERT INTO agents (id, agent, path, parent, slot, version, created_at, updated_at, active, sub_count) \
-         VALUES (?1, ?2, ?3, ?4, NULL, 0, ?5, ?5, 1, 0)",
+        "INSERT INTO agents (id, agent, path, parent, slot, version, created_at, updated_at, active, sub_count, agent_type, root) \
+         VALUES (?1, ?2, ?3, ?4, NULL, 0, ?5, ?5, 1, 0, ?6, ?7)",
         params![
-            created.agent.to_string(),
+            id,
             to_json(&agent)?,
             created.path,
             created.parent.map(|parent| parent.to_string()),
             int(created.created_at.0),
+            agent.agent_type,
+            root,
         ],
     )?;
-    if let Some(parent) = created.parent {
-        sql.execute("UPDATE agents SET sub_count = sub_count + 1 WHERE id = ?1", [parent.to_string()])?;
+    match created.parent {
+        Some(parent) => {
+            sql.execute("UPDATE agents SET sub_count = sub_count + 1 WHERE id = ?1", [parent.to_string()])?;
+            sql.execute("INSERT INTO access (user, agent, role) SELECT user, ?2, role FROM access WHERE agent = ?1", params![root, id])?;
+        }
+        None => grant(sql, created.agent, &created.owner_user_id, Role::Primary)?,
     }
     Ok(())
 }
@@ -31,8 +45,40 @@ pub(super) fn changed(sql: &Sql<'_>, id: AgentId, event: &Event) -> rusqlite::Re
     let id = id.to_string();
     let agent: Option<Agent> = sql.row("SELECT agent FROM agents WHERE id = ?1", [&id], |row| row.json(0))?;
     let Some(agent) = Agent::apply(agent, event) else { return Ok(()) };
-    let slot = agent.slot.as_ref().map(|(session, _)| session.to_string());
+    let slot = agent.active_session.as_ref().map(|session| session.session_id.to_string());
     sql.execute("UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1", params![id, to_json(&agent)?, slot])?;
+    Ok(())
+}
+
+/// It was archived, and with it those below it: their paths are free.
+pub(super) fn archived(sql: &Sql<'_>, id: AgentId, event: &Event) -> rusqlite::Result<()> {
+    changed(sql, id, event)?;
+    sql.execute("UPDATE agents SET active = 0 WHERE id = ?1 OR root = ?1", [id.to_string()])?;
+    Ok(())
+}
+
+/// A user has a role with it, and with the agents below it.
+pub(super) fn assigned(sql: &Sql<'_>, id: AgentId, user: &UserId, role: Role, event: &Event) -> rusqlite::Result<()> {
+    changed(sql, id, event)?;
+    grant(sql, id, user, role)
+}
+
+/// A user has none any more.
+pub(super) fn unassigned(sql: &Sql<'_>, id: AgentId, user: &UserId, event: &Event) -> rusqlite::Result<()> {
+    changed(sql, id, event)?;
+    sql.execute(
+        "DELETE FROM access WHERE user = ?2 AND agent IN (SELECT id FROM agents WHERE root = ?1)",
+        params![id.to_string(), user.as_str()],
+    )?;
+    Ok(())
+}
+
+fn grant(sql: &Sql<'_>, id: AgentId, user: &UserId, role: Role) -> rusqlite::Result<()> {
+    sql.execute(
+        "INSERT INTO access (user, agent, role) SELECT ?2, id, ?3 FROM agents WHERE root = ?1 \
+         ON CONFLICT (user, agent) DO UPDATE SET role = excluded.role",
+        params![id.to_string(), user.as_str(), role.word()],
+    )?;
     Ok(())
 }
 

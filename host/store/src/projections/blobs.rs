@@ -3,7 +3,7 @@
 use crate::EMPTY_STATE;
 use crate::sql::Sql;
 use domain::digest::Digest;
-use domain::event::{Event, RunStepped};
+use domain::event::{Event, ExecutionResumed, ResponseReceived, RunStepped};
 use domain::message::{Message, Part};
 use domain::operation::{Kept, Settlement};
 use domain::step::Effect;
@@ -44,6 +44,8 @@ impl Named {
             Event::TurnCommitted(committed) => named.kept.extend([committed.turn.session_state]),
             Event::RunStarted(started) => {
                 named.kept.insert(started.session_state);
+                named.kept.extend(started.session_config);
+                named.kept.extend(started.overrides);
                 named.kept.extend(
                     started
                         .outfit
@@ -62,13 +64,29 @@ impl Named {
                 named.show(&ended.said);
             }
             Event::ComponentAdmitted(admitted) => named.kept.extend([admitted.grant]),
+            Event::SessionOpened(opened) => named.kept.extend(opened.config),
+            Event::ExecutionResumed(ExecutionResumed { response_data: Kept::Blob(digest), .. })
+            | Event::ResponseReceived(ResponseReceived { response_data: Kept::Blob(digest), .. }) => named.kept.extend([*digest]),
             Event::AgentCreated(_)
+            | Event::AgentArchived(_)
+            | Event::UserAssigned(_)
+            | Event::RoleChanged(_)
+            | Event::UserUnassigned(_)
+            | Event::AgentRenamed(_)
+            | Event::PromptOverridden(_)
+            | Event::SettingsUpdated(_)
+            | Event::ExecutionSuspended(_)
+            | Event::ExecutionResumed(_)
+            | Event::ActionRequested(_)
+            | Event::ResponseReceived(_)
+            | Event::ActionWithdrawn(_)
+            | Event::SessionImported(_)
             | Event::PreferencesUpdated(_)
             | Event::SlotTaken(_)
             | Event::SlotCompleted(_)
             | Event::SlotTerminated(_)
             | Event::NoteRemembered(_)
-            | Event::SessionOpened(_)
+            | Event::UiSaved(_)
             | Event::ItemRecorded(_)
             | Event::InputDead(_)
             | Event::InputRequeued(_)
@@ -77,6 +95,9 @@ impl Named {
             | Event::OperationStarted(_)
             | Event::BoundaryDecided(_)
             | Event::KeyValueWritten(_)
+            | Event::KeyIssued(_)
+            | Event::KeyRevoked(_)
+            | Event::HostRestored(_)
             | Event::PluginEmitted(_) => {}
         }
         named
@@ -85,6 +106,7 @@ impl Named {
     fn step(&mut self, stepped: &RunStepped) {
         let basis = &stepped.basis;
         self.kept.extend([basis.scene, basis.settings, basis.tools, basis.peers, basis.preferences, basis.session_state]);
+        self.kept.extend(basis.session_config.into_iter().chain(basis.history));
         self.kept.extend(stepped.effects.iter().filter_map(|effect| match effect {
             Effect::SessionState { state } => Some(Digest::of(state.to_string().as_bytes())),
             _ => None,

@@ -4,7 +4,7 @@ use crate::sql::{Columns, Sql};
 use domain::id::{OperationId, RunId, SessionId};
 use rusqlite::params;
 
-/// It is open.
+/// It is open, or a question of it waits under an id of its own until its run ends.
 pub(super) fn started(sql: &Sql<'_>, id: OperationId, run: RunId, session: SessionId) -> rusqlite::Result<()> {
     sql.execute("INSERT INTO operations (id, run, session) VALUES (?1, ?2, ?3)", params![id.0.0, run.to_string(), session.to_string()])?;
     Ok(())
@@ -17,8 +17,8 @@ pub(super) fn settled(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<()> {
 }
 
 /// Whose it is; none when it is not open.
-pub(super) fn session(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<Option<SessionId>> {
-    sql.row("SELECT session FROM operations WHERE id = ?1", [id.0.0], |row| row.id(0))
+pub(super) fn whose(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<Option<(RunId, SessionId)>> {
+    sql.row("SELECT run, session FROM operations WHERE id = ?1", [id.0.0], |row| Ok((row.id(0)?, row.id(1)?)))
 }
 
 /// Those of a run.

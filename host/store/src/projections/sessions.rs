@@ -2,12 +2,14 @@
 
 use crate::EMPTY_STATE;
 use crate::sql::{Columns, Sql, int};
+use domain::agent::session::{EndStatus, PastSession, SUMMARY_BYTES_MAX};
 use domain::digest::Digest;
-use domain::event::{SessionOpened, TurnCommitted};
-use domain::id::{RunId, SessionId};
+use domain::event::{SessionOpened, SlotCompleted, SlotTerminated, TurnCommitted, UiSaved};
+use domain::id::{OperationId, RunId, SessionId};
 use domain::message::Message;
 use domain::time::Timestamp;
 use rusqlite::params;
+use serde_json::Value;
 
 /// Characters of the last reply that a list of sessions shows.
 const SNIPPET_CHARS_MAX: usize = 160;
@@ -23,7 +25,7 @@ pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened) -> rusqlite::Result<
     let (head_message, state) = from_head.unwrap_or((0, Digest::of(EMPTY_STATE)));
     sql.execute(
         "INSERT INTO sessions (id, agent, session_type, name, head, head_message, revision, state, model, status, started_by, created_at, \
-         updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, 'open', ?9, ?10, ?10)",
+         updated_at, user_id, conversation, config) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, 'open', ?9, ?10, ?10, ?11, ?12, ?13)",
         params![
             opened.session.to_string(),
             opened.agent.to_string(),
@@ -35,6 +37,9 @@ pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened) -> rusqlite::Result<
             opened.model,
             opened.started_by,
             int(opened.time.0),
+            opened.user_id.as_str(),
+            opened.conversation.to_string(),
+            opened.config.map(|config| config.0),
         ],
     )?;
     Ok(())
@@ -82,10 +87,84 @@ pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Resul
     Ok(())
 }
 
+/// How a structured session was closed.
+pub(super) struct Closing<'a> {
+    status: &'static str,
+    time: Timestamp,
+    reason: Option<&'a str>,
+    summary: Option<String>,
+}
+
+impl<'a> Closing<'a> {
+    pub(super) fn completed(it: &'a SlotCompleted) -> Self {
+        let summary = Some(it.summary.to_string()).filter(|summary| summary.len() <= SUMMARY_BYTES_MAX);
+        Self { status: "completed", time: it.completed_at, reason: None, summary }
+    }
+
+    /// Of another system, which had ended there.
+    pub(super) fn imported(it: &'a PastSession) -> Self {
+        let status = match it.status {
+            EndStatus::Completed => "completed",
+            EndStatus::Terminated => "terminated",
+        };
+        let summary = it.summary.as_ref().map(Value::to_string);
+        Self { status, time: it.completed_at, reason: it.terminated_reason.as_deref(), summary }
+    }
+
+    pub(super) fn terminated(it: &'a SlotTerminated) -> Self {
+        Self { status: "terminated", time: it.terminated_at, reason: Some(&it.reason), summary: None }
+    }
+}
+
 /// A structured session was completed or terminated.
-pub(super) fn closed(sql: &Sql<'_>, session: SessionId, status: &'static str, time: Timestamp) -> rusqlite::Result<()> {
-    sql.execute("UPDATE sessions SET status = ?2, updated_at = ?3 WHERE id = ?1", params![session.to_string(), status, int(time.0)])?;
+pub(super) fn closed(sql: &Sql<'_>, session: SessionId, closing: &Closing<'_>) -> rusqlite::Result<()> {
+    sql.execute(
+        "UPDATE sessions SET status = ?2, updated_at = ?3, ended_at = ?3, ended_reason = ?4, summary = ?5, partial_state = NULL \
+         WHERE id = ?1",
+        params![session.to_string(), closing.status, int(closing.time.0), closing.reason, closing.summary],
+    )?;
     Ok(())
+}
+
+/// A structured session has a time by which it ends.
+pub(super) fn expires(sql: &Sql<'_>, session: SessionId, at: Option<Timestamp>) -> rusqlite::Result<()> {
+    sql.execute("UPDATE sessions SET expires_at = ?2 WHERE id = ?1", params![session.to_string(), at.map(|at| int(at.0))])?;
+    Ok(())
+}
+
+/// Clients had answered so often elsewhere.
+pub(super) fn interacted(sql: &Sql<'_>, session: SessionId, interactions: u64) -> rusqlite::Result<()> {
+    sql.execute("UPDATE sessions SET interactions = ?2 WHERE id = ?1", params![session.to_string(), int(interactions)])?;
+    Ok(())
+}
+
+/// A client answered; what it had filled in belonged to the question.
+pub(super) fn answered(sql: &Sql<'_>, session: SessionId, call: OperationId) -> rusqlite::Result<()> {
+    sql.execute("UPDATE sessions SET interactions = interactions + 1 WHERE id = ?1", [session.to_string()])?;
+    unsaved(sql, session, call)
+}
+
+/// A client kept what is filled in so far for a question.
+pub(super) fn saved(sql: &Sql<'_>, saved: &UiSaved) -> rusqlite::Result<()> {
+    sql.execute(
+        "UPDATE sessions SET partial_state = json_set(coalesce(partial_state, '{}'), ?2, json(?3)) WHERE id = ?1",
+        params![saved.session.to_string(), place_of(saved.tool_call_id), saved.partial_state.to_string()],
+    )?;
+    Ok(())
+}
+
+/// What was filled in for a question does not matter any more.
+pub(super) fn unsaved(sql: &Sql<'_>, session: SessionId, call: OperationId) -> rusqlite::Result<()> {
+    sql.execute(
+        "UPDATE sessions SET partial_state = json_remove(partial_state, ?2) WHERE id = ?1 AND partial_state IS NOT NULL",
+        params![session.to_string(), place_of(call)],
+    )?;
+    Ok(())
+}
+
+/// Where what is filled in for a question stands among that of all questions of its session.
+fn place_of(call: OperationId) -> String {
+    format!("$.\"{call}\"")
 }
 
 /// The beginning of a text on one line.

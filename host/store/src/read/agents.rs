@@ -1,11 +1,13 @@
-//! Agents as they are now.
+//! Agents as they are now, and who may do what with them.
 
 use super::ReadError;
-use crate::sql::{Columns, limit as rows};
+use crate::sql::{Columns, limit as rows, unreadable};
 use crate::store::Store;
 use domain::agent::Agent;
+use domain::agent::role::Role;
 use domain::id::AgentId;
 use domain::time::Timestamp;
+use domain::user::UserId;
 use rusqlite::{Row, params};
 
 /// An agent with what is known about it.
@@ -21,15 +23,41 @@ pub struct AgentRow {
     pub created_at: Timestamp,
     /// When its stream last went on.
     pub updated_at: Timestamp,
-    /// Whether it is active.
+    /// Whether neither it nor the topmost agent above it was archived.
     pub active: bool,
     /// How many agents it has spawned so far.
     pub sub_count: u64,
 }
 
+/// Which agents of a user's are wanted: those that fit everything that is given.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentFilter {
+    /// Of this type.
+    pub agent_type: Option<String>,
+    /// With which the user has this role.
+    pub role: Option<Role>,
+    /// Active ones, or archived ones.
+    pub active: bool,
+    /// Only those that nobody spawned.
+    pub topmost: bool,
+}
+
+macro_rules! columns {
+    () => {
+        "agents.agent, agents.parent, agents.version, agents.created_at, agents.updated_at, agents.active, agents.sub_count"
+    };
+}
+
 macro_rules! select {
     ($rest:literal) => {
-        concat!("SELECT agent, parent, version, created_at, updated_at, active, sub_count FROM agents ", $rest)
+        concat!("SELECT ", columns!(), " FROM agents ", $rest)
+    };
+}
+
+/// With what the user is to it. Whoever is assigned to an agent is to those below it what they are to it.
+macro_rules! select_with_role {
+    ($rest:literal) => {
+        concat!("SELECT ", columns!(), ", access.role FROM access CROSS JOIN agents ON agents.id = access.agent ", $rest)
     };
 }
 
@@ -39,12 +67,33 @@ impl Store {
         self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read)).await
     }
 
-    /// A user's agents in the order of their ids, after one, at most `limit`.
-    pub async fn agents(&self, owner: &str, after: Option<AgentId>, limit: usize) -> Result<Vec<AgentRow>, ReadError> {
-        let (owner, after) = (owner.to_owned(), after.map(|id| id.to_string()).unwrap_or_default());
+    /// An agent that a user may do something with, and what the user is to it.
+    pub async fn agent_for(&self, user: &UserId, id: AgentId) -> Result<Option<(AgentRow, Role)>, ReadError> {
+        let user = user.clone();
+        self.glance(move |sql| {
+            let text = select_with_role!("WHERE access.user = ?1 AND access.agent = ?2");
+            sql.row(text, params![user.as_str(), id.to_string()], read_with_role)
+        })
+        .await
+    }
+
+    /// The agents that a user may do something with in the order of their ids, after one, at most `limit`.
+    pub async fn agents(
+        &self,
+        user: &UserId,
+        filter: AgentFilter,
+        after: Option<AgentId>,
+        limit: usize,
+    ) -> Result<Vec<(AgentRow, Role)>, ReadError> {
+        let (user, after) = (user.clone(), after.map(|id| id.to_string()).unwrap_or_default());
         self.read(move |sql| {
-            let text = select!("WHERE agent ->> '$.owner_user_id' = ?1 AND id > ?2 ORDER BY id LIMIT ?3");
-            sql.rows(text, params![owner, after, rows(limit)], read)
+            let text = select_with_role!(
+                "WHERE access.user = ?1 AND access.agent > ?2 AND agents.active = ?3 AND (?4 IS NULL OR agents.agent_type = ?4) \
+                 AND (?5 IS NULL OR access.role = ?5) AND (NOT ?6 OR agents.parent IS NULL) ORDER BY access.agent LIMIT ?7"
+            );
+            let AgentFilter { agent_type, role, active, topmost } = filter;
+            let params = params![user.as_str(), after, active, agent_type, role.map(Role::word), topmost, rows(limit)];
+            sql.rows(text, params, read_with_role)
         })
         .await
     }
@@ -53,6 +102,35 @@ impl Store {
     pub async fn agent_at(&self, path: &str) -> Result<Option<AgentRow>, ReadError> {
         let path = path.to_owned();
         self.glance(move |sql| sql.row(select!("WHERE path = ?1 AND active = 1"), [path], read)).await
+    }
+
+    /// The active agents at a path and at its numbered siblings (`<path>.2`, `<path>.3`, …), in the order of their paths, at most `limit`.
+    pub async fn agents_numbered(&self, path: &str, limit: usize) -> Result<Vec<AgentRow>, ReadError> {
+        let path = path.to_owned();
+        self.glance(move |sql| {
+            // `/` follows `.` in the order of bytes: what lies between is the path itself and what begins with it and a `.`, and little else.
+            let text = select!(
+                "WHERE path >= ?1 AND path < ?1 || '/' AND active = 1 AND (path = ?1 OR substr(path, length(?1) + 1, 1) = '.') \
+                 ORDER BY length(path), path LIMIT ?2"
+            );
+            sql.rows(text, params![path, rows(limit)], read)
+        })
+        .await
+    }
+
+    /// The topmost agent above one; that agent itself when none is above it.
+    pub async fn root(&self, agent: AgentId) -> Result<AgentId, ReadError> {
+        let found = self.glance(move |sql| sql.row("SELECT root FROM agents WHERE id = ?1", [agent.to_string()], |row| row.id(0))).await?;
+        Ok(found.unwrap_or(agent))
+    }
+
+    /// What a user is to an agent.
+    pub async fn role(&self, user: &UserId, agent: AgentId) -> Result<Option<Role>, ReadError> {
+        let user = user.clone();
+        self.glance(move |sql| {
+            sql.row("SELECT role FROM access WHERE user = ?1 AND agent = ?2", params![user.as_str(), agent.to_string()], |row| role(row, 0))
+        })
+        .await
     }
 }
 
@@ -66,4 +144,12 @@ fn read(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
         active: row.get(5)?,
         sub_count: row.uint(6)?,
     })
+}
+
+fn read_with_role(row: &Row<'_>) -> rusqlite::Result<(AgentRow, Role)> {
+    Ok((read(row)?, role(row, 7)?))
+}
+
+fn role(row: &Row<'_>, column: usize) -> rusqlite::Result<Role> {
+    row.get::<_, String>(column)?.parse().map_err(|error| unreadable(column, error))
 }

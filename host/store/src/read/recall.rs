@@ -8,6 +8,7 @@ use domain::id::{AgentId, SessionId, TurnId};
 use domain::limits::RECALL_HITS_MAX;
 use domain::message::{Message, MessageId};
 use domain::time::Timestamp;
+use domain::user::UserId;
 use rusqlite::{Row, params};
 
 /// Words of one query; further ones are not looked for.
@@ -32,15 +33,17 @@ pub struct Hit {
 
 impl Store {
     /// What this agent's committed turns and notes hold of the query's words: the best first, at most `limit` and never more than
-    /// [`RECALL_HITS_MAX`]. Every query is words and nothing but words; one without any finds nothing.
-    pub async fn recall(&self, agent: AgentId, query: &str, limit: u32) -> Result<Vec<Hit>, ReadError> {
+    /// [`RECALL_HITS_MAX`]; of one user's sessions alone, or of all. Every query is words and nothing but words; one without any finds nothing.
+    pub async fn recall(&self, agent: AgentId, of: Option<&UserId>, query: &str, limit: u32) -> Result<Vec<Hit>, ReadError> {
         let Some(expression) = expression(agent, query) else { return Ok(Vec::new()) };
+        let of = of.map(|user| user.as_str().to_owned());
         self.read(move |sql| {
             let hits = sql.rows(
                 "SELECT r.session, r.turn, r.message, r.untrusted, r.time, r.note, m.message FROM recall_index \
                  JOIN recall r ON r.id = recall_index.rowid LEFT JOIN messages m ON m.run = r.run AND m.id = r.message \
-                 WHERE recall_index MATCH ?1 ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?2",
-                params![expression, limit.min(RECALL_HITS_MAX)],
+                 WHERE recall_index MATCH ?1 AND (?3 IS NULL OR EXISTS (SELECT 1 FROM sessions s WHERE s.id = r.session AND s.user_id = ?3)) \
+                 ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?2",
+                params![expression, limit.min(RECALL_HITS_MAX), of],
                 read,
             )?;
             Ok(hits)

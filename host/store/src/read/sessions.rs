@@ -1,13 +1,18 @@
 //! Sessions as they are now, and which of them something is to be done about.
 
 use super::ReadError;
+use crate::event_row::{self, event_columns};
 use crate::sql::{Columns, int, limit as rows, unreadable};
 use crate::store::Store;
 use domain::digest::Digest;
-use domain::id::{AgentId, RunId, SessionId, TurnId};
+use domain::event::Recorded;
+use domain::id::{AgentId, ConversationId, OperationId, RunId, SessionId, TurnId};
 use domain::message::MessageId;
 use domain::time::Timestamp;
+use domain::user::UserId;
 use rusqlite::{Row, params};
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Whether a session takes input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +23,29 @@ pub enum SessionStatus {
     Completed,
     /// A structured session that was ended from outside, failed or expired.
     Terminated,
+}
+
+impl SessionStatus {
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Completed => "completed",
+            Self::Terminated => "terminated",
+        }
+    }
+}
+
+/// Which sessions of an agent are wanted: those that fit everything that is given.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SessionFilter {
+    /// For this user.
+    pub user: Option<UserId>,
+    /// Of this type.
+    pub session_type: Option<String>,
+    /// In this state.
+    pub status: Option<SessionStatus>,
 }
 
 /// A session with what is known about it.
@@ -45,8 +73,28 @@ pub struct SessionRow {
     pub status: SessionStatus,
     /// The run that is open.
     pub open_run: Option<RunId>,
-    /// Who began it.
+    /// Who began it: `user:<id>` or `agent:<definition>`.
     pub started_by: String,
+    /// The user whom it is for.
+    pub user_id: UserId,
+    /// The conversation that it is a part of.
+    pub conversation: ConversationId,
+    /// What it was opened with, a blob.
+    pub config: Option<Digest>,
+    /// When it expires.
+    pub expires_at: Option<Timestamp>,
+    /// When it was completed or terminated.
+    pub ended_at: Option<Timestamp>,
+    /// Why it was terminated.
+    pub ended_reason: Option<String>,
+    /// The agent's summary of a completed one; none when it is over [`domain::agent::session::SUMMARY_BYTES_MAX`].
+    pub summary: Option<Value>,
+    /// How many items are on its record.
+    pub items: u64,
+    /// How many client actions were answered.
+    pub interactions: u64,
+    /// What the client has filled in so far in the widgets of the questions that wait, by their ids.
+    pub partial_state: BTreeMap<OperationId, Value>,
     /// When.
     pub created_at: Timestamp,
     /// When an input or a turn last came.
@@ -61,8 +109,8 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, agent, session_type, name, head, head_message, revision, state, model, status, open_run, started_by, created_at, \
-             updated_at, last_snippet, (SELECT count(*) FROM inputs WHERE inputs.session = sessions.id AND inputs.state = 'waiting') \
-             FROM sessions ",
+             updated_at, last_snippet, (SELECT count(*) FROM inputs WHERE inputs.session = sessions.id AND inputs.state = 'waiting'), \
+             user_id, conversation, config, expires_at, ended_at, ended_reason, summary, items, interactions, partial_state FROM sessions ",
             $rest
         )
     };
@@ -74,11 +122,114 @@ impl Store {
         self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read)).await
     }
 
-    /// An agent's sessions, the most recently updated first, at most `limit`.
-    pub async fn sessions(&self, agent: AgentId, limit: usize) -> Result<Vec<SessionRow>, ReadError> {
+    /// An agent's sessions, the most recently updated first, after one of them, at most `limit`.
+    pub async fn sessions(
+        &self,
+        agent: AgentId,
+        filter: SessionFilter,
+        after: Option<(Timestamp, SessionId)>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, ReadError> {
         self.read(move |sql| {
-            let params = params![agent.to_string(), rows(limit)];
-            sql.rows(select!("WHERE agent = ?1 ORDER BY updated_at DESC, id LIMIT ?2"), params, read)
+            let SessionFilter { user, session_type, status } = filter;
+            let (time, id) = after.map_or((None, String::new()), |(time, id)| (Some(int(time.0)), id.to_string()));
+            let params = params![
+                agent.to_string(),
+                user.as_ref().map(UserId::as_str),
+                session_type,
+                status.map(SessionStatus::word),
+                time,
+                id,
+                rows(limit)
+            ];
+            let text = select!(
+                "WHERE agent = ?1 AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR session_type = ?3) AND (?4 IS NULL OR status = ?4) \
+                 AND (?5 IS NULL OR updated_at < ?5 OR (updated_at = ?5 AND id > ?6)) ORDER BY updated_at DESC, id LIMIT ?7"
+            );
+            sql.rows(text, params, read)
+        })
+        .await
+    }
+
+    /// An agent's structured sessions that have ended, the latest first, after one of them, at most `limit`.
+    pub async fn session_history(
+        &self,
+        agent: AgentId,
+        user: Option<UserId>,
+        after: Option<(Timestamp, SessionId)>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, ReadError> {
+        self.read(move |sql| {
+            let (time, id) = after.map_or((None, String::new()), |(time, id)| (Some(int(time.0)), id.to_string()));
+            let params = params![agent.to_string(), user.as_ref().map(UserId::as_str), time, id, rows(limit)];
+            // Each by an index of its own: every step asks for the few of its user, among however many of others.
+            let text = match user {
+                Some(_) => select!(
+                    "WHERE agent = ?1 AND user_id = ?2 AND ended_at IS NOT NULL \
+                     AND (?3 IS NULL OR ended_at < ?3 OR (ended_at = ?3 AND id > ?4)) ORDER BY ended_at DESC, id LIMIT ?5"
+                ),
+                None => select!(
+                    "WHERE agent = ?1 AND ?2 IS NULL AND ended_at IS NOT NULL \
+                     AND (?3 IS NULL OR ended_at < ?3 OR (ended_at = ?3 AND id > ?4)) ORDER BY ended_at DESC, id LIMIT ?5"
+                ),
+            };
+            sql.rows(text, params, read)
+        })
+        .await
+    }
+
+    /// A user's sessions of every agent, the latest first, at most `limit`; those of one type, those that hold a slot.
+    pub async fn sessions_of_user(
+        &self,
+        user: &UserId,
+        session_type: Option<String>,
+        open: bool,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, ReadError> {
+        let user = user.clone();
+        self.read(move |sql| {
+            let text = select!(
+                "WHERE user_id = ?1 AND started_by LIKE 'user:%' AND EXISTS (SELECT 1 FROM access WHERE access.user = ?1 AND \
+                 access.agent = sessions.agent) AND (?2 IS NULL OR session_type = ?2) AND (NOT ?3 OR status = 'open') \
+                 ORDER BY created_at DESC, id LIMIT ?4"
+            );
+            sql.rows(text, params![user.as_str(), session_type, open, rows(limit)], read)
+        })
+        .await
+    }
+
+    /// The items of a session after one of them, in order, at most `limit`.
+    pub async fn items(&self, session: SessionId, after: u64, limit: usize) -> Result<Vec<Recorded>, ReadError> {
+        self.read(move |sql| {
+            sql.rows(
+                concat!(
+                    "SELECT ",
+                    event_columns!(),
+                    " FROM events WHERE position IN \
+                     (SELECT position FROM items WHERE session = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3) ORDER BY position"
+                ),
+                params![session.to_string(), int(after), rows(limit)],
+                event_row::read,
+            )
+        })
+        .await
+    }
+
+    /// Sessions of an agent of which a run is open.
+    pub async fn sessions_running(&self, agent: AgentId) -> Result<Vec<(AgentId, SessionId)>, ReadError> {
+        self.read(move |sql| {
+            let text = "SELECT agent, id FROM sessions WHERE agent = ?1 AND open_run IS NOT NULL ORDER BY updated_at DESC";
+            sql.rows(text, [agent.to_string()], |row| Ok((row.id(0)?, row.id(1)?)))
+        })
+        .await
+    }
+
+    /// Sessions of a topmost agent, and of the agents below it, of which a run is open.
+    pub async fn sessions_running_below(&self, root: AgentId) -> Result<Vec<SessionId>, ReadError> {
+        self.read(move |sql| {
+            let text = "SELECT sessions.id FROM agents CROSS JOIN sessions ON sessions.agent = agents.id \
+                        WHERE agents.root = ?1 AND sessions.open_run IS NOT NULL";
+            sql.rows(text, [root.to_string()], |row| row.id(0))
         })
         .await
     }
@@ -118,6 +269,7 @@ impl Store {
 
 fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
     let status: String = row.get(9)?;
+    let json = |column| row.get::<_, Option<String>>(column)?.map(|_| row.json(column)).transpose();
     Ok(SessionRow {
         id: row.id(0)?,
         agent: row.id(1)?,
@@ -140,5 +292,15 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         updated_at: Timestamp(row.uint(13)?),
         last_snippet: row.get(14)?,
         waiting: row.uint(15)?,
+        user_id: row.get::<_, String>(16)?.parse().map_err(|error| unreadable(16, error))?,
+        conversation: row.id(17)?,
+        config: row.digest_opt(18)?,
+        expires_at: row.uint_opt(19)?.map(Timestamp),
+        ended_at: row.uint_opt(20)?.map(Timestamp),
+        ended_reason: row.get(21)?,
+        summary: json(22)?,
+        items: row.uint(23)?,
+        interactions: row.uint(24)?,
+        partial_state: row.get::<_, Option<String>>(25)?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
     })
 }

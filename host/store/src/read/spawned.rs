@@ -6,6 +6,7 @@ use crate::sql::{Columns, int, limit as rows};
 use crate::store::Store;
 use domain::event::Recorded;
 use domain::id::{AgentId, SessionId};
+use domain::user::UserId;
 use rusqlite::params;
 
 /// How deep sessions are looked for below another one: far below what agents may nest.
@@ -26,7 +27,7 @@ pub struct SpawnedSession {
     pub depth: u64,
 }
 
-/// The sessions below `?1` whose agents belong to `?2`, as `family`, `?1` itself included.
+/// The sessions below `?1` whose agents the user `?2` may do something with, as `family`, `?1` itself included.
 macro_rules! family {
     ($rest:literal) => {
         concat!(
@@ -37,7 +38,7 @@ macro_rules! family {
                CROSS JOIN spawned ON spawned.by_session = family.id \
                CROSS JOIN sessions ON sessions.id = spawned.session \
                CROSS JOIN agents ON agents.id = sessions.agent \
-               WHERE agents.agent ->> '$.owner_user_id' = ?2 AND family.depth < ?3) ",
+               WHERE EXISTS (SELECT 1 FROM access WHERE access.user = ?2 AND access.agent = agents.id) AND family.depth < ?3) ",
             $rest
         )
     };
@@ -57,22 +58,30 @@ const EVENTS: &str = concat!(
 );
 
 impl Store {
-    /// The sessions below a session, the nearest first, as far as their agents belong to `owner`.
-    pub async fn spawned(&self, session: SessionId, owner: &str) -> Result<Vec<SpawnedSession>, ReadError> {
-        let owner = owner.to_owned();
+    /// The sessions below a session, the nearest first, as far as a user may do something with their agents.
+    pub async fn spawned(&self, session: SessionId, user: &UserId) -> Result<Vec<SpawnedSession>, ReadError> {
+        let user = user.clone();
         self.read(move |sql| {
-            sql.rows(SESSIONS, params![session.to_string(), owner, DEPTH_MAX], |row| {
+            sql.rows(SESSIONS, params![session.to_string(), user.as_str(), DEPTH_MAX], |row| {
                 Ok(SpawnedSession { id: row.id(0)?, by: row.id(1)?, agent: row.id(2)?, path: row.get(3)?, depth: row.uint(4)? })
             })
         })
         .await
     }
 
-    /// Events after a position about a session or one below it whose agent belongs to `owner`, in order, at most `limit`. A session's first
+    /// Events after a position about a session or one below it whose agent a user may do something with, in order, at most `limit`. A session's first
     /// event comes after its parent's, so whoever reads on from the last position misses none.
-    pub async fn events_with_spawned(&self, after: u64, session: SessionId, owner: &str, limit: usize) -> Result<Vec<Recorded>, ReadError> {
-        let owner = owner.to_owned();
-        self.read(move |sql| sql.rows(EVENTS, params![session.to_string(), owner, DEPTH_MAX, int(after), rows(limit)], event_row::read))
-            .await
+    pub async fn events_with_spawned(
+        &self,
+        after: u64,
+        session: SessionId,
+        user: &UserId,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, ReadError> {
+        let user = user.clone();
+        self.read(move |sql| {
+            sql.rows(EVENTS, params![session.to_string(), user.as_str(), DEPTH_MAX, int(after), rows(limit)], event_row::read)
+        })
+        .await
     }
 }

@@ -1,7 +1,8 @@
 //! Backups under load, and stores made from them.
 
-use super::sample::{Sample, begin, commit, noise, open, run, session, take_turn};
-use crate::{BackupError, OpenError, RestoreError, Store, restore};
+use super::sample::{NOON, Sample, begin, commit, new, noise, open, run, session, take_turn};
+use crate::{BackupError, Commit, Expected, OpenError, RestoreError, Store, restore};
+use domain::event::{Event, HostRestored, RestoreChoice};
 use domain::id::Stream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,4 +75,60 @@ async fn a_store_is_restored_only_from_an_intact_backup_into_an_empty_directory(
     std::fs::write(&backup, &intact).unwrap();
     assert_eq!(restore(&backup, &target()).unwrap().events, 2);
     Store::open(&target(), super::sample::options()).unwrap();
+}
+
+#[tokio::test]
+async fn a_store_that_was_made_from_a_backup_says_so_until_it_was_seen_to() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let files = tempfile::tempdir().unwrap();
+    let backup = files.path().join("backup.db");
+    sample.store.backup(&backup).await.unwrap();
+    assert_eq!(sample.store.backup_mark().await.unwrap(), None, "it is the copy that is marked");
+
+    let dir = files.path().join("restored");
+    restore(&backup, &dir).unwrap();
+    let store = open(&dir);
+    let mark = store.backup_mark().await.unwrap().unwrap();
+    assert!(mark.position == 2 && mark.made_at > NOON, "{mark:?}");
+    // It stays, whatever else is stored and however often it is opened and folded again.
+    store.commit(commit(Stream::Run(run(1)), vec![noise(1)])).await.unwrap();
+    store.rebuild().await.unwrap();
+    store.close().await;
+    let store = open(&dir);
+    assert_eq!(store.backup_mark().await.unwrap(), Some(mark));
+
+    let seen_to = HostRestored { made_at: mark.made_at, choice: RestoreChoice::Resumed, turns: 0, operations: 0, inputs: 0, time: NOON };
+    let refused = Commit::new().append(Stream::Host, Expected::Version(7), vec![new(Event::HostRestored(seen_to.clone()))]);
+    store.commit(refused).await.unwrap_err();
+    assert_eq!(store.backup_mark().await.unwrap(), Some(mark));
+    store.commit(commit(Stream::Host, vec![Event::HostRestored(seen_to)])).await.unwrap();
+    assert_eq!(store.backup_mark().await.unwrap(), None);
+    // A backup of it has a mark of its own, also after the event that took the first one away is folded again.
+    let again = files.path().join("again.db");
+    store.backup(&again).await.unwrap();
+    let dir = files.path().join("again");
+    restore(&again, &dir).unwrap();
+    let store = open(&dir);
+    store.rebuild().await.unwrap();
+    assert_eq!(store.backup_mark().await.unwrap().unwrap().position, 4);
+}
+
+#[tokio::test]
+async fn a_backup_that_is_put_in_place_by_hand_or_is_from_before_there_were_marks_is_known_too() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let files = tempfile::tempdir().unwrap();
+    let backup = files.path().join("backup.db");
+    sample.store.backup(&backup).await.unwrap();
+    let by_hand = files.path().join("by-hand");
+    std::fs::create_dir(&by_hand).unwrap();
+    std::fs::copy(&backup, by_hand.join("store.db")).unwrap();
+    assert!(open(&by_hand).backup_mark().await.unwrap().is_some());
+
+    rusqlite::Connection::open(&backup).unwrap().execute("DELETE FROM meta WHERE name = 'backup'", []).unwrap();
+    let older = files.path().join("older");
+    restore(&backup, &older).unwrap();
+    let mark = open(&older).backup_mark().await.unwrap().unwrap();
+    assert_eq!((mark.made_at, mark.position), (NOON, 2));
 }

@@ -1,27 +1,37 @@
 //! Projections: what follows from the events of a conversation, and that it follows from nothing else.
 
 use super::buckets::{place, written};
+use super::keys::{issued, revoked};
+use super::sample::active as active_agents;
+use super::sample::ada;
 use super::sample::{
     NOON, Sample, accepted, agent, begin, commit, created, expecting, input, message, new, opened, run, run_ended, run_started, session,
     stepped, take_turn, timer, turn_after, turn_committed,
 };
 use super::spawned::spawn;
+use crate::SessionFilter;
 use crate::schema::PROJECTIONS;
 use crate::{Clash, Commit, CommitError, Expected, Guard, InputState, SessionStatus};
 use domain::delegate::Priority;
+use domain::event::ItemRecorded;
 use domain::event::{
     Event, InputDead, InputRequeued, NoteRemembered, OperationStarted, PreferencesUpdated, RunSettled, SlotCompleted, SlotTaken, Source,
 };
 use domain::grant::BucketScope;
+use domain::id::ConversationId;
 use domain::id::Stream;
 use domain::message::Role;
 use domain::operation::{Continuation, Pause, Settlement};
 use domain::step::Outcome;
+use domain::time::Timestamp;
 use domain::turn::TurnEnd;
+use domain::user::UserId;
 use rusqlite::Connection;
+use serde_json::json;
+use uuid::Uuid;
 
 /// Every row of every projection, as text.
-fn everything(database: &std::path::Path) -> Vec<String> {
+pub(super) fn everything(database: &std::path::Path) -> Vec<String> {
     let connection = Connection::open(database).unwrap();
     let mut all = Vec::new();
     for table in PROJECTIONS {
@@ -42,26 +52,42 @@ async fn agents_are_the_folds_of_their_streams() {
     begin(&sample).await;
     sample.append(Stream::Agent(agent(2)), vec![created(2, "/ada/assistant/sub/1", Some(agent(1)))]).await;
     let preferences = serde_json::json!({ "tone": "dry" });
-    let taken = SlotTaken { agent: agent(1), session_id: session(1), session_type: "tutor".to_owned(), started_at: NOON };
-    let events =
-        vec![Event::PreferencesUpdated(PreferencesUpdated { agent: agent(1), preferences: preferences.clone() }), Event::SlotTaken(taken)];
+    let taken = SlotTaken {
+        conversation_id: ConversationId(Uuid::nil()),
+        expires_at: None,
+        started_by: UserId::local(),
+        agent: agent(1),
+        session_id: session(1),
+        session_type: "tutor".to_owned(),
+        started_at: NOON,
+    };
+    let events = vec![
+        Event::PreferencesUpdated(PreferencesUpdated {
+            updated_at: Timestamp(0),
+            user_id: None,
+            agent: agent(1),
+            preferences: preferences.clone(),
+        }),
+        Event::SlotTaken(taken),
+    ];
     sample.append(Stream::Agent(agent(1)), events).await;
 
     let row = sample.store.agent(agent(1)).await.unwrap().unwrap();
     assert_eq!((row.version, row.sub_count, row.active), (3, 1, true));
     assert_eq!(serde_json::Value::Object(row.agent.preferences.clone()), preferences);
-    assert_eq!(row.agent.slot, Some((session(1), "tutor".to_owned())));
+    let active = row.agent.active_session.unwrap();
+    assert_eq!((active.session_id, active.session_type.as_str()), (session(1), "tutor"));
     let other = Commit::new().guard(Guard::SlotFor { agent: agent(1), session: session(2) });
     assert!(matches!(sample.store.commit(other).await, Err(CommitError::Conflict(_))));
     sample.store.commit(Commit::new().guard(Guard::SlotFor { agent: agent(1), session: session(1) })).await.unwrap();
     let completed = SlotCompleted { agent: agent(1), session_id: session(1), summary: serde_json::Value::Null, completed_at: NOON };
     sample.append(Stream::Agent(agent(1)), vec![Event::SlotCompleted(completed)]).await;
-    assert_eq!(sample.store.agent(agent(1)).await.unwrap().unwrap().agent.slot, None);
+    assert_eq!(sample.store.agent(agent(1)).await.unwrap().unwrap().agent.active_session, None);
     assert_eq!(sample.store.session(session(1)).await.unwrap().unwrap().status, SessionStatus::Completed);
 
     assert_eq!(sample.store.agent_at("/ada/assistant/sub/1").await.unwrap().unwrap().parent, Some(agent(1)));
-    assert_eq!(sample.store.agents("ada", Some(agent(1)), 10).await.unwrap().len(), 1);
-    assert_eq!(sample.store.agents("ada", None, 10).await.unwrap().len(), 2);
+    assert_eq!(sample.store.agents(&ada(), active_agents(), Some(agent(1)), 10).await.unwrap().len(), 1);
+    assert_eq!(sample.store.agents(&ada(), active_agents(), None, 10).await.unwrap().len(), 2);
 }
 
 #[tokio::test]
@@ -164,7 +190,7 @@ async fn a_session_shows_its_last_reply_and_the_latest_comes_first() {
     let row = sample.store.session(session(1)).await.unwrap().unwrap();
     assert_eq!(row.last_snippet.as_deref(), Some("good morning"));
     assert_eq!((row.head, row.head_message, row.revision), (Some(turn.id), 2, 1));
-    let listed = sample.store.sessions(agent(1), 10).await.unwrap();
+    let listed = sample.store.sessions(agent(1), SessionFilter::default(), None, 10).await.unwrap();
     assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [session(1), session(2)]);
     // A fork begins where its head is.
     sample.append(Stream::Session(session(3)), vec![opened(3, 1, Some(turn.id))]).await;
@@ -196,13 +222,27 @@ async fn projections_are_the_same_when_they_are_folded_again() {
     spawn(&sample, 70, 1, "/ada/assistant/sub/2", "ada").await;
     let kept = written(&place("shelf", BucketScope::Component, ""), &[("a", Some(b"1"))]);
     sample.append(Stream::Run(run(60)), vec![kept]).await;
+    let item = ItemRecorded {
+        session: session(1),
+        item: "i".to_owned(),
+        sequence: 0,
+        prompt: json!("1 + 1?"),
+        response: json!(2),
+        evaluation: None,
+        client_action: None,
+        asked_at: None,
+        answered_at: None,
+        time: NOON,
+    };
+    sample.append(stream, vec![Event::ItemRecorded(item)]).await;
+    sample.append(Stream::Host, vec![issued(1, "ada"), issued(2, "bob"), revoked(2, "lost")]).await;
 
     let before = everything(&sample.database());
     assert!(PROJECTIONS.iter().all(|table| before.iter().any(|row| row.starts_with(table))), "every table holds something");
-    let found = sample.store.recall(agent(1), "tea morning", 10).await.unwrap();
-    assert_eq!(sample.store.rebuild().await.unwrap(), *sample.store.durable().borrow());
+    let found = sample.store.recall(agent(1), None, "tea morning", 10).await.unwrap();
+    assert_eq!(sample.store.rebuild().await.unwrap().events, *sample.store.durable().borrow());
     assert_eq!(everything(&sample.database()), before);
-    assert_eq!(sample.store.recall(agent(1), "tea morning", 10).await.unwrap(), found);
+    assert_eq!(sample.store.recall(agent(1), None, "tea morning", 10).await.unwrap(), found);
     assert_eq!(found.len(), 2);
     // The store goes on from there.
     let next = turn_after(&sample.store, Some(&turn), run(60), &[message(15, Role::User, "x")]).await;

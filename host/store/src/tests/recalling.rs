@@ -22,25 +22,25 @@ async fn sample() -> Sample {
 #[tokio::test]
 async fn what_was_said_and_what_was_remembered_is_found() {
     let sample = sample().await;
-    let hits = sample.store.recall(agent(1), "coffee", 10).await.unwrap();
+    let hits = sample.store.recall(agent(1), None, "coffee", 10).await.unwrap();
     assert_eq!(hits.len(), 2);
     let noted = hits.iter().find(|hit| hit.turn.is_none()).unwrap();
     assert_eq!((noted.text.as_str(), noted.untrusted, noted.session), ("prefers green tea to coffee", true, session(1)));
     let said = hits.iter().find(|hit| hit.turn.is_some()).unwrap();
     assert_eq!((said.message, said.text.as_str()), (Some(2), "In the Élysée, near the coffee machine."));
-    assert_eq!(sample.store.recall(agent(1), "elysee", 10).await.unwrap().len(), 1, "accents do not matter");
-    assert_eq!(sample.store.recall(agent(1), "coffee", 1).await.unwrap().len(), 1);
+    assert_eq!(sample.store.recall(agent(1), None, "elysee", 10).await.unwrap().len(), 1, "accents do not matter");
+    assert_eq!(sample.store.recall(agent(1), None, "coffee", 1).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn an_agent_finds_nothing_of_another_one() {
     let sample = sample().await;
-    assert!(sample.store.recall(agent(1), "secret", 10).await.unwrap().is_empty());
-    assert_eq!(sample.store.recall(agent(2), "secret", 10).await.unwrap().len(), 1);
+    assert!(sample.store.recall(agent(1), None, "secret", 10).await.unwrap().is_empty());
+    assert_eq!(sample.store.recall(agent(2), None, "secret", 10).await.unwrap().len(), 1);
     let other = agent(2).0.simple().to_string();
     for trick in [other.clone(), format!("agent : \"{other}\""), format!("\") OR agent : (\"{other}"), "secret\" OR agent : \"".to_owned()]
     {
-        assert!(sample.store.recall(agent(1), &trick, 10).await.unwrap().iter().all(|hit| hit.session == session(1)), "{trick}");
+        assert!(sample.store.recall(agent(1), None, &trick, 10).await.unwrap().iter().all(|hit| hit.session == session(1)), "{trick}");
     }
 }
 
@@ -78,8 +78,8 @@ async fn no_query_is_a_syntax_error() {
         "\u{301}",
     ];
     for query in queries {
-        sample.store.recall(agent(1), query, 10).await.unwrap_or_else(|error| panic!("{query:?}: {error:?}"));
+        sample.store.recall(agent(1), None, query, 10).await.unwrap_or_else(|error| panic!("{query:?}: {error:?}"));
     }
     let long = "coffee ".repeat(10_000);
-    assert_eq!(sample.store.recall(agent(1), &long, u32::MAX).await.unwrap().len(), 2);
+    assert_eq!(sample.store.recall(agent(1), None, &long, u32::MAX).await.unwrap().len(), 2);
 }

@@ -1,5 +1,6 @@
 //! Sample events: a small vocabulary in which the tests tell their stories.
 
+use crate::AgentFilter;
 use crate::{Commit, Committed, Expected, Options, Store};
 use domain::basis::{Basis, LimitsLeft};
 use domain::definition::DefinitionId;
@@ -9,6 +10,7 @@ use domain::event::{
     AgentCreated, Event, InputAccepted, NewEvent, PluginEmitted, RunEnded, RunStarted, RunStepped, SessionOpened, Source, Subject,
     TurnCommitted,
 };
+use domain::id::ConversationId;
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, Stream, TurnId};
 use domain::limits::TurnLimits;
 use domain::message::{Draft, Message, Role};
@@ -17,6 +19,7 @@ use domain::step::Decision;
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
 use domain::turn::{TurnEnd, TurnNode};
+use domain::user::UserId;
 use std::path::Path;
 use uuid::Uuid;
 
@@ -111,11 +114,12 @@ pub(super) fn expecting(stream: Stream, expected: Expected, events: Vec<Event>) 
 
 pub(super) fn created(n: u128, path: &str, parent: Option<AgentId>) -> Event {
     Event::AgentCreated(AgentCreated {
+        agent_type: None,
         agent: agent(n),
         definition: DefinitionId("assistant".to_owned()),
         path: path.to_owned(),
         parent,
-        owner_user_id: "ada".to_owned(),
+        owner_user_id: ada(),
         name: "Assistant".to_owned(),
         denies: Default::default(),
         created_at: NOON,
@@ -124,6 +128,9 @@ pub(super) fn created(n: u128, path: &str, parent: Option<AgentId>) -> Event {
 
 pub(super) fn opened(n: u128, of: u128, head: Option<TurnId>) -> Event {
     Event::SessionOpened(SessionOpened {
+        config: None,
+        conversation: ConversationId(Uuid::nil()),
+        user_id: UserId::local(),
         session: session(n),
         agent: agent(of),
         session_type: "chat".to_owned(),
@@ -137,6 +144,7 @@ pub(super) fn opened(n: u128, of: u128, head: Option<TurnId>) -> Event {
 
 pub(super) fn accepted(n: u128, to: u128, source: Source, text: &str) -> Event {
     Event::InputAccepted(InputAccepted {
+        user_id: None,
         input: input(n),
         session: session(to),
         source,
@@ -167,6 +175,9 @@ pub(super) fn timer(of: RunId, key: &str, due: Timestamp) -> Operation {
 
 pub(super) fn run_started(of: RunId, in_session: u128, base: Option<&TurnNode>, claimed: Vec<InputId>) -> Event {
     Event::RunStarted(Box::new(RunStarted {
+        overrides: None,
+        session_config: None,
+        session_expires_at: None,
         run: of,
         session: session(in_session),
         agent: agent(1),
@@ -186,7 +197,7 @@ pub(super) fn run_started(of: RunId, in_session: u128, base: Option<&TurnNode>, 
         hops: 0,
         priority: Priority::default(),
         denies: Default::default(),
-        user_id: "ada".to_owned(),
+        user_id: ada(),
         model: None,
         time: NOON,
     }))
@@ -199,6 +210,8 @@ pub(super) fn stepped(of: RunId, heard: Vec<Message>, said: Vec<Message>, starte
         run: of,
         step: 0,
         basis: Basis {
+            history: None,
+            session_config: None,
             component: digest,
             base: None,
             head: 0,
@@ -304,4 +317,14 @@ pub(super) async fn take_turn(
 pub(super) async fn begin(sample: &Sample) {
     sample.append(Stream::Agent(agent(1)), vec![created(1, "/ada/assistant", None)]).await;
     sample.append(Stream::Session(session(1)), vec![opened(1, 1, None)]).await;
+}
+
+/// Whose all agents are.
+pub(super) fn ada() -> UserId {
+    "ada".parse().unwrap()
+}
+
+/// Active agents of every sort.
+pub(super) fn active() -> AgentFilter {
+    AgentFilter { active: true, ..AgentFilter::default() }
 }

@@ -1,6 +1,7 @@
 //! Sessions below sessions, whose they are, and their events in one order.
 
 use super::sample::{Sample, accepted, agent, created, input, new, noise, opened, run, run_started, session};
+use super::sample::{active, ada};
 use crate::{Commit, Expected, SpawnedSession};
 use domain::delegate::Priority;
 use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
@@ -9,8 +10,8 @@ use domain::operation::ReplyTo;
 
 /// Session `n` of agent `n`, begun by the run of session `by`, which belongs to `owner`. All of it in one commit, as the broker does.
 pub(super) async fn spawn(sample: &Sample, n: u128, by: u128, path: &str, owner: &str) {
-    let Event::AgentCreated(made) = created(n, path, Some(agent(by))) else { panic!("an agent") };
-    let made = Event::AgentCreated(AgentCreated { owner_user_id: owner.to_owned(), ..made });
+    let Event::AgentCreated(made) = created(n, path, (owner == "ada").then(|| agent(by))) else { panic!("an agent") };
+    let made = Event::AgentCreated(AgentCreated { owner_user_id: owner.parse().unwrap(), ..made });
     let Event::SessionOpened(begun) = opened(n, n, None) else { panic!("a session") };
     let begun = Event::SessionOpened(SessionOpened { started_by: "agent:/ada".to_owned(), ..begun });
     let reply_to = Some(ReplyTo { run: run(by), operation: OperationId::mint(run(by), 0, "a"), attached: true });
@@ -56,7 +57,7 @@ async fn family() -> Sample {
 }
 
 async fn positions(sample: &Sample, after: u64, of: SessionId, limit: usize) -> Vec<u64> {
-    let events = sample.store.events_with_spawned(after, of, "ada", limit).await.unwrap();
+    let events = sample.store.events_with_spawned(after, of, &ada(), limit).await.unwrap();
     events.iter().map(|recorded| recorded.position).collect()
 }
 
@@ -71,11 +72,11 @@ async fn the_sessions_below_a_session_are_known_with_their_depth_and_only_to_the
         depth,
     };
     let expected = [below(3, 1, "/ada/1/sub/0", 1), below(4, 3, "/ada/1/sub/0/sub/0", 2)];
-    assert_eq!(sample.store.spawned(session(1), "ada").await.unwrap(), expected);
-    assert_eq!(sample.store.spawned(session(3), "ada").await.unwrap().len(), 1);
-    assert_eq!(sample.store.spawned(session(4), "ada").await.unwrap(), []);
+    assert_eq!(sample.store.spawned(session(1), &ada()).await.unwrap(), expected);
+    assert_eq!(sample.store.spawned(session(3), &ada()).await.unwrap().len(), 1);
+    assert_eq!(sample.store.spawned(session(4), &ada()).await.unwrap(), []);
     sample.store.rebuild().await.unwrap();
-    assert_eq!(sample.store.spawned(session(1), "ada").await.unwrap(), expected);
+    assert_eq!(sample.store.spawned(session(1), &ada()).await.unwrap(), expected);
 }
 
 #[tokio::test]
@@ -88,7 +89,7 @@ async fn a_session_that_was_there_before_it_got_work_is_not_spawned_by_it() {
         let work = Event::InputAccepted(InputAccepted { input: input(90 + n), ..work });
         sample.append(Stream::Session(session(n)), vec![work]).await;
     }
-    let below: Vec<_> = sample.store.spawned(session(1), "ada").await.unwrap().into_iter().map(|spawned| spawned.id).collect();
+    let below: Vec<_> = sample.store.spawned(session(1), &ada()).await.unwrap().into_iter().map(|spawned| spawned.id).collect();
     assert_eq!(below, [session(3), session(4)]);
 }
 
@@ -118,14 +119,14 @@ async fn a_page_of_agents_is_full_of_their_owners() {
     for n in 1..=9 {
         let Event::AgentCreated(made) = created(n, &format!("/{n}"), None) else { panic!("an agent") };
         let owner = if n % 3 == 0 { "ada" } else { "bob" };
-        let made = Event::AgentCreated(AgentCreated { owner_user_id: owner.to_owned(), ..made });
+        let made = Event::AgentCreated(AgentCreated { owner_user_id: owner.parse().unwrap(), ..made });
         sample.append(Stream::Agent(agent(n)), vec![made]).await;
     }
     let page = async |after| {
-        let page = sample.store.agents("ada", after, 2).await.unwrap();
-        page.into_iter().map(|row| row.agent.id).collect::<Vec<_>>()
+        let page = sample.store.agents(&ada(), active(), after, 2).await.unwrap();
+        page.into_iter().map(|(row, _)| row.agent.id).collect::<Vec<_>>()
     };
     assert_eq!(page(None).await, [agent(3), agent(6)]);
     assert_eq!(page(Some(agent(6))).await, [agent(9)]);
-    assert_eq!(sample.store.agents("eve", None, 9).await.unwrap(), []);
+    assert_eq!(sample.store.agents(&"eve".parse().unwrap(), active(), None, 9).await.unwrap(), []);
 }

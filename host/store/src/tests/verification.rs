@@ -6,6 +6,8 @@ use crate::sql::Sql;
 use crate::{Verification, verify};
 use domain::id::Stream;
 use rusqlite::Connection;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 async fn tampered(statement: &str) -> Verification {
     let sample = Sample::new();
@@ -24,6 +26,23 @@ async fn check(statement: &str, position: u64, problem: &str) {
     let fault = found.fault.unwrap_or_else(|| panic!("{statement}: not found"));
     assert_eq!((fault.position, found.events), (position, position - 1), "{statement}");
     assert!(fault.problem.contains(problem), "{statement}: {}", fault.problem);
+}
+
+#[tokio::test]
+async fn a_damaged_page_is_found_without_looking_at_what_events_say() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    // What was closed is one file.
+    let sample = sample.reopen().await;
+    assert_eq!(sample.store.damage().await.unwrap(), None);
+    let sample = sample.reopen().await;
+    let raw = Connection::open(sample.database()).unwrap();
+    let number = |query: &str| u64::from(raw.query_row(query, [], |row| row.get::<_, u32>(0)).unwrap());
+    let (page, bytes) = (number("SELECT rootpage FROM sqlite_schema WHERE name = 'turns'"), number("PRAGMA page_size"));
+    let file = File::options().write(true).open(sample.database()).unwrap();
+    file.write_all_at(&vec![0xff; bytes as usize], (page - 1) * bytes).unwrap();
+    let found = sample.store.damage().await.unwrap().expect("the damage");
+    assert!(found.contains(&page.to_string()), "{found}");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What is kept beside the events: blobs are what their digests say, and projections are what the events say.
 
 use crate::EMPTY_STATE;
-use crate::rebuild;
+use crate::rebuild::{self, same_rows};
 use crate::schema::{self, PROJECTIONS};
 use crate::sql::{Columns, Sql};
 use domain::digest::Digest;
@@ -76,24 +76,4 @@ fn changed_projection(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
         }
     }
     Ok(None)
-}
-
-/// Whether two databases give the same rows.
-fn same_rows(left: &Connection, right: &Connection, text: &str) -> rusqlite::Result<bool> {
-    let (mut left, mut right) = (left.prepare(text)?, right.prepare(text)?);
-    let columns = left.column_count();
-    let (mut left, mut right) = (left.query([])?, right.query([])?);
-    loop {
-        match (left.next()?, right.next()?) {
-            (None, None) => return Ok(true),
-            (Some(left), Some(right)) => {
-                for column in 0..columns {
-                    if left.get_ref(column)? != right.get_ref(column)? {
-                        return Ok(false);
-                    }
-                }
-            }
-            (Some(_), None) | (None, Some(_)) => return Ok(false),
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! One commit inside the writer's transaction: key, guards, blobs, events with their projections, snapshots.
 
 use super::{State, guards};
+use crate::backup;
 use crate::commit::{Clash, Committed, Conflict, Expected, Key, Snapshot};
 use crate::fault;
 use crate::prepared::{Prepared, PreparedAppend, PreparedEvent};
@@ -9,7 +10,7 @@ use crate::snapshot::seal;
 use crate::sql::{Columns, Sql, int};
 use domain::chain::Link;
 use domain::digest::Digest;
-use domain::event::Recorded;
+use domain::event::{Event, Recorded};
 use domain::id::Stream;
 use domain::limits::IDEMPOTENCY_MS;
 use domain::time::Timestamp;
@@ -165,6 +166,10 @@ fn insert(sql: &Sql<'_>, head: &mut Head, stream: &str, version: u64, event: Pre
             hash.0,
         ],
     )?;
+    if let Event::HostRestored(_) = &new.event {
+        // It has been seen to: from here on this is a store like any other.
+        backup::unmark(sql)?;
+    }
     *head = Head { position, hash };
     let recorded = Recorded {
         position,

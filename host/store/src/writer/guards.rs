@@ -4,7 +4,9 @@ use super::apply::Refused;
 use crate::commit::{Clash, Conflict, Guard};
 use crate::read::dispatches::in_tree;
 use crate::sql::{Columns, Sql, int};
-use domain::id::{RunId, SessionId, TurnId};
+use domain::agent::role::{Right, Role};
+use domain::id::{AgentId, RunId, SessionId, TurnId};
+use domain::user::UserId;
 use rusqlite::params;
 
 /// Passes, or says what was found instead.
@@ -45,17 +47,18 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
             let open = sql.exists("SELECT 1 FROM runs WHERE id = ?1 AND outcome IS NULL", [run.to_string()])?;
             unless(open, || "it is not open".to_owned())
         }
-        Guard::SlotFor { agent, session } => {
-            let slot = sql.row("SELECT slot FROM agents WHERE id = ?1", [agent.to_string()], |row| row.id_opt::<SessionId>(0))?;
-            match slot {
-                Some(None) => None,
-                Some(Some(holder)) if holder == *session => None,
-                Some(Some(holder)) => Some(format!("session {holder} holds it")),
-                None => Some("there is no such agent".to_owned()),
-            }
+        Guard::SlotFor { agent, session } => taken_slot(sql, *agent, *session)?,
+        Guard::AgentActive(agent) => {
+            let active = sql.exists("SELECT 1 FROM agents WHERE id = ?1 AND active", [agent.to_string()])?;
+            unless(active, || "it is archived, or not there".to_owned())
         }
         Guard::SessionOpen(session) => {
-            let status = sql.row("SELECT status FROM sessions WHERE id = ?1", [session.to_string()], |row| row.get::<_, String>(0))?;
+            let status = sql.row(
+                "SELECT CASE WHEN agents.active THEN sessions.status ELSE 'of an archived agent' END FROM sessions \
+                 JOIN agents ON agents.id = sessions.agent WHERE sessions.id = ?1",
+                [session.to_string()],
+                |row| row.get::<_, String>(0),
+            )?;
             unless(status.as_deref() == Some("open"), || format!("it is {}", status.as_deref().unwrap_or("not there")))
         }
         Guard::WaitingAtMost { session, max } => {
@@ -68,9 +71,14 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
             let open = in_tree(sql, *tree)?;
             unless(open <= *max, || format!("{open} have not ended"))
         }
+        Guard::Role { agent, user, right } => forbids(sql, *agent, user, *right)?,
         Guard::PathFree(path) => sql
             .row("SELECT id FROM agents WHERE path = ?1 AND active = 1", [path], |row| row.get::<_, String>(0))?
             .map(|agent| format!("agent {agent} is there")),
+        Guard::KeyNotRevoked(key) => {
+            let there = sql.exists("SELECT 1 FROM api_keys WHERE id = ?1 AND revoked_at IS NULL", [key.as_str()])?;
+            unless(there, || "it was revoked".to_owned())
+        }
         Guard::SubCount { agent, count } => {
             let subs = sql.row("SELECT sub_count FROM agents WHERE id = ?1", [agent.to_string()], |row| row.uint(0))?;
             unless(subs == Some(*count), || subs.map_or("there is no such agent".to_owned(), |subs| format!("it has {subs}")))
@@ -86,6 +94,25 @@ fn unless(holds: bool, detail: impl FnOnce() -> String) -> Option<String> {
 /// The run of a session that is open, if there is the session.
 fn open_run(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Option<RunId>>> {
     sql.row("SELECT open_run FROM sessions WHERE id = ?1", [session.to_string()], |row| row.id_opt(0))
+}
+
+/// Why a user may not do something with an agent.
+fn forbids(sql: &Sql<'_>, agent: AgentId, user: &UserId, right: Right) -> rusqlite::Result<Option<String>> {
+    let text = "SELECT role FROM access WHERE user = ?1 AND agent = ?2";
+    let role = sql.row(text, params![user.as_str(), agent.to_string()], |row| row.get::<_, String>(0))?;
+    let allows = role.as_ref().and_then(|role| role.parse::<Role>().ok()).is_some_and(|role| role.may(right));
+    Ok(unless(allows, || role.map_or("they are not assigned to it".to_owned(), |role| format!("they are {role}"))))
+}
+
+/// Why a slot is not for a session.
+fn taken_slot(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> rusqlite::Result<Option<String>> {
+    let slot = sql.row("SELECT slot FROM agents WHERE id = ?1", [agent.to_string()], |row| row.id_opt::<SessionId>(0))?;
+    Ok(match slot {
+        Some(None) => None,
+        Some(Some(holder)) if holder == session => None,
+        Some(Some(holder)) => Some(format!("session {holder} holds it")),
+        None => Some("there is no such agent".to_owned()),
+    })
 }
 
 fn moved_head(sql: &Sql<'_>, session: SessionId, head: Option<TurnId>, revision: u64) -> rusqlite::Result<Option<String>> {

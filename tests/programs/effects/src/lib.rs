@@ -14,6 +14,11 @@ fn tool(name: &str, effect: EffectClass) -> ToolDefinition {
     ToolDefinition { capabilities: vec!["files.read".into(), "files.write".into()], effect, ..named(name) }
 }
 
+fn ask(state: &str, response_schema: Option<String>) -> Result<Progress, ToolError> {
+    let action = ClientAction { widget: "question".into(), props: "{}".into(), response_schema, lock_input: false };
+    Ok(Progress::Ask(Ask { action, state: state.into() }))
+}
+
 impl Guest for Program {
     fn describe() -> Vec<ToolDefinition> {
         vec![
@@ -22,6 +27,7 @@ impl Guest for Program {
             tool("send", EffectClass::NonIdempotent),
             tool("asks", EffectClass::Idempotent),
             tool("asks_for_much", EffectClass::Idempotent),
+            tool("asks_twice", EffectClass::Idempotent),
             tool("patient", EffectClass::Idempotent),
             tool("long", EffectClass::ReadOnly),
             tool("who", EffectClass::ReadOnly),
@@ -43,10 +49,11 @@ impl Guest for Program {
         }
         match (name.as_str(), &context.resumed, &context.answer) {
             ("asks" | "asks_for_much", None, _) => {
-                let response_schema = (name == "asks").then(|| r#"{"type":"boolean"}"#.into());
-                let action = ClientAction { widget: "confirmation".into(), props: "{}".into(), response_schema, lock_input: false };
-                return Ok(Progress::Ask(Ask { action, state: b"asked".to_vec() }));
+                return ask("asked", (name == "asks").then(|| r#"{"type":"boolean"}"#.into()));
             }
+            ("asks_twice", None, _) => return ask("first", None),
+            ("asks_twice", Some(state), Some(_)) if state == b"first" => return ask("second", None),
+            ("asks_twice", Some(state), Some(answer)) => return done(format!("{} {answer}", String::from_utf8_lossy(state))),
             ("asks_for_much", Some(_), Some(answer)) => return done(format!("{} bytes", answer.len())),
             ("asks", Some(state), Some(answer)) => return done(format!("{} {answer}", String::from_utf8_lossy(state))),
             ("patient", None, _) => return Ok(Progress::Later(Later { after_ms: 50, state: b"waited".to_vec() })),

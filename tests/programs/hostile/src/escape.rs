@@ -61,7 +61,7 @@ pub fn a_question_nested_without_end_is_refused(_: &Value) -> Came {
 
 pub fn a_question_with_a_schema_elsewhere_fetches_nothing(arguments: &Value) -> Came {
     let schema = format!(r#"{{"$ref":{}}}"#, arguments["schema"]);
-    let action = ClientAction { widget: "form".into(), props: "{}".into(), response_schema: Some(schema), lock_input: false };
+    let action = ClientAction { widget: "own_form".into(), props: "{}".into(), response_schema: Some(schema), lock_input: false };
     Ok(Progress::Ask(Ask { action, state: Vec::new() }))
 }
 

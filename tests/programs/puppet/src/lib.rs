@@ -1,11 +1,11 @@
 //! An agent that does what the user's message says, step by step, and in the end replies with everything that it was told.
 //!
 //! The message is JSON: `{"steps": [...]}`, each step with `start`, `cancel`, `until`, `hear`, `effects`, or one of `reply`, `read` (a blob,
-//! and say how long it is), `complete`, `fail`, `trap`. Its memo holds the script, the next step's number and the news so far, one line each.
+//! and say how long it is), `show` (say what is seen of whom it is for), `complete`, `fail`, `trap`. Its memo holds the script, the next step's number and the news so far, one line each.
 
 use plugin::agent::agent_host::plugin::types::ClientAction;
 use plugin::agent::{
-    Audience, Call, Context, Decision, Description, Dispatch, Effect, Guest, Memo, ModelRequest, News, Operation, Outcome, OwnCall,
+    Audience, Call, Context, Decision, Description, Dispatch, Effect, Guest, Item, Memo, ModelRequest, News, Operation, Outcome, OwnCall,
     OwnEvent, Part, Recall, Reminder, StepResult, Toolset, Until, View, Wait, Work, named,
 };
 use serde_json::{Value, json};
@@ -104,6 +104,16 @@ fn length(turn: &View, handle: &str) -> String {
     "no blob".into()
 }
 
+/// What a step sees of whom it is for.
+fn seen(turn: &View) -> String {
+    let parsed = |text: String| serde_json::from_str::<Value>(&text).unwrap_or_default();
+    json!({
+        "user": turn.user(), "preferences": parsed(turn.preferences()), "config": parsed(turn.session_config()),
+        "history": parsed(turn.history()), "settings": parsed(turn.settings()),
+    })
+    .to_string()
+}
+
 fn string(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
@@ -114,6 +124,9 @@ fn decision(turn: &View, step: &Value) -> Decision {
     }
     if let Some(handle) = step.get("read") {
         return Decision::Reply(vec![Part::Text(length(turn, &string(handle)))]);
+    }
+    if step.get("show").is_some() {
+        return Decision::Reply(vec![Part::Text(seen(turn))]);
     }
     if let Some(summary) = step.get("complete") {
         return Decision::Complete(summary.to_string());
@@ -171,9 +184,9 @@ fn work(turn: &View, operation: &Value) -> Work {
     }
     Work::Client(ClientAction {
         widget: string(&operation["client"]),
-        props: json!({ "prompt": "well?" }).to_string(),
+        props: operation.get("props").cloned().unwrap_or_else(|| json!({ "prompt": "well?", "options": ["yes", "no"] })).to_string(),
         response_schema: operation.get("schema").map(Value::to_string),
-        lock_input: false,
+        lock_input: operation["lock"] == true,
     })
 }
 
@@ -187,6 +200,13 @@ fn effects(step: &Value) -> Vec<Effect> {
             Some(match kind.as_str() {
                 "say" => Effect::Say(vec![Part::Text(string(value))]),
                 "prefer" => Effect::Prefer(value.to_string()),
+                "prefer_for_user" => Effect::PreferForUser(value.to_string()),
+                "item" => Effect::RecordItem(Item {
+                    prompt: value["prompt"].to_string(),
+                    response: value["response"].to_string(),
+                    evaluation: value.get("evaluation").map(Value::to_string),
+                    asked: value["asked"].as_str().map(str::to_owned),
+                }),
                 "state" => Effect::SessionState(value.to_string()),
                 "remember" => Effect::Remember(string(value)),
                 "emit" => Effect::Emit(OwnEvent { name: string(value), data: "{}".into() }),

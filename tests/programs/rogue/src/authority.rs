@@ -170,9 +170,9 @@ pub fn a_question_that_no_client_could_show_is_refused(_: &View, news: &[News]) 
         Work::Client(ClientAction { widget: widget.into(), props: "{}".into(), response_schema, lock_input: true })
     };
     let start = vec![
-        ("elsewhere".into(), action("form", r#"{"$ref":"http://169.254.169.254/"}"#)),
-        ("file".into(), action("form", r#"{"$ref":"file:///etc/passwd"}"#)),
-        ("bomb".into(), action("form", r#"{"type":"string","pattern":"(a{1000}){1000}"}"#)),
+        ("elsewhere".into(), action("own_form", r#"{"$ref":"http://169.254.169.254/"}"#)),
+        ("file".into(), action("own_form", r#"{"$ref":"file:///etc/passwd"}"#)),
+        ("bomb".into(), action("own_form", r#"{"type":"string","pattern":"(a{1000}){1000}"}"#)),
         ("widget".into(), action("", "{}")),
     ];
     going_on("a_question_that_no_client_could_show_is_refused", Vec::new(), start)

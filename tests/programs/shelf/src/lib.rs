@@ -56,7 +56,7 @@ impl Guest for Program {
             }
             Some("later") => Ok(Progress::Later(Later { after_ms: 20, state: text.into_bytes() })),
             Some("ask") => {
-                let action = ClientAction { widget: "confirmation".into(), props: "{}".into(), response_schema: None, lock_input: false };
+                let action = ClientAction { widget: "question".into(), props: "{}".into(), response_schema: None, lock_input: false };
                 Ok(Progress::Ask(Ask { action, state: text.into_bytes() }))
             }
             _ => done(text),

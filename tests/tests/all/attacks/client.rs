@@ -184,7 +184,7 @@ async fn streams_that_nobody_reads_are_bounded_and_their_places_come_free_again(
         started(json!({ "streamsMax": 20, "sendBufferBytes": 16_384, "streamWaitingBytesMax": 65_536, "streamStallMsMax": 500 })).await;
     let before = descriptors(&host);
     let agent = session.split("/sessions").next().unwrap().to_owned();
-    let request = format!("GET {agent}/stream HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\r\n", host.token);
+    let request = format!("GET {agent}/stream?view=log HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\r\n", host.token);
     for round in 0..repeats_of_slow() {
         let (mut open, mut refused) = (Vec::new(), 0);
         for _ in 0..60 {
@@ -215,7 +215,7 @@ async fn streams_that_nobody_reads_are_bounded_and_their_places_come_free_again(
         drop(open);
     }
     for id in ["garbage", "-1", "99999999", "18446744073709551616", "1;drop table events", "%00"] {
-        let answer = host.send(host.request(Method::GET, &format!("{agent}/stream")).header("last-event-id", id)).await.unwrap();
+        let answer = host.send(host.request(Method::GET, &format!("{agent}/stream?view=log")).header("last-event-id", id)).await.unwrap();
         assert_eq!(answer.status, 400, "{id}: {answer:?}");
     }
     ends(&folder, host).await;

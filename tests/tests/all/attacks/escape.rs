@@ -59,7 +59,7 @@ pub(super) async fn a_panic_with_control_characters_is_told_without_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_question_nested_without_end_is_refused() {
-    let told = "failed tool-failed: the tool returned what is not acceptable: `ask.action.props` is not JSON: recursion limit exceeded";
+    let told = "failed tool-failed: the tool returned what is not acceptable: `ask.action.props` is nested deeper than 64 levels";
     case!(a_question_nested_without_end_is_refused, told).breaks_the_contract("`ask.action.props`").prove().await;
 }
 

@@ -271,9 +271,9 @@ async fn arguments_that_can_be_read_in_two_ways_are_read_once() {
     assert!(twice.contains("there is no attack `second`") && !twice.contains("there is no attack `first`"), "{twice}");
     let deep = format!("call {}{}", "{\"a\":".repeat(50_000), "}".repeat(50_000));
     for (words, told) in [
-        (deep.as_str(), "recursion limit exceeded"),
+        (deep.as_str(), "nested deeper than 64 levels"),
         ("call {\"attack\":1e999}", "number out of range"),
-        ("call {\"attack\":\"\\ud800\"}", "the arguments are not JSON"),
+        ("call {\"attack\":\"\\ud800\"}", "the arguments cannot be taken: it is not JSON"),
         ("call [\"attack\"]", "not a JSON object"),
         ("call {} {}", "trailing characters"),
     ] {

@@ -217,6 +217,34 @@ impl Client {
         Ok(())
     }
 
+    /// Changes rows of turns that have ended, behind the host's back.
+    pub(super) fn damage(&self) -> Result<()> {
+        let database = rusqlite::Connection::open(self.folder.data().join("store.db"))?;
+        database.busy_timeout(PATIENCE)?;
+        database.execute_batch("UPDATE runs SET started_at = 1 WHERE outcome IS NOT NULL; DELETE FROM recall WHERE id = 1")?;
+        Ok(())
+    }
+
+    /// Has everything folded again, also when the host dies of it, until there is nothing to replace.
+    pub(super) async fn rebuild(&mut self) -> Result<()> {
+        loop {
+            let (begun, again) = self.ask(Method::POST, "/api/rebuilds", Some(json!({}))).await?;
+            ensure!(begun.status == 202 || (again && begun.status == 409), "{begun:?}");
+            let ended = loop {
+                let (rebuild, _) = self.ask(Method::GET, "/api/rebuilds", None).await?;
+                match rebuild.body["state"].as_str() {
+                    Some("running") => sleep(Duration::from_millis(5)).await,
+                    // `never`: the host has died of it.
+                    Some("done" | "never") => break rebuild.body,
+                    _ => bail!("{rebuild:?}"),
+                }
+            };
+            if ended["state"] == "done" && ended["replaced"] == json!([]) {
+                return Ok(());
+            }
+        }
+    }
+
     /// Talks in all sessions at once until some time has passed: first what was not acknowledged, then one message after the other.
     pub(super) async fn talk_until(&mut self, talks: &mut [(Talk, Vec<Sent>)], text: fn(usize) -> String, pause: Duration) -> Result<()> {
         let host = self.host()?;

@@ -19,6 +19,8 @@ pub(super) enum Conversation {
     Ends,
     /// A turn, and a backup.
     Backup,
+    /// A turn, damage to what follows from the events, and its repair, while another turn is taken.
+    Rebuild,
     /// A turn of so many events that its run gets a snapshot.
     Long,
 }
@@ -32,6 +34,14 @@ impl Conversation {
             Self::Backup => {
                 one_turn(client, ledger, &turn(0)).await?;
                 client.back_up().await
+            }
+            Self::Rebuild => {
+                one_turn(client, ledger, &turn(0)).await?;
+                client.damage()?;
+                let talk = client.open("puppet").await?;
+                client.say(ledger, Sent::new(&talk, &turn(1), 0)).await?;
+                client.rebuild().await?;
+                client.idle(&talk).await
             }
             Self::Long => {
                 let steps: Vec<Value> =
@@ -93,7 +103,7 @@ async fn people(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     let talk = client.open("puppet").await?;
     client.follow(&talk);
     let questions = json!({ "steps": [{ "until": "all", "start": [
-        { "key": "question", "client": "confirmation" }, { "key": "asks", "tool": "asks" },
+        { "key": "question", "client": "question" }, { "key": "asks", "tool": "asks" },
     ] }] });
     client.say(ledger, Sent::new(&talk, &questions.to_string(), 0)).await?;
     client.answer_until_idle(ledger, &talk).await?;

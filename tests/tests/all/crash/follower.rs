@@ -24,7 +24,7 @@ impl Follower {
     pub(super) fn begin(line: Line, agent: &str) -> Self {
         let (sender, receiver) = watch::channel(line);
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let task = tokio::spawn(follow(receiver, format!("/api/agents/{agent}/stream"), seen.clone())).abort_handle();
+        let task = tokio::spawn(follow(receiver, format!("/api/agents/{agent}/stream?view=log"), seen.clone())).abort_handle();
         Self { line: sender, seen, task }
     }
 

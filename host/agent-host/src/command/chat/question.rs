@@ -1,6 +1,7 @@
 //! A client action as a question in the terminal, and a typed line as its answer.
 
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// A question.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,7 +12,9 @@ pub(super) struct Question {
     pub(super) agent: Option<String>,
     prompt: String,
     options: Vec<String>,
+    /// What fits as an answer that is one: not what fits as a way to pass on the question.
     schema: Value,
+    can_be_skipped: bool,
 }
 
 impl Question {
@@ -20,12 +23,16 @@ impl Question {
         let props = action.get("props").cloned().unwrap_or_default();
         let first = |names: &[&str]| names.iter().find_map(|name| props.get(*name)?.as_str()).map(str::to_owned);
         let options = props.get("options").or_else(|| props.get("choices")).and_then(Value::as_array);
+        let schema = action.get("response_schema").cloned().unwrap_or_default();
+        let can_be_skipped = props.get("skippable").and_then(Value::as_bool) == Some(true);
+        let answer = schema.pointer("/anyOf/0").filter(|_| can_be_skipped).cloned();
         Some(Self {
             call_id: action.get("call_id")?.as_str()?.to_owned(),
             agent: None,
             prompt: first(&["prompt", "question", "message", "title"]).unwrap_or_else(|| props.to_string()),
             options: options.into_iter().flatten().map(label).collect(),
-            schema: action.get("response_schema").cloned().unwrap_or_default(),
+            schema: answer.unwrap_or(schema),
+            can_be_skipped,
         })
     }
 
@@ -38,10 +45,14 @@ impl Question {
     pub(super) fn lines(&self) -> Vec<String> {
         let options = self.options.iter().enumerate().map(|(index, option)| format!("  {}) {option}", index + 1));
         let hint = match self.options.len() {
-            0 if self.is_yes_or_no() => Some("  (y or n)".to_owned()),
-            0 => None,
-            count => Some(format!("  (1 to {count}, or the words)")),
+            0 if self.is_yes_or_no() => Some("y or n".to_owned()),
+            0 => self.scale().map(|(min, max)| format!("{min} to {max}")),
+            count if self.takes_several() => Some(format!("numbers from 1 to {count}, such as `1 {count}`, or `none`")),
+            count => Some(format!("1 to {count}, or the words")),
         };
+        let skip = self.can_be_skipped.then(|| "`skip` to leave it out".to_owned());
+        let hints: Vec<String> = hint.into_iter().chain(skip).collect();
+        let hint = (!hints.is_empty()).then(|| format!("  ({})", hints.join("; ")));
         std::iter::once(self.prompt.clone()).chain(options).chain(hint).collect()
     }
 
@@ -51,6 +62,12 @@ impl Question {
     /// What would be one.
     pub(super) fn answer(&self, line: &str) -> Result<Value, String> {
         let line = line.trim();
+        if self.can_be_skipped && line.eq_ignore_ascii_case("skip") {
+            return Ok(json!({ "skipped": true }));
+        }
+        if self.takes_several() {
+            return self.choose_several(line);
+        }
         if !self.options.is_empty() {
             return self.choose(line);
         }
@@ -78,6 +95,29 @@ impl Question {
             Some("integer" | "number") => Ok(json!(index)),
             _ => Ok(json!({ "index": index, "selection": selection })),
         }
+    }
+
+    fn choose_several(&self, line: &str) -> Result<Value, String> {
+        let count = self.options.len();
+        let index = |word: &str| word.parse::<usize>().ok().and_then(|number| number.checked_sub(1)).filter(|index| *index < count);
+        let mut words: Vec<&str> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+        if words.is_empty() {
+            return Err(format!("type numbers from 1 to {count}, or `none`"));
+        }
+        words.retain(|word| !word.eq_ignore_ascii_case("none"));
+        let indices: Option<BTreeSet<usize>> = words.into_iter().map(index).collect();
+        indices.map(|indices| json!({ "indices": indices })).ok_or_else(|| format!("type numbers from 1 to {count}, or `none`"))
+    }
+
+    /// Whether an answer is any number of the options.
+    fn takes_several(&self) -> bool {
+        !self.options.is_empty() && self.only_field() == Some("indices")
+    }
+
+    /// From which number to which an answer is.
+    fn scale(&self) -> Option<(i64, i64)> {
+        let field = self.schema.get("properties")?.get(self.only_field()?)?;
+        Some((field.get("minimum")?.as_i64()?, field.get("maximum")?.as_i64()?))
     }
 
     /// The only field that an answer must have.
@@ -149,5 +189,26 @@ mod tests {
             let answer = question(&json!({ "prompt": "?" }), &schema).answer(line).map_err(|_| ());
             assert_eq!(answer, expected, "{schema} {line}");
         }
+    }
+
+    #[test]
+    fn several_options_are_chosen_by_their_numbers() {
+        let schema = json!({ "type": "object", "properties": { "indices": { "type": "array" } }, "required": ["indices"] });
+        let question = question(&json!({ "prompt": "Which?", "options": ["Venus", "Mars", "Pluto"] }), &schema);
+        assert_eq!(question.lines().last().unwrap(), "  (numbers from 1 to 3, such as `1 3`, or `none`)");
+        assert_eq!(question.answer("3, 1 1"), Ok(json!({ "indices": [0, 2] })));
+        assert_eq!(question.answer("none"), Ok(json!({ "indices": [] })));
+        for wrong in ["", "4", "0", "Venus", "skip"] {
+            assert!(question.answer(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_question_that_can_be_skipped_takes_that_word_and_answers_of_its_shape() {
+        let rating = json!({ "type": "object", "properties": { "rating": { "type": "integer", "minimum": 1, "maximum": 5 } }, "required": ["rating"] });
+        let question = question(&json!({ "prompt": "How?", "skippable": true }), &json!({ "anyOf": [rating, { "type": "object" }] }));
+        assert_eq!(question.lines(), ["How?", "  (1 to 5; `skip` to leave it out)"]);
+        assert_eq!(question.answer("Skip"), Ok(json!({ "skipped": true })));
+        assert_eq!(question.answer("4"), Ok(json!({ "rating": 4 })));
     }
 }

@@ -140,20 +140,20 @@ fn what_the_host_runs_lies_in_no_folder_that_a_component_writes() {
 #[test]
 fn what_a_command_that_says_a_secret_consists_of_lies_in_no_folder_of_a_component() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(folder.path().join("work/bin")).unwrap();
-    for name in ["work/bin/say", "work/kept"] {
+    std::fs::create_dir_all(folder.path().join("kit/bin")).unwrap();
+    for name in ["kit/bin/say", "kit/kept"] {
         std::fs::write(folder.path().join(name), "").unwrap();
     }
     let file = folder.path().join("c.toml");
     for (words, expected) in [
-        (r#"["./work/bin/say"]"#, true),
-        (r#"["sh", "work/bin/say"]"#, true),
-        (r#"["cat", "work/kept"]"#, true),
-        (r#"["echo", "work"]"#, false),
+        (r#"["./kit/bin/say"]"#, true),
+        (r#"["sh", "kit/bin/say"]"#, true),
+        (r#"["cat", "kit/kept"]"#, true),
+        (r#"["echo", "kit"]"#, false),
     ] {
         let text = format!(
             "[server]\ndataDir = \"/nowhere/data\"\n[secrets]\nkey = {{ command = {words} }}\n[components.files]\n\
-             directories = [{{ path = \"work\", at = \"/w\", access = \"read-only\" }}]\n"
+             directories = [{{ path = \"kit\", at = \"/w\", access = \"read-only\" }}]\n"
         );
         std::fs::write(&file, text).unwrap();
         let findings = check(&load(&file, []).unwrap());

@@ -1,5 +1,5 @@
-//! The minutes of one call: what the boundary decides and what goes out while it runs. Whoever has the call made keeps them, so that they are
-//! there also when it is cut off.
+//! The dossier of one call: what the boundary decides and what goes out while it runs. Whoever has the call made keeps it, so that it is there
+//! also when the call is cut off.
 
 use crate::host::book::Book;
 use crate::outcome::Decided;
@@ -16,9 +16,9 @@ use tokio::time::timeout;
 /// Milliseconds that the end of a call waits for requests that it cut off to be put on record.
 const CUT_OFF_MS_MAX: u64 = 1_000;
 
-/// What the boundary decided for one call, and the hops of its requests. All clones are the same minutes.
+/// What the boundary decided for one call, and the hops of its requests. All clones are the same dossier.
 #[derive(Debug, Clone, Default)]
-pub struct Minutes {
+pub struct Dossier {
     book: Book,
     traffic: Arc<Mutex<Traffic>>,
     /// Closed once no request can be put on record any more; none while nothing could be sent.
@@ -33,7 +33,7 @@ struct Ledger {
     _over: watch::Sender<()>,
 }
 
-impl Minutes {
+impl Dossier {
     /// Notes what was decided about the call by somebody else than its host functions.
     pub fn decided(&self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
         self.book.decided(capability, verdict, rule, detail);

@@ -1,0 +1,133 @@
+//! What sessions take in which nothing happens: anonymous memory of the host with 100,000 of them, and of those that had a turn just now.
+//!
+//! The peer is the least that a host could keep for a session that is at hand: a task that waits for a message.
+
+use crate::again::Again;
+use crate::measure::Pair;
+use crate::process::anonymous_bytes;
+use crate::report::{self, Bar, Row};
+use crate::served;
+use crate::size::{Grouped, Size};
+use crate::thread::Conversation;
+use agent_host_tests::process::Host;
+use anyhow::ensure;
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use store::{Options, Store};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// Asks for [`wait`].
+pub(crate) const FLAG: &str = "--wait-for-messages";
+/// Sessions in the store.
+const SESSIONS: usize = 100_000;
+/// Sessions that are begun over HTTP and have a turn.
+const TALKED: usize = 2_000;
+/// Sessions of the same kind before, that make what all of them share.
+const WARM: usize = 100;
+/// Sessions that talk at the same time.
+const AT_ONCE: usize = 16;
+/// How long the host is left alone before it is looked at.
+const REST: Duration = Duration::from_secs(3);
+/// How long a turn may take, in looks at it.
+const LOOKS_MAX: usize = 2_000;
+const LOOK: Duration = Duration::from_millis(10);
+/// The bars: KiB of a session, and MiB of a host without any.
+const SESSION_KIB_MAX: f64 = 2.0;
+const BASE_MIB_MAX: f64 = 64.0;
+/// Messages that may wait for a task.
+const MAILBOX_MAX: usize = 256;
+
+pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
+    let (sessions, talked) = (size.of(SESSIONS), size.of(TALKED));
+    let folder = served::folder().await?;
+    let host = served::start(&folder).await?;
+    let base = held(&host).await?;
+    talk(&host, WARM).await?;
+    let warm = held(&host).await?;
+    talk(&host, talked).await?;
+    let after = held(&host).await?;
+    ensure!(host.stop().await.success(), "the host did not stop well");
+
+    let database = folder.data().join("store.db");
+    let empty = fs::metadata(&database)?.len();
+    fill(&folder.data(), sessions).await?;
+    let disk = (fs::metadata(&database)?.len() - empty) as f64 / 1024.0 / sessions as f64;
+    served::start(&folder).await?.stop().await;
+    let host = served::start(&folder).await?;
+    let full = held(&host).await?;
+    host.kill().await;
+
+    let mut waiting = Again::start(&[FLAG.to_owned(), sessions.to_string()])?;
+    let task: f64 = waiting.line().await?.parse()?;
+    let kib = |more: u64, less: u64, sessions: usize| more.saturating_sub(less) as f64 / 1024.0 / sessions as f64;
+    let of_store = Pair { ours: kib(full, base, sessions), peer: task };
+    let of_talk = Pair { ours: kib(after, warm, talked), peer: task };
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let (sessions, talked) = (Grouped(sessions), Grouped(talked));
+    Ok(vec![
+        Row::new("host with six components and no session", "MiB", Pair { ours: mib(base), peer: 1.0 }, Bar::AtMost(BASE_MIB_MAX)),
+        Row::new(format!("each of {sessions} idle sessions / a task"), "KiB", of_store, Bar::AtMost(SESSION_KIB_MAX)),
+        Row::new(format!("each of {talked} after a turn / a task"), "KiB", of_talk, Bar::AtMost(SESSION_KIB_MAX)),
+        Row::new("the host with all of them", "MiB", Pair { ours: mib(full), peer: mib(base) }, Bar::Told),
+        Row::new("a session without words on the disk", "KiB", Pair { ours: disk, peer: 1.0 }, Bar::Told),
+    ])
+}
+
+/// Anonymous memory of a host that nobody asks for anything.
+async fn held(host: &Host) -> anyhow::Result<u64> {
+    tokio::time::sleep(REST).await;
+    anonymous_bytes(served::process(host))
+}
+
+/// Opens sessions in a store, without a host.
+async fn fill(data: &Path, sessions: usize) -> anyhow::Result<()> {
+    let store = Store::open(data, Options::default())?;
+    Conversation::begin(&store).await?.open_more(&store, sessions - 1).await?;
+    store.close().await;
+    Ok(())
+}
+
+/// Begins sessions, and has a turn in each.
+async fn talk(host: &Host, sessions: usize) -> anyhow::Result<()> {
+    stream::iter(0..sessions).map(|_| talk_once(host)).buffer_unordered(AT_ONCE).try_collect().await
+}
+
+async fn talk_once(host: &Host) -> anyhow::Result<()> {
+    let opened = host.post("/api/agents/assistant/sessions", &json!({})).await?;
+    let session = format!("/api/agents/{}/sessions/{}", opened.text("agent_id"), opened.text("id"));
+    let said = host.post(&format!("{session}/messages"), &json!({ "content": "hello" })).await?;
+    ensure!(said.status == 202, "a message was not taken: {}", said.body);
+    for _ in 0..LOOKS_MAX {
+        let looked = host.get(&session).await?;
+        if looked.text("last_snippet").is_empty() {
+            tokio::time::sleep(LOOK).await;
+        } else {
+            return Ok(());
+        }
+    }
+    anyhow::bail!("a turn did not end")
+}
+
+/// Has so many tasks wait for a message that does not come, and says how many KiB each of them takes.
+///
+/// # Errors
+/// What this process holds cannot be told.
+pub(crate) async fn wait(tasks: &str) -> anyhow::Result<()> {
+    let tasks: usize = tasks.parse()?;
+    let before = anonymous_bytes(std::process::id())?;
+    let (mut mailboxes, mut waiting) = (Vec::with_capacity(tasks), JoinSet::new());
+    for _ in 0..tasks {
+        let (mailbox, mut messages) = mpsc::channel::<u64>(MAILBOX_MAX);
+        waiting.spawn(async move { messages.recv().await });
+        mailboxes.push(mailbox);
+    }
+    tokio::time::sleep(REST).await;
+    let held = anonymous_bytes(std::process::id())?.saturating_sub(before);
+    report::say(&(held as f64 / 1024.0 / tasks as f64).to_string());
+    drop(mailboxes);
+    Ok(())
+}

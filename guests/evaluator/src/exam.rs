@@ -1,0 +1,179 @@
+//! Exams: where they come from, and what they have to be.
+
+use agent_host_sdk::Turn;
+use questions::{Question, Solution, read};
+use serde::Deserialize;
+use serde_json::Value;
+use std::ops::RangeInclusive;
+
+const TITLE_BYTES_MAX: usize = 200;
+const INSTRUCTIONS_BYTES_MAX: usize = 4 << 10;
+const CRITERIA: RangeInclusive<usize> = 1..=20;
+const CRITERION_ID_BYTES_MAX: usize = 40;
+/// Bytes of a criterion's description or of one of its levels.
+const DESCRIPTION_BYTES_MAX: usize = 2 << 10;
+const LEVELS_MAX: usize = 10;
+const WEIGHT_MAX: f64 = 100.0;
+const POINTS_MAX: f64 = 1_000.0;
+/// Items that an exam can be chosen from.
+const ITEMS_MAX: usize = 200;
+/// Items that are asked, unless the exam says otherwise.
+const ASKED: usize = 20;
+/// Items that can be asked at most: each takes a step of the turn, and all of them go on record in one.
+const ASKED_RANGE: RangeInclusive<usize> = 1..=40;
+
+/// What is said when there is no exam.
+const NOTHING_TO_ASK: &str = "there is no exam: open the session with one in `exam`, or set it in the agent's `settings.exam`. It needs a \
+    `title`, a `rubric` with `criteria` and `pass_score`, and `items`";
+
+/// An exam.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Exam {
+    pub(crate) title: String,
+    /// What is said before the first item.
+    pub(crate) instructions: String,
+    pub(crate) rubric: Rubric,
+    pub(crate) items: Vec<Question>,
+    /// Whether items are asked, and chosen where there are more than are asked, in an order by chance.
+    pub(crate) shuffle: bool,
+    max_items: Option<usize>,
+}
+
+/// What counts, and how much of it is enough.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Rubric {
+    pub(crate) criteria: Vec<Criterion>,
+    /// From this percentage of all points on it is passed.
+    pub(crate) pass_score: Option<f64>,
+}
+
+/// One thing that counts.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Criterion {
+    pub(crate) id: String,
+    pub(crate) description: String,
+    /// What a point of its items counts; 1 unless said otherwise.
+    weight: Option<f64>,
+    /// From worst to best.
+    pub(crate) levels: Vec<String>,
+}
+
+impl Criterion {
+    pub(crate) fn weight(&self) -> f64 {
+        self.weight.unwrap_or(1.0)
+    }
+}
+
+impl Exam {
+    /// The exam that the agent is set up with, else the one that the session was opened with: where there is one for all, whoever is examined
+    /// does not bring their own.
+    ///
+    /// # Errors
+    /// That there is none, or the first field that makes no sense, for whoever wrote it.
+    pub(crate) fn of(turn: Turn<'_>) -> Result<Self, String> {
+        let config: Value = turn.session_config().unwrap_or_default();
+        let settings: Value = turn.settings().unwrap_or_default();
+        let places = [(settings.get("exam"), "settings.exam"), (config.get("exam"), "session_config.exam")];
+        let found = places.into_iter().find_map(|(exam, place)| Some((exam.filter(|exam| !exam.is_null())?, place)));
+        let Some((exam, place)) = found else { return Err(NOTHING_TO_ASK.to_owned()) };
+        let exam: Self = read(exam, place)?;
+        exam.check(place)?;
+        Ok(exam)
+    }
+
+    /// How many items are asked.
+    pub(crate) fn asked(&self) -> usize {
+        self.items.len().min(self.max_items.unwrap_or(ASKED))
+    }
+
+    /// From this percentage on it is passed.
+    pub(crate) fn pass_percent(&self) -> f64 {
+        self.rubric.pass_score.unwrap_or(100.0)
+    }
+
+    /// The criterion that an item counts for: the one that it names, or the only one.
+    pub(crate) fn criterion(&self, item: &Question) -> Option<&Criterion> {
+        match &item.criterion {
+            Some(id) => self.rubric.criteria.iter().find(|criterion| criterion.id == *id),
+            None => self.rubric.criteria.first().filter(|_| self.rubric.criteria.len() == 1),
+        }
+    }
+
+    /// What an item counts.
+    pub(crate) fn points(&self, item: &Question) -> f64 {
+        item.points.unwrap_or(1.0) * self.criterion(item).map_or(1.0, Criterion::weight)
+    }
+
+    fn check(&self, place: &str) -> Result<(), String> {
+        check_text(&format!("{place}.title"), &self.title, 1..=TITLE_BYTES_MAX)?;
+        check_text(&format!("{place}.instructions"), &self.instructions, 0..=INSTRUCTIONS_BYTES_MAX)?;
+        self.rubric.check(&format!("{place}.rubric"))?;
+        if !(1..=ITEMS_MAX).contains(&self.items.len()) {
+            return Err(format!("{place}.items: 1 to {ITEMS_MAX} are needed, these are {}", self.items.len()));
+        }
+        if self.max_items.is_some_and(|count| !ASKED_RANGE.contains(&count)) {
+            return Err(format!("{place}.max_items: a number from {} to {} is needed", ASKED_RANGE.start(), ASKED_RANGE.end()));
+        }
+        self.items.iter().enumerate().try_for_each(|(at, item)| self.check_item(&format!("{place}.items[{at}]"), item))
+    }
+
+    fn check_item(&self, place: &str, item: &Question) -> Result<(), String> {
+        for (name, text) in [("hint", &item.hint), ("explanation", &item.explanation), ("objective", &item.objective)] {
+            if text.is_some() {
+                return Err(format!("{place}.{name}: questions of lessons have it, items of exams do not"));
+            }
+        }
+        item.check(place)?;
+        if item.solution() == Solution::Anything {
+            return Err(format!("{place}.answer: the right rating is needed, there is none"));
+        }
+        if item.points.is_some_and(|points| !(points > 0.0 && points <= POINTS_MAX)) {
+            return Err(format!("{place}.points: a number above 0 and up to {POINTS_MAX} is needed"));
+        }
+        if self.criterion(item).is_none() {
+            let known: Vec<&str> = self.rubric.criteria.iter().map(|criterion| criterion.id.as_str()).collect();
+            return Err(format!("{place}.criterion: the id of one of the rubric's criteria is needed: {}", known.join(", ")));
+        }
+        Ok(())
+    }
+}
+
+impl Rubric {
+    fn check(&self, place: &str) -> Result<(), String> {
+        if !CRITERIA.contains(&self.criteria.len()) {
+            let (least, most) = (CRITERIA.start(), CRITERIA.end());
+            return Err(format!("{place}.criteria: {least} to {most} are needed, these are {}", self.criteria.len()));
+        }
+        if !self.pass_score.is_some_and(|percent| (0.0..=100.0).contains(&percent)) {
+            return Err(format!("{place}.pass_score: a percentage from 0 to 100 is needed"));
+        }
+        for (at, criterion) in self.criteria.iter().enumerate() {
+            let place = format!("{place}.criteria[{at}]");
+            check_text(&format!("{place}.id"), &criterion.id, 1..=CRITERION_ID_BYTES_MAX)?;
+            check_text(&format!("{place}.description"), &criterion.description, 1..=DESCRIPTION_BYTES_MAX)?;
+            if self.criteria.iter().take(at).any(|other| other.id == criterion.id) {
+                return Err(format!("{place}.id: `{}` is the id of another criterion too", criterion.id));
+            }
+            if criterion.weight.is_some_and(|weight| !(weight > 0.0 && weight <= WEIGHT_MAX)) {
+                return Err(format!("{place}.weight: a number above 0 and up to {WEIGHT_MAX} is needed"));
+            }
+            if criterion.levels.len() > LEVELS_MAX {
+                return Err(format!("{place}.levels: at most {LEVELS_MAX} are allowed, these are {}", criterion.levels.len()));
+            }
+            for (at, level) in criterion.levels.iter().enumerate() {
+                check_text(&format!("{place}.levels[{at}]"), level, 1..=DESCRIPTION_BYTES_MAX)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_text(place: &str, text: &str, bytes: RangeInclusive<usize>) -> Result<(), String> {
+    if bytes.contains(&text.len()) {
+        return Ok(());
+    }
+    Err(format!("{place}: a text of {} to {} bytes is needed, this one has {}", bytes.start(), bytes.end(), text.len()))
+}

@@ -1,0 +1,192 @@
+//! One step of an exam: what has happened is taken in, then the next item is asked or the exam ends.
+
+use crate::attempt::{Answered, Attempt, Status};
+use crate::exam::Exam;
+use crate::judge::judge;
+use crate::memory::Memory;
+use crate::order::order;
+use agent_host_sdk::{Answer, Effect, News, Operation, Part, Settlement, Step, Turn, Unreadable};
+use questions::{Question, read_judgement};
+use serde_json::{Value, json};
+
+/// How often a model is asked to judge an answer.
+const JUDGE_ATTEMPTS_MAX: u32 = 2;
+/// Bytes of an answer that is kept whole for a second attempt at judging it, because the state holds it meanwhile.
+const JUDGED_AGAIN_BYTES_MAX: usize = 40 << 10;
+/// Steps beyond one for each item: to judge the last answer, to judge it again, and one to spare.
+const STEPS_BESIDE: usize = 3;
+
+/// An exam in one step of a turn.
+pub(crate) struct Session<'a> {
+    pub(crate) turn: Turn<'a>,
+    pub(crate) exam: Exam,
+    pub(crate) memory: Memory,
+    pub(crate) attempt: Attempt,
+    pub(crate) effects: Vec<Effect>,
+    start: Vec<Operation>,
+}
+
+/// What an operation of this agent is for, as its key says.
+enum Doing {
+    /// An item is asked.
+    Asking,
+    /// The answer at this place is judged.
+    Judging(usize),
+}
+
+impl<'a> Session<'a> {
+    /// The exam as the last step left it.
+    ///
+    /// # Errors
+    /// Another version of the agent left it.
+    pub(crate) fn resume(turn: Turn<'a>, exam: Exam) -> Result<Self, Unreadable> {
+        let memory = Memory::of(turn, &exam.title);
+        Ok(Self { turn, attempt: turn.state()?, exam, memory, effects: Vec::new(), start: Vec::new() })
+    }
+
+    /// Takes in what has happened, and decides.
+    pub(crate) fn step(mut self, news: &[News]) -> Step {
+        if self.attempt.order.is_empty()
+            && let Err(reason) = self.begin()
+        {
+            return Step::fail(reason);
+        }
+        for item in news {
+            match item {
+                News::Opened => {}
+                News::Said(_) if self.attempt.over.is_some() => self.say("The exam is over."),
+                News::Said(_) => self.say("Please answer the item: I cannot help during the exam."),
+                News::Settled(settlement) => match doing(&settlement.key) {
+                    Some(Doing::Asking) => self.take_answer(settlement),
+                    Some(Doing::Judging(at)) => self.take_judgement(at, settlement),
+                    None => {}
+                },
+            }
+        }
+        self.go_on()
+    }
+
+    fn begin(&mut self) -> Result<(), String> {
+        let count = self.exam.asked();
+        let (needed, left) = (count + STEPS_BESIDE, self.turn.left().steps);
+        if usize::try_from(left).unwrap_or(usize::MAX) < needed {
+            return Err(format!(
+                "the exam asks {count} items, which takes {needed} more steps, and the turn has {left} left: lower the exam's `max_items`, \
+                 or have the operator raise the limit of steps"
+            ));
+        }
+        self.attempt.began_ms = self.turn.now_ms();
+        self.attempt.order = order(self.turn, self.exam.items.len(), count, self.exam.shuffle);
+        let (title, pass) = (&self.exam.title, self.exam.pass_percent());
+        let items = if count == 1 { "There is one item".to_owned() } else { format!("There are {count} items") };
+        let greeting = format!(
+            "{}Welcome to the exam \"{title}\". {items}, one attempt at each; {pass:.0} % is a pass. You will hear at the end how it went.",
+            self.memory.greeting(title)
+        );
+        self.say(greeting);
+        if !self.exam.instructions.is_empty() {
+            self.say(self.exam.instructions.clone());
+        }
+        Ok(())
+    }
+
+    fn take_answer(&mut self, settlement: &Settlement) {
+        let at = self.attempt.answers.len();
+        let Some(item) = self.item(at) else { return };
+        let answered = match settlement.answer(self.turn) {
+            Answer::Given(response) if item.is_judged() => {
+                self.attempt.judged.insert(at, response.clone());
+                self.attempt.answers.push(Answered::with_answer(&response, None));
+                return self.judge(at);
+            }
+            Answer::Given(response) => Answered::with_answer(&response, item.score(&response)),
+            Answer::Skipped => Answered::without_answer(Status::Skipped),
+            Answer::TimedOut => Answered::without_answer(Status::TimedOut),
+            Answer::Cancelled => Answered::without_answer(Status::Cancelled),
+            Answer::Failed(reason) => {
+                let mut unasked = Answered::without_answer(Status::NotAsked);
+                unasked.explain(&reason);
+                unasked
+            }
+        };
+        self.attempt.answers.push(answered);
+    }
+
+    /// Has an answer judged, while the next item is being answered.
+    fn judge(&mut self, at: usize) {
+        let (Some(item), Some(response)) = (self.item(at), self.attempt.judged.get(&at)) else { return };
+        let failures = self.attempt.answers.get(at).map_or(0, |answered| answered.failures);
+        let request = judge(self.turn, &self.exam, &item, response);
+        self.start.push(Operation::model(format!("judge-{at}-{failures}"), request));
+    }
+
+    fn take_judgement(&mut self, at: usize, settlement: &Settlement) {
+        let bytes = self.attempt.judged.get(&at).map_or(0, |response| response.to_string().len());
+        let Some(answered) = self.attempt.answers.get_mut(at) else { return };
+        match read_judgement(settlement) {
+            Ok(judgement) => {
+                answered.score = Some(judgement.score);
+                answered.explain(&judgement.feedback);
+            }
+            Err(reason) => {
+                answered.failures += 1;
+                if answered.failures < JUDGE_ATTEMPTS_MAX && bytes <= JUDGED_AGAIN_BYTES_MAX {
+                    return self.judge(at);
+                }
+                answered.status = Status::NotJudged;
+                answered.explain(&reason);
+            }
+        }
+        self.attempt.judged.remove(&at);
+    }
+
+    /// Asks the next item, waits for judgements, or ends the exam.
+    fn go_on(mut self) -> Step {
+        let at = self.attempt.answers.len();
+        if let Some(item) = self.item(at) {
+            let action = item.action().locking_input();
+            self.start.push(Operation::client(key_of_item(at), action));
+        } else if self.start.is_empty() && self.attempt.over.is_none() {
+            self.finish();
+        }
+        let mut effects = self.effects;
+        effects.push(Effect::SessionState(json!(self.attempt)));
+        match self.attempt.over {
+            Some(summary) => Step { effects, ..Step::complete(summary) },
+            // Every operation has settled before the next step, so none of a step before this one is open.
+            None => Step { effects, ..Step::start(self.start) },
+        }
+    }
+
+    /// The item that is asked at a place of the order.
+    pub(crate) fn item(&self, at: usize) -> Option<Question> {
+        self.exam.items.get(*self.attempt.order.get(at)?).cloned()
+    }
+
+    pub(crate) fn say(&mut self, words: impl Into<String>) {
+        self.effects.push(Effect::Say(vec![Part::Text(words.into())]));
+    }
+}
+
+/// The key under which an item is asked.
+pub(crate) fn key_of_item(at: usize) -> String {
+    format!("item-{at}")
+}
+
+fn doing(key: &str) -> Option<Doing> {
+    if key.starts_with("item-") {
+        return Some(Doing::Asking);
+    }
+    let (at, _) = key.strip_prefix("judge-")?.split_once('-')?;
+    at.parse().ok().map(Doing::Judging)
+}
+
+/// A number without digits that nobody reads.
+pub(crate) fn rounded(number: f64) -> f64 {
+    (number * 100.0).round() / 100.0
+}
+
+/// A score on the record: none is `null`.
+pub(crate) fn told(score: Option<f64>) -> Value {
+    json!(score.map(rounded))
+}

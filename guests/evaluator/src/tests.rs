@@ -1,0 +1,55 @@
+//! Exams from the first item to the result, with a scripted model and without one.
+
+mod scores;
+mod trouble;
+
+use crate::Evaluator;
+use agent_host_sdk::harness::{Conversation, Standing};
+use serde_json::{Value, json};
+
+/// An evaluator with an exam of the user's.
+fn evaluator(exam: &Value) -> Conversation<Evaluator> {
+    Conversation::new(Evaluator).session_type("validation").session_config(json!({ "exam": exam }))
+}
+
+/// An exam of some items on one criterion, passed with 60 %.
+fn exam(items: &Value) -> Value {
+    json!({
+        "title": "Rust",
+        "rubric": { "criteria": [{ "id": "knowledge", "description": "Knows the language." }], "pass_score": 60 },
+        "items": items,
+    })
+}
+
+/// Closed items, in which the first option is right.
+fn closed(count: usize) -> Value {
+    json!((0..count).map(|at| json!({ "prompt": format!("{at}?"), "options": ["a", "b"], "answer": 0 })).collect::<Vec<_>>())
+}
+
+fn judged(score: f64) -> String {
+    json!({ "score": score, "feedback": "So it is." }).to_string()
+}
+
+fn summary(standing: Standing) -> Value {
+    match standing {
+        Standing::Completed(summary) => summary,
+        other => panic!("the exam is not over: {other:?}"),
+    }
+}
+
+fn prompt(standing: &Standing) -> &str {
+    standing.question().props["prompt"].as_str().unwrap()
+}
+
+fn evaluation(session: &Conversation<Evaluator>, item: usize) -> Value {
+    session.items()[item].evaluation.clone().unwrap()
+}
+
+/// Answers every item with the first option.
+fn answer_all(session: &mut Conversation<Evaluator>, first: Standing) -> Value {
+    let mut standing = first;
+    while matches!(standing, Standing::Asking(_)) {
+        standing = session.answer(json!({ "index": 0 }));
+    }
+    summary(standing)
+}

@@ -1,0 +1,177 @@
+//! One step of a dialogue: what has happened is taken in, then it goes on or ends.
+
+use crate::config::Config;
+use crate::dialogue::{Dialogue, Doing, MEMO_FORMAT, Open};
+use crate::memory::Memory;
+use crate::prompts::Prompts;
+use agent_host_sdk::{ClientAction, Effect, Memo, ModelRequest, News, Operation, Part, Step, Turn, Unreadable, Work, shortened};
+use serde_json::json;
+
+/// Exchanges after which notes are written anew.
+const NOTE_EVERY: u64 = 3;
+/// Steps that must be left for an offer to end: the turn goes on while it is open, and whoever goes on goes on in it.
+const OFFER_STEPS: u32 = 10;
+/// Bytes of a topic that nobody named: the user's first words.
+const TOPIC_BYTES_MAX: usize = 120;
+
+/// A dialogue in one step of a turn.
+pub(crate) struct Session<'a> {
+    pub(crate) turn: Turn<'a>,
+    pub(crate) config: Config,
+    pub(crate) memory: Memory,
+    pub(crate) dialogue: Dialogue,
+    /// Operations that are open.
+    pub(crate) open: Open,
+    pub(crate) effects: Vec<Effect>,
+    start: Vec<Operation>,
+    cancel: Vec<String>,
+}
+
+impl<'a> Session<'a> {
+    /// The dialogue as the last step left it.
+    ///
+    /// # Errors
+    /// Another version of the agent left it.
+    pub(crate) fn resume(turn: Turn<'a>, config: Config) -> Result<Self, Unreadable> {
+        let dialogue: Dialogue = turn.state()?;
+        let open = turn.memo().as_ref().map(Memo::read).transpose()?.unwrap_or_default();
+        let memory = Memory::of(turn);
+        let (effects, start, cancel) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { turn, config, memory, dialogue, open, effects, start, cancel })
+    }
+
+    /// Takes in what has happened, and decides.
+    pub(crate) fn step(mut self, news: &[News]) -> Step {
+        for item in news {
+            match item {
+                News::Opened => self.begin(),
+                News::Settled(settlement) => self.settle(settlement),
+                News::Said(messages) => self.hear(messages),
+            }
+        }
+        if self.dialogue.ending && self.dialogue.over.is_none() && self.open.is_empty() {
+            self.finish();
+        }
+        let mut effects = std::mem::take(&mut self.effects);
+        if let Some(summary) = self.dialogue.over.clone() {
+            effects.push(Effect::SessionState(json!(self.dialogue)));
+            return Step { effects, ..Step::complete(summary) };
+        }
+        if self.dialogue.offer && self.open.is_empty() {
+            self.dialogue.offer = false;
+            if self.turn.left().steps >= OFFER_STEPS {
+                self.offer_to_end();
+            }
+        }
+        effects.push(Effect::SessionState(json!(self.dialogue)));
+        if self.open.is_empty() {
+            return Step { effects, ..Step::done() };
+        }
+        let hears = self.open.values().all(|doing| *doing == Doing::Offering);
+        let step = Step::start(self.start).until_any().with_memo(Memo::json(MEMO_FORMAT, &self.open));
+        let step = self.cancel.into_iter().fold(step, Step::cancelling);
+        Step { effects, ..if hears { step.hearing() } else { step } }
+    }
+
+    fn offer_to_end(&mut self) {
+        let question = ClientAction::confirmation("Shall we end the dialogue here?");
+        let question = question.with_prop("confirm_label", "End it").with_prop("cancel_label", "Go on");
+        self.ask_user("offer", Doing::Offering, question);
+    }
+
+    /// Asks a model for the next question, and for notes when they are due.
+    pub(crate) fn ask_on(&mut self, doing: Doing) {
+        let prompts = self.prompts();
+        let request = if doing == Doing::Opening { prompts.open() } else { prompts.ask() };
+        self.begin_model("ask", doing, request);
+        if self.dialogue.exchanges >= self.dialogue.noted + NOTE_EVERY {
+            self.note();
+        }
+    }
+
+    /// Has what was found so far noted.
+    pub(crate) fn note(&mut self) {
+        let request = self.prompts().note();
+        self.begin_model("note", Doing::Noting, request);
+    }
+
+    /// Asks for a rating, and has the last exchanges noted meanwhile.
+    pub(crate) fn wind_up(&mut self) {
+        self.dialogue.ending = true;
+        if self.dialogue.exchanges > self.dialogue.noted {
+            self.note();
+        }
+        if self.dialogue.exchanges > 0 {
+            let labels = json!({ "1": "not at all", "5": "very much" });
+            let question = ClientAction::rating_scale("How much has this helped you to think?", 1, 5).with_prop("labels", labels);
+            self.ask_user("rating", Doing::Rating, question.skippable());
+        }
+    }
+
+    /// Ends the dialogue: says what was found, and keeps what helps the next time.
+    fn finish(&mut self) {
+        let topic = self.topic();
+        let notes = self.dialogue.notes.clone();
+        let list = |title: &str, notes: &[String]| {
+            let lines: String = notes.iter().map(|note| format!("\n- {note}")).collect();
+            if notes.is_empty() { lines } else { format!("\n\n{title}:{lines}") }
+        };
+        let found = format!("{}{}", list("What you found", &notes.insights), list("What stays open", &notes.open_questions));
+        self.say(format!("Thank you for thinking aloud.{found}"));
+        let remembered = format!("Dialogue of the user {} about \"{topic}\".{found}", self.turn.user());
+        self.effects.push(Effect::Remember(remembered));
+        self.effects.push(Effect::PreferForUser(self.memory.after(&topic, &self.dialogue)));
+        let mut summary = json!({
+            "topic": topic,
+            "insights": notes.insights,
+            "open_questions": notes.open_questions,
+            "exchanges": self.dialogue.exchanges,
+        });
+        if let (Some(fields), Some(rating)) = (summary.as_object_mut(), self.dialogue.rating) {
+            fields.insert("rating".to_owned(), json!(rating));
+        }
+        self.dialogue.over = Some(summary);
+    }
+
+    /// What it was about: as noted, as chosen, or in the words with which it began.
+    fn topic(&self) -> String {
+        let noted = Some(self.dialogue.notes.topic.clone()).filter(|topic| !topic.trim().is_empty());
+        let head = self.turn.head().unwrap_or_default();
+        let first = || (1..=head).filter_map(|id| self.turn.message(id)).find(|message| message.role == agent_host_sdk::Role::User);
+        let words = || first().map(|message| message.text());
+        shortened(&noted.or_else(|| self.config.topic.clone()).or_else(words).unwrap_or_default(), TOPIC_BYTES_MAX)
+    }
+
+    fn prompts(&self) -> Prompts<'_> {
+        Prompts { turn: self.turn, topic: self.config.topic.as_deref(), memory: &self.memory, dialogue: &self.dialogue }
+    }
+
+    fn begin_model(&mut self, name: &str, doing: Doing, request: ModelRequest) {
+        self.begin_operation(name, doing, Work::Model(request));
+    }
+
+    fn ask_user(&mut self, name: &str, doing: Doing, question: ClientAction) {
+        self.begin_operation(name, doing, Work::Client(question));
+    }
+
+    fn begin_operation(&mut self, name: &str, doing: Doing, work: Work) {
+        self.dialogue.operations += 1;
+        let key = format!("{name}-{}", self.dialogue.operations);
+        self.open.insert(key.clone(), doing);
+        self.start.push(Operation { key, work });
+    }
+
+    /// Takes back the offer to end, because the user has said something. Returns whether there was one.
+    pub(crate) fn withdraw_offer(&mut self) -> bool {
+        let offered: Vec<String> = self.open.iter().filter(|(_, doing)| **doing == Doing::Offering).map(|(key, _)| key.clone()).collect();
+        for key in &offered {
+            self.open.remove(key);
+            self.cancel.push(key.clone());
+        }
+        !offered.is_empty()
+    }
+
+    pub(crate) fn say(&mut self, words: impl Into<String>) {
+        self.effects.push(Effect::Say(vec![Part::Text(words.into())]));
+    }
+}

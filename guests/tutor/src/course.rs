@@ -1,0 +1,100 @@
+//! How far a lesson has come, and what is under way.
+
+use crate::written::Written;
+use agent_host_sdk::MessageId;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The version of the memo's layout.
+pub(crate) const MEMO_FORMAT: u32 = 1;
+
+/// How far the lesson has come: the session's state.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Course {
+    /// When it began.
+    pub(crate) began_ms: u64,
+    /// Operations that were started, so that each gets a key of its own.
+    pub(crate) operations: u64,
+    /// Parts that were taught.
+    pub(crate) taught: usize,
+    /// The questions, where a model wrote them.
+    pub(crate) written: Vec<Written>,
+    /// How often a model could not write them.
+    pub(crate) write_failures: u32,
+    /// The question that is asked next: first every question, then those that are asked again.
+    pub(crate) next: usize,
+    /// How often that one was answered.
+    pub(crate) tries: u32,
+    /// Questions that were answered correctly in the end.
+    pub(crate) correct: usize,
+    /// What came of each question.
+    pub(crate) marks: Vec<Mark>,
+    /// Questions that are asked again at the end; none before it is known which.
+    pub(crate) again: Option<Vec<usize>>,
+    /// The answer that a model judges.
+    pub(crate) judged: Option<Judged>,
+    /// The student's words that nobody has answered.
+    pub(crate) words: Option<MessageId>,
+    /// The summary, once the lesson is over.
+    pub(crate) over: Option<Value>,
+}
+
+/// What came of one question.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    /// From 0 to 1, half at the second try; none when it does not count.
+    pub(crate) credit: Option<f64>,
+    /// Whether it was answered correctly.
+    pub(crate) correct: bool,
+}
+
+/// An answer that a model judges.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Judged {
+    /// The operation that asked.
+    pub(crate) asked: String,
+    /// What was answered.
+    pub(crate) response: Value,
+}
+
+/// What an open operation of this turn is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Doing {
+    /// A model writes the questions.
+    Writing,
+    /// A model teaches the next part.
+    Teaching,
+    /// The student is asked the next question.
+    Asking,
+    /// A model judges the answer to it.
+    Judging,
+    /// A model answers what the student said.
+    Answering,
+}
+
+/// The open operations of this turn: its memo.
+pub(crate) type Open = BTreeMap<String, Doing>;
+
+impl Course {
+    /// A key that no operation of this session has had.
+    pub(crate) fn key(&mut self, name: &str) -> String {
+        self.operations += 1;
+        format!("{name}-{}", self.operations)
+    }
+
+    /// Whether questions are asked again already.
+    pub(crate) fn repeats(&self, questions: usize) -> bool {
+        self.next >= questions
+    }
+
+    /// The index of the question that is asked next.
+    pub(crate) fn current(&self, questions: usize) -> Option<usize> {
+        match self.next.checked_sub(questions) {
+            None => Some(self.next),
+            Some(repeated) => self.again.as_ref()?.get(repeated).copied(),
+        }
+    }
+}

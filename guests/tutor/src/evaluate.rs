@@ -1,0 +1,159 @@
+//! What is made of an answer: a verdict for the student, an item on the record, and a second try after a wrong one.
+
+use crate::course::{Judged, Mark};
+use crate::session::Session;
+use agent_host_sdk::{Answer, Effect, Item};
+use questions::{Judgement, Question, Solution};
+use serde_json::{Map, Value, json};
+
+/// From this score on words and code are right.
+const RIGHT: f64 = 0.7;
+/// What a right answer at the second try counts.
+const SECOND_TRY: f64 = 0.5;
+
+/// An answer, evaluated.
+struct Evaluated<'q> {
+    question: &'q Question,
+    response: Value,
+    /// The operation that asked.
+    asked: String,
+    /// From 0 to 1; none when nothing is scored.
+    score: Option<f64>,
+    is_right: bool,
+    feedback: String,
+    /// What became of the question when it was not answered.
+    status: Option<&'static str>,
+}
+
+impl Session<'_> {
+    /// Evaluates an answer by comparison, or that there is none.
+    pub(crate) fn evaluate(&mut self, asked: &str, answer: Answer) {
+        let Some((question, _)) = self.current() else { return };
+        let (status, words) = match answer {
+            Answer::Given(response) => {
+                let score = question.score(&response);
+                let is_right = score.is_none_or(|score| score >= 1.0);
+                let feedback = verdict(&question, score);
+                let answered =
+                    Evaluated { question: &question, response, asked: asked.to_owned(), score, is_right, feedback, status: None };
+                return self.go_on_from(&answered, question.hint.is_some());
+            }
+            Answer::Skipped => ("skipped", "We leave this one out.".to_owned()),
+            Answer::TimedOut => ("timed_out", "The time for this question is up.".to_owned()),
+            Answer::Cancelled => ("cancelled", "The question was withdrawn.".to_owned()),
+            Answer::Failed(reason) => ("not_asked", format!("I could not ask this question ({reason}).")),
+        };
+        let counts = status != "not_asked" && question.solution() != Solution::Anything;
+        let unanswered = Evaluated {
+            question: &question,
+            response: Value::Null,
+            asked: asked.to_owned(),
+            score: counts.then_some(0.0),
+            is_right: false,
+            feedback: format!("{words}{}", solution(&question)),
+            status: Some(status),
+        };
+        self.go_on_from(&unanswered, false);
+    }
+
+    /// Evaluates an answer that a model has judged. What the model says is a hint too.
+    pub(crate) fn evaluate_judged(&mut self, judged: &Judged, Judgement { score, feedback }: Judgement) {
+        let Some((question, _)) = self.current() else { return };
+        let is_right = score >= RIGHT;
+        let verdict = if is_right { "Good." } else { "Not quite there." };
+        let feedback = format!("{verdict} {feedback}").trim_end().to_owned();
+        let Judged { asked, response } = judged.clone();
+        self.go_on_from(&Evaluated { question: &question, response, asked, score: Some(score), is_right, feedback, status: None }, true);
+    }
+
+    /// Goes on without a judgement: the answer stays on record and does not count.
+    pub(crate) fn leave_unjudged(&mut self, judged: &Judged, reason: &str) {
+        let Some((question, _)) = self.current() else { return };
+        let feedback = format!("I cannot judge your answer just now ({reason}). It does not count.{}", solution(&question));
+        let Judged { asked, response } = judged.clone();
+        let status = Some("not_judged");
+        self.go_on_from(&Evaluated { question: &question, response, asked, score: None, is_right: false, feedback, status }, false);
+    }
+
+    /// Puts an answer on record, then asks the same question once more or goes on to the next.
+    fn go_on_from(&mut self, evaluated: &Evaluated<'_>, can_help: bool) {
+        self.course.tries += 1;
+        let Evaluated { question, score, is_right, status, .. } = *evaluated;
+        let repeats = self.course.repeats(self.questions());
+        let again = can_help && !is_right && status.is_none() && self.course.tries == 1 && !repeats;
+        let mut words = evaluated.feedback.clone();
+        if again {
+            // Not the solution, which the verdict of a closed question gives.
+            words = if question.is_judged() { words } else { "Not quite.".to_owned() };
+            words.extend(question.hint.iter().map(|hint| format!(" A hint: {hint}")));
+            words.push_str(" Try once more.");
+        } else if let Some(explanation) = &question.explanation {
+            words = format!("{words} {explanation}");
+        }
+        self.effects.push(Effect::RecordItem(self.item(evaluated)));
+        self.say(words);
+        if again {
+            return;
+        }
+        let share = if self.course.tries > 1 || repeats { SECOND_TRY } else { 1.0 };
+        self.mark(Mark { credit: score.map(|score| score * share), correct: is_right && score.is_some() });
+        self.course.tries = 0;
+        self.course.next += 1;
+    }
+
+    /// Notes what came of the question; of one that is asked again, the better.
+    fn mark(&mut self, mark: Mark) {
+        let Some(at) = self.course.current(self.questions()) else { return };
+        match self.course.marks.get_mut(at) {
+            Some(old) => {
+                let credit = if mark.credit > old.credit { mark.credit } else { old.credit };
+                *old = Mark { credit, correct: old.correct || mark.correct };
+            }
+            None => self.course.marks.push(mark),
+        }
+        self.course.correct = self.course.marks.iter().filter(|mark| mark.correct).count();
+    }
+
+    fn item(&self, evaluated: &Evaluated<'_>) -> Item {
+        let Evaluated { question, response, asked, score, is_right, feedback, status } = evaluated;
+        let mut evaluation = Map::new();
+        let mut tell = |name: &str, value: Value| evaluation.insert(name.to_owned(), value);
+        tell("score", json!(score));
+        tell("feedback", json!(feedback));
+        tell("attempt", json!(self.course.tries));
+        if score.is_some() {
+            tell("correct", json!(is_right));
+        }
+        if let Some(answer) = &question.answer {
+            tell("expected", answer.clone());
+        }
+        for (name, text) in [("explanation", &question.explanation), ("objective", &question.objective)] {
+            if let Some(text) = text {
+                tell(name, json!(text));
+            }
+        }
+        if let Some(status) = status {
+            tell("status", json!(status));
+        }
+        let evaluation = Some(Value::Object(evaluation));
+        Item { prompt: question.shown(), response: response.clone(), evaluation, asked: Some(asked.clone()) }
+    }
+}
+
+fn verdict(question: &Question, score: Option<f64>) -> String {
+    match score {
+        None => "Thank you.".to_owned(),
+        Some(whole) if whole >= 1.0 => "Correct.".to_owned(),
+        Some(part) if part > 0.0 => format!("Right in part: it is \"{}\".", question.solution_in_words()),
+        Some(_) => format!("Not quite: it is \"{}\".", question.solution_in_words()),
+    }
+}
+
+/// What would have been right, where that is known.
+fn solution(question: &Question) -> String {
+    match question.solution_in_words() {
+        unknown if unknown.is_empty() => String::new(),
+        known if question.is_judged() => format!(" A good answer: {known}"),
+        known => format!(" It is \"{known}\"."),
+    }
+}

@@ -1,0 +1,108 @@
+//! What has happened since the last step, taken in: the beginning, words, and operations that have ended.
+
+use crate::course::{Doing, Judged};
+use crate::session::{Session, WRITE_ATTEMPTS_MAX};
+use crate::written;
+use agent_host_sdk::{Answer, MessageId, Outcome, Settlement, log, shortened};
+use questions::read_judgement;
+use serde_json::Value;
+
+/// Bytes of a reason that the student is told.
+const REASON_BYTES_MAX: usize = 300;
+
+impl Session<'_> {
+    pub(crate) fn begin(&mut self) {
+        let (title, count) = (&self.lesson.title, self.lesson.questions.len());
+        let extent = match (self.parts.len(), count) {
+            (0, 1) => "There is one question.".to_owned(),
+            (0, count) => format!("There are {count} questions."),
+            (1, _) => "I explain it, then I ask you a little.".to_owned(),
+            (parts, _) => format!("It has {parts} parts; after each I ask you a little."),
+        };
+        let greeting = format!("{}Welcome to the lesson \"{title}\". {extent}", self.memory.greeting(&self.lesson));
+        self.say(greeting);
+    }
+
+    pub(crate) fn hear(&mut self, messages: &[MessageId]) {
+        let is_word = |id: &&MessageId| self.turn.message(**id).is_none_or(|message| message.origin != "reminder");
+        let Some(words) = messages.iter().find(is_word).copied() else { return };
+        if self.course.over.is_some() {
+            self.say("The lesson is over.");
+        } else if self.lesson.needs_no_model() {
+            self.say("Let us stay with the lesson: please answer the question.");
+        } else {
+            self.course.words.get_or_insert(words);
+        }
+    }
+
+    pub(crate) fn settle(&mut self, settlement: &Settlement) {
+        match self.open.remove(&settlement.key) {
+            Some(Doing::Writing) => self.take_questions(settlement),
+            Some(Doing::Teaching) => self.take_teaching(&settlement.outcome),
+            Some(Doing::Asking) => self.take_answer(settlement),
+            Some(Doing::Judging) => self.take_judgement(settlement),
+            Some(Doing::Answering) => {
+                if let Some(reason) = no_message(&settlement.outcome) {
+                    self.say(format!("I cannot answer that just now ({reason}). Let us go on with the lesson."));
+                }
+            }
+            None => log::warn(&format!("nobody waits for the operation `{}`", settlement.key)),
+        }
+    }
+
+    fn take_questions(&mut self, settlement: &Settlement) {
+        let written = settlement.reply::<Value>().map(|reply| written::take(&reply, self.parts.len()));
+        let reason = match written {
+            Ok(written) if !written.is_empty() => {
+                self.course.written = written;
+                return;
+            }
+            Ok(_) => "none of them can be asked".to_owned(),
+            Err(reason) => shortened(&reason, REASON_BYTES_MAX),
+        };
+        self.course.write_failures += 1;
+        let then = if self.course.write_failures < WRITE_ATTEMPTS_MAX { "I will try again." } else { "We do without them." };
+        self.say(format!("I could not prepare questions ({reason}). {then}"));
+    }
+
+    /// A part that a model could not explain is shown as it is.
+    fn take_teaching(&mut self, outcome: &Outcome) {
+        if let Some(reason) = no_message(outcome) {
+            let part = self.parts.get(self.course.taught).cloned().unwrap_or_default();
+            self.say(format!("I cannot explain this just now ({reason}). Here is the material itself:\n\n{part}"));
+        }
+        self.course.taught += 1;
+    }
+
+    fn take_answer(&mut self, settlement: &Settlement) {
+        let Some((question, _)) = self.current() else { return };
+        let asked = settlement.key.clone();
+        match settlement.answer(self.turn) {
+            Answer::Given(response) if question.is_judged() => self.judge(asked, response),
+            answer => self.evaluate(&asked, answer),
+        }
+    }
+
+    fn judge(&mut self, asked: String, response: Value) {
+        let Some((question, part)) = self.current() else { return };
+        let request = self.prompts().judge(&question, part, &response);
+        self.course.judged = Some(Judged { asked, response });
+        self.begin_work("judge", Doing::Judging, request);
+    }
+
+    fn take_judgement(&mut self, settlement: &Settlement) {
+        let Some(judged) = self.course.judged.take() else { return };
+        match read_judgement(settlement) {
+            Ok(judgement) => self.evaluate_judged(&judged, judgement),
+            Err(reason) => self.leave_unjudged(&judged, &shortened(&reason, REASON_BYTES_MAX)),
+        }
+    }
+}
+
+/// Why a model's reply to the student is none.
+fn no_message(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Message(_) => None,
+        outcome => Some(shortened(&outcome.to_string(), REASON_BYTES_MAX)),
+    }
+}

@@ -1,0 +1,206 @@
+//! One step of a lesson: what has happened is taken in, then it goes on with whatever comes next.
+
+use crate::course::{Course, Doing, MEMO_FORMAT, Open};
+use crate::lesson::Lesson;
+use crate::memory::Memory;
+use crate::prompts::Prompts;
+use agent_host_sdk::{Effect, Memo, ModelRequest, News, Operation, Part, Step, Turn, Unreadable};
+use questions::Question;
+use serde_json::json;
+
+/// How often a model is asked to write questions.
+pub(crate) const WRITE_ATTEMPTS_MAX: u32 = 2;
+/// With fewer steps left than it takes to ask, judge and answer once more, the lesson goes on in a turn of its own.
+const STEPS_MIN: u32 = 8;
+/// With fewer tokens left the lesson goes on in a turn of its own, if it needs any.
+const TOKENS_MIN: u64 = 100_000;
+/// What the agent tells itself when a lesson goes on in another turn.
+const GO_ON: &str = "(The lesson goes on.)";
+
+/// What comes next in a lesson.
+enum Next {
+    /// A model writes the questions, teaches the next part, or both at once.
+    Work { write: bool, teach: bool },
+    /// The student is asked this.
+    Ask(Box<Question>),
+    /// Nothing.
+    Finish,
+}
+
+/// A lesson in one step of a turn.
+pub(crate) struct Session<'a> {
+    pub(crate) turn: Turn<'a>,
+    pub(crate) lesson: Lesson,
+    pub(crate) parts: Vec<String>,
+    pub(crate) memory: Memory,
+    pub(crate) course: Course,
+    /// Operations that are open.
+    pub(crate) open: Open,
+    /// Whether this turn has had a step before.
+    is_under_way: bool,
+    pub(crate) effects: Vec<Effect>,
+    start: Vec<Operation>,
+}
+
+impl<'a> Session<'a> {
+    /// The lesson as the last step left it.
+    ///
+    /// # Errors
+    /// Another version of the agent left it.
+    pub(crate) fn resume(turn: Turn<'a>, lesson: Lesson) -> Result<Self, Unreadable> {
+        let mut course: Course = turn.state()?;
+        if course.began_ms == 0 {
+            course.began_ms = turn.now_ms();
+        }
+        let memo = turn.memo();
+        let open = memo.as_ref().map(Memo::read).transpose()?.unwrap_or_default();
+        let memory = Memory::of(turn, &lesson);
+        let parts = lesson.parts();
+        Ok(Self { turn, lesson, parts, memory, course, open, is_under_way: memo.is_some(), effects: Vec::new(), start: Vec::new() })
+    }
+
+    /// Takes in what has happened, and decides.
+    pub(crate) fn step(mut self, news: &[News]) -> Step {
+        for item in news {
+            match item {
+                News::Opened => self.begin(),
+                News::Said(messages) => self.hear(messages),
+                News::Settled(settlement) => self.settle(settlement),
+            }
+        }
+        self.go_on()
+    }
+
+    /// What happens next: the student is answered, taught, asked, or the lesson ends.
+    fn go_on(mut self) -> Step {
+        if let Some(summary) = self.course.over.clone() {
+            return self.end(Step::complete(summary));
+        }
+        let is_late = self.is_under_way && self.needs_a_turn_of_its_own();
+        if self.is_idle() && self.course.words.is_some() {
+            if is_late {
+                return self.rest();
+            }
+            self.answer_words();
+        }
+        if self.open.is_empty() {
+            match self.next() {
+                Next::Finish => self.finish(),
+                _ if is_late => return self.rest(),
+                Next::Ask(question) => self.ask(&question),
+                Next::Work { write, teach } => self.work(write, teach),
+            }
+        }
+        if let Some(summary) = self.course.over.clone() {
+            return self.end(Step::complete(summary));
+        }
+        let start = std::mem::take(&mut self.start);
+        let memo = Memo::json(MEMO_FORMAT, &self.open);
+        let step = Step::start(start).until_any().with_memo(memo);
+        let hears = self.is_idle() && !self.lesson.needs_no_model();
+        self.end(if hears { step.hearing() } else { step })
+    }
+
+    /// Whether nothing is under way but what the student is asked.
+    fn is_idle(&self) -> bool {
+        self.open.values().all(|doing| *doing == Doing::Asking)
+    }
+
+    /// Ends the turn, whose limits are nearly used up, and goes on in another. An open question is asked again there.
+    fn rest(self) -> Step {
+        self.end(Step::done()).with(Effect::Schedule { after_ms: 1, content: GO_ON.to_owned() })
+    }
+
+    fn answer_words(&mut self) {
+        let Some(words) = self.course.words.take() else { return };
+        let current = self.current();
+        let question = current.as_ref().filter(|_| !self.open.is_empty()).map(|(question, _)| question);
+        let part = current.as_ref().and_then(|(_, part)| *part).or(self.course.taught.checked_sub(1));
+        let request = self.prompts().answer(words, part, question);
+        self.begin_work("words", Doing::Answering, request);
+    }
+
+    /// What comes next in the lesson.
+    fn next(&mut self) -> Next {
+        let questions = self.questions();
+        let repeats = self.course.repeats(questions);
+        let write = questions == 0 && self.course.write_failures < WRITE_ATTEMPTS_MAX;
+        let teach = match self.current().filter(|_| !repeats) {
+            Some((_, part)) => part.is_some_and(|part| part >= self.course.taught),
+            None => self.course.taught < self.parts.len(),
+        };
+        if write || teach {
+            return Next::Work { write, teach };
+        }
+        if repeats && self.course.again.is_none() {
+            self.choose_what_comes_again();
+        }
+        self.current().map_or(Next::Finish, |(question, _)| Next::Ask(Box::new(question)))
+    }
+
+    fn work(&mut self, write: bool, teach: bool) {
+        if write {
+            let request = self.prompts().write();
+            self.begin_work("write", Doing::Writing, request);
+        }
+        if teach {
+            let request = self.prompts().teach(self.course.taught);
+            self.begin_work("teach", Doing::Teaching, request);
+        }
+    }
+
+    fn ask(&mut self, question: &Question) {
+        let action = question.action();
+        let action = if self.lesson.needs_no_model() { action.locking_input() } else { action };
+        let key = self.course.key("question");
+        self.open.insert(key.clone(), Doing::Asking);
+        self.start.push(Operation::client(key, action));
+    }
+
+    pub(crate) fn begin_work(&mut self, name: &str, doing: Doing, request: ModelRequest) {
+        let key = self.course.key(name);
+        self.open.insert(key.clone(), doing);
+        self.start.push(Operation::model(key, request));
+    }
+
+    fn needs_a_turn_of_its_own(&self) -> bool {
+        let left = self.turn.left();
+        left.steps < STEPS_MIN || (left.tokens < TOKENS_MIN && !self.lesson.needs_no_model())
+    }
+
+    fn end(self, step: Step) -> Step {
+        let mut effects = self.effects;
+        effects.push(Effect::SessionState(json!(self.course)));
+        Step { effects, ..step }
+    }
+
+    pub(crate) fn prompts(&self) -> Prompts<'_> {
+        Prompts { turn: self.turn, lesson: &self.lesson, memory: &self.memory, parts: &self.parts }
+    }
+
+    pub(crate) fn say(&mut self, words: impl Into<String>) {
+        self.effects.push(Effect::Say(vec![Part::Text(words.into())]));
+    }
+
+    /// How many questions there are, repetitions not counted.
+    pub(crate) fn questions(&self) -> usize {
+        if self.lesson.questions.is_empty() { self.course.written.len() } else { self.lesson.questions.len() }
+    }
+
+    /// A question, and the part of the material after which it is asked; none for a lesson without material.
+    pub(crate) fn question(&self, at: usize) -> Option<(Question, Option<usize>)> {
+        let parts = self.parts.len();
+        if let Some(written) = self.course.written.get(at) {
+            return Some((written.question.clone(), Some(written.part)));
+        }
+        let question = self.lesson.questions.get(at)?.clone();
+        // The questions are spread evenly over the parts, the last one after the last part.
+        let part = ((at + 1) * parts).div_ceil(self.lesson.questions.len()).checked_sub(1);
+        Some((question, part))
+    }
+
+    /// The question that is asked next, or is being asked.
+    pub(crate) fn current(&self) -> Option<(Question, Option<usize>)> {
+        self.question(self.course.current(self.questions())?)
+    }
+}

@@ -1,0 +1,92 @@
+//! Who asks: the user behind a request, and what the credential that it came with may be used for.
+
+use crate::problem::Problem;
+use axum::extract::FromRequestParts;
+use domain::key::{Issuer, KeyId};
+use domain::time::Timestamp;
+use domain::user::{Scope, UserId};
+use http::StatusCode;
+use http::request::Parts;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// See the module. Put into each request by whoever lets it in.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    /// The user.
+    pub(crate) user: UserId,
+    /// What the credential may be used for.
+    pub(crate) scopes: Arc<BTreeSet<Scope>>,
+    /// The credential.
+    pub(crate) credential: Credential,
+}
+
+/// With what a caller came. What it says of its end is what it said then: see [`crate::standing`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Credential {
+    /// The host's own token. It counts as long as the host runs.
+    HostToken,
+    /// An API key.
+    Key {
+        /// Its id.
+        id: KeyId,
+        /// When it ends by itself.
+        expires_at: Timestamp,
+    },
+    /// A token of an issuer that the host trusts.
+    Token {
+        /// The issuer.
+        issuer: Arc<str>,
+        /// When it ends.
+        expires_at: Timestamp,
+    },
+}
+
+impl Credential {
+    /// When it ends by itself; none when it does not.
+    pub(crate) fn expires_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::HostToken => None,
+            Self::Key { expires_at, .. } | Self::Token { expires_at, .. } => Some(*expires_at),
+        }
+    }
+}
+
+impl Caller {
+    /// Whoever holds the host's own token: its operator, who may do everything.
+    pub(crate) fn local() -> Self {
+        Self { user: UserId::local(), scopes: Arc::new(Scope::ALL.into()), credential: Credential::HostToken }
+    }
+
+    /// Checks that the credential may be used for something.
+    pub(crate) fn needs(&self, scope: Scope) -> Result<(), Problem> {
+        self.needs_any(&[scope])
+    }
+
+    /// Checks that the credential may be used for one of these things.
+    pub(crate) fn needs_any(&self, of: &[Scope]) -> Result<(), Problem> {
+        if of.iter().any(|scope| self.scopes.contains(scope)) {
+            return Ok(());
+        }
+        let names: Vec<String> = of.iter().map(|scope| format!("`{}`", scope.word())).collect();
+        let detail = format!("this credential may not be used for that: it needs the scope {}", names.join(" or "));
+        Err(Problem::new(StatusCode::FORBIDDEN, "SCOPE_MISSING", detail))
+    }
+
+    /// The same as whoever issues keys.
+    pub(crate) fn issuer(&self) -> Issuer {
+        let key = match &self.credential {
+            Credential::Key { id, expires_at } => Some((id.clone(), *expires_at)),
+            Credential::HostToken | Credential::Token { .. } => None,
+        };
+        Issuer { user: self.user.clone(), scopes: self.scopes.as_ref().clone(), key }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "send a credential"))
+    }
+}

@@ -1,0 +1,32 @@
+//! From what a request presents to who asks.
+
+use crate::access::{Presented, unauthorized};
+use crate::caller::{Caller, Credential};
+use crate::problem::Problem;
+use crate::state::Api;
+use domain::key::{ApiKey, Ended};
+use std::sync::Arc;
+
+/// Who asks. Keys are looked up each time, so that one that was revoked is refused at its next request.
+///
+/// # Errors
+/// 401 for what does not count, or not any more; 503 while that cannot be told.
+pub(crate) async fn caller(api: &Api, presented: Presented<'_>) -> Result<Caller, Problem> {
+    match presented {
+        Presented::HostToken => Ok(Caller::local()),
+        Presented::Key(key) => of_key(api, &key).await,
+        Presented::Token(identity, token) => identity.caller(token).await,
+    }
+}
+
+async fn of_key(api: &Api, key: &ApiKey) -> Result<Caller, Problem> {
+    let row = api.broker()?.store().key(key.id()).await.map_err(broker::Error::from)?;
+    // Whoever has only the id learns nothing of the key.
+    let row = row.filter(|row| row.hash.is_secretly(&key.hash())).ok_or_else(|| unauthorized("there is no such API key"))?;
+    match row.ended(api.access().clock().now()) {
+        None => {}
+        Some(Ended::Revoked) => return Err(unauthorized(format!("the API key `{}` was revoked", row.id))),
+        Some(Ended::Expired) => return Err(unauthorized(format!("the API key `{}` ended at {}", row.id, row.expires_at))),
+    }
+    Ok(Caller { user: row.user, scopes: Arc::new(row.scopes), credential: Credential::Key { id: row.id, expires_at: row.expires_at } })
+}

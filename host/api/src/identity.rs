@@ -1,0 +1,97 @@
+//! Users whom somebody else vouches for: signed tokens (JWT) of the issuers that the operator trusts.
+//!
+//! A token says by itself who issued it, with which key and by which algorithm. None of that is believed: the issuer must be configured, the
+//! algorithm must be one of that issuer's and fit the key's kind, and the key must be one of those that the issuer publishes where the
+//! configuration says. Signatures are checked by ring, which TLS brings along; what else there is to a JWT is read here, because the
+//! crates for it bring a second set of the same algorithms with them.
+//! Never in here: keys that a token carries or points to, symmetric algorithms, `none`.
+
+mod algorithm;
+mod config;
+mod fetch;
+mod jwk;
+mod jwt;
+mod keys;
+#[cfg(test)]
+mod tests;
+
+pub use algorithm::Algorithm;
+pub use config::{IssuerConfig, IssuerProblem};
+
+use crate::access::unauthorized;
+use crate::caller::{Caller, Credential};
+use crate::clock::Clock;
+use crate::problem::Problem;
+use domain::user::UserId;
+use egress::Resolve;
+use fetch::Source;
+use http::StatusCode;
+use jwt::{Token, Untrusted};
+use keys::{Keys, Unavailable};
+use std::sync::Arc;
+
+/// The issuers that a host trusts.
+#[derive(Debug)]
+pub struct Identity {
+    issuers: Vec<Issuer>,
+    clock: Clock,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Issuer {
+    name: Arc<str>,
+    config: IssuerConfig,
+    keys: Arc<Keys>,
+}
+
+impl Identity {
+    /// Trusts these issuers. Nothing is fetched before the first token comes.
+    ///
+    /// # Errors
+    /// The first of them that makes no sense, by its place in the list.
+    pub fn new(issuers: Vec<IssuerConfig>, resolver: &Arc<dyn Resolve>, clock: Clock) -> Result<Self, (usize, IssuerProblem)> {
+        let trusted = issuers.into_iter().enumerate().map(|(index, config)| {
+            if let Some(problem) = config.problems().into_iter().next() {
+                return Err((index, problem));
+            }
+            let source = Source::new(&config, Arc::clone(resolver)).map_err(|problem| (index, problem))?;
+            let keys = Keys::new(source, &config, clock.clone());
+            Ok(Issuer { name: config.issuer.as_str().into(), config, keys: Arc::new(keys) })
+        });
+        Ok(Self { issuers: trusted.collect::<Result<_, _>>()?, clock })
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.issuers.is_empty()
+    }
+
+    /// The user that a token vouches for.
+    ///
+    /// # Errors
+    /// 401 for a token that is not good, with what is wrong; 503 when its issuer's keys cannot be had.
+    pub(crate) async fn caller(&self, token: &str) -> Result<Caller, Problem> {
+        let refused = |wrong: Untrusted| unauthorized(format!("the bearer token is not accepted: {wrong}"));
+        let token = Token::read(token).map_err(refused)?;
+        let issuer = self.issuers.iter().find(|issuer| token.is_from(&issuer.config.issuer));
+        let issuer = issuer.ok_or(Untrusted::Issuer).map_err(refused)?;
+        // Before anything is fetched on its behalf.
+        let algorithm = token.algorithm(&issuer.config).map_err(refused)?;
+        token.check_time(&issuer.config, self.clock.now()).map_err(refused)?;
+        let keys = issuer.keys.for_kid(token.kid()).await.map_err(|unavailable| unavailable_problem(&issuer.name, unavailable))?;
+        let verified = token.verify(&keys, algorithm).map_err(refused)?;
+        let claims = verified.claims(&issuer.config, self.clock.now()).map_err(refused)?;
+        Ok(Caller {
+            user: UserId::of_claim(&issuer.name, &claims.user),
+            scopes: Arc::new(claims.scopes),
+            credential: Credential::Token { issuer: Arc::clone(&issuer.name), expires_at: claims.expires_at },
+        })
+    }
+}
+
+fn unavailable_problem(issuer: &str, Unavailable { retry_after_s }: Unavailable) -> Problem {
+    let detail =
+        format!("the keys of `{issuer}` cannot be had at this moment, so whether the token is good cannot be told; try again later");
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "IDENTITY_UNAVAILABLE", detail).retry_after(retry_after_s)
+}

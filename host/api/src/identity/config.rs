@@ -1,0 +1,121 @@
+//! What an operator says of an issuer.
+
+use super::algorithm::Algorithm;
+use super::fetch::place;
+use domain::egress::AddressRange;
+use domain::user::Scope;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Seconds by which clocks may differ when nobody says.
+const LEEWAY_S: u64 = 60;
+/// Seconds after which keys are asked for again when nobody says: an hour.
+const REFRESH_S: u64 = 3_600;
+/// Seconds after which keys that could not be asked for again are trusted no longer when nobody says: a day.
+const HARD_EXPIRY_S: u64 = 86_400;
+
+/// An issuer of tokens (JWT, OpenID Connect) that the host trusts to say who its users are. Two issuers that name a user in the same way mean
+/// the same user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct IssuerConfig {
+    /// What its tokens have in `iss`, letter by letter. Without `jwksUrl` it is also where its keys are found:
+    /// `<issuer>/.well-known/openid-configuration` says it.
+    pub issuer: String,
+    /// What its tokens for this host have in `aud`: one of these.
+    #[schemars(length(min = 1))]
+    pub audience: Vec<String>,
+    /// The algorithms that its tokens are signed with. Any other is refused, whatever a token says of itself.
+    #[schemars(length(min = 1))]
+    pub algorithms: Vec<Algorithm>,
+    /// Where its keys are. `https`, except on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jwks_url: Option<String>,
+    /// The claim that names the user. With `email`, only addresses count that the issuer has verified.
+    #[serde(default = "user_claim")]
+    pub user_claim: String,
+    /// The claim that says what a token may be used for, as words or as a list; it can only take away from `scopes`. Without, every token
+    /// may be used for all of `scopes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes_claim: Option<String>,
+    /// What its tokens may be used for.
+    #[serde(default = "scopes")]
+    pub scopes: Vec<Scope>,
+    /// Seconds by which its clock may differ from this machine's.
+    #[serde(default = "leeway_s")]
+    #[schemars(range(min = 0, max = 300))]
+    pub leeway_s: u64,
+    /// Seconds after which its keys are asked for again.
+    #[serde(default = "refresh_s")]
+    #[schemars(range(min = 1, max = 86_400))]
+    pub refresh_s: u64,
+    /// Seconds after which keys that could not be asked for again are trusted no longer: tokens are then refused with 503.
+    #[serde(default = "hard_expiry_s")]
+    #[schemars(range(min = 1, max = 604_800))]
+    pub hard_expiry_s: u64,
+    /// Addresses that may be asked for its keys although they are not public, such as `10.1.0.0/16`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub private_addresses: Vec<AddressRange>,
+}
+
+fn user_claim() -> String {
+    "sub".to_owned()
+}
+
+fn scopes() -> Vec<Scope> {
+    vec![Scope::Read, Scope::Write]
+}
+
+fn leeway_s() -> u64 {
+    LEEWAY_S
+}
+
+fn refresh_s() -> u64 {
+    REFRESH_S
+}
+
+fn hard_expiry_s() -> u64 {
+    HARD_EXPIRY_S
+}
+
+/// Something about an issuer that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {message}")]
+pub struct IssuerProblem {
+    /// The key of its entry.
+    pub key: &'static str,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl IssuerProblem {
+    pub(super) fn new(key: &'static str, message: impl Into<String>) -> Self {
+        Self { key, message: message.into() }
+    }
+}
+
+impl IssuerConfig {
+    /// Everything that makes no sense about it, but for numbers that are out of their ranges.
+    #[must_use]
+    pub fn problems(&self) -> Vec<IssuerProblem> {
+        let mut problems = Vec::new();
+        let mut find = |wrong: bool, key, message: &str| problems.extend(wrong.then(|| IssuerProblem::new(key, message)));
+        let empty = |list: &[String]| list.is_empty() || list.iter().any(String::is_empty);
+        find(self.issuer.is_empty(), "issuer", "it names nobody");
+        find(empty(&self.audience), "audience", "say for whom its tokens are; without, those that it issues for others would count here");
+        find(self.algorithms.is_empty(), "algorithms", "say which ones its tokens are signed with");
+        find(self.user_claim.is_empty(), "userClaim", "it names no claim");
+        find(self.scopes_claim.as_ref().is_some_and(String::is_empty), "scopesClaim", "it names no claim");
+        find(self.scopes.is_empty(), "scopes", "its tokens could be used for nothing; take the issuer out, or name a scope");
+        find(
+            self.hard_expiry_s < self.refresh_s,
+            "hardExpiryS",
+            "keys must be good for longer than until they are asked for again (`refreshS`)",
+        );
+        let (key, url) = self.jwks_url.as_ref().map_or(("issuer", &self.issuer), |url| ("jwksUrl", url));
+        if !url.is_empty() {
+            problems.extend(place(url).err().map(|message| IssuerProblem::new(key, message)));
+        }
+        problems
+    }
+}

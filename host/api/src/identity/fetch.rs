@@ -1,0 +1,162 @@
+//! Where an issuer's keys come from: one or two requests through egress, bounded in size and time, and redirected nowhere.
+
+use super::config::{IssuerConfig, IssuerProblem};
+use super::jwk::KeySet;
+use bytes::Bytes;
+use domain::egress::{AddressRange, EgressGrant, HostPattern, Method, Scheme, Target};
+use domain::redact::Redactor;
+use egress::{ByteBudget, Caller, Credentials, Egress, EgressError, Limits, Record, Records, Request, Resolve, no_tls, system_tls};
+use http::header::ACCEPT;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Bytes of a key set, or of what says where it is.
+const DOCUMENT_BYTES_MAX: u64 = 256 << 10;
+/// Milliseconds of one request.
+const REQUEST_MS_MAX: u64 = 5_000;
+/// Requests to one issuer at the same time. There is one; lookups that were given up count until they end.
+const REQUESTS_MAX: usize = 4;
+/// Where an issuer says where its keys are.
+const DISCOVERY: &str = "/.well-known/openid-configuration";
+/// The addresses of this machine.
+const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1"];
+
+/// Why there are no keys.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FetchError {
+    #[error("`{url}` cannot be had")]
+    Unsent {
+        url: String,
+        #[source]
+        source: EgressError,
+    },
+    #[error("`{url}` answers {status}")]
+    Status { url: String, status: StatusCode },
+    #[error("`{url}` says nothing of where keys are, or is another issuer's")]
+    Discovery { url: String },
+    #[error("`{url}` cannot hold keys: {why}")]
+    Place { url: String, why: String },
+    #[error("`{url}` has no key that can be used")]
+    NoKey { url: String },
+}
+
+/// Where one issuer's keys come from.
+#[derive(Debug)]
+pub(super) struct Source {
+    egress: Egress,
+    issuer: String,
+    jwks_url: Option<String>,
+    private: Vec<AddressRange>,
+}
+
+/// What an issuer says of itself, as far as it matters.
+#[derive(Deserialize)]
+struct Discovery {
+    issuer: String,
+    jwks_uri: String,
+}
+
+/// Reads the URL of a document: `https`, except on this machine.
+pub(super) fn place(url: &str) -> Result<Target, String> {
+    let target = Target::parse(url).map_err(|error| format!("`{url}` cannot be asked for keys: {error}"))?;
+    if target.scheme() == Scheme::Http && !target.host().is_loopback() {
+        return Err(format!("`{url}` must begin with https://, or whoever is on the way could give out keys of their own"));
+    }
+    Ok(target)
+}
+
+impl Source {
+    pub(super) fn new(config: &IssuerConfig, resolver: Arc<dyn Resolve>) -> Result<Self, IssuerProblem> {
+        let (key, url) = config.jwks_url.as_ref().map_or(("issuer", &config.issuer), |url| ("jwksUrl", url));
+        let target = place(url).map_err(|message| IssuerProblem::new(key, message))?;
+        let tls = if target.scheme() == Scheme::Https { system_tls() } else { no_tls() };
+        let tls = tls.map_err(|error| IssuerProblem::new(key, format!("TLS cannot be set up: {error}")))?;
+        let limits = Limits {
+            in_flight_max: REQUESTS_MAX,
+            in_flight_per_component_max: REQUESTS_MAX,
+            first_byte_ms_max: REQUEST_MS_MAX,
+            idle_ms_max: REQUEST_MS_MAX,
+            total_ms_max: Some(REQUEST_MS_MAX),
+            ..Limits::default()
+        };
+        Ok(Self {
+            egress: Egress::new(resolver, tls, limits),
+            issuer: config.issuer.clone(),
+            jwks_url: config.jwks_url.clone(),
+            private: config.private_addresses.clone(),
+        })
+    }
+
+    /// The issuer's keys as they are now.
+    pub(super) async fn keys(&self) -> Result<KeySet, FetchError> {
+        let url = match &self.jwks_url {
+            Some(url) => url.clone(),
+            None => self.discovered().await?,
+        };
+        KeySet::read(&self.document(&url).await?).ok_or(FetchError::NoKey { url })
+    }
+
+    /// Where the issuer says that its keys are.
+    async fn discovered(&self) -> Result<String, FetchError> {
+        let url = format!("{}{DISCOVERY}", self.issuer.trim_end_matches('/'));
+        let found = serde_json::from_slice::<Discovery>(&self.document(&url).await?).ok();
+        // Another issuer's document would lead to that issuer's keys.
+        let found = found.filter(|found| found.issuer == self.issuer).ok_or(FetchError::Discovery { url })?;
+        Ok(found.jwks_uri)
+    }
+
+    async fn document(&self, url: &str) -> Result<Bytes, FetchError> {
+        let target = place(url).map_err(|why| FetchError::Place { url: url.to_owned(), why })?;
+        let grant = self.grant(&target).ok_or_else(|| FetchError::Place { url: url.to_owned(), why: "its host is none".to_owned() })?;
+        let request = Request {
+            caller: Caller {
+                component: format!("identity:{}", self.issuer),
+                budget: ByteBudget::of(u64::MAX),
+                records: Arc::new(Logged),
+                redactor: Redactor::default(),
+            },
+            method: Method::Get,
+            url: url.to_owned(),
+            headers: HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]),
+            bound: Credentials::default(),
+            body: Bytes::new(),
+        };
+        let unsent = |source| FetchError::Unsent { url: url.to_owned(), source };
+        // On the heap: it is large.
+        let response = Box::pin(self.egress.send(request, &[grant])).await.map_err(unsent)?;
+        if response.status != StatusCode::OK {
+            return Err(FetchError::Status { url: url.to_owned(), status: response.status });
+        }
+        response.body.read_all().await.map_err(unsent)
+    }
+
+    /// One host, one port, reading, and no redirects: whoever is redirected to may be anybody.
+    fn grant(&self, target: &Target) -> Option<EgressGrant> {
+        let here = LOOPBACK.iter().filter(|_| target.host().is_loopback()).filter_map(|range| AddressRange::parse(range).ok());
+        Some(EgressGrant {
+            schemes: vec![target.scheme()],
+            ports: Some(vec![target.port()]),
+            private_addresses: self.private.iter().cloned().chain(here).collect(),
+            response_bytes_max: DOCUMENT_BYTES_MAX,
+            total_ms_max: REQUEST_MS_MAX,
+            ..EgressGrant::of(HostPattern::parse(&target.host().to_string()).ok()?)
+        })
+    }
+}
+
+/// Where the records of these requests go: they are nobody's call, so they are in no ledger.
+#[derive(Debug)]
+struct Logged;
+
+impl Records for Logged {
+    fn put(&self, record: Record) {
+        tracing::debug!(
+            request.host = record.host.as_deref().unwrap_or_default(),
+            request.path = record.path.as_deref().unwrap_or_default(),
+            request.outcome = record.outcome,
+            request.ms = record.ms,
+            "an issuer of tokens was asked for its keys"
+        );
+    }
+}

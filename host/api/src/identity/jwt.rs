@@ -1,0 +1,197 @@
+//! One token (JWT, RFC 7519): read, checked against what its issuer is configured with, verified, and only then believed.
+
+use super::algorithm::Algorithm;
+use super::config::IssuerConfig;
+use super::jwk::KeySet;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use domain::time::Timestamp;
+use domain::user::Scope;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+/// Bytes of a token.
+pub(super) const TOKEN_BYTES_MAX: usize = 8 << 10;
+/// Bytes of the claim that names the user.
+const USER_CLAIM_BYTES_MAX: usize = 512;
+/// What a token may call itself: nothing, or one of these. Others are for other purposes.
+const TYPES: &[&str] = &["jwt", "at+jwt", "application/at+jwt"];
+/// The latest time that a token may name, in seconds: the end of the year 9999.
+const SECONDS_MAX: f64 = 253_402_300_799.0;
+
+/// Why a token is not believed. Says nothing of what is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Untrusted {
+    #[error("it has more than {TOKEN_BYTES_MAX} bytes")]
+    TooLong,
+    #[error("it is not written as a signed token is")]
+    Malformed,
+    #[error("its type is none that the API takes")]
+    Type,
+    #[error("it has extensions (`crit`) that nobody here knows")]
+    Critical,
+    #[error("nobody here trusts its issuer")]
+    Issuer,
+    #[error("its algorithm is not one that its issuer is configured with")]
+    Algorithm,
+    #[error("its issuer has no key of its name and kind")]
+    Key,
+    #[error("its signature is not its issuer's")]
+    Signature,
+    #[error("it is for somebody else: its `aud` is none that is configured")]
+    Audience,
+    #[error("its `{0}` is missing, or not what it should be")]
+    Claim(&'static str),
+    #[error("its time is over (`exp`)")]
+    Expired,
+    #[error("its time has not come (`nbf`)")]
+    NotYet,
+    #[error("it was issued in the future (`iat`)")]
+    FromTheFuture,
+    #[error("it names no user by the claim that is configured")]
+    User,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    alg: String,
+    kid: Option<String>,
+    typ: Option<String>,
+    crit: Option<Value>,
+}
+
+/// A token that was read, and is not believed.
+pub(super) struct Token<'a> {
+    header: Header,
+    claims: Map<String, Value>,
+    /// What is signed: header and claims as they were sent.
+    signed: &'a str,
+    signature: Vec<u8>,
+}
+
+/// A token whose signature is its issuer's.
+pub(super) struct Verified(Map<String, Value>);
+
+/// What a token says that counts.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Claims {
+    /// The user, in the issuer's words.
+    pub(super) user: String,
+    /// What the token may be used for.
+    pub(super) scopes: BTreeSet<Scope>,
+    /// When it ends, the leeway included.
+    pub(super) expires_at: Timestamp,
+}
+
+impl<'a> Token<'a> {
+    /// Reads a token.
+    pub(super) fn read(token: &'a str) -> Result<Self, Untrusted> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(Untrusted::TooLong);
+        }
+        let (signed, signature) = token.rsplit_once('.').ok_or(Untrusted::Malformed)?;
+        let (header, claims) = signed.split_once('.').ok_or(Untrusted::Malformed)?;
+        // A third dot would be in the claims, which then do not decode.
+        let decoded = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| Untrusted::Malformed);
+        let header: Header = serde_json::from_slice(&decoded(header)?).map_err(|_| Untrusted::Malformed)?;
+        let claims = serde_json::from_slice(&decoded(claims)?).map_err(|_| Untrusted::Malformed)?;
+        if header.typ.as_ref().is_some_and(|typ| !TYPES.contains(&typ.to_ascii_lowercase().as_str())) {
+            return Err(Untrusted::Type);
+        }
+        if header.crit.is_some() {
+            return Err(Untrusted::Critical);
+        }
+        Ok(Self { header, claims, signed, signature: decoded(signature)? })
+    }
+
+    /// Whether it says that this issuer issued it.
+    pub(super) fn is_from(&self, issuer: &str) -> bool {
+        self.claims.get("iss").and_then(Value::as_str) == Some(issuer)
+    }
+
+    /// The name of the key that it says it was signed with.
+    pub(super) fn kid(&self) -> Option<&str> {
+        self.header.kid.as_deref()
+    }
+
+    /// Its algorithm, if it is one of its issuer's.
+    pub(super) fn algorithm(&self, issuer: &IssuerConfig) -> Result<Algorithm, Untrusted> {
+        Algorithm::named(&self.header.alg).filter(|algorithm| issuer.algorithms.contains(algorithm)).ok_or(Untrusted::Algorithm)
+    }
+
+    /// Its times, before it costs anybody a signature or a request.
+    pub(super) fn check_time(&self, issuer: &IssuerConfig, now: Timestamp) -> Result<(), Untrusted> {
+        expires_at(&self.claims, issuer, now).map(drop)
+    }
+
+    /// Checks its signature by the issuer's keys.
+    pub(super) fn verify(self, keys: &KeySet, algorithm: Algorithm) -> Result<Verified, Untrusted> {
+        let candidates = keys.candidates(self.kid(), algorithm);
+        if candidates.is_empty() {
+            return Err(Untrusted::Key);
+        }
+        let signed = |key| algorithm.verifies(key, self.signed.as_bytes(), &self.signature);
+        if candidates.into_iter().any(signed) { Ok(Verified(self.claims)) } else { Err(Untrusted::Signature) }
+    }
+}
+
+impl Verified {
+    /// What it says that counts.
+    pub(super) fn claims(&self, issuer: &IssuerConfig, now: Timestamp) -> Result<Claims, Untrusted> {
+        let Self(claims) = self;
+        let is_ours = |audience: &str| issuer.audience.iter().any(|ours| ours == audience);
+        let for_us = match claims.get("aud") {
+            Some(Value::String(audience)) => is_ours(audience),
+            Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).any(is_ours),
+            _ => return Err(Untrusted::Claim("aud")),
+        };
+        if !for_us {
+            return Err(Untrusted::Audience);
+        }
+        let expires_at = expires_at(claims, issuer, now)?;
+        // An address that nobody has verified is a name that everybody can take.
+        if issuer.user_claim == "email" && claims.get("email_verified") != Some(&Value::Bool(true)) {
+            return Err(Untrusted::User);
+        }
+        let user = claims.get(&issuer.user_claim).and_then(Value::as_str);
+        let user = user.filter(|user| (1..=USER_CLAIM_BYTES_MAX).contains(&user.len())).ok_or(Untrusted::User)?;
+        Ok(Claims { user: user.to_owned(), scopes: scopes(claims, issuer), expires_at })
+    }
+}
+
+/// Checks the times of a token; when it ends, the leeway included.
+fn expires_at(claims: &Map<String, Value>, issuer: &IssuerConfig, now: Timestamp) -> Result<Timestamp, Untrusted> {
+    let leeway_ms = issuer.leeway_s.saturating_mul(1_000);
+    let ends = time(claims, "exp")?.ok_or(Untrusted::Claim("exp"))?.plus_ms(leeway_ms);
+    if ends <= now {
+        return Err(Untrusted::Expired);
+    }
+    if time(claims, "nbf")?.is_some_and(|begins| begins > now.plus_ms(leeway_ms)) {
+        return Err(Untrusted::NotYet);
+    }
+    if time(claims, "iat")?.is_some_and(|issued| issued > now.plus_ms(leeway_ms)) {
+        return Err(Untrusted::FromTheFuture);
+    }
+    Ok(ends)
+}
+
+/// A time in seconds, perhaps with a fraction; none if the claim is not there.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was found to be within bounds")]
+fn time(claims: &Map<String, Value>, name: &'static str) -> Result<Option<Timestamp>, Untrusted> {
+    let Some(value) = claims.get(name) else { return Ok(None) };
+    let seconds = value.as_f64().filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds)).ok_or(Untrusted::Claim(name))?;
+    Ok(Some(Timestamp((seconds * 1_000.0) as u64)))
+}
+
+/// What the issuer's tokens may be used for, and of that what this one says, where it has a say.
+fn scopes(claims: &Map<String, Value>, issuer: &IssuerConfig) -> BTreeSet<Scope> {
+    let all = issuer.scopes.iter().copied();
+    let Some(claim) = &issuer.scopes_claim else { return all.collect() };
+    let said: Vec<&str> = match claims.get(claim) {
+        Some(Value::String(words)) => words.split(' ').collect(),
+        Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    all.filter(|scope| said.contains(&scope.word())).collect()
+}

@@ -1,0 +1,192 @@
+//! One issuer's keys as the host has them: asked for when they are needed, kept while they are good, and never trusted for longer.
+//!
+//! While the issuer answers, keys are asked for again in the background, and nobody waits. While it does not, those that are here are good
+//! until their hard expiry; after that nothing is, and every token waits for the next try or is told when that is.
+
+use super::config::IssuerConfig;
+use super::fetch::{FetchError, Source};
+use super::jwk::KeySet;
+use crate::clock::Clock;
+use domain::time::Timestamp;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::OwnedMutexGuard;
+use tokio_util::task::TaskTracker;
+
+/// Milliseconds until the next try after one that failed: at first, and at most. They double from try to try.
+const RETRY_MS: (u64, u64) = (1_000, 60_000);
+/// Milliseconds in which tokens with unknown key names lead to one request at most.
+pub(super) const UNKNOWN_KEY_MS_MIN: u64 = 30_000;
+/// Failed tries after which the pause grows no longer.
+const DOUBLINGS_MAX: u32 = 6;
+
+/// The keys cannot be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unavailable {
+    /// Seconds until the next try.
+    pub(super) retry_after_s: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Keys {
+    source: Source,
+    refresh_ms: u64,
+    hard_expiry_ms: u64,
+    clock: Clock,
+    state: Mutex<State>,
+    /// Held by the one request that is under way.
+    flight: Arc<tokio::sync::Mutex<()>>,
+    tasks: TaskTracker,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    held: Option<(Arc<KeySet>, Timestamp)>,
+    /// Tries that failed since the last that did not.
+    failures: u32,
+    /// Before this none is made.
+    next_try: Timestamp,
+    /// Before this none is made for a key of an unknown name.
+    next_for_unknown: Timestamp,
+}
+
+/// What is to be done for a token.
+enum Verdict {
+    /// These keys are good.
+    Use(Arc<KeySet>),
+    /// These are good, and should be asked for again.
+    UseAndRefresh(Arc<KeySet>),
+    /// Keys have to be asked for first.
+    Fetch,
+    /// Nothing can be done before then.
+    Wait(Timestamp),
+}
+
+impl Keys {
+    pub(super) fn new(source: Source, config: &IssuerConfig, clock: Clock) -> Self {
+        Self {
+            source,
+            refresh_ms: config.refresh_s.saturating_mul(1_000),
+            hard_expiry_ms: config.hard_expiry_s.saturating_mul(1_000),
+            clock,
+            state: Mutex::default(),
+            flight: Arc::default(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// The keys by which a token of this key name can be checked. A key of the name may not be among them: then there is none.
+    pub(super) async fn for_kid(self: &Arc<Self>, kid: Option<&str>) -> Result<Arc<KeySet>, Unavailable> {
+        match self.verdict(kid) {
+            Verdict::Use(keys) => return Ok(keys),
+            Verdict::UseAndRefresh(keys) => {
+                if let Ok(flight) = Arc::clone(&self.flight).try_lock_owned() {
+                    self.fetch(flight);
+                }
+                return Ok(keys);
+            }
+            // What is under way may bring them yet.
+            Verdict::Wait(until) if self.flight.try_lock().is_ok() => return Err(self.unavailable(until)),
+            Verdict::Wait(_) | Verdict::Fetch => {}
+        }
+        // All who need the same wait for the same request.
+        let flight = Arc::clone(&self.flight).lock_owned().await;
+        if let Verdict::Fetch = self.verdict(kid) {
+            // A task of its own: whoever goes away meanwhile does not undo it for the others. What it came to stands in the state.
+            let _ = self.fetch(flight).await;
+        }
+        match self.verdict(kid) {
+            Verdict::Use(keys) | Verdict::UseAndRefresh(keys) => Ok(keys),
+            Verdict::Wait(until) => Err(self.unavailable(until)),
+            // What came just now does not have it either.
+            Verdict::Fetch => self.without(),
+        }
+    }
+
+    /// The keys that are here, for a token whose key is not among them: its issuer was just asked for it, and is not soon again.
+    fn without(&self) -> Result<Arc<KeySet>, Unavailable> {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        state.next_for_unknown = now.plus_ms(UNKNOWN_KEY_MS_MIN);
+        let held = state.held.as_ref().map(|(keys, _)| Arc::clone(keys));
+        held.ok_or(Unavailable { retry_after_s: 1 })
+    }
+
+    fn verdict(&self, kid: Option<&str>) -> Verdict {
+        let now = self.clock.now();
+        let state = self.lock();
+        let may_try = state.next_try <= now;
+        let held = state.held.as_ref().map(|(keys, since)| (keys, now.since_ms(*since))).filter(|(_, age)| *age < self.hard_expiry_ms);
+        match held {
+            Some((keys, age)) if keys.has(kid) => {
+                if age >= self.refresh_ms && may_try {
+                    Verdict::UseAndRefresh(Arc::clone(keys))
+                } else {
+                    Verdict::Use(Arc::clone(keys))
+                }
+            }
+            Some(_) if may_try && state.next_for_unknown <= now => Verdict::Fetch,
+            // The issuer may have a new key that it could not tell.
+            Some(_) if state.failures > 0 => Verdict::Wait(state.next_try.max(state.next_for_unknown)),
+            Some((keys, _)) => Verdict::Use(Arc::clone(keys)),
+            None if may_try => Verdict::Fetch,
+            None => Verdict::Wait(state.next_try),
+        }
+    }
+
+    /// Asks for the keys, in a task of its own.
+    fn fetch(self: &Arc<Self>, flight: OwnedMutexGuard<()>) -> tokio::task::JoinHandle<()> {
+        self.begun();
+        let keys = Arc::clone(self);
+        self.tasks.spawn(async move {
+            match keys.source.keys().await {
+                Ok(set) => keys.arrived(set),
+                Err(error) => keys.failed(&error),
+            }
+            drop(flight);
+        })
+    }
+
+    /// A try counts as failed from its beginning, so that one that comes to no end at all does too.
+    fn begun(&self) {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        state.failures = state.failures.saturating_add(1);
+        state.next_try = now.plus_ms(pause_ms(state.failures));
+    }
+
+    fn arrived(&self, set: KeySet) {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        state.held = Some((Arc::new(set), now));
+        state.failures = 0;
+        state.next_try = now;
+    }
+
+    fn failed(&self, error: &FetchError) {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        state.next_try = now.plus_ms(pause_ms(state.failures));
+        let left_ms = state.held.as_ref().map_or(0, |(_, since)| self.hard_expiry_ms.saturating_sub(now.since_ms(*since)));
+        tracing::warn!(
+            error = error as &dyn std::error::Error,
+            failures = state.failures,
+            keys.good_for_ms = left_ms,
+            "an issuer's keys cannot be had"
+        );
+    }
+
+    fn unavailable(&self, until: Timestamp) -> Unavailable {
+        Unavailable { retry_after_s: until.since_ms(self.clock.now()).div_ceil(1_000).max(1) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long to wait after so many tries that failed.
+fn pause_ms(failures: u32) -> u64 {
+    let (first, most) = RETRY_MS;
+    first.saturating_mul(1 << failures.saturating_sub(1).min(DOUBLINGS_MAX)).min(most)
+}

@@ -1,0 +1,118 @@
+//! Who may do what with an agent: assign users, change their roles, remove them, hand the agent over.
+
+use crate::caller::Caller;
+use crate::input::{InPath, Json, OfAgent, id_in_path};
+use crate::problem::{Place, Problem};
+use crate::state::Api;
+use crate::wire;
+use axum::extract::State;
+use broker::Target;
+use domain::agent::role::Role;
+use domain::user::UserId;
+use http::StatusCode;
+use serde::Deserialize;
+
+/// Whom to assign, and as what.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewAssignment {
+    /// The user: 1 to 64 letters, digits, `-`, `_`, `.` and `@`.
+    user_id: String,
+    /// `primary`, `shared`, `mentee` or `observer`.
+    role: String,
+}
+
+/// Assigns a user to an agent. Takes the role primary.
+#[utoipa::path(
+    post, path = "/api/agents/{id}/assign", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
+    request_body = NewAssignment, responses((status = 201, description = "The agent afterwards.", body = wire::AgentView))
+)]
+pub(super) async fn assign(
+    State(api): State<Api>,
+    caller: Caller,
+    OfAgent(target): OfAgent,
+    Json(new): Json<NewAssignment>,
+) -> Result<(StatusCode, axum::Json<wire::AgentView>), Problem> {
+    let (user, role) = (user(&new.user_id)?, new.role.parse::<Role>().map_err(broker::Error::from)?);
+    let view = api.command()?.assign(&caller.user, &target, user, role).await?;
+    Ok((StatusCode::CREATED, axum::Json(wire::agent(&view, &caller.user))))
+}
+
+/// What a user is to be.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewRole {
+    /// `primary`, `shared`, `mentee` or `observer`.
+    role: String,
+}
+
+/// Changes what a user is to an agent. Takes the role primary; somebody is primary always.
+#[utoipa::path(
+    put, path = "/api/agents/{id}/assignments/{user}", tag = "agents",
+    params(("id" = String, Path, description = "UUID or path of the agent."), ("user" = String, Path, description = "The user.")),
+    request_body = NewRole, responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))
+)]
+pub(super) async fn change_role(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath((id, named)): InPath<(String, String)>,
+    Json(new): Json<NewRole>,
+) -> Result<axum::Json<wire::AgentView>, Problem> {
+    let (target, named) = of_user(&id, &named)?;
+    let role = new.role.parse::<Role>().map_err(broker::Error::from)?;
+    Ok(axum::Json(wire::agent(&api.command()?.change_role(&caller.user, &target, named, role).await?, &caller.user)))
+}
+
+/// Removes a user from an agent. Takes the role primary; everybody may remove themselves; somebody is primary always.
+#[utoipa::path(
+    delete, path = "/api/agents/{id}/assignments/{user}", tag = "agents",
+    params(("id" = String, Path, description = "UUID or path of the agent."), ("user" = String, Path, description = "The user.")),
+    responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))
+)]
+pub(super) async fn unassign(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath((id, named)): InPath<(String, String)>,
+) -> Result<axum::Json<wire::AgentView>, Problem> {
+    let (target, named) = of_user(&id, &named)?;
+    Ok(axum::Json(wire::agent(&api.command()?.unassign(&caller.user, &target, named).await?, &caller.user)))
+}
+
+/// To whom an agent is handed over.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Handoff {
+    /// The successor, who becomes primary.
+    user_id: String,
+    /// The role that you keep; none without: then you are not assigned to it any more.
+    keep: Option<String>,
+}
+
+/// Hands an agent over: assigns the successor, makes them primary, and removes you or changes your role; all of it or nothing.
+#[utoipa::path(
+    post, path = "/api/agents/{id}/handoff", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
+    request_body = Handoff, responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))
+)]
+pub(super) async fn hand_off(
+    State(api): State<Api>,
+    caller: Caller,
+    OfAgent(target): OfAgent,
+    Json(handoff): Json<Handoff>,
+) -> Result<axum::Json<wire::AgentView>, Problem> {
+    let to = user(&handoff.user_id)?;
+    let keep = handoff.keep.as_deref().map(str::parse::<Role>).transpose().map_err(|refusal| broker::Error::from(refusal.at("/keep")))?;
+    Ok(axum::Json(wire::agent(&api.command()?.hand_off(&caller.user, &target, to, keep).await?, &caller.user)))
+}
+
+fn user(text: &str) -> Result<UserId, Problem> {
+    let invalid = |error: domain::user::NotAUser| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", error.to_string());
+    text.parse().map_err(|error| invalid(error).at(Place::Body("/user_id")))
+}
+
+fn of_user(id: &str, named: &str) -> Result<(Target, UserId), Problem> {
+    let user = named
+        .parse()
+        .map_err(|error: domain::user::NotAUser| Problem::bad_request("INVALID_ID", error.to_string()).at(Place::Path("user")))?;
+    let target = if id.starts_with('/') { Target::Path(id.to_owned()) } else { Target::Agent(id_in_path("id", id)?) };
+    Ok((target, user))
+}

@@ -1,0 +1,138 @@
+//! API keys: issue, list, revoke.
+
+use crate::caller::Caller;
+use crate::input::{InPath, Json, Params, id_in_path, id_in_query, limit};
+use crate::problem::{Place, Problem};
+use crate::state::Api;
+use crate::wire::{self, KeyView};
+use axum::extract::State;
+use broker::KeysOf;
+use domain::key::{KEY_LIFETIME_S, KeyId, NewKey};
+use domain::user::{NotAUser, Scope, UserId};
+use http::header::{CACHE_CONTROL, LOCATION};
+use http::{HeaderName, StatusCode};
+use serde::{Deserialize, Serialize};
+
+/// Keys on one page unless asked for fewer, and at most.
+const PAGE_MAX: usize = 200;
+
+/// What makes a key.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewKey)]
+pub(super) struct Wanted {
+    /// Whose it is to be; yours without. Only an administrator issues keys for others.
+    #[schema(value_type = Option<String>)]
+    user: Option<UserId>,
+    /// What it is called, for you to know it again: at most 100 characters.
+    #[serde(default)]
+    name: String,
+    /// What it is to be used for: `read`, `write`, `keys`, `admin`. Never more than the credential that you ask with.
+    #[schema(value_type = Vec<String>)]
+    scopes: Vec<Scope>,
+    /// Seconds that it is to count for, from 60 to 31,622,400 (366 days); 90 days without. One that is issued with a key ends no later
+    /// than that.
+    expires_in_s: Option<u64>,
+}
+
+/// A key that was just issued.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct IssuedKey {
+    /// The key itself. Keep it: it is shown this once, and the host has only its hash.
+    key: String,
+    /// What is known of it.
+    #[serde(flatten)]
+    view: KeyView,
+}
+
+/// Issues an API key. The key is in the answer to this request and nowhere else.
+#[utoipa::path(
+    post, path = "/api/keys", tag = "keys", request_body = Wanted,
+    responses((status = 201, description = "It counts from now on.", body = IssuedKey))
+)]
+pub(super) async fn issue(
+    State(api): State<Api>,
+    caller: Caller,
+    Json(wanted): Json<Wanted>,
+) -> Result<(StatusCode, [(HeaderName, String); 2], axum::Json<IssuedKey>), Problem> {
+    let asked = NewKey {
+        user: wanted.user.unwrap_or_else(|| caller.user.clone()),
+        name: wanted.name,
+        scopes: wanted.scopes.into_iter().collect(),
+        lifetime_s: wanted.expires_in_s.unwrap_or(KEY_LIFETIME_S.1),
+    };
+    let issued = api.command()?.issue_key(&caller.issuer(), asked).await?;
+    let headers = [(LOCATION, format!("/api/keys/{}", issued.row.id)), (CACHE_CONTROL, "no-store".to_owned())];
+    let view = wire::key(&issued.row, api.access().clock().now());
+    Ok((StatusCode::CREATED, headers, axum::Json(IssuedKey { key: issued.key.expose(), view })))
+}
+
+/// Which page of keys.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Page {
+    /// This user's keys; yours without. Only an administrator lists those of others.
+    user: Option<String>,
+    /// The keys of all users, for an administrator.
+    #[serde(default)]
+    all: bool,
+    /// The `next_after` of the page before.
+    after: Option<String>,
+    /// At most so many, from 1 to 200; 200 without.
+    limit: Option<usize>,
+}
+
+/// One page of keys.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct KeyList {
+    /// In the order of their ids; also those that were revoked or have ended.
+    keys: Vec<KeyView>,
+    /// Where the next page begins; none on the last.
+    next_after: Option<String>,
+}
+
+/// Lists API keys.
+#[utoipa::path(get, path = "/api/keys", tag = "keys", params(Page), responses((status = 200, description = "A page.", body = KeyList)))]
+pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): Params<Page>) -> Result<axum::Json<KeyList>, Problem> {
+    let invalid = |name, detail: String| Problem::bad_request("INVALID_QUERY", detail).at(Place::Query(name));
+    let user = page.user.as_deref().map(str::parse::<UserId>).transpose();
+    let of = match (user.map_err(|error: NotAUser| invalid("user", error.to_string()))?, page.all) {
+        (Some(_), true) => return Err(invalid("all", "name one user, or ask for all of them".to_owned())),
+        (Some(user), false) => KeysOf::User(user),
+        (None, true) => KeysOf::Everybody,
+        (None, false) => KeysOf::User(caller.user.clone()),
+    };
+    let after: Option<KeyId> = id_in_query("after", page.after.as_deref())?;
+    let limit = limit(page.limit, PAGE_MAX, PAGE_MAX)?;
+    let rows = api.broker()?.keys(&caller.issuer(), &of, after.as_ref(), limit).await?;
+    let next_after = rows.last().filter(|_| rows.len() == limit).map(|row| row.id.to_string());
+    let now = api.access().clock().now();
+    Ok(axum::Json(KeyList { keys: rows.iter().map(|row| wire::key(row, now)).collect(), next_after }))
+}
+
+/// Why a key is revoked.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Why {
+    /// For the record: at most 200 characters.
+    reason: Option<String>,
+}
+
+/// Revokes an API key, for good. Its next request is refused, and the event streams that it opened end. One that was revoked before stays
+/// as it was.
+#[utoipa::path(
+    delete, path = "/api/keys/{id}", tag = "keys", params(("id" = String, Path, description = "The key's id."), Why),
+    responses((status = 200, description = "It does not count any more.", body = KeyView))
+)]
+pub(super) async fn revoke(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+    Params(why): Params<Why>,
+) -> Result<axum::Json<KeyView>, Problem> {
+    let id: KeyId = id_in_path("id", &id)?;
+    let row = api.command()?.revoke_key(&caller.issuer(), &id, why.reason).await?;
+    Ok(axum::Json(wire::key(&row, api.access().clock().now())))
+}

@@ -1,0 +1,290 @@
+//! `/api/session/*`: the sessions API of the system that this one replaces, with its response format. Deprecated.
+//!
+//! A session is led by the caller's agent for its type, which is made when it is not there yet. Every response says with `Deprecation`
+//! (RFC 9745) and `Link` what to use instead.
+
+use super::sessions::TIME_LIMIT_S_MAX;
+use crate::caller::Caller;
+use crate::input::{InPath, Json, OptionalJson, Params, id_in_path};
+use crate::problem::{Place, Problem};
+use crate::server::Connected;
+use crate::state::Api;
+use crate::stream::{self, StreamParams};
+use crate::wire::{self, LegacySession, LegacySummary};
+use axum::extract::{Extension, Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use broker::{NewSession, Respond, SessionView, Target};
+use domain::id::{AgentId, NotAnId, OperationId, SessionId};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Since when it is deprecated: 2025-12-15, the day of the design that replaced it, as a structured date (RFC 9651).
+const DEPRECATION: &str = "@1765756800";
+/// What to use instead.
+const SUCCESSOR: &str = "</openapi.json>; rel=\"successor-version\"";
+/// Sessions in a list unless others are asked for, and at most.
+const LIST: (usize, usize) = (50, 200);
+/// Session types of the old system.
+const TYPES: [&str; 6] = ["thought", "learning", "validation", "survey", "workflow", "approval"];
+
+/// Marks a response as one of a deprecated API.
+pub(super) async fn deprecated(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.insert(HeaderName::from_static("deprecation"), HeaderValue::from_static(DEPRECATION));
+    headers.insert(http::header::LINK, HeaderValue::from_static(SUCCESSOR));
+    response
+}
+
+/// What begins a session.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub(super) struct CreateSessionRequest {
+    /// `thought`, `learning`, `validation`, `survey`, `workflow` or `approval`.
+    session_type: String,
+    /// A system prompt of the session's own.
+    system_prompt: Option<String>,
+    /// What it is opened with; `time_limit_seconds` of it is its time limit.
+    #[schema(value_type = Option<Object>)]
+    config: Option<Map<String, Value>>,
+    /// The model that its turns use.
+    model_id: Option<String>,
+}
+
+/// A session has begun.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct CreateSessionResponse {
+    /// The session.
+    session_id: String,
+    /// Its conversation.
+    conversation_id: String,
+    /// `active` or `awaiting_client_action`.
+    status: &'static str,
+    /// `reactive` or `proactive`.
+    control_mode: &'static str,
+    /// Its event stream.
+    stream_url: String,
+}
+
+/// Begins a session with your agent for its type. Use `POST /api/agents/{id}/sessions` instead.
+#[utoipa::path(
+    post, path = "/api/session/", tag = "deprecated", request_body = CreateSessionRequest,
+    responses((status = 200, description = "It has begun.", body = CreateSessionResponse))
+)]
+pub(super) async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    Json(new): Json<CreateSessionRequest>,
+) -> Result<axum::Json<CreateSessionResponse>, Problem> {
+    if !TYPES.contains(&new.session_type.as_str()) {
+        let detail = format!("Invalid session_type. Must be one of: {}", TYPES.join(", "));
+        return Err(Problem::bad_request("INVALID_SESSION_TYPE", detail).at(Place::Body("/session_type")));
+    }
+    let broker = api.command()?;
+    let definition = broker.catalogue().leading(&new.session_type).ok_or_else(|| {
+        let detail = format!("no agent of this host leads `{}` sessions", new.session_type);
+        Problem::bad_request("INVALID_SESSION_TYPE", detail).at(Place::Body("/session_type"))
+    })?;
+    let mut config = new.config.unwrap_or_default();
+    if let Some(prompt) = new.system_prompt {
+        config.insert("system_prompt".to_owned(), prompt.into());
+    }
+    let time_limit_s = time_limit_s(config.get("time_limit_seconds"))?;
+    let command = NewSession {
+        target: Target::Definition(definition.agent_id.clone()),
+        session_type: Some(new.session_type),
+        name: None,
+        model: new.model_id,
+        config: Some(config),
+        time_limit_s,
+        idempotency_key: None,
+        user: caller.user,
+    };
+    let view = broker.open_session(command).await.map_err(|error| {
+        Problem::from(error).moved("/model", Place::Body("/model_id")).moved("/time_limit_s", Place::Body("/config/time_limit_seconds"))
+    })?;
+    let session = wire::legacy_session(&view, &[]);
+    Ok(axum::Json(CreateSessionResponse {
+        stream_url: format!("/api/session/{}/stream", session.id),
+        session_id: session.id,
+        conversation_id: session.conversation_id,
+        status: session.status,
+        control_mode: session.control_mode,
+    }))
+}
+
+/// The time limit that a config names; 0 and `null` are none.
+fn time_limit_s(named: Option<&Value>) -> Result<Option<u32>, Problem> {
+    match named {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_u64().and_then(|seconds| u32::try_from(seconds).ok()) {
+            Some(0) => Ok(None),
+            Some(seconds) if seconds <= TIME_LIMIT_S_MAX => Ok(Some(seconds)),
+            _ => {
+                let detail = format!("`time_limit_seconds` is a whole number of seconds from 0 (none) to {TIME_LIMIT_S_MAX}");
+                Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/config/time_limit_seconds")))
+            }
+        },
+    }
+}
+
+/// Which sessions.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListParams {
+    /// Only those that have not ended.
+    #[serde(default)]
+    active_only: bool,
+    /// Only of this type.
+    session_type: Option<String>,
+    /// At most so many; 50 without, 200 at most.
+    limit: Option<usize>,
+}
+
+/// Lists your sessions, the latest first. Use `GET /api/agents/{id}/sessions` instead.
+#[utoipa::path(
+    get, path = "/api/session/", tag = "deprecated", params(ListParams),
+    responses((status = 200, description = "The sessions.", body = Vec<LegacySummary>))
+)]
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    Params(params): Params<ListParams>,
+) -> Result<axum::Json<Vec<LegacySummary>>, Problem> {
+    let limit = crate::input::limit(params.limit, LIST.0, LIST.1)?;
+    let sessions = api.broker()?.sessions_of(&caller.user, params.session_type, params.active_only, limit).await?;
+    Ok(axum::Json(sessions.iter().map(wire::legacy_summary).collect()))
+}
+
+/// Looks at a session. Use `GET /api/agents/{id}/sessions/{sid}` instead.
+#[utoipa::path(
+    get, path = "/api/session/{sid}", tag = "deprecated", params(("sid" = String, Path, description = "UUID of the session.")),
+    responses((status = 200, description = "The session.", body = LegacySession))
+)]
+pub(super) async fn show(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(sid): InPath<String>,
+) -> Result<axum::Json<LegacySession>, Problem> {
+    let (agent, session) = found(&api, &sid).await?;
+    Ok(axum::Json(shown(&api, &caller, agent, session).await?))
+}
+
+/// Shows what a client needs to restore a session's page. Use `GET /api/agents/{id}/sessions/{sid}` instead.
+#[utoipa::path(
+    get, path = "/api/session/{sid}/state", tag = "deprecated", params(("sid" = String, Path, description = "UUID of the session.")),
+    responses((status = 200, description = "The session's state.", body = wire::LegacyState))
+)]
+pub(super) async fn state(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(sid): InPath<String>,
+) -> Result<axum::Json<wire::LegacyState>, Problem> {
+    let (agent, session) = found(&api, &sid).await?;
+    Ok(axum::Json(wire::legacy_state(shown(&api, &caller, agent, session).await?)))
+}
+
+/// An answer.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub(super) struct SubmitResponseRequest {
+    /// The `tool_call_id` of the pending action.
+    tool_call_id: String,
+    /// The answer.
+    #[schema(value_type = Object)]
+    response: Value,
+}
+
+/// Answers the pending action. Use `POST /api/agents/{id}/respond` instead.
+#[utoipa::path(
+    post, path = "/api/session/{sid}/respond", tag = "deprecated", params(("sid" = String, Path, description = "UUID of the session.")),
+    request_body = SubmitResponseRequest, responses((status = 200, description = "The session.", body = LegacySession))
+)]
+pub(super) async fn respond(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(sid): InPath<String>,
+    Json(answer): Json<SubmitResponseRequest>,
+) -> Result<axum::Json<LegacySession>, Problem> {
+    let (agent, session) = found(&api, &sid).await?;
+    // First, so that nobody answers in another session than the one they name, or in one that they do not see.
+    shown(&api, &caller, agent, session).await?;
+    let invalid = |error: NotAnId| Problem::bad_request("INVALID_TOOL_CALL_ID", error.to_string()).at(Place::Body("/tool_call_id"));
+    let call: OperationId = answer.tool_call_id.parse().map_err(invalid)?;
+    let command =
+        Respond { target: Target::Agent(agent), call, session: Some(session), response: answer.response, user: caller.user.clone() };
+    let answered = api.command()?.respond(command).await;
+    answered.map_err(|error| Problem::from(error).moved("/call_id", Place::Body("/tool_call_id")))?;
+    Ok(axum::Json(shown(&api, &caller, agent, session).await?))
+}
+
+/// Why a session is ended.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+pub(super) struct TerminateSessionRequest {
+    /// For the record; `User terminated` without.
+    reason: Option<String>,
+}
+
+/// Ends a session. Use `DELETE /api/agents/{id}/sessions/current` instead.
+#[utoipa::path(
+    delete, path = "/api/session/{sid}", tag = "deprecated", params(("sid" = String, Path, description = "UUID of the session.")),
+    request_body = Option<TerminateSessionRequest>, responses((status = 200, description = "The session.", body = LegacySession))
+)]
+pub(super) async fn terminate(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(sid): InPath<String>,
+    OptionalJson(request): OptionalJson<TerminateSessionRequest>,
+) -> Result<axum::Json<LegacySession>, Problem> {
+    let (agent, session) = found(&api, &sid).await?;
+    let before = view(&api, &caller, agent, session).await?;
+    if before.active.is_none() {
+        return Err(Problem::new(StatusCode::CONFLICT, "NO_ACTIVE_SESSION", "Cannot terminate: the session has ended already"));
+    }
+    api.command()?.terminate(&caller.user, &Target::Agent(agent), session, request.reason).await?;
+    Ok(axum::Json(shown(&api, &caller, agent, session).await?))
+}
+
+/// Follows a session. Use `GET /api/agents/{id}/stream` instead, which has the same frames.
+#[utoipa::path(
+    get, path = "/api/session/{sid}/stream", tag = "deprecated", params(("sid" = String, Path, description = "UUID of the session.")),
+    responses((status = 200, description = "The stream.", body = String, content_type = "text/event-stream"))
+)]
+pub(super) async fn follow(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(sid): InPath<String>,
+    Extension(connected): Extension<Connected>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (agent, session) = found(&api, &sid).await?;
+    view(&api, &caller, agent, session).await?;
+    let params = StreamParams::of_session(session);
+    stream::begin(&api, Target::Agent(agent), params, caller, connected, &headers).await
+}
+
+async fn found(api: &Api, sid: &str) -> Result<(AgentId, SessionId), Problem> {
+    let session: SessionId = id_in_path("sid", sid)?;
+    let row = api.broker()?.store().session(session).await.map_err(broker::Error::from)?;
+    let row = row.ok_or_else(|| not_found(session))?;
+    Ok((row.agent, session))
+}
+
+fn not_found(session: SessionId) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "SESSION_NOT_FOUND", format!("Session {session} not found"))
+}
+
+async fn view(api: &Api, caller: &Caller, agent: AgentId, session: SessionId) -> Result<SessionView, Problem> {
+    let found = api.broker()?.session(&caller.user, &Target::Agent(agent), session, Some((1, 0))).await;
+    found.map_err(|error| match error {
+        // Of somebody else's agent nobody learns that it has this session.
+        broker::Error::Refused(refusal) if refusal.kind == domain::refusal::Kind::NotFound => not_found(session),
+        error => error.into(),
+    })
+}
+
+async fn shown(api: &Api, caller: &Caller, agent: AgentId, session: SessionId) -> Result<LegacySession, Problem> {
+    let view = view(api, caller, agent, session).await?;
+    let items = api.broker()?.items(&caller.user, &Target::Agent(agent), session, 0, LIST.1).await?;
+    Ok(wire::legacy_session(&view, &items))
+}

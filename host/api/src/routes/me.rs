@@ -1,0 +1,35 @@
+//! Who asks, as the host sees it.
+
+use crate::caller::{Caller, Credential};
+use domain::user::Scope;
+use serde::Serialize;
+
+/// Whoever asks.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Me {
+    /// The user.
+    user_id: String,
+    /// What the credential may be used for.
+    scopes: Vec<&'static str>,
+    /// `host_token`, `api_key`, or `token` of an issuer that the host trusts.
+    authenticated_by: &'static str,
+    /// The key.
+    key_id: Option<String>,
+    /// The issuer.
+    issuer: Option<String>,
+    /// When the credential ends, ISO 8601; the host's own token does not.
+    expires_at: Option<String>,
+}
+
+/// Tells who you are: the user that your credential stands for, and what it may be used for.
+#[utoipa::path(get, path = "/api/me", tag = "keys", responses((status = 200, description = "You.", body = Me)))]
+pub(super) async fn show(caller: Caller) -> axum::Json<Me> {
+    let expires_at = caller.credential.expires_at().map(|time| time.to_string());
+    let (authenticated_by, key_id, issuer) = match caller.credential {
+        Credential::HostToken => ("host_token", None, None),
+        Credential::Key { id, .. } => ("api_key", Some(id.to_string()), None),
+        Credential::Token { issuer, .. } => ("token", None, Some(issuer.to_string())),
+    };
+    let scopes = caller.scopes.iter().copied().map(Scope::word).collect();
+    axum::Json(Me { user_id: caller.user.to_string(), scopes, authenticated_by, key_id, issuer, expires_at })
+}

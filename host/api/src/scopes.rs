@@ -1,0 +1,51 @@
+//! Which scope each route needs, as a table. A route that is not in it is closed to everybody.
+
+use crate::caller::Caller;
+use crate::problem::Problem;
+use domain::user::Scope;
+use http::{Method, StatusCode};
+
+/// What users do with their agents, and everything below: looking needs `read`, anything else `write`.
+const USE: &[&str] = &["/api/agents", "/api/sessions", "/api/session", "/api/definitions"];
+/// What the operator does: `admin`.
+const OPERATE: &[&str] = &[
+    "/api/audit",
+    "/api/backups",
+    "/api/components",
+    "/api/dead-letters",
+    "/api/dead-letters/{id}/requeue",
+    "/api/events",
+    "/api/import",
+    "/api/rebuilds",
+    "/api/verifications",
+];
+/// Keys: `keys` for one's own. An administrator needs no other scope for anybody's.
+const KEYS: &[&str] = &["/api/keys", "/api/keys/{id}"];
+/// Open to every credential.
+const SELF: &[&str] = &["/api/me"];
+
+/// The scopes of which a route needs one; an empty list needs none, and none at all says that the route is not in the table.
+fn needed(method: &Method, route: &str) -> Option<&'static [Scope]> {
+    let below = |root: &&str| route.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if USE.iter().any(below) {
+        let looks = *method == Method::GET || *method == Method::HEAD;
+        return Some(if looks { &[Scope::Read] } else { &[Scope::Write] });
+    }
+    if OPERATE.contains(&route) {
+        return Some(&[Scope::Admin]);
+    }
+    if KEYS.contains(&route) {
+        return Some(&[Scope::Keys, Scope::Admin]);
+    }
+    SELF.contains(&route).then_some(&[])
+}
+
+/// Checks that a caller's credential may be used for a route, as the router knows it.
+pub(crate) fn check(caller: &Caller, method: &Method, route: Option<&str>) -> Result<(), Problem> {
+    match route.and_then(|route| needed(method, route)) {
+        Some([]) => Ok(()),
+        Some([scope]) => caller.needs(*scope),
+        Some(scopes) => caller.needs_any(scopes),
+        None => Err(Problem::new(StatusCode::FORBIDDEN, "SCOPE_MISSING", "nobody said which scope this route needs, so it is closed")),
+    }
+}

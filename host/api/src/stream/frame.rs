@@ -1,0 +1,97 @@
+//! How what happens is written on an event stream: as the log has it, or as whoever shows a session wants it.
+
+use crate::wire::{self, SessionEvent, Spawned};
+use broker::Frame;
+use bytes::Bytes;
+use domain::event::Recorded;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// What a stream begins with.
+pub(super) const GREETING: Bytes = Bytes::from_static(b": agent-host\n\n");
+
+/// How a stream tells what happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum View {
+    /// In the words of whoever shows a session: `client_action`, `content_chunk`, `message_complete`, …
+    #[default]
+    Session,
+    /// As the log has it: every event under its type.
+    Log,
+}
+
+impl View {
+    /// What is sent when nothing happens.
+    pub(super) fn heartbeat(self, count: u64) -> Bytes {
+        match self {
+            Self::Session => session_frame(&("heartbeat", json!({ "count": count }))),
+            Self::Log => Bytes::from_static(b": heartbeat\n\n"),
+        }
+    }
+
+    /// A stored event; empty when it means nothing in this view.
+    pub(super) fn committed(self, recorded: &Recorded, spawned: Option<&Spawned>) -> Bytes {
+        match self {
+            Self::Log => committed(recorded, spawned.cloned()),
+            Self::Session => meaning(recorded, spawned),
+        }
+    }
+
+    /// Something ephemeral; none when this view does not show it.
+    pub(super) fn shown(self, frame: &Frame, spawned: Option<&Spawned>) -> Option<Bytes> {
+        let (name, data) = match self {
+            Self::Log => wire::frame(frame),
+            Self::Session => wire::session_frame(frame)?,
+        };
+        Some(session_frame(&(name, with_spawned(data, spawned))))
+    }
+
+    /// Why the stream ends; nothing in a log, which says when to come back.
+    pub(super) fn disconnected(self, reason: &str) -> Option<Bytes> {
+        (self == Self::Session).then(|| session_frame(&("disconnected", json!({ "reason": reason }))))
+    }
+}
+
+/// A stored event as the log has it. JSON has no line breaks of its own, so its data is one line.
+pub(super) fn committed(recorded: &Recorded, spawned: Option<Spawned>) -> Bytes {
+    let data = serde_json::to_string(&wire::Event { spawned, ..wire::event(recorded) }).unwrap_or_default();
+    Bytes::from(format!("id: {}\nevent: {}\ndata: {data}\n\n", recorded.position, recorded.kind))
+}
+
+/// What a stored event means. Only the last frame has its position: a client that got half of them gets all of them again.
+fn meaning(recorded: &Recorded, spawned: Option<&Spawned>) -> Bytes {
+    let events = wire::session_events(recorded);
+    let (last, mut text) = (events.len().saturating_sub(1), String::new());
+    for (index, (name, data)) in events.into_iter().enumerate() {
+        if index == last {
+            // Writing to a text cannot fail.
+            let _ = writeln!(text, "id: {}", recorded.position);
+        }
+        let _ = write!(text, "event: {name}\ndata: {}\n\n", with_spawned(data, spawned));
+    }
+    Bytes::from(text)
+}
+
+/// A frame without a position.
+pub(super) fn session_frame((name, data): &SessionEvent) -> Bytes {
+    Bytes::from(format!("event: {name}\ndata: {data}\n\n"))
+}
+
+/// A question that is told again.
+pub(super) fn asked_again((name, data): SessionEvent, spawned: Option<&Spawned>) -> Bytes {
+    session_frame(&(name, with_spawned(data, spawned)))
+}
+
+fn with_spawned(mut data: Value, spawned: Option<&Spawned>) -> Value {
+    if let (Some(spawned), Some(data)) = (spawned, data.as_object_mut()) {
+        data.insert("spawned".to_owned(), json!(spawned));
+    }
+    data
+}
+
+/// After how many milliseconds a client may come back.
+pub(super) fn retry(ms: u64) -> Bytes {
+    Bytes::from(format!("retry: {ms}\n\n"))
+}

@@ -1,0 +1,189 @@
+//! The newest events of the host, read once for all event streams.
+//!
+//! Were every stream to ask the store for what is new to it, ten thousand that follow one agent would ask ten thousand times for the same
+//! event. So one task reads each event when it is stored, writes its frame, and keeps the newest few; streams take from there what they show.
+//! A stream that is further behind, because its client comes back or reads slowly, asks the store by itself.
+
+use super::frame::{self, View};
+use bytes::Bytes;
+use domain::event::Recorded;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use store::{EventFilter, ReadError, Store};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// Events that are read at a time: one of them may be megabytes.
+const PAGE: usize = 32;
+/// Events that are kept.
+const EVENTS_MAX: usize = 1_024;
+/// Bytes of the frames of all that are kept, as the log has them. The newest event is kept whatever its size.
+const BYTES_MAX: usize = 4 << 20;
+/// Milliseconds until events are read again after too many reads waited.
+const BUSY_MS: u64 = 50;
+
+/// A stored event with its frame, which is the same for every stream that says nothing more of it.
+#[derive(Debug)]
+pub(crate) struct Happened {
+    pub(super) recorded: Recorded,
+    /// As the log has it.
+    log: Bytes,
+    /// As whoever shows a session wants it, once somebody has asked for it.
+    session: OnceLock<Bytes>,
+}
+
+impl Happened {
+    fn new(recorded: Recorded) -> Self {
+        Self { log: frame::committed(&recorded, None), recorded, session: OnceLock::new() }
+    }
+
+    /// Its frame in a view.
+    pub(super) fn frame(&self, view: View) -> Bytes {
+        match view {
+            View::Log => self.log.clone(),
+            View::Session => self.session.get_or_init(|| view.committed(&self.recorded, None)).clone(),
+        }
+    }
+}
+
+/// What there is after a position.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// This event, right after it.
+    Event(Arc<Happened>),
+    /// Nothing yet.
+    Nothing,
+    /// Events that are not kept any more, or never were: the store has them.
+    Stored,
+}
+
+/// See the module. Clones see the same events, each at its own pace.
+#[derive(Debug, Clone)]
+pub(crate) struct Tail {
+    kept: Arc<Mutex<Kept>>,
+    /// The last position that can be asked for; always the end of a commit. It ends with the task that reads.
+    published: watch::Receiver<u64>,
+}
+
+impl Tail {
+    /// Begins after the last event that is stored, with the task that reads on until it is stopped or the store is closed.
+    pub(crate) fn begin(store: Store, stopping: CancellationToken) -> (Self, impl Future<Output = ()> + Send + 'static) {
+        let durable = store.durable();
+        let last = *durable.borrow();
+        let kept = Arc::new(Mutex::new(Kept { begins_after: last, ..Kept::default() }));
+        let (sender, published) = watch::channel(last);
+        let reading = Reading { store, durable, kept: Arc::clone(&kept), published: sender };
+        let read = async move {
+            stopping.run_until_cancelled(reading.run()).await;
+        };
+        (Self { kept, published }, read)
+    }
+
+    /// Waits until there is more, and says up to where. None when there will be nothing more.
+    pub(super) async fn more(&mut self) -> Option<u64> {
+        self.published.changed().await.ok()?;
+        Some(*self.published.borrow_and_update())
+    }
+
+    /// What comes right after a position.
+    pub(super) fn next(&self, position: u64) -> Next {
+        lock(&self.kept).next(position)
+    }
+
+    /// Whether one of the kept events after a position is like this.
+    pub(super) fn any(&self, position: u64, is_like: impl Fn(&Recorded) -> bool) -> bool {
+        let kept = lock(&self.kept);
+        kept.events.iter().rev().take_while(|happened| happened.recorded.position > position).any(|happened| is_like(&happened.recorded))
+    }
+}
+
+fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The events after a position, without gaps.
+#[derive(Debug, Default)]
+struct Kept {
+    begins_after: u64,
+    events: VecDeque<Arc<Happened>>,
+    /// Of all frames.
+    bytes: usize,
+}
+
+impl Kept {
+    fn next(&self, position: u64) -> Next {
+        let Some(index) = position.checked_sub(self.begins_after) else { return Next::Stored };
+        let event = usize::try_from(index).ok().and_then(|index| self.events.get(index));
+        event.map_or(Next::Nothing, |event| Next::Event(Arc::clone(event)))
+    }
+
+    /// Takes in the next event, and drops the oldest that are too many then.
+    fn push(&mut self, recorded: Recorded) {
+        let happened = Happened::new(recorded);
+        self.bytes += happened.log.len();
+        self.events.push_back(Arc::new(happened));
+        while self.events.len() > EVENTS_MAX || (self.bytes > BYTES_MAX && self.events.len() > 1) {
+            let Some(oldest) = self.events.pop_front() else { return };
+            self.bytes -= oldest.log.len();
+            self.begins_after = oldest.recorded.position;
+        }
+    }
+
+    /// Keeps nothing of what was stored up to a position.
+    fn skip_to(&mut self, position: u64) {
+        *self = Self { begins_after: position, ..Self::default() };
+    }
+
+    fn ends_at(&self) -> u64 {
+        self.begins_after + self.events.len() as u64
+    }
+}
+
+/// The task that reads.
+struct Reading {
+    store: Store,
+    durable: watch::Receiver<u64>,
+    kept: Arc<Mutex<Kept>>,
+    published: watch::Sender<u64>,
+}
+
+impl Reading {
+    async fn run(mut self) {
+        while self.durable.changed().await.is_ok() {
+            let until = *self.durable.borrow_and_update();
+            // The one that others are cloned from follows nothing.
+            let is_followed = self.published.receiver_count() > 1;
+            if !is_followed || self.read(until).await.is_err() {
+                lock(&self.kept).skip_to(until);
+            }
+            self.published.send_replace(until);
+        }
+    }
+
+    /// Reads up to a position, if the store lets it: otherwise each stream sees for itself.
+    async fn read(&self, until: u64) -> Result<(), ReadError> {
+        loop {
+            let after = lock(&self.kept).ends_at();
+            let wanted = usize::try_from(until.saturating_sub(after)).map_or(PAGE, |wanted| wanted.min(PAGE));
+            if wanted == 0 {
+                return Ok(());
+            }
+            match self.store.events(after, EventFilter::default(), wanted).await {
+                Ok(page) if page.is_empty() => return Err(ReadError::Missing { what: format!("event after {after}") }),
+                Ok(page) => {
+                    let mut kept = lock(&self.kept);
+                    page.into_iter().for_each(|recorded| kept.push(recorded));
+                }
+                Err(ReadError::Busy) => tokio::time::sleep(Duration::from_millis(BUSY_MS)).await,
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "new events cannot be read for all streams at once");
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! Who follows a stream, and what of it they may see: their role decides, at every event, also when it changes while they follow.
+
+use domain::agent::role::Role;
+use domain::agent::visibility::{Sight, sight};
+use domain::event::{Event, Recorded};
+use domain::id::{AgentId, SessionId};
+use domain::user::UserId;
+use std::collections::HashMap;
+use store::{ReadError, Store};
+
+/// Sessions of which it is remembered whose they are; then the list is begun anew.
+const SESSIONS_MAX: usize = 1_024;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Viewer {
+    user: UserId,
+    /// The topmost agent above the one that is followed: its users are those of all below it.
+    root: AgentId,
+    /// None once they may see nothing any more.
+    role: Option<Role>,
+    theirs: HashMap<SessionId, bool>,
+}
+
+impl Viewer {
+    pub(super) fn new(user: UserId, root: AgentId, role: Role) -> Self {
+        Self { user, root, role: Some(role), theirs: HashMap::new() }
+    }
+
+    /// Whether they may see anything still.
+    pub(super) fn may_follow(&self) -> bool {
+        self.role.is_some()
+    }
+
+    /// Looks up what they are by now.
+    pub(super) async fn refresh(&mut self, store: &Store) -> Result<(), ReadError> {
+        self.role = store.role(&self.user, self.root).await?;
+        Ok(())
+    }
+
+    /// Takes note of an event, whether they see it or not: it may change what they are.
+    pub(super) fn witness(&mut self, recorded: &Recorded) {
+        if recorded.subject.agent != Some(self.root) {
+            return;
+        }
+        match &recorded.event {
+            Some(Event::UserAssigned(it)) if it.user_id == self.user => self.role = Some(it.role),
+            Some(Event::RoleChanged(it)) if it.user_id == self.user => self.role = Some(it.role),
+            Some(Event::UserUnassigned(it)) if it.user_id == self.user => self.role = None,
+            _ => {}
+        }
+    }
+
+    /// Whether they see an event.
+    pub(super) async fn sees(&mut self, store: &Store, recorded: &Recorded) -> Result<bool, ReadError> {
+        let Some(role) = self.role else { return Ok(false) };
+        match sight(role, &self.user, recorded) {
+            Sight::Shown => Ok(true),
+            Sight::Hidden => Ok(false),
+            Sight::IfTheirs(session) => self.is_theirs(store, session).await,
+        }
+    }
+
+    /// Whether they see what is shown of a session while it happens.
+    pub(super) async fn sees_session(&mut self, store: &Store, session: SessionId) -> Result<bool, ReadError> {
+        match self.role {
+            None => Ok(false),
+            Some(role) if role.sees_all_sessions() => Ok(true),
+            Some(_) => self.is_theirs(store, session).await,
+        }
+    }
+
+    /// Whose a session is never changes.
+    async fn is_theirs(&mut self, store: &Store, session: SessionId) -> Result<bool, ReadError> {
+        if let Some(known) = self.theirs.get(&session) {
+            return Ok(*known);
+        }
+        let Some(row) = store.session(session).await? else { return Ok(false) };
+        if self.theirs.len() >= SESSIONS_MAX {
+            self.theirs.clear();
+        }
+        let is_theirs = row.user_id == self.user;
+        self.theirs.insert(session, is_theirs);
+        Ok(is_theirs)
+    }
+}

@@ -1,0 +1,103 @@
+//! Every route with a credential of each scope: what is not said here is refused.
+
+use super::host::Host;
+use super::routes::documented;
+use domain::key::{Issuer, NewKey};
+use domain::user::{Scope, UserId};
+
+/// What each route that is not open to everybody needs; one of them will do.
+const NEEDED: &[(&str, &[&str])] = &[
+    ("GET /api/agents", &["read"]),
+    ("POST /api/agents", &["write"]),
+    ("GET /api/agents/{id}", &["read"]),
+    ("PATCH /api/agents/{id}", &["write"]),
+    ("POST /api/agents/{id}/archive", &["write"]),
+    ("POST /api/agents/{id}/assign", &["write"]),
+    ("DELETE /api/agents/{id}/assignments/{user}", &["write"]),
+    ("PUT /api/agents/{id}/assignments/{user}", &["write"]),
+    ("POST /api/agents/{id}/handoff", &["write"]),
+    ("GET /api/agents/{id}/history", &["read"]),
+    ("GET /api/agents/{id}/preferences", &["read"]),
+    ("PATCH /api/agents/{id}/preferences", &["write"]),
+    ("GET /api/agents/{id}/sessions/{sid}/items", &["read"]),
+    ("PUT /api/agents/{id}/sessions/{sid}/ui-state", &["write"]),
+    ("POST /api/import", &["admin"]),
+    ("GET /api/rebuilds", &["admin"]),
+    ("POST /api/rebuilds", &["admin"]),
+    ("GET /api/session/", &["read"]),
+    ("POST /api/session/", &["write"]),
+    ("DELETE /api/session/{sid}", &["write"]),
+    ("GET /api/session/{sid}", &["read"]),
+    ("POST /api/session/{sid}/respond", &["write"]),
+    ("GET /api/session/{sid}/state", &["read"]),
+    ("GET /api/session/{sid}/stream", &["read"]),
+    ("POST /api/agents/{id}/respond", &["write"]),
+    ("GET /api/agents/{id}/sessions", &["read"]),
+    ("POST /api/agents/{id}/sessions", &["write"]),
+    ("DELETE /api/agents/{id}/sessions/current", &["write"]),
+    ("GET /api/agents/{id}/sessions/{sid}", &["read"]),
+    ("POST /api/agents/{id}/sessions/{sid}/cancel", &["write"]),
+    ("POST /api/agents/{id}/sessions/{sid}/messages", &["write"]),
+    ("GET /api/agents/{id}/stream", &["read"]),
+    ("GET /api/audit", &["admin"]),
+    ("POST /api/backups", &["admin"]),
+    ("GET /api/components", &["admin"]),
+    ("GET /api/dead-letters", &["admin"]),
+    ("POST /api/dead-letters/{id}/requeue", &["admin"]),
+    ("GET /api/definitions", &["read"]),
+    ("GET /api/events", &["admin"]),
+    ("GET /api/keys", &["keys", "admin"]),
+    ("POST /api/keys", &["keys", "admin"]),
+    ("DELETE /api/keys/{id}", &["keys", "admin"]),
+    ("GET /api/me", &["read", "write", "keys", "admin"]),
+    ("GET /api/sessions/{sid}", &["read"]),
+    ("POST /api/verifications", &["admin"]),
+];
+
+/// A key with these scopes, issued by the operator.
+pub(super) async fn key(host: &Host, user: &str, scopes: &[Scope]) -> String {
+    let operator = Issuer { user: UserId::local(), scopes: Scope::ALL.into(), key: None };
+    let scopes = scopes.iter().copied().collect();
+    let asked = NewKey { user: user.parse().unwrap(), name: String::new(), scopes, lifetime_s: 3_600 };
+    host.broker.issue_key(&operator, asked).await.unwrap().key.expose()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_is_closed_to_a_credential_without_its_scope() {
+    let host = Host::start().await;
+    let document = host.get("/openapi.json").await.json();
+    let mut keys = Vec::new();
+    for scope in Scope::ALL {
+        keys.push((scope, key(&host, "alice", &[scope]).await));
+    }
+    let mut seen = 0;
+    for (method, path) in documented() {
+        if document["paths"][&path][method.to_lowercase()]["security"] == serde_json::json!([{}]) {
+            continue;
+        }
+        let route = format!("{method} {path}");
+        let needed = NEEDED.iter().find(|(known, _)| *known == route).unwrap_or_else(|| panic!("say what `{route}` needs")).1;
+        let path = path.replace("{id}", "x").replace("{sid}", "x").replace("{user}", "x");
+        for (scope, key) in &keys {
+            let answer = host.send_with(key, &method, &path, &[], "").await;
+            let is_closed = answer.status == 403 && answer.json()["code"] == "SCOPE_MISSING";
+            assert_eq!(is_closed, !needed.contains(&scope.word()), "{route} with `{}`: {} {}", scope.word(), answer.status, answer.body);
+            if is_closed {
+                let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+                assert!(needed.iter().all(|scope| detail.contains(&format!("`{scope}`"))), "{detail}");
+            }
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, NEEDED.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_that_is_in_no_table_is_closed_to_everybody() {
+    let caller = crate::caller::Caller::local();
+    let check = |method: http::Method, route| crate::scopes::check(&caller, &method, route).map_err(|problem| problem.code);
+    assert_eq!(check(http::Method::GET, Some("/api/agents/{id}/anything")), Ok(()));
+    for route in [None, Some("/api/new"), Some("/api/agentsx"), Some("/api/events/{id}"), Some("/api/keys/{id}/more"), Some("/")] {
+        assert_eq!(check(http::Method::GET, route), Err("SCOPE_MISSING"), "{route:?}");
+    }
+}

@@ -1,0 +1,183 @@
+//! Sessions in the format of the system that this one replaces.
+
+use super::session::{PendingActionView, UiStateView, status, ui_state};
+use broker::SessionView;
+use domain::event::{Event, Recorded};
+use serde::Serialize;
+use serde_json::{Value, json};
+use store::{SessionRow, SessionStatus};
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct LegacySummary {
+    /// Its id.
+    pub id: String,
+    /// Its type.
+    pub session_type: String,
+    /// Who drives it: `reactive` or `proactive`.
+    pub control_mode: &'static str,
+    /// `active`, `completed`, `expired` or `terminated`. One that waits for its client is active in a list.
+    pub status: &'static str,
+    /// Items on its record.
+    pub items_completed: u64,
+    /// When it was created, ISO 8601.
+    pub created_at: String,
+    /// When it began.
+    pub started_at: String,
+    /// When it ended.
+    pub completed_at: Option<String>,
+}
+
+/// A session.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct LegacySession {
+    /// Its id.
+    pub id: String,
+    /// The user whom it is for.
+    pub user_id: String,
+    /// Its conversation.
+    pub conversation_id: String,
+    /// Its type.
+    pub session_type: String,
+    /// Who drives it: `reactive` or `proactive`.
+    pub control_mode: &'static str,
+    /// `active`, `awaiting_client_action`, `completed`, `expired` or `terminated`.
+    pub status: &'static str,
+    /// Its own system prompt.
+    pub system_prompt: Option<String>,
+    /// What it was opened with.
+    #[schema(value_type = Object)]
+    pub config: Value,
+    /// The item that waits.
+    pub current_item_id: Option<String>,
+    /// What was asked and answered, the first 200.
+    #[schema(value_type = Vec<Object>)]
+    pub items: Vec<Value>,
+    /// What a client needs to show it as it was left.
+    pub ui_state: UiStateView,
+    /// What waits.
+    pub pending_action: Option<PendingActionView>,
+    /// When it was created, ISO 8601.
+    pub created_at: String,
+    /// When it began.
+    pub started_at: String,
+    /// When it ended.
+    pub completed_at: Option<String>,
+    /// Why it was ended from outside.
+    pub terminated_reason: Option<String>,
+}
+
+/// What a client needs to restore a page.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct LegacyState {
+    /// The session.
+    pub session_id: String,
+    /// Its status.
+    pub status: &'static str,
+    /// Who drives it.
+    pub control_mode: &'static str,
+    /// The item that waits.
+    pub current_item_id: Option<String>,
+    /// What a client needs to show it as it was left.
+    pub ui_state: UiStateView,
+    /// What waits.
+    pub pending_action: Option<PendingActionView>,
+}
+
+/// Who drives a session of a type.
+fn control_mode(session_type: &str) -> &'static str {
+    if matches!(session_type, "thought" | "chat") { "reactive" } else { "proactive" }
+}
+
+fn old_status(row: &SessionRow, status: &'static str) -> &'static str {
+    match row.status {
+        SessionStatus::Terminated if row.ended_reason.as_deref() == Some(domain::agent::end_session::EXPIRED) => "expired",
+        _ => status,
+    }
+}
+
+/// A session of a list.
+#[must_use]
+pub fn legacy_summary(row: &SessionRow) -> LegacySummary {
+    let status = match row.status {
+        SessionStatus::Open => "active",
+        status => status.word(),
+    };
+    LegacySummary {
+        id: row.id.to_string(),
+        session_type: row.session_type.clone(),
+        control_mode: control_mode(&row.session_type),
+        status: old_status(row, status),
+        items_completed: row.items,
+        created_at: row.created_at.to_string(),
+        started_at: row.created_at.to_string(),
+        completed_at: row.ended_at.map(|time| time.to_string()),
+    }
+}
+
+/// A session with what is on its record.
+#[must_use]
+pub fn legacy_session(view: &SessionView, items: &[Recorded]) -> LegacySession {
+    let (row, ui_state) = (&view.row, ui_state(view));
+    let pending_action = ui_state.active_widget.clone();
+    let config = view.config.clone().unwrap_or_else(|| json!({}));
+    LegacySession {
+        id: row.id.to_string(),
+        user_id: row.user_id.to_string(),
+        conversation_id: row.conversation.to_string(),
+        session_type: row.session_type.clone(),
+        control_mode: control_mode(&row.session_type),
+        status: old_status(row, status(view)),
+        system_prompt: config.get("system_prompt").and_then(Value::as_str).map(str::to_owned),
+        config,
+        current_item_id: pending_action.as_ref().map(|action| action.tool_call_id.clone()),
+        items: (1_u64..).zip(items).filter_map(item).collect(),
+        ui_state,
+        pending_action,
+        created_at: row.created_at.to_string(),
+        started_at: row.created_at.to_string(),
+        completed_at: row.ended_at.map(|time| time.to_string()),
+        terminated_reason: row.ended_reason.clone(),
+    }
+}
+
+/// An item as the old system had it.
+fn item((sequence, recorded): (u64, &Recorded)) -> Option<Value> {
+    let Some(Event::ItemRecorded(it)) = &recorded.event else { return None };
+    let id = if it.item.is_empty() { recorded.id.to_string() } else { it.item.clone() };
+    let answered = it.answered_at.unwrap_or(it.time);
+    // What was not valid was refused, and is no item.
+    let skipped = it.response.get("skipped") == Some(&Value::Bool(true));
+    let action = it
+        .client_action
+        .as_ref()
+        .map(|action| json!({ "widget_type": action.widget, "props": action.props, "lock_input": action.lock_input }));
+    // The old system's prompts were text; what asks in a widget says so there.
+    let asked = match &it.prompt {
+        Value::Object(prompt) => prompt.get("prompt").cloned().unwrap_or_else(|| it.prompt.clone()),
+        prompt => prompt.clone(),
+    };
+    Some(json!({
+        "id": id, "sequence": sequence, "agent_prompt": asked, "client_action": action,
+        "user_response": {
+            "response": it.response, "timestamp": answered.to_string(), "validation_status": if skipped { "skipped" } else { "valid" },
+            "validation_errors": [],
+        },
+        "evaluation": it.evaluation,
+        "started_at": it.asked_at.unwrap_or(it.time).to_string(), "completed_at": answered.to_string(),
+        "response_time_ms": it.asked_at.map(|asked| answered.since_ms(asked)),
+    }))
+}
+
+/// What a client needs to restore a page.
+#[must_use]
+pub fn legacy_state(session: LegacySession) -> LegacyState {
+    LegacyState {
+        session_id: session.id,
+        status: session.status,
+        control_mode: session.control_mode,
+        current_item_id: session.current_item_id,
+        ui_state: session.ui_state,
+        pending_action: session.pending_action,
+    }
+}

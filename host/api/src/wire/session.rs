@@ -1,0 +1,269 @@
+//! Structured sessions in public form, in the design's shape (S0): status, pending action, execution state, items, metrics.
+
+use super::message::message as message_view;
+use super::operation::ClientActionView;
+use broker::SessionView;
+use domain::agent::session::{Execution, PastSession, PendingAction, Phase};
+use domain::event::{Event, ItemRecorded, Recorded};
+use domain::id::OperationId;
+use domain::message::{Message, Role};
+use serde::Serialize;
+use serde_json::{Value, json};
+use store::{SessionRow, SessionStatus};
+
+/// What a client needs to show a session as it was left (design S0, `ui_state`).
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = UiState)]
+pub struct UiStateView {
+    /// Whether the message box is locked until the question is answered. Words that are sent all the same wait for the end of the turn.
+    pub chat_input_locked: bool,
+    /// The widget that is shown.
+    pub active_widget: Option<PendingActionView>,
+    /// What was filled in so far in it.
+    pub widget_partial_state: Option<Value>,
+}
+
+/// A question that waits for its answer (design S0, `pending_action`).
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = PendingAction)]
+pub struct PendingActionView {
+    /// What to answer under.
+    pub tool_call_id: String,
+    /// What the agent calls it, or the tool that asks.
+    pub tool_name: String,
+    /// The widget.
+    pub widget_type: String,
+    /// What it shows.
+    pub props: Value,
+    /// JSON Schema of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_schema: Option<Value>,
+    /// Whether the message box is locked meanwhile.
+    pub lock_input: bool,
+}
+
+/// Where the agent goes on when the client has answered (design S0, `execution_state`). There only while the session waits.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = ExecutionState)]
+pub struct ExecutionStateView {
+    /// The turn in the making.
+    pub run_id: String,
+    /// The messages that were asked for, as a model sees them.
+    #[schema(value_type = Vec<Object>)]
+    pub conversation_snapshot: Vec<Value>,
+    /// Steps that were taken.
+    pub iteration: u32,
+    /// Tool calls that were made.
+    pub tool_calls_made: u32,
+    /// What waits.
+    #[schema(value_type = Option<Object>)]
+    pub pending_tool_call: Option<Value>,
+    /// When the turn began, in milliseconds since the Unix epoch.
+    pub started_at_ms: u64,
+    /// When it was suspended, in milliseconds since the Unix epoch.
+    pub suspended_at_ms: u64,
+}
+
+/// One question and its answer (design S0, `SessionItem`).
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = SessionItem)]
+pub struct ItemView {
+    /// Its id; none for one from before items had any.
+    pub id: Option<String>,
+    /// Its place on the record, from 1.
+    pub sequence: u64,
+    /// When it was asked, ISO 8601; none when no client action was named with it.
+    pub started_at: Option<String>,
+    /// What the client was shown.
+    pub client_action: Option<Value>,
+    /// Milliseconds from when it was asked to the answer.
+    pub response_time_ms: Option<u64>,
+    /// What was asked.
+    pub agent_prompt: Value,
+    /// What was answered.
+    pub user_response: Value,
+    /// What was made of it.
+    pub evaluation: Option<Value>,
+    /// When it went on record, ISO 8601.
+    pub completed_at: String,
+}
+
+/// How a session went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = SessionMetrics)]
+pub struct MetricsView {
+    /// Items on record.
+    pub items: u64,
+    /// Client actions that were answered.
+    pub interactions: u64,
+    /// Milliseconds from its beginning to its end; none while it goes on.
+    pub duration_ms: Option<u64>,
+}
+
+/// A structured session that has ended.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = PastSession)]
+pub struct PastSessionView {
+    /// Its id.
+    pub session_id: String,
+    /// The conversation that it was a part of.
+    pub conversation_id: String,
+    /// Its type.
+    pub session_type: String,
+    /// The user whom it was for.
+    pub user_id: String,
+    /// `completed` or `terminated`.
+    pub status: &'static str,
+    /// When it began, ISO 8601.
+    pub started_at: String,
+    /// When it ended, ISO 8601.
+    pub completed_at: Option<String>,
+    /// Why it was terminated; `expired` when its time was up.
+    pub terminated_reason: Option<String>,
+    /// The agent's summary of a completed one; none when it is over 8 KiB.
+    pub summary: Option<Value>,
+    /// How it went.
+    pub metrics: MetricsView,
+}
+
+/// A pending action.
+#[must_use]
+pub fn pending_action(action: &PendingAction) -> PendingActionView {
+    PendingActionView {
+        tool_call_id: action.tool_call_id.to_string(),
+        tool_name: action.tool_name.clone(),
+        widget_type: action.action.widget.clone(),
+        props: action.action.props.clone(),
+        response_schema: action.action.response_schema.clone(),
+        lock_input: action.action.lock_input,
+    }
+}
+
+/// A session's status in the design's words.
+#[must_use]
+pub(super) fn status(view: &SessionView) -> &'static str {
+    match (view.row.status, &view.active) {
+        (SessionStatus::Completed, _) => "completed",
+        (SessionStatus::Terminated, _) => "terminated",
+        (SessionStatus::Open, Some(active)) if matches!(active.phase, Phase::AwaitingClientAction { .. }) => "awaiting_client_action",
+        (SessionStatus::Open, _) => "active",
+    }
+}
+
+/// What a client needs to show a session as it was left. In a chat, whose questions are no pending actions, the same of its questions.
+#[must_use]
+pub fn ui_state(view: &SessionView) -> UiStateView {
+    let active_widget = pending_actions(view).into_iter().next().map(|(_, action)| action);
+    // What was filled in for another question is not for this one.
+    let shown = |call: &OperationId| active_widget.as_ref().is_some_and(|widget| widget.tool_call_id == call.to_string());
+    let partial = view.row.partial_state.iter().find(|(call, _)| shown(call)).map(|(_, partial)| partial.clone());
+    UiStateView {
+        chat_input_locked: active_widget.as_ref().is_some_and(|widget| widget.lock_input),
+        active_widget,
+        widget_partial_state: partial,
+    }
+}
+
+/// The questions that wait in a session for their answers, with their ids, in the order in which they were asked.
+#[must_use]
+pub fn pending_actions(view: &SessionView) -> Vec<(OperationId, PendingActionView)> {
+    let active: Vec<_> =
+        view.active.iter().flat_map(|active| active.phase.pending()).map(|action| (action.tool_call_id, pending_action(action))).collect();
+    if !active.is_empty() {
+        return active;
+    }
+    let of_chat = |call, action| widget_of_chat(super::operation::client_action(call, action));
+    view.asking.iter().map(|(call, action)| (*call, of_chat(*call, action))).collect()
+}
+
+fn widget_of_chat(action: ClientActionView) -> PendingActionView {
+    let ClientActionView { call_id, widget, props, response_schema, lock_input } = action;
+    PendingActionView { tool_call_id: call_id, tool_name: widget.clone(), widget_type: widget, props, response_schema, lock_input }
+}
+
+/// The execution state; none while the session does not wait.
+#[must_use]
+pub fn execution_state(view: &SessionView) -> Option<ExecutionStateView> {
+    let Phase::AwaitingClientAction { pending, execution, .. } = &view.active.as_ref()?.phase else { return None };
+    let Execution { run, iteration, tool_calls_made, started_at, suspended_at, .. } = execution;
+    Some(ExecutionStateView {
+        run_id: run.to_string(),
+        conversation_snapshot: view.messages.iter().map(snapshot).collect(),
+        iteration: *iteration,
+        tool_calls_made: *tool_calls_made,
+        pending_tool_call: Some(
+            json!({ "call_id": pending.tool_call_id, "tool_name": pending.tool_name, "arguments": pending.action.props }),
+        ),
+        started_at_ms: started_at.0,
+        suspended_at_ms: suspended_at.0,
+    })
+}
+
+/// A message as a model sees it (design S0, `LlmMessageSnapshot`).
+fn snapshot(message: &Message) -> Value {
+    let view = message_view(message);
+    let role = match message.role {
+        Role::User | Role::Notice => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    };
+    json!({
+        "role": role,
+        "content": view.text,
+        "tool_calls": view.calls,
+        "tool_call_id": message.answers.as_ref().map(|answers| answers.call_id.clone()),
+        "name": message.answers.as_ref().map(|answers| answers.name.clone()),
+    })
+}
+
+/// An item of a session's record; none when it was erased.
+#[must_use]
+pub fn item((sequence, recorded): (u64, &Recorded)) -> Option<ItemView> {
+    let Some(Event::ItemRecorded(it)) = &recorded.event else { return None };
+    let ItemRecorded { item, prompt, response, evaluation, client_action, asked_at, answered_at, time, .. } = it;
+    Some(ItemView {
+        id: Some(item.clone()).filter(|item| !item.is_empty()),
+        sequence,
+        started_at: asked_at.map(|time| time.to_string()),
+        client_action: client_action.as_ref().map(|shown| json!({ "widget_type": shown.widget, "props": shown.props })),
+        response_time_ms: asked_at.zip(*answered_at).map(|(asked, answered)| answered.since_ms(asked)),
+        agent_prompt: prompt.clone(),
+        user_response: response.clone(),
+        evaluation: evaluation.clone(),
+        completed_at: time.to_string(),
+    })
+}
+
+/// How a session went.
+#[must_use]
+pub fn metrics(row: &SessionRow) -> MetricsView {
+    MetricsView { items: row.items, interactions: row.interactions, duration_ms: row.ended_at.map(|ended| ended.since_ms(row.created_at)) }
+}
+
+/// A session of the history.
+#[must_use]
+pub fn past_session(row: &SessionRow) -> PastSessionView {
+    PastSessionView {
+        session_id: row.id.to_string(),
+        conversation_id: row.conversation.to_string(),
+        session_type: row.session_type.clone(),
+        user_id: row.user_id.to_string(),
+        status: row.status.word(),
+        started_at: row.created_at.to_string(),
+        completed_at: row.ended_at.map(|time| time.to_string()),
+        terminated_reason: row.ended_reason.clone(),
+        summary: row.summary.clone(),
+        metrics: metrics(row),
+    }
+}
+
+/// The same as an agent's aggregate keeps it.
+#[must_use]
+pub fn remembered(past: &PastSession) -> Value {
+    json!({
+        "session_id": past.session_id, "conversation_id": past.conversation_id, "session_type": past.session_type,
+        "started_by": past.started_by, "status": past.status, "started_at": past.started_at.to_string(),
+        "completed_at": past.completed_at.to_string(), "terminated_reason": past.terminated_reason, "interactions": past.interactions,
+        "summary": past.summary,
+    })
+}

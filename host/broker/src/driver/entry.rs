@@ -1,0 +1,51 @@
+//! Entries of the ledger: in which run, through which component, of which code, under which grant something was asked of the boundary.
+
+use crate::core::Core;
+use domain::digest::Digest;
+use domain::egress::Traffic;
+use domain::event::BoundaryDecided;
+use domain::run::Run;
+use domain::time::Timestamp;
+
+/// Through what something is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Through<'a> {
+    /// The agent itself.
+    Agent,
+    /// A tool of this name, be there one or not.
+    Tool {
+        /// The name.
+        name: &'a str,
+        /// The code that was meant; none for that which there is.
+        code: Option<Digest>,
+    },
+}
+
+/// An entry in which nothing is decided yet.
+pub(super) fn entry(core: &Core, run: &Run, through: Through<'_>) -> BoundaryDecided {
+    let started = &run.started;
+    let (tool, component, code) = match through {
+        Through::Agent => {
+            let own = core.catalogue.definition(&started.definition).map(|definition| definition.component.clone());
+            (None, own, Some(run.component))
+        }
+        Through::Tool { name, code } => {
+            let there = core.catalogue.tool(name).map(|(entry, _)| entry);
+            (Some(name.to_owned()), there.map(|it| it.name.clone()), code.or_else(|| there.map(|it| it.component.digest())))
+        }
+    };
+    BoundaryDecided {
+        run: started.run,
+        operation: None,
+        segment: 0,
+        definition: started.definition.clone(),
+        grant: component.as_deref().and_then(|name| core.outfits.grant(name)).map(|grant| grant.digest),
+        tool,
+        component,
+        code,
+        decisions: Vec::new(),
+        left_out: 0,
+        egress: Traffic::default(),
+        time: Timestamp(0),
+    }
+}

@@ -1,0 +1,85 @@
+//! What the agent's own stream is told of a run of its active session: questions, answers, the end of its time.
+
+use super::{Driver, Trouble};
+use crate::catalogue::CHAT;
+use crate::journal::Context;
+use domain::agent::Agent;
+use domain::agent::end_session::EXPIRED;
+use domain::agent::milestones::milestones;
+use domain::event::Event;
+use domain::id::{OperationId, Stream};
+use domain::operation::{Kept, Settlement};
+use domain::refusal::Refusal;
+use domain::run::Run;
+use domain::step::Outcome;
+use domain::time::Timestamp;
+use store::{Clash, Commit, CommitError, Expected, Guard};
+
+/// A client's answer to one of a run's questions, with the question's id.
+pub(super) type Answered = (OperationId, Kept);
+
+/// The events of the agent's stream that go with one of the run's, before and after which it is `before` and `run`. Without an agent that holds the slot for it,
+/// there are none.
+///
+/// # Errors
+/// The answer is not to what waits.
+pub(super) fn story(
+    holder: Option<&Agent>,
+    (before, run): (&Run, &Run),
+    event: &Event,
+    answered: Option<Answered>,
+    now: Timestamp,
+) -> Result<Vec<Event>, Refusal> {
+    let Some(agent) = holder else { return Ok(Vec::new()) };
+    let answered = answered.map(|(call, kept)| agent.answered(call, kept, now)).transpose()?;
+    let after = answered.iter().fold(agent.clone(), |agent, event| agent.after(event));
+    let mut events: Vec<Event> = answered.into_iter().collect();
+    events.extend(milestones(&after, run, &timed_out(before, event), now));
+    Ok(events)
+}
+
+/// The questions that an event says were not answered in time.
+pub(super) fn timed_out(before: &Run, event: &Event) -> Vec<OperationId> {
+    let settled: &[Settlement] = match event {
+        Event::RunStepped(stepped) => &stepped.settled,
+        Event::RunSettled(settled) => &settled.settled,
+        _ => &[],
+    };
+    let late = settled.iter().filter(|settlement| settlement.outcome == Outcome::TimedOut);
+    late.filter_map(|settlement| Some(before.open.get(&settlement.operation)?.question())).collect()
+}
+
+impl Driver {
+    /// The agent whose active session a run belongs to; none for a chat, which takes no slot.
+    pub(super) async fn holder(&self, run: &Run) -> Result<Option<Agent>, Trouble> {
+        if run.started.session_type == CHAT {
+            return Ok(None);
+        }
+        Ok(self.core.store.agent(run.started.agent).await?.map(|row| row.agent))
+    }
+
+    /// Terminates the session, of which no run is open, when its time is up. True when it did.
+    pub(super) async fn expire_idle(&mut self) -> Result<bool, Trouble> {
+        let now = self.core.now();
+        let Some(session) = self.idle.as_ref().filter(|session| session.expires_at.is_some_and(|expires| expires <= now)) else {
+            return Ok(false);
+        };
+        let (id, agent) = (session.id, session.agent);
+        let Some(row) = self.core.store.agent(agent).await? else { return Ok(false) };
+        if row.agent.active_session.as_ref().is_none_or(|active| active.session_id != id) {
+            return Ok(false);
+        }
+        let event = row.agent.terminate_session(EXPIRED.to_owned(), now)?;
+        let context = Context::new("host", now).about(agent, Some(id), None);
+        let commit = Commit::new().guard(Guard::NoOpenRun(id)).guard(Guard::SessionOpen(id)).append(
+            Stream::Agent(agent),
+            Expected::Any,
+            vec![context.event(event)],
+        );
+        match self.commit(commit).await {
+            // Somebody else ended it, or its agent was archived in between.
+            Err(CommitError::Conflict(conflict)) if conflict.clash == Clash::Guard(Guard::SessionOpen(id)) => Ok(false),
+            committed => Ok(committed.map(|_| true)?),
+        }
+    }
+}

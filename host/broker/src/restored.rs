@@ -1,0 +1,174 @@
+//! What a host does about work that was under way when the backup was made that its store was restored from.
+//!
+//! The host of which the backup was made went on: calls that are open here may have been made, and inputs that wait here may have been dealt
+//! with, only that this store does not know. So nothing of it is done by itself. The operator says that it goes on, or that nobody knows what
+//! came of it; until then the host does not start, and changes nothing.
+
+use crate::command::Error;
+use crate::core::Core;
+use crate::driver::load_run;
+use crate::journal::Context;
+use crate::refusals::restored_from_backup;
+use domain::event::{Event, HostRestored, InputAccepted, InputDead, RestoreChoice, RunSettled, Source};
+use domain::id::{OperationId, RunId, Stream};
+use domain::limits::WAITING_INPUTS_MAX;
+use domain::operation::{Operation, Settlement};
+use domain::run::Run;
+use domain::run::recover::{goes_on, would_be_sent};
+use domain::run::settle::{Ended, settlement};
+use domain::time::Timestamp;
+use store::{BackupMark, Commit, CommitError, Expected, Guard};
+
+/// What the operator wants done about work that was under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AfterRestore {
+    /// Nothing before it was asked: a store with such work is refused.
+    #[default]
+    Ask,
+    /// It goes on.
+    Resume,
+    /// Its calls settle as unknown, and its inputs become dead letters.
+    SettleUnknown,
+}
+
+/// Sees to the work that was under way, before anything is begun. Nothing to do for a store that was made from no backup.
+pub(crate) async fn see_to(core: &Core, after: AfterRestore) -> Result<(), Error> {
+    let Some(mark) = core.store.backup_mark().await.map_err(Error::unavailable)? else { return Ok(()) };
+    let now = core.now();
+    let under_way = UnderWay::find(core, now).await?;
+    let choice = match after {
+        _ if under_way.is_nothing() => RestoreChoice::NothingOpen,
+        AfterRestore::Ask => return Err(Error::Refused(restored_from_backup(&under_way.told(mark)))),
+        AfterRestore::Resume => RestoreChoice::Resumed,
+        AfterRestore::SettleUnknown => {
+            under_way.settle(core, mark, now).await?;
+            RestoreChoice::SettledUnknown
+        }
+    };
+    let [turns, operations, inputs] = under_way.counts();
+    tracing::info!(?choice, turns, operations, inputs, "the store was restored from a backup");
+    let event = Event::HostRestored(HostRestored { made_at: mark.made_at, choice, turns, operations, inputs, time: now });
+    let commit = Commit::new().append(Stream::Host, Expected::Any, vec![Context::new("host", now).event(event)]);
+    core.store.commit(commit).await.map(drop).map_err(Error::unavailable)
+}
+
+/// Work that would go on by itself.
+#[derive(Debug, Default)]
+struct UnderWay {
+    /// Turns.
+    runs: Vec<Run>,
+    /// Calls of theirs that would be made.
+    calls: Vec<(RunId, OperationId)>,
+    /// Inputs that wait for a turn, and could have one now.
+    inputs: Vec<InputAccepted>,
+}
+
+impl UnderWay {
+    async fn find(core: &Core, now: Timestamp) -> Result<Self, Error> {
+        let mut found = Self::default();
+        for session in core.store.sessions_with_work(now).await.map_err(Error::unavailable)? {
+            let row = core.store.session(session).await.map_err(Error::unavailable)?;
+            if let Some(run) = row.and_then(|row| row.open_run) {
+                let (run, _) = load_run(&core.store, run).await.map_err(Error::unavailable)?;
+                let id = run.started.run;
+                found.calls.extend(run.open.values().filter(|open| would_be_sent(open, now)).map(|open| (id, open.operation.id)));
+                if goes_on(&run, now) {
+                    found.runs.push(run);
+                }
+            }
+            found.inputs.extend(core.store.waiting_inputs(session, now, WAITING_INPUTS_MAX).await.map_err(Error::unavailable)?);
+        }
+        Ok(found)
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.runs.is_empty() && self.inputs.is_empty()
+    }
+
+    fn counts(&self) -> [u64; 3] {
+        [self.runs.len() as u64, self.calls.len() as u64, self.inputs.len() as u64]
+    }
+
+    fn told(&self, mark: BackupMark) -> String {
+        let [turns, operations, inputs] = self.counts();
+        format!(
+            "this store was restored from a backup made at {}, and the host of which it was made may have gone on since with what was under way: \
+             {turns} turns that would go on by themselves, {operations} calls of models and tools that would be made again, {inputs} inputs that wait",
+            mark.made_at
+        )
+    }
+
+    /// Settles the calls as unknown and puts the inputs aside. Done again after a crash in the middle of it, it goes on with what is left.
+    async fn settle(&self, core: &Core, mark: BackupMark, now: Timestamp) -> Result<(), Error> {
+        for run in &self.runs {
+            let calls = run.open.values().filter(|open| self.calls.contains(&(run.started.run, open.operation.id)));
+            let settled: Vec<Settlement> = calls.map(|open| unknown(&open.operation, now)).collect();
+            if !settled.is_empty() {
+                commit(core, settling(run, settled, now)).await?;
+            }
+        }
+        for input in &self.inputs {
+            let context = Context::new("host", now).about_session(core, input).await?;
+            let reason = format!(
+                "it waited in the backup of {} that the host was restored from; whether it was dealt with since is not known",
+                mark.made_at
+            );
+            let dead = Event::InputDead(InputDead { input: input.input, session: input.session, reason, time: now });
+            let mut buried = Commit::new().guard(Guard::InputWaiting(input.input)).append(
+                Stream::Session(input.session),
+                Expected::Any,
+                vec![context.event(dead)],
+            );
+            if let Some((run, operation)) = waiting_for(core, input).await? {
+                let settled = settling(&run, vec![unknown(&operation, now)], now);
+                buried.appends.extend(settled.appends);
+                buried.guards.extend(settled.guards);
+            }
+            commit(core, buried).await?;
+        }
+        Ok(())
+    }
+}
+
+fn unknown(operation: &Operation, now: Timestamp) -> Settlement {
+    settlement(operation, Ended::Unknown, now)
+}
+
+/// The settlements of a run's operations, if these are open still.
+fn settling(run: &Run, settled: Vec<Settlement>, now: Timestamp) -> Commit {
+    let started = &run.started;
+    let context = Context::new("host", now)
+        .about(started.agent, Some(started.session), Some(started.run))
+        .following(started.claimed.first().copied());
+    let guards = settled.iter().map(|settlement| Guard::OperationOpen { run: started.run, operation: settlement.operation }).collect();
+    let event = Event::RunSettled(RunSettled { run: started.run, settled });
+    Commit { guards, ..Commit::new().append(Stream::Run(started.run), Expected::Any, vec![context.event(event)]) }
+}
+
+/// The run and the operation that wait for what an input hands over, if any do.
+async fn waiting_for(core: &Core, input: &InputAccepted) -> Result<Option<(Run, Operation)>, Error> {
+    let Source::Dispatch { reply_to: Some(reply_to), .. } = &input.source else { return Ok(None) };
+    let (run, _) = load_run(&core.store, reply_to.run).await.map_err(Error::unavailable)?;
+    let operation = run.open.get(&reply_to.operation).filter(|_| run.ended.is_none()).map(|open| open.operation.clone());
+    Ok(operation.map(|operation| (run, operation)))
+}
+
+/// What is settled by somebody else already is as good: only the host itself could be that, in an attempt that crashed.
+async fn commit(core: &Core, commit: Commit) -> Result<(), Error> {
+    match core.store.commit(commit).await {
+        Ok(_) | Err(CommitError::Conflict(_)) => Ok(()),
+        Err(error) => Err(Error::unavailable(error)),
+    }
+}
+
+impl Context {
+    /// About the session of an input.
+    async fn about_session(self, core: &Core, input: &InputAccepted) -> Result<Self, Error> {
+        let row = core.store.session(input.session).await.map_err(Error::unavailable)?;
+        let about = match row {
+            Some(row) => self.about(row.agent, Some(input.session), None),
+            None => self,
+        };
+        Ok(about.following(Some(input.input)))
+    }
+}

@@ -1,0 +1,207 @@
+//! Assignments: which user has which role with an agent, since when, and from whom.
+
+use super::Agent;
+use super::role::{Right, Role};
+use crate::event::{Event, RoleChanged, UserAssigned, UserUnassigned};
+use crate::refusal::{Kind, Refusal};
+use crate::time::Timestamp;
+use crate::user::UserId;
+use serde::{Deserialize, Serialize};
+
+/// Users that one agent may have.
+pub const ASSIGNMENTS_MAX: usize = 1_000;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The user.
+    pub user_id: UserId,
+    /// The role.
+    pub role: Role,
+    /// Since when.
+    pub assigned_at: Timestamp,
+    /// Who assigned the user, or changed the role last.
+    pub assigned_by: UserId,
+}
+
+impl Agent {
+    /// A user's role with it.
+    #[must_use]
+    pub fn role_of(&self, user: &UserId) -> Option<Role> {
+        self.assignments.iter().find(|assignment| assignment.user_id == *user).map(|assignment| assignment.role)
+    }
+
+    /// Whether a user is assigned to it.
+    #[must_use]
+    pub fn is_assigned(&self, user: &UserId) -> bool {
+        self.role_of(user).is_some()
+    }
+
+    fn primaries(&self) -> usize {
+        self.assignments.iter().filter(|assignment| assignment.role == Role::Primary).count()
+    }
+
+    /// Whoever assigns, changes or removes must be PRIMARY of an agent that is not archived.
+    fn assigning(&self, by: &UserId) -> Result<(), Refusal> {
+        match self.role_of(by) {
+            Some(role) => role.permits(Right::Assign)?,
+            None => return Err(not_assigned(by)),
+        }
+        if self.is_archived() {
+            return Err(Refusal::new(Kind::Conflict, "AGENT_ARCHIVED", "Cannot assign user to archived agent"));
+        }
+        Ok(())
+    }
+
+    /// Assigns a user (design S0, `assign_user`).
+    ///
+    /// # Errors
+    /// The agent is archived, the user is assigned already, whoever assigns is not PRIMARY.
+    pub fn assign_user(&self, user_id: UserId, role: Role, by: UserId, now: Timestamp) -> Result<Event, Refusal> {
+        self.assigning(&by)?;
+        if self.is_assigned(&user_id) {
+            let message = format!("User {user_id} is already assigned to this agent");
+            return Err(Refusal::new(Kind::Conflict, "USER_ALREADY_ASSIGNED", message).at("/user_id"));
+        }
+        if self.assignments.len() >= ASSIGNMENTS_MAX {
+            let message = format!("an agent has at most {ASSIGNMENTS_MAX} users; remove one first");
+            return Err(Refusal::new(Kind::Conflict, "TOO_MANY_USERS", message));
+        }
+        Ok(Event::UserAssigned(UserAssigned { agent: self.id, user_id, role, assigned_by: by, assigned_at: now }))
+    }
+
+    /// Changes a user's role; none when it is that already.
+    ///
+    /// # Errors
+    /// The agent is archived, the user is not assigned, whoever changes is not PRIMARY, or nobody would be any more.
+    pub fn change_role(&self, user_id: UserId, role: Role, by: UserId, now: Timestamp) -> Result<Option<Event>, Refusal> {
+        self.assigning(&by)?;
+        let Some(before) = self.role_of(&user_id) else { return Err(not_assigned(&user_id)) };
+        if before == role {
+            return Ok(None);
+        }
+        if before == Role::Primary && self.primaries() == 1 {
+            return Err(last_primary());
+        }
+        Ok(Some(Event::RoleChanged(RoleChanged { agent: self.id, user_id, role, changed_by: by, changed_at: now })))
+    }
+
+    /// Removes a user. Whoever is not PRIMARY may remove nobody but themselves.
+    ///
+    /// # Errors
+    /// The agent is archived, the user is not assigned, whoever removes may not, or nobody would be PRIMARY any more.
+    pub fn unassign_user(&self, user_id: UserId, by: UserId, now: Timestamp) -> Result<Event, Refusal> {
+        if user_id == by && self.is_assigned(&by) && !self.is_archived() {
+            // Leaving takes no role.
+        } else {
+            self.assigning(&by)?;
+        }
+        match self.role_of(&user_id) {
+            None => Err(not_assigned(&user_id)),
+            Some(Role::Primary) if self.primaries() == 1 => Err(last_primary()),
+            Some(_) => Ok(Event::UserUnassigned(UserUnassigned { agent: self.id, user_id, unassigned_by: by, unassigned_at: now })),
+        }
+    }
+
+    /// Hands the agent over (design S0, section 12.5): the successor becomes PRIMARY, and whoever hands it over keeps a role or none.
+    ///
+    /// # Errors
+    /// As for assigning and removing; a successor who is the same user.
+    pub fn hand_off(&self, to: UserId, keep: Option<Role>, by: UserId, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+        self.assigning(&by)?;
+        if to == by {
+            return Err(Refusal::new(Kind::Invalid, "INVALID", "an agent is handed over to somebody else").at("/user_id"));
+        }
+        let mut events = Vec::new();
+        match self.role_of(&to) {
+            None => events.push(self.assign_user(to, Role::Primary, by.clone(), now)?),
+            Some(_) => events.extend(self.change_role(to, Role::Primary, by.clone(), now)?),
+        }
+        let after = events.iter().fold(self.clone(), |agent, event| agent.after(event));
+        match keep {
+            Some(role) => events.extend(after.change_role(by.clone(), role, by, now)?),
+            None => events.push(after.unassign_user(by.clone(), by, now)?),
+        }
+        Ok(events)
+    }
+}
+
+fn not_assigned(user: &UserId) -> Refusal {
+    Refusal::new(Kind::NotFound, "USER_NOT_ASSIGNED", format!("User {user} is not assigned to this agent"))
+}
+
+fn last_primary() -> Refusal {
+    let message = "an agent has at least one user in the role primary; give that role to another one first";
+    Refusal::new(Kind::Conflict, "LAST_PRIMARY", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{T, agent, user};
+    use super::*;
+
+    fn shared_with(role: Role) -> Agent {
+        let agent = agent();
+        agent.after(&agent.assign_user(user("bob"), role, user("alice"), T).unwrap())
+    }
+
+    #[test]
+    fn a_primary_assigns_and_each_user_once() {
+        let agent = shared_with(Role::Mentee);
+        assert_eq!(agent.role_of(&user("bob")), Some(Role::Mentee));
+        let again = agent.assign_user(user("bob"), Role::Shared, user("alice"), T).unwrap_err();
+        assert_eq!((again.code, again.message.as_str()), ("USER_ALREADY_ASSIGNED", "User bob is already assigned to this agent"));
+        assert_eq!(agent.assign_user(user("carol"), Role::Shared, user("bob"), T).unwrap_err().code, "ROLE_FORBIDS");
+        assert_eq!(agent.assign_user(user("carol"), Role::Shared, user("nobody"), T).unwrap_err().code, "USER_NOT_ASSIGNED");
+    }
+
+    #[test]
+    fn an_archived_agent_takes_no_user() {
+        let agent = agent();
+        let archived = agent.after(&agent.archive("done".into(), T).unwrap());
+        let refused = archived.assign_user(user("bob"), Role::Shared, user("alice"), T).unwrap_err();
+        assert_eq!((refused.code, refused.message.as_str()), ("AGENT_ARCHIVED", "Cannot assign user to archived agent"));
+    }
+
+    #[test]
+    fn there_is_always_a_primary() {
+        let agent = shared_with(Role::Shared);
+        assert_eq!(agent.unassign_user(user("alice"), user("alice"), T).unwrap_err().code, "LAST_PRIMARY");
+        assert_eq!(agent.change_role(user("alice"), Role::Observer, user("alice"), T).unwrap_err().code, "LAST_PRIMARY");
+        let two = agent.after(&agent.change_role(user("bob"), Role::Primary, user("alice"), T).unwrap().unwrap());
+        assert!(two.unassign_user(user("alice"), user("bob"), T).is_ok());
+    }
+
+    #[test]
+    fn a_role_that_is_there_already_changes_nothing() {
+        assert_eq!(shared_with(Role::Shared).change_role(user("bob"), Role::Shared, user("alice"), T), Ok(None));
+    }
+
+    #[test]
+    fn whoever_is_no_primary_may_leave_and_remove_nobody_else() {
+        let agent = shared_with(Role::Observer);
+        assert!(agent.unassign_user(user("bob"), user("bob"), T).is_ok());
+        assert_eq!(agent.unassign_user(user("alice"), user("bob"), T).unwrap_err().code, "ROLE_FORBIDS");
+        assert_eq!(agent.unassign_user(user("carol"), user("alice"), T).unwrap_err().code, "USER_NOT_ASSIGNED");
+    }
+
+    #[test]
+    fn a_handoff_makes_the_successor_primary_and_lets_the_other_go() {
+        let agent = shared_with(Role::Shared);
+        let events = agent.hand_off(user("bob"), None, user("alice"), T).unwrap();
+        let after = events.iter().fold(agent.clone(), |agent, event| agent.after(event));
+        assert_eq!((after.role_of(&user("bob")), after.role_of(&user("alice"))), (Some(Role::Primary), None));
+        let kept = agent.hand_off(user("dan"), Some(Role::Observer), user("alice"), T).unwrap();
+        let after = kept.iter().fold(agent.clone(), |agent, event| agent.after(event));
+        assert_eq!((after.role_of(&user("dan")), after.role_of(&user("alice"))), (Some(Role::Primary), Some(Role::Observer)));
+        assert_eq!(agent.hand_off(user("alice"), None, user("alice"), T).unwrap_err().code, "INVALID");
+    }
+
+    #[test]
+    fn an_assignment_reads_as_it_was_written() {
+        for assignment in &shared_with(Role::Mentee).assignments {
+            let text = serde_json::to_string(assignment).unwrap();
+            assert_eq!(serde_json::from_str::<Assignment>(&text).unwrap(), *assignment);
+        }
+    }
+}

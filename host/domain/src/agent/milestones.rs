@@ -1,0 +1,72 @@
+//! What a run of a structured session tells its agent's stream: which questions began to wait, and which were withdrawn.
+//!
+//! The run's stream is what happened; this is the part of it that the agent's own story has. Both are in one commit.
+
+use super::Agent;
+use super::respond::Withdrawal;
+use super::session::{Execution, PendingAction};
+use crate::event::Event;
+use crate::id::OperationId;
+use crate::operation::Performer;
+use crate::run::settle::question;
+use crate::run::{Open, Run};
+use crate::time::Timestamp;
+
+/// The questions of a run that wait for an answer, in the order in which they were asked.
+#[must_use]
+pub fn questions(run: &Run) -> Vec<PendingAction> {
+    let mut asking: Vec<&Open> = run.open.values().filter(|open| question(open).is_some()).collect();
+    asking.sort_by_key(|open| (open.operation.step, open.operation.place));
+    asking.into_iter().filter_map(pending).collect()
+}
+
+fn pending(open: &Open) -> Option<PendingAction> {
+    let tool_name = match &open.operation.performer {
+        Performer::Tool { tool, .. } => tool.clone(),
+        _ => open.operation.key.clone(),
+    };
+    Some(PendingAction { tool_call_id: open.question(), tool_name, action: question(open)?.clone() })
+}
+
+/// Where a run goes on.
+#[must_use]
+pub fn execution(run: &Run, now: Timestamp) -> Execution {
+    Execution {
+        run: run.started.run,
+        iteration: run.step,
+        tool_calls_made: run.used.tool_calls,
+        head: run.head(),
+        started_at: run.started.time,
+        suspended_at: now,
+    }
+}
+
+/// What its agent's stream has to say once a run of the agent's active session has become `run`: questions that wait no more are withdrawn,
+/// new ones are asked; `timed_out` are those whose time was up. An answer is taken with [`Agent::answered`] before this. Nothing for a session that is not the active one.
+#[must_use]
+pub fn milestones(agent: &Agent, run: &Run, timed_out: &[OperationId], now: Timestamp) -> Vec<Event> {
+    let Some(session) = agent.active_session.as_ref().filter(|session| session.session_id == run.started.session) else {
+        return Vec::new();
+    };
+    let asked = questions(run);
+    let known: Vec<OperationId> = session.phase.pending().map(|action| action.tool_call_id).collect();
+    let (mut agent, mut events) = (agent.clone(), Vec::new());
+    for gone in known.iter().filter(|call| !asked.iter().any(|now| now.tool_call_id == **call)) {
+        let reason = if timed_out.contains(gone) { Withdrawal::TimedOut } else { Withdrawal::Cancelled };
+        let Some(event) = agent.withdraw_action(*gone, reason, now) else { continue };
+        agent = agent.after(&event);
+        events.push(event);
+    }
+    for action in asked.into_iter().filter(|action| !known.contains(&action.tool_call_id)) {
+        let event = if agent.is_suspended() {
+            agent.request_client_action(action, now)
+        } else {
+            agent.suspend_execution(execution(run, now), action, now)
+        };
+        // The session is active, so neither is refused.
+        let Ok(event) = event else { continue };
+        agent = agent.after(&event);
+        events.push(event);
+    }
+    events
+}

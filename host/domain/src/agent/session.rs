@@ -1,0 +1,150 @@
+//! An agent's structured sessions: the one that holds its slot, what it waits for, and what is kept of those that have ended.
+
+use crate::id::{ConversationId, OperationId, RunId, SessionId};
+use crate::message::MessageId;
+use crate::time::Timestamp;
+use crate::tool::ClientAction;
+use crate::user::UserId;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Ended sessions that an agent keeps; all of them can be listed.
+pub const HISTORY_MAX: usize = 10;
+/// Bytes of a summary that the history keeps; a longer one is in its event only.
+pub const SUMMARY_BYTES_MAX: usize = 8 << 10;
+
+/// A structured session that holds its agent's slot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ActiveSession {
+    /// Its id.
+    pub session_id: SessionId,
+    /// The conversation that it is a part of.
+    pub conversation_id: ConversationId,
+    /// Its type.
+    pub session_type: String,
+    /// Who began it.
+    pub started_by: UserId,
+    /// When.
+    pub started_at: Timestamp,
+    /// When it ends as expired, if it has not ended by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// What it is doing.
+    pub phase: Phase,
+    /// Client actions that were answered.
+    pub interactions: u64,
+}
+
+/// What an active session is doing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Phase {
+    /// The agent is at work.
+    Active,
+    /// It waits for the client. An execution state exists here and nowhere else.
+    AwaitingClientAction {
+        /// What was asked first and is not answered.
+        pending: Box<PendingAction>,
+        /// What was asked after that.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        further: Vec<PendingAction>,
+        /// Where the agent goes on.
+        execution: Execution,
+    },
+}
+
+impl Phase {
+    /// What waits for an answer, in the order in which it was asked.
+    pub fn pending(&self) -> impl Iterator<Item = &PendingAction> {
+        let (pending, further) = match self {
+            Self::Active => (None, [].as_slice()),
+            Self::AwaitingClientAction { pending, further, .. } => (Some(pending.as_ref()), further.as_slice()),
+        };
+        pending.into_iter().chain(further)
+    }
+}
+
+/// A question that waits for its answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PendingAction {
+    /// The operation that asked: what an answer must name.
+    pub tool_call_id: OperationId,
+    /// The guest's name for the operation, or the tool that asked.
+    pub tool_name: String,
+    /// What is shown, and what fits as an answer.
+    #[serde(flatten)]
+    pub action: ClientAction,
+}
+
+/// Where an agent goes on when its client has answered: references into the log of the run and its thread, which hold everything else. The
+/// design's `ExecutionState` is rendered from it on reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Execution {
+    /// The turn in the making.
+    pub run: RunId,
+    /// Steps that it has taken.
+    pub iteration: u32,
+    /// Tool calls that it has made.
+    pub tool_calls_made: u32,
+    /// The last message of its thread.
+    pub head: MessageId,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it was suspended.
+    pub suspended_at: Timestamp,
+}
+
+/// How a structured session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndStatus {
+    /// Well.
+    Completed,
+    /// It was ended from outside, failed or expired.
+    Terminated,
+}
+
+/// What is kept of a structured session that has ended. What was asked and answered in it stands in the session's own stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PastSession {
+    /// Its id.
+    pub session_id: SessionId,
+    /// The conversation that it was a part of.
+    pub conversation_id: ConversationId,
+    /// Its type.
+    pub session_type: String,
+    /// Who began it.
+    pub started_by: UserId,
+    /// How it ended.
+    pub status: EndStatus,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub completed_at: Timestamp,
+    /// Why it was terminated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminated_reason: Option<String>,
+    /// Client actions that were answered.
+    pub interactions: u64,
+    /// The agent's summary; none when it was terminated, or is over [`SUMMARY_BYTES_MAX`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Value>,
+}
+
+impl ActiveSession {
+    /// The session once it has ended.
+    pub(super) fn ended(self, status: EndStatus, at: Timestamp, reason: Option<String>, summary: Option<&Value>) -> PastSession {
+        PastSession {
+            session_id: self.session_id,
+            conversation_id: self.conversation_id,
+            session_type: self.session_type,
+            started_by: self.started_by,
+            status,
+            started_at: self.started_at,
+            completed_at: at,
+            terminated_reason: reason,
+            interactions: self.interactions,
+            summary: summary.filter(|summary| summary.to_string().len() <= SUMMARY_BYTES_MAX).cloned(),
+        }
+    }
+}

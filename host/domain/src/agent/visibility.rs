@@ -1,0 +1,110 @@
+//! What of an agent's events a user sees: the role matrix, applied to everything that is stored, whether it is read as it happens or after.
+
+use super::role::Role;
+use crate::event::{Event, PreferencesUpdated, Recorded};
+use crate::id::SessionId;
+use crate::user::UserId;
+
+/// Whether somebody sees an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sight {
+    /// They do.
+    Shown,
+    /// They do not.
+    Hidden,
+    /// They do if this session is theirs.
+    IfTheirs(SessionId),
+}
+
+/// Whether a user in a role sees an event of an agent.
+#[must_use]
+pub fn sight(role: Role, user: &UserId, recorded: &Recorded) -> Sight {
+    // What an agent knows of somebody is between them, the agent and whoever answers for it, also when it learned it in a session.
+    if let Some(Event::PreferencesUpdated(PreferencesUpdated { user_id: Some(of), .. })) = &recorded.event {
+        return if role == Role::Primary || of == user { Sight::Shown } else { Sight::Hidden };
+    }
+    if let Some(session) = recorded.subject.session {
+        return if role.sees_all_sessions() { Sight::Shown } else { Sight::IfTheirs(session) };
+    }
+    let shown = match &recorded.event {
+        _ if role.sees_all_sessions() => true,
+        Some(Event::AgentCreated(_) | Event::AgentRenamed(_) | Event::AgentArchived(_)) => true,
+        Some(Event::UserAssigned(it)) => it.user_id == *user,
+        Some(Event::RoleChanged(it)) => it.user_id == *user,
+        Some(Event::UserUnassigned(it)) => it.user_id == *user,
+        Some(Event::SessionImported(it)) => it.session.started_by == *user,
+        _ => false,
+    };
+    if shown { Sight::Shown } else { Sight::Hidden }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{T, agent, user};
+    use super::*;
+    use crate::digest::Digest;
+    use crate::event::Subject;
+    use crate::id::EventId;
+    use serde_json::json;
+    use uuid::Uuid;
+
+    fn recorded(event: Event, session: Option<SessionId>) -> Recorded {
+        Recorded {
+            position: 1,
+            stream: String::new(),
+            version: 1,
+            id: EventId(Uuid::nil()),
+            kind: String::new(),
+            event: Some(event),
+            subject: Subject { session, ..Subject::default() },
+            actor: String::new(),
+            causation: None,
+            correlation: None,
+            time: T,
+            hash: Digest([0; 32]),
+        }
+    }
+
+    #[test]
+    fn a_mentee_sees_their_own_sessions_and_little_else() {
+        let (agent, bob) = (agent(), user("bob"));
+        let session = SessionId(Uuid::from_u128(9));
+        let renamed = agent.rename("Ada".into(), T).unwrap().unwrap();
+        let prompt = agent.override_prompt(Some("x".into()), T).unwrap().unwrap();
+        let others = agent.assign_user(user("carol"), Role::Shared, user("alice"), T).unwrap();
+        let own = agent.assign_user(bob.clone(), Role::Mentee, user("alice"), T).unwrap();
+        for (event, of, sees) in [
+            (renamed.clone(), Some(session), Sight::IfTheirs(session)),
+            (renamed, None, Sight::Shown),
+            (prompt, None, Sight::Hidden),
+            (others, None, Sight::Hidden),
+            (own, None, Sight::Shown),
+        ] {
+            let recorded = recorded(event, of);
+            assert_eq!(sight(Role::Mentee, &bob, &recorded), sees);
+            for role in [Role::Primary, Role::Shared, Role::Observer] {
+                assert_eq!(sight(role, &bob, &recorded), Sight::Shown);
+            }
+        }
+    }
+
+    #[test]
+    fn what_an_agent_remembers_of_a_user_is_seen_by_them_and_the_primaries() {
+        let keys = json!({ "level": 2 }).as_object().unwrap().clone();
+        let told = agent().update_preferences(keys, Some(user("bob")), T).unwrap().unwrap();
+        let session = SessionId(Uuid::from_u128(9));
+        let cases = [(recorded(told.clone(), None)), recorded(told, Some(session))];
+        for (role, who, sees) in [
+            (Role::Primary, "alice", Sight::Shown),
+            (Role::Shared, "carol", Sight::Hidden),
+            (Role::Observer, "dan", Sight::Hidden),
+            (Role::Mentee, "eve", Sight::Hidden),
+            (Role::Mentee, "bob", Sight::Shown),
+            (Role::Shared, "bob", Sight::Shown),
+        ] {
+            for told in &cases {
+                assert_eq!(sight(role, &user(who), told), sees, "{who}");
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Which kinds of events there are, asked of the very code that reads them, so that no second list can be forgotten.
+
+use super::Event;
+use serde::Deserialize;
+use serde::de::value::MapDeserializer;
+use std::fmt;
+
+/// The kinds that are written today, in the order of the variants of [`Event`].
+#[must_use]
+pub fn kinds() -> &'static [&'static str] {
+    // A kind that there is not: whoever reads it says which there are.
+    let nothing = MapDeserializer::<_, Expected>::new(std::iter::once(("type", "")));
+    Event::deserialize(nothing).err().map_or(&[], |Expected(kinds)| kinds)
+}
+
+/// What would have been read instead.
+#[derive(Debug)]
+struct Expected(&'static [&'static str]);
+
+impl serde::de::Error for Expected {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self(&[])
+    }
+
+    fn unknown_variant(_: &str, expected: &'static [&'static str]) -> Self {
+        Self(expected)
+    }
+}
+
+impl std::error::Error for Expected {}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "one of {:?}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_kind_is_listed_once_and_has_a_version() {
+        let kinds = kinds();
+        assert!(kinds.len() > 20, "{kinds:?}");
+        assert_eq!(kinds.iter().collect::<BTreeSet<_>>().len(), kinds.len(), "{kinds:?}");
+        for kind in kinds {
+            let (name, version) = kind.rsplit_once(".v").unwrap();
+            assert!(name.contains('.') && version.parse::<u32>().is_ok(), "{kind}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Users: who they are to the host, and what a credential of theirs may be used for.
+
+use crate::digest::Digest;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Bytes of a user's id.
+const USER_BYTES_MAX: usize = 64;
+/// Words that give segments of a path their meaning, and so name no user.
+const RESERVED: &[&str] = &["agent", "cron", "task", "subuser", "sub", "memory", "search", "system"];
+/// What the ids begin with that are made of claims.
+const FOREIGN: &str = "oidc-";
+
+/// A user's id: 1 to 64 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.` and `@`, beginning with a letter or a digit, and none of the words that give
+/// segments of paths their meaning.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct UserId(String);
+
+/// A text that is no user's id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{given}` is no user id: 1 to {USER_BYTES_MAX} letters, digits, `-`, `_`, `.` and `@`, beginning with a letter or a digit, and none of: \
+     {reserved}",
+    reserved = RESERVED.join(", ")
+)]
+pub struct NotAUser {
+    given: String,
+}
+
+impl UserId {
+    /// The user of a host that nobody shares.
+    #[must_use]
+    pub fn local() -> Self {
+        Self("local".to_owned())
+    }
+
+    /// The user that an issuer of tokens means by a claim: the claim itself if it can be an id, and otherwise, or if it would pass for this
+    /// host's own user or for one that was made here, `oidc-` and 32 hexadecimal digits that follow from issuer and claim.
+    #[must_use]
+    pub fn of_claim(issuer: &str, claim: &str) -> Self {
+        let plain = claim.parse().ok().filter(|user: &Self| *user != Self::local() && !user.0.starts_with(FOREIGN));
+        let made = || Self(format!("{FOREIGN}{}", Digest::of_parts(&[issuer.as_bytes(), claim.as_bytes()]).short()));
+        plain.unwrap_or_else(made)
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for UserId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for UserId {
+    type Err = NotAUser;
+    fn from_str(text: &str) -> Result<Self, NotAUser> {
+        let well_formed = (1..=USER_BYTES_MAX).contains(&text.len())
+            && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.@".contains(c))
+            && !RESERVED.contains(&text);
+        if well_formed { Ok(Self(text.to_owned())) } else { Err(NotAUser { given: text.chars().take(USER_BYTES_MAX).collect() }) }
+    }
+}
+
+impl TryFrom<String> for UserId {
+    type Error = NotAUser;
+    fn try_from(text: String) -> Result<Self, NotAUser> {
+        text.parse()
+    }
+}
+
+impl From<UserId> for String {
+    fn from(user: UserId) -> Self {
+        user.0
+    }
+}
+
+/// What a credential may be used for. A user's roles decide which agents it reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Looking: agents, sessions, event streams.
+    Read,
+    /// Commands on agents and sessions.
+    Write,
+    /// Issuing, listing and revoking the user's own keys.
+    Keys,
+    /// Everything that the operator does: all events, the ledger, dead letters, backups, everybody's keys.
+    Admin,
+}
+
+impl Scope {
+    /// Every scope.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Keys, Self::Admin];
+
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Keys => "keys",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl FromStr for Scope {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = || Self::ALL.map(Self::word).join(", ");
+        Self::ALL.into_iter().find(|scope| scope.word() == text).ok_or_else(|| format!("`{text}` is no scope; there are: {}", known()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::UserId;
+
+    #[test]
+    fn a_user_id_can_stand_in_a_path() {
+        for good in ["local", "alice", "Bob.2", "carol@example.org", "0-a_b"] {
+            assert!(good.parse::<UserId>().is_ok(), "{good}");
+        }
+        for bad in ["", "-a", ".hidden", "a/b", "a b", "agent", "system", "ä", "a\n", &"x".repeat(65)] {
+            assert!(bad.parse::<UserId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_claim_never_passes_for_the_hosts_own_user_or_for_another_issuers() {
+        let user = |issuer: &str, claim: &str| UserId::of_claim(issuer, claim).to_string();
+        for plain in ["alice", "00u1b2c3", "alice@example.org"] {
+            assert_eq!(user("https://a.example", plain), plain);
+        }
+        for odd in ["local", "auth0|5f7c", "system", "", "oidc-0123", "a b", &"x".repeat(65)] {
+            let made = user("https://a.example", odd);
+            assert!(made.starts_with("oidc-") && made.len() == 37 && made.parse::<UserId>().is_ok(), "{odd}: {made}");
+            assert_eq!(made, user("https://a.example", odd), "the same whenever it is made");
+            assert_ne!(made, user("https://b.example", odd), "{odd}");
+            assert_ne!(made, user("https://b.example", &made), "nobody else says what was made");
+        }
+    }
+}

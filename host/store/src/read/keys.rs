@@ -1,0 +1,107 @@
+//! API keys as they are now.
+
+use super::ReadError;
+use crate::sql::{Columns, int, limit as rows};
+use crate::store::Store;
+use domain::digest::Digest;
+use domain::key::{self, Ended, KeyId};
+use domain::time::Timestamp;
+use domain::user::{Scope, UserId};
+use rusqlite::{Row, params};
+use std::collections::BTreeSet;
+
+/// A key, without its secret, which nobody has but its user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRow {
+    /// Its id.
+    pub id: KeyId,
+    /// Whose it is.
+    pub user: UserId,
+    /// What it is called.
+    pub name: String,
+    /// What it may be used for.
+    pub scopes: BTreeSet<Scope>,
+    /// The SHA-256 of its secret.
+    pub hash: Digest,
+    /// Who issued it.
+    pub issued_by: UserId,
+    /// With which key; none when it was with something else.
+    pub issued_with: Option<KeyId>,
+    /// When.
+    pub issued_at: Timestamp,
+    /// When it ends by itself.
+    pub expires_at: Timestamp,
+    /// Who revoked it, and when.
+    pub revoked: Option<(UserId, Timestamp)>,
+    /// Why, if somebody said so.
+    pub reason: Option<String>,
+}
+
+impl KeyRow {
+    /// Whether it has ended, and how.
+    #[must_use]
+    pub fn ended(&self, now: Timestamp) -> Option<Ended> {
+        key::ended(self.expires_at, self.revoked.as_ref().map(|(_, at)| *at), now)
+    }
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, user, name, scopes, hash, issued_by, issued_with, issued_at, expires_at, revoked_by, revoked_at, reason \
+             FROM api_keys ",
+            $rest
+        )
+    };
+}
+
+impl Store {
+    /// A key. A revocation that is committed is seen by whoever asks next.
+    pub async fn key(&self, id: &KeyId) -> Result<Option<KeyRow>, ReadError> {
+        let id = id.clone();
+        self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.as_str()], read)).await
+    }
+
+    /// A user's keys, or those of all users, in the order of their ids, after one, at most `limit`. Also those that have ended.
+    pub async fn keys(&self, user: Option<&UserId>, after: Option<&KeyId>, limit: usize) -> Result<Vec<KeyRow>, ReadError> {
+        let (user, after) = (user.cloned(), after.map(|id| id.as_str().to_owned()).unwrap_or_default());
+        self.read(move |sql| match user {
+            Some(user) => {
+                sql.rows(select!("WHERE user = ?1 AND id > ?2 ORDER BY id LIMIT ?3"), params![user.as_str(), after, rows(limit)], read)
+            }
+            None => sql.rows(select!("WHERE id > ?1 ORDER BY id LIMIT ?2"), params![after, rows(limit)], read),
+        })
+        .await
+    }
+
+    /// How many keys of a user have not ended.
+    pub async fn keys_that_count(&self, user: &UserId, now: Timestamp) -> Result<u64, ReadError> {
+        let user = user.clone();
+        self.read(move |sql| {
+            let counted = sql.row(
+                "SELECT count(*) FROM api_keys WHERE user = ?1 AND revoked_at IS NULL AND expires_at > ?2",
+                params![user.as_str(), int(now.0)],
+                |row| row.uint(0),
+            )?;
+            Ok(counted.unwrap_or(0))
+        })
+        .await
+    }
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
+    let revoked_by: Option<UserId> = row.id_opt(9)?;
+    Ok(KeyRow {
+        id: row.id(0)?,
+        user: row.id(1)?,
+        name: row.get(2)?,
+        scopes: row.json(3)?,
+        hash: row.digest(4)?,
+        issued_by: row.id(5)?,
+        issued_with: row.id_opt(6)?,
+        issued_at: Timestamp(row.uint(7)?),
+        expires_at: Timestamp(row.uint(8)?),
+        revoked: revoked_by.zip(row.uint_opt(10)?.map(Timestamp)),
+        reason: row.get(11)?,
+    })
+}

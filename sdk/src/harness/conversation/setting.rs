@@ -1,0 +1,139 @@
+//! What surrounds a conversation in a test: the session, the operator's configuration, tools, peers and what is scripted.
+
+use crate::agent::Agent;
+use crate::harness::conversation::Conversation;
+use crate::harness::performer::Fake;
+use crate::harness::rules::check_definitions;
+use crate::harness::scene::plain_tool;
+use crate::harness::script::Reply;
+use crate::tool::{IntoProgress, ToolError, Tools};
+use crate::turn::{LimitsLeft, PastSession, Peer};
+use serde_json::Value;
+
+impl<A: Agent> Conversation<A> {
+    /// With this system prompt in the definition.
+    #[must_use]
+    pub fn prompt(mut self, prompt: &str) -> Self {
+        self.scene = self.scene.prompt(prompt);
+        self
+    }
+
+    /// With these settings of the operator's.
+    #[must_use]
+    pub fn settings(mut self, settings: Value) -> Self {
+        self.scene = self.scene.settings(settings);
+        self
+    }
+
+    /// With these preferences of the agent's.
+    #[must_use]
+    pub fn preferences(mut self, preferences: Value) -> Self {
+        self.scene = self.scene.preferences(preferences);
+        self
+    }
+
+    /// For this user.
+    #[must_use]
+    pub fn user(mut self, user: &str) -> Self {
+        self.scene = self.scene.user(user);
+        self
+    }
+
+    /// In a session that was opened with this.
+    #[must_use]
+    pub fn session_config(mut self, config: Value) -> Self {
+        self.scene = self.scene.session_config(config);
+        self
+    }
+
+    /// With a structured session of the user's that has ended, later than those before it.
+    #[must_use]
+    pub fn past_session(mut self, session: PastSession) -> Self {
+        self.scene = self.scene.past_session(session);
+        self
+    }
+
+    /// With so much for each turn to use.
+    #[must_use]
+    pub fn limits(mut self, limits: LimitsLeft) -> Self {
+        self.limits = limits;
+        self.scene = self.scene.left(limits);
+        self
+    }
+
+    /// In a structured session of this type.
+    ///
+    /// # Panics
+    /// When the agent's description does not list it.
+    #[must_use]
+    pub fn session_type(mut self, session_type: &str) -> Self {
+        let known = self.agent.describe().session_types;
+        assert!(known.iter().any(|known| known == session_type), "the agent leads only {known:?}");
+        self.scene = self.scene.session_type(session_type);
+        self
+    }
+
+    /// With a tool of the test's own.
+    #[must_use]
+    pub fn tool<R: IntoProgress>(mut self, name: &str, run: impl Fn(Value) -> Result<R, ToolError> + 'static) -> Self {
+        let definition = plain_tool(name);
+        self.scene = self.scene.tool(definition.clone());
+        let run = Box::new(move |_: &_, arguments| run(arguments)?.into_progress());
+        self.performer.tools.push(Fake { definition, run });
+        self
+    }
+
+    /// With all tools of a tool component.
+    #[must_use]
+    pub fn tools(mut self, tools: &impl Tools) -> Self {
+        for tool in tools.tools() {
+            let definition = tool.definition();
+            self.scene = self.scene.tool(definition.clone());
+            let run = Box::new(move |context: &_, arguments| tool.call(context, arguments));
+            self.performer.tools.push(Fake { definition, run });
+        }
+        check_definitions(&self.scene.tools);
+        self
+    }
+
+    /// With an agent that this one may dispatch to, and what it replies to what.
+    #[must_use]
+    pub fn peer(mut self, id: &str, reply: impl Fn(&str) -> String + 'static) -> Self {
+        self.scene.peers.push(Peer { id: id.to_owned(), name: id.to_owned(), description: String::new() });
+        self.performer.peers.push((id.to_owned(), Box::new(reply)));
+        self
+    }
+
+    /// With something to recall, as `{"text","turn","session","time"}`.
+    #[must_use]
+    pub fn recalls(mut self, hit: Value) -> Self {
+        self.performer.hits.push(hit);
+        self
+    }
+
+    /// The model's next reply is this text.
+    #[must_use]
+    pub fn model_says(self, text: &str) -> Self {
+        self.model_replies(Reply::new().text(text))
+    }
+
+    /// The model's next reply calls one tool.
+    #[must_use]
+    pub fn model_calls(self, tool: &str, arguments: &Value) -> Self {
+        self.model_replies(Reply::new().call(tool, arguments))
+    }
+
+    /// The model's next reply is this.
+    #[must_use]
+    pub fn model_replies(mut self, reply: Reply) -> Self {
+        self.performer.model.push_back(reply);
+        self
+    }
+
+    /// The user's next answer to a question is this, given at once.
+    #[must_use]
+    pub fn client_answers(mut self, answer: Value) -> Self {
+        self.performer.answers.push_back(answer);
+        self
+    }
+}

@@ -1,0 +1,328 @@
+//! Bad input on every endpoint of the API, as its own document lists them: none of it breaks the host, and none of it changes anything.
+
+mod bodies;
+mod cases;
+mod conflicts;
+mod document;
+mod nesting;
+mod requests;
+mod roles;
+
+use agent_host_tests::guests::root;
+use agent_host_tests::process::{Folder, Host, PATIENCE};
+use cases::{Case, Must};
+use document::{Document, Operation};
+use futures::StreamExt;
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// Requests that run side by side.
+const SIDE_BY_SIDE: usize = 16;
+/// Characters of an answer, of a path and of a body that a finding shows.
+const SHOWN_CHARS: usize = 500;
+/// Findings that are shown.
+const FINDINGS_SHOWN: usize = 100;
+/// The id of nothing.
+const NOBODY: &str = "00000000-0000-4000-8000-00000000dead";
+/// What never stands in an answer, because it is of the host's own code.
+const INSIDES: [&str; 3] = ["panicked", "stack backtrace", ".rs:"];
+
+/// An agent, and a session of it.
+struct Place {
+    agent: String,
+    session: String,
+}
+
+impl Place {
+    fn agent_path(&self) -> String {
+        format!("/api/agents/{}", self.agent)
+    }
+
+    fn session_path(&self) -> String {
+        format!("{}/sessions/{}", self.agent_path(), self.session)
+    }
+}
+
+/// A host that has something of everything. Both agents are the operator's, with bob as a mentee, carol and erin as shared and dave as an
+/// observer; nobody has assigned alice.
+struct Stage {
+    host: Host,
+    folder: Folder,
+    /// A structured session that waits for an answer.
+    asking: Place,
+    /// A chat in which nothing has been said.
+    chatting: Place,
+    /// The question that waits.
+    call: String,
+    /// The id of an API key that nobody uses.
+    key: String,
+}
+
+fn config() -> Value {
+    let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
+    let asks = json!([{ "start": [{ "key": "q", "client": "confirmation", "lock": true }] }, { "complete": { "score": 1 } }]);
+    let says = json!([{ "reply": "hello" }]);
+    let agent = |id: &str, steps: &Value| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": steps } } });
+    json!({
+        "agents": [
+            agent("asks", &asks),
+            agent("chats", &says),
+            // Nobody has an agent of this one.
+            agent("spare", &says),
+            // The old API leads no sessions without it.
+            { "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] },
+        ],
+        "components": { "puppet": { "path": puppet } },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    })
+}
+
+async fn stage() -> Stage {
+    let folder = Folder::new(config());
+    folder.warm(&["puppet", "tutor"]).await;
+    let host = folder.start(None).await.unwrap();
+    let (asking, chatting) = (open(&host, "asks", "lesson").await, open(&host, "chats", "chat").await);
+    for place in [&asking, &chatting] {
+        for (user, role) in [("bob", "mentee"), ("carol", "shared"), ("dave", "observer"), ("erin", "shared")] {
+            let assignment = json!({ "user_id": user, "role": role });
+            let assigned = host.post(&format!("{}/assign", place.agent_path()), &assignment).await.unwrap();
+            assert_eq!(assigned.status, 201, "{assigned:?}");
+        }
+    }
+    let issued = host.post("/api/keys", &json!({ "name": "spare", "scopes": ["read"] })).await.unwrap();
+    assert_eq!(issued.status, 201, "{issued:?}");
+    let call = question(&host, &asking.session_path()).await;
+    Stage { host, folder, asking, chatting, call, key: issued.text("id") }
+}
+
+async fn open(host: &Host, agent: &str, session_type: &str) -> Place {
+    let opened = host.post(&format!("/api/agents/{agent}/sessions"), &json!({ "session_type": session_type })).await.unwrap();
+    assert_eq!(opened.status, 201, "{opened:?}");
+    Place { agent: opened.text("agent_id"), session: opened.text("id") }
+}
+
+/// Looks at a session until it is in some state.
+async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value {
+    let looking = async {
+        loop {
+            let seen = host.get(session).await.unwrap().body;
+            if is(&seen) {
+                return seen;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    match tokio::time::timeout(PATIENCE, looking).await {
+        Ok(seen) => seen,
+        Err(_) => panic!("it does not come to that: {:?}", host.get(session).await),
+    }
+}
+
+/// The question that a session comes to wait for.
+async fn question(host: &Host, session: &str) -> String {
+    let seen = until(host, session, |seen| seen["session_status"] == "awaiting_client_action").await;
+    seen["ui_state"]["active_widget"]["tool_call_id"].as_str().unwrap().to_owned()
+}
+
+/// What came back of a request, as text: what should be JSON and is not is to be seen as well.
+struct Said {
+    status: u16,
+    content_type: String,
+    text: String,
+}
+
+/// Sends a request and reads what comes back; of an event stream the head alone, because the rest would not end.
+async fn send(request: RequestBuilder) -> Result<Said, String> {
+    let lost = |error: reqwest::Error| format!("{error:?}");
+    let response = request.send().await.map_err(lost)?;
+    let status = response.status().as_u16();
+    let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or("none").to_owned();
+    if content_type.starts_with("text/event-stream") {
+        return Ok(Said { status, content_type, text: String::new() });
+    }
+    let body = response.bytes().await.map_err(lost)?;
+    Ok(Said { status, content_type, text: String::from_utf8_lossy(&body).into_owned() })
+}
+
+impl Said {
+    /// The `code` of the problem that it is.
+    fn code(&self) -> String {
+        let problem: Option<Value> = serde_json::from_str(&self.text).ok();
+        problem.and_then(|problem| problem["code"].as_str().map(str::to_owned)).unwrap_or_else(|| "none".to_owned())
+    }
+
+    fn shown(&self) -> String {
+        format!("{} {}: {}", self.status, self.content_type, cut(&self.text))
+    }
+
+    /// What is wrong with it as the answer to bad input; nothing when it is as it must be.
+    fn wrong(&self, operation: &Operation, must: Must) -> Option<String> {
+        if let Some(inside) = INSIDES.iter().find(|inside| self.text.contains(**inside)) {
+            return Some(format!("it tells `{inside}`"));
+        }
+        match self.status {
+            200..=299 if must == Must::BeRefused => Some("it was taken".to_owned()),
+            200..=299 => None,
+            400 | 404 | 413 | 415 | 422 => self.wrong_problem(operation),
+            // The operator may do everything, and nothing is busy or broken here: 401, 403, 429 and 5xx would say what is not so. Nor does
+            // 409: what is in the way was found after what is wrong was passed over.
+            _ => Some("this status does not say what is wrong".to_owned()),
+        }
+    }
+
+    fn wrong_problem(&self, operation: &Operation) -> Option<String> {
+        if self.content_type != "application/problem+json" {
+            return Some("it is no problem".to_owned());
+        }
+        let Ok(problem) = serde_json::from_str::<Value>(&self.text) else { return Some("the problem is no JSON".to_owned()) };
+        if let Some(name) = ["type", "title", "detail", "code"].iter().find(|name| problem[**name].as_str().is_none_or(str::is_empty)) {
+            return Some(format!("the problem has no `{name}`"));
+        }
+        if problem["status"] != self.status {
+            return Some("the problem has another `status`".to_owned());
+        }
+        let field = problem["field"].as_str()?;
+        (!operation.has(field)).then(|| format!("`{field}` is nothing that this request has"))
+    }
+}
+
+/// What is wrong with what came of a case; nothing when it is as it must be.
+fn fault(operation: &Operation, case: &Case, came: &Result<Said, String>) -> Option<String> {
+    let wrong = match came {
+        Ok(said) => format!("{}: {}", said.wrong(operation, case.must)?, said.shown()),
+        Err(lost) => format!("no answer: {}", cut(lost)),
+    };
+    Some(format!("{} {}: {}: {wrong}", operation.method, cut(&case.path), case.what))
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(SHOWN_CHARS).collect()
+}
+
+/// Fails with what was found, if anything was.
+#[track_caller]
+fn end(findings: &[String]) {
+    let shown: Vec<&str> = findings.iter().take(FINDINGS_SHOWN).map(String::as_str).collect();
+    assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), shown.join("\n"));
+}
+
+impl Stage {
+    /// The position of the last event. What is refused is no event: the ledger has what guests asked for, not what clients did.
+    async fn position(&self) -> u64 {
+        let events = self.host.get("/api/events?limit=1").await.unwrap();
+        events.body["last_position"].as_u64().unwrap_or_else(|| panic!("no position: {events:?}"))
+    }
+
+    /// A finding when something was recorded after a position.
+    async fn changed_since(&self, position: u64, what: &str) -> Option<String> {
+        if self.position().await == position {
+            return None;
+        }
+        let events = self.host.get(&format!("/api/events?after={position}&limit=1000")).await.unwrap();
+        let types: Vec<&Value> = events.body["events"].as_array().into_iter().flatten().map(|event| &event["type"]).collect();
+        Some(format!("{what}: it recorded {types:?}"))
+    }
+
+    /// Everything that a request could have changed, as the API shows it: each path, and the answer byte by byte.
+    async fn look(&self) -> Vec<(String, String)> {
+        let lists = ["/api/agents?all=true", "/api/agents?all=true&status=archived", "/api/keys?all=true", "/api/dead-letters"];
+        let mut paths = lists.map(str::to_owned).to_vec();
+        for place in [&self.asking, &self.chatting] {
+            let agent = place.agent_path();
+            paths.extend(["", "/sessions", "/history", "/preferences"].map(|below| format!("{agent}{below}")));
+            paths.push(place.session_path());
+        }
+        let mut seen = Vec::new();
+        for path in paths {
+            let came = send(self.host.request(Method::GET, &path)).await;
+            seen.push((path, came.map_or_else(|lost| lost, |said| format!("{} {}", said.status, said.text))));
+        }
+        seen
+    }
+
+    /// Findings of what is no longer as it was.
+    async fn compare(&self, before: &[(String, String)]) -> Vec<String> {
+        let after = self.look().await;
+        let changed = before.iter().zip(&after).filter(|(was, is)| was != is);
+        changed.map(|((path, was), (_, is))| format!("GET {path} was {} and is {}", cut(was), cut(is))).collect()
+    }
+
+    /// A request of the operator's, with a body when there is one.
+    fn ask(&self, method: Method, path: &str, body: &Value) -> RequestBuilder {
+        let request = self.host.request(method, path);
+        if body.is_null() { request } else { request.json(body) }
+    }
+
+    /// Findings when a request is not refused with this status and code, or changes something.
+    async fn refuses(&self, what: &str, request: RequestBuilder, wanted: (u16, &str)) -> Vec<String> {
+        let position = self.position().await;
+        let mut findings = Vec::new();
+        match send(request).await {
+            Ok(said) if (said.status, said.code().as_str()) == wanted => {}
+            Ok(said) => findings.push(format!("{}: {wanted:?} was to come, and came {}", cut(what), said.shown())),
+            Err(lost) => findings.push(format!("{}: no answer: {}", cut(what), cut(&lost))),
+        }
+        findings.extend(self.changed_since(position, &cut(what)).await);
+        findings
+    }
+}
+
+/// Sends an endpoint everything that it must not take, and finds what it does not refuse as it must.
+async fn sweep(stage: &Stage, operation: &Operation) -> Vec<String> {
+    let found: Vec<Option<String>> = futures::stream::iter(cases::of(stage, operation))
+        .map(|case| async move {
+            let came = send(case.request(&stage.host, operation)).await;
+            fault(operation, &case, &came)
+        })
+        .buffer_unordered(SIDE_BY_SIDE)
+        .collect()
+        .await;
+    let mut findings: Vec<String> = found.into_iter().flatten().collect();
+    if !operation.is_open {
+        let body = requests::body(stage, operation).unwrap_or_default();
+        for token in ["", "wrong", &stage.host.token[1..]] {
+            let request = stage.host.bare(operation.method.clone(), &requests::path(stage, operation)).bearer_auth(token).json(&body);
+            findings.extend(stage.refuses(&format!("{operation} with the token `{token}`"), request, (401, "UNAUTHORIZED")).await);
+        }
+    }
+    findings
+}
+
+/// Sends every endpoint what it takes, so that what was refused was refused for what was wrong with it and for nothing else.
+async fn take(stage: &Stage, mut operations: Vec<Operation>) -> Vec<String> {
+    // What takes something away comes last.
+    operations.sort_by_key(|operation| operation.method == Method::DELETE);
+    let mut findings = Vec::new();
+    for operation in operations {
+        let body = requests::body(stage, &operation).unwrap_or_default();
+        let path = requests::path(stage, &operation);
+        match send(stage.ask(operation.method.clone(), &path, &body)).await {
+            // Some meet what an earlier one has done.
+            Ok(Said { status: 200..=299 | 409, .. }) => {}
+            // There is none to be requeued.
+            Ok(said) if said.code() == "DEAD_LETTER_NOT_FOUND" => {}
+            Ok(said) => findings.push(format!("{operation}: as it should be, it was not taken: {}", said.shown())),
+            Err(lost) => findings.push(format!("{operation}: as it should be, it was not answered: {}", cut(&lost))),
+        }
+    }
+    findings
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_endpoint_refuses_bad_input_with_a_problem_and_nothing_changes() {
+    let stage = stage().await;
+    let operations = Document::of(&stage.host).await.operations();
+    let mut findings: Vec<String> = operations.iter().flat_map(|operation| operation.faults.clone()).collect();
+    let before = stage.look().await;
+    for operation in &operations {
+        let position = stage.position().await;
+        findings.extend(sweep(&stage, operation).await);
+        findings.extend(stage.changed_since(position, &operation.to_string()).await);
+    }
+    findings.extend(stage.compare(&before).await);
+    findings.extend(take(&stage, operations).await);
+    end(&findings);
+}

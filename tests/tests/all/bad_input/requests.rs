@@ -1,0 +1,66 @@
+//! Requests as they should be, one for each endpoint: a bad one differs from them in one thing.
+
+use super::document::Operation;
+use super::{NOBODY, Place, Stage};
+use serde_json::{Value, json};
+
+/// The path with ids in it that there are.
+pub(super) fn path(stage: &Stage, operation: &Operation) -> String {
+    // A chat can be archived and talked in; the rest is for the one that asks.
+    let is_of_chat = operation.path.ends_with("/archive") || operation.path.ends_with("/messages");
+    path_at(stage, operation, if is_of_chat { &stage.chatting } else { &stage.asking })
+}
+
+/// The same, of a certain agent and session.
+pub(super) fn path_at(stage: &Stage, operation: &Operation, place: &Place) -> String {
+    filled(operation, |name| known(stage, operation, place, name))
+}
+
+/// The path with something else in the place of one id, written as it stands in a path.
+pub(super) fn path_with(stage: &Stage, operation: &Operation, id: &str, text: &str) -> String {
+    let good = path(stage, operation);
+    let place = if good.contains(&stage.chatting.agent) { &stage.chatting } else { &stage.asking };
+    filled(operation, |name| if name == id { text } else { known(stage, operation, place, name) })
+}
+
+fn filled<'a>(operation: &Operation, id: impl Fn(&str) -> &'a str) -> String {
+    operation.ids.iter().fold(operation.path.clone(), |path, name| path.replace(&format!("{{{name}}}"), id(name)))
+}
+
+fn known<'a>(stage: &'a Stage, operation: &Operation, place: &'a Place, name: &str) -> &'a str {
+    match name {
+        "id" if operation.path.starts_with("/api/agents/") => &place.agent,
+        "id" if operation.path.starts_with("/api/keys/") => &stage.key,
+        // There is none: everything was dealt with.
+        "id" if operation.path.starts_with("/api/dead-letters/") => NOBODY,
+        "sid" => &place.session,
+        "user" => "erin",
+        _ => panic!("{operation}: say here which `{name}` there is"),
+    }
+}
+
+/// The body that an endpoint takes, if it takes one.
+pub(super) fn body(stage: &Stage, operation: &Operation) -> Option<Value> {
+    operation.body.as_ref()?;
+    let call = &stage.call;
+    Some(match (operation.method.as_str(), operation.path.as_str()) {
+        ("POST", "/api/agents") => json!({ "definition": "spare", "name": "Spare" }),
+        ("PATCH", "/api/agents/{id}") => json!({ "name": "Other", "settings": { "a": 1 } }),
+        ("PATCH", "/api/agents/{id}/preferences") => json!({ "preferences": { "tone": "warm" } }),
+        ("POST", "/api/agents/{id}/assign") => json!({ "user_id": "frank", "role": "shared" }),
+        ("PUT", "/api/agents/{id}/assignments/{user}") => json!({ "role": "mentee" }),
+        ("POST", "/api/agents/{id}/handoff") => json!({ "user_id": "carol", "keep": "primary" }),
+        ("POST", "/api/agents/{id}/respond") => json!({ "call_id": call, "response": { "confirmed": true } }),
+        ("POST", "/api/agents/{id}/sessions") => json!({ "session_type": "chat" }),
+        ("POST", "/api/agents/{id}/sessions/{sid}/messages") => json!({ "content": "hello" }),
+        ("PUT", "/api/agents/{id}/sessions/{sid}/ui-state") => json!({ "call_id": call, "widget_partial_state": { "half": true } }),
+        ("POST", "/api/agents/{id}/archive" | "/api/agents/{id}/sessions/{sid}/cancel") | ("DELETE", "/api/session/{sid}") => {
+            json!({ "reason": "enough" })
+        }
+        ("POST", "/api/import") => json!({ "format": "agent-host.sessions/1", "sessions": [] }),
+        ("POST", "/api/keys") => json!({ "name": "another", "scopes": ["read"] }),
+        ("POST", "/api/session/") => json!({ "session_type": "learning" }),
+        ("POST", "/api/session/{sid}/respond") => json!({ "tool_call_id": call, "response": { "confirmed": true } }),
+        _ => panic!("{operation}: say here which body it takes"),
+    })
+}

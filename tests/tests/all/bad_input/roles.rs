@@ -1,0 +1,107 @@
+//! Who may not: strangers, roles that allow less, and keys of too small a scope, at every endpoint of the document.
+
+use super::document::{Document, Operation};
+use super::{Stage, cut, end, requests, stage};
+use agent_host_tests::process::Line;
+use reqwest::Method;
+
+/// What talking with an agent takes, and with what it is refused to a mentee whose session it is not.
+const TALKING: [(&str, Option<(u16, &str)>); 8] = [
+    ("POST /api/agents/{id}/respond", Some((404, "SESSION_NOT_FOUND"))),
+    // Sessions of their own they may begin.
+    ("POST /api/agents/{id}/sessions", None),
+    // Nor do they learn that there is one.
+    ("DELETE /api/agents/{id}/sessions/current", Some((409, "NO_ACTIVE_SESSION"))),
+    ("POST /api/agents/{id}/sessions/{sid}/cancel", Some((404, "SESSION_NOT_FOUND"))),
+    ("POST /api/agents/{id}/sessions/{sid}/messages", Some((404, "SESSION_NOT_FOUND"))),
+    ("PUT /api/agents/{id}/sessions/{sid}/ui-state", Some((404, "SESSION_NOT_FOUND"))),
+    ("DELETE /api/session/{sid}", Some((404, "SESSION_NOT_FOUND"))),
+    ("POST /api/session/{sid}/respond", Some((404, "SESSION_NOT_FOUND"))),
+];
+
+/// Everybody but the operator, with a key that may be used to look and to change.
+struct Others {
+    alice: Line,
+    bob: Line,
+    carol: Line,
+    dave: Line,
+    /// The operator's own key, which may be used to look alone.
+    looking: Line,
+}
+
+impl Others {
+    async fn of(stage: &Stage) -> Self {
+        let (host, scopes) = (&stage.host, ["read", "write"]);
+        Self {
+            alice: host.user("alice", &scopes).await,
+            bob: host.user("bob", &scopes).await,
+            carol: host.user("carol", &scopes).await,
+            dave: host.user("dave", &scopes).await,
+            looking: host.user("local", &["read"]).await,
+        }
+    }
+
+    /// Who is refused at an endpoint, and with what.
+    fn refused(&self, operation: &Operation) -> Vec<(&'static str, &Line, u16, &'static str)> {
+        let of_agent = operation.path.starts_with("/api/agents/{id}");
+        let of_session = operation.ids.iter().any(|id| id == "sid");
+        let mut refused = Vec::new();
+        if of_agent || of_session {
+            let code = if of_agent { "AGENT_NOT_FOUND" } else { "SESSION_NOT_FOUND" };
+            refused.push(("alice, a stranger,", &self.alice, 404, code));
+        }
+        if operation.method == Method::GET || operation.is_open {
+            return refused;
+        }
+        refused.push(("a key that may only look", &self.looking, 403, "SCOPE_MISSING"));
+        if !(of_agent || of_session) {
+            return refused;
+        }
+        refused.push(("dave, an observer,", &self.dave, 403, "ROLE_FORBIDS"));
+        match TALKING.iter().find(|(talking, _)| operation.to_string() == *talking) {
+            Some((_, Some((status, code)))) => refused.push(("bob, a mentee,", &self.bob, *status, *code)),
+            Some((_, None)) => {}
+            // Whatever else changes an agent takes the role primary.
+            None => {
+                refused.push(("bob, a mentee,", &self.bob, 403, "ROLE_FORBIDS"));
+                refused.push(("carol, who is shared,", &self.carol, 403, "ROLE_FORBIDS"));
+            }
+        }
+        refused
+    }
+}
+
+/// Sends an endpoint what it takes, as those who may not.
+async fn refuse(stage: &Stage, others: &Others, operation: &Operation) -> Vec<String> {
+    let (path, body) = (requests::path(stage, operation), requests::body(stage, operation));
+    let mut findings = Vec::new();
+    for (who, line, status, code) in others.refused(operation) {
+        match line.ask(operation.method.clone(), &path, body.as_ref()).await {
+            Ok(answer) if (answer.status, answer.text("code").as_str()) == (status, code) => {}
+            Ok(answer) => {
+                findings.push(format!("{who} at {operation}: {status} {code} was to come, and came {}", cut(&format!("{answer:?}"))));
+            }
+            Err(lost) => findings.push(format!("{who} at {operation}: no answer: {lost:?}")),
+        }
+    }
+    findings
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_stranger_role_or_scope_does_more_than_it_may_at_any_endpoint() {
+    let stage = stage().await;
+    let others = Others::of(&stage).await;
+    let operations = Document::of(&stage.host).await.operations();
+    for (talking, _) in TALKING {
+        assert!(operations.iter().any(|operation| operation.to_string() == talking), "`{talking}` is no endpoint any more");
+    }
+    let before = stage.look().await;
+    let mut findings = Vec::new();
+    for operation in &operations {
+        let position = stage.position().await;
+        findings.extend(refuse(&stage, &others, operation).await);
+        findings.extend(stage.changed_since(position, &operation.to_string()).await);
+    }
+    findings.extend(stage.compare(&before).await);
+    end(&findings);
+}

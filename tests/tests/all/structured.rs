@@ -1,0 +1,415 @@
+//! Structured sessions over HTTP: suspended and resumed, expired, limited in time, remembered; the agent's own story of them; the old API.
+
+use agent_host_tests::guests::root;
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// A puppet that asks once and completes.
+fn asks() -> Value {
+    json!([
+        { "start": [{ "key": "q", "client": "confirmation", "lock": true }], "effects": [{ "say": "Here is a question." }] },
+        {
+            "complete": { "score": 1 },
+            "effects": [
+                { "item": { "prompt": "well?", "response": { "confirmed": true }, "evaluation": { "correct": true }, "asked": "q" } },
+                { "prefer": { "tone": "warm" } }, { "prefer_for_user": { "level": 2 } },
+            ],
+        },
+    ])
+}
+
+/// A puppet that asks two things at once and completes when both have an outcome.
+fn asks_two() -> Value {
+    let ask = |key: &str| json!({ "key": key, "client": "confirmation" });
+    json!([{ "start": [ask("a"), ask("b")], "until": "all" }, { "complete": {} }])
+}
+
+/// A puppet that asks one thing after the other and puts nothing on record.
+fn asks_on() -> Value {
+    let ask = |key: &str| json!({ "start": [{ "key": key, "client": "confirmation" }] });
+    json!([ask("a"), ask("b"), { "complete": {} }])
+}
+
+fn config(sessions: &Value) -> Value {
+    let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
+    let agent = |id: &str, script: Value| {
+        json!({
+            "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": script } }, "sessions": sessions,
+            "systemPrompt": "of the definition",
+        })
+    };
+    json!({
+        "agents": [agent("asks", asks()), agent("asks_two", asks_two()), agent("asks_on", asks_on()), agent("shows", json!([{ "show": true }]))],
+        "components": { "puppet": { "path": puppet } },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    })
+}
+
+async fn started(sessions: Value) -> (Folder, Host) {
+    let folder = Folder::new(config(&sessions));
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    (folder, host)
+}
+
+async fn open(host: &Host, definition: &str, body: &Value) -> (String, String) {
+    let opened = host.post(&format!("/api/agents/{definition}/sessions"), body).await.unwrap();
+    assert_eq!(opened.status, 201, "{opened:?}");
+    let agent = format!("/api/agents/{}", opened.text("agent_id"));
+    (agent.clone(), format!("{agent}/sessions/{}", opened.text("id")))
+}
+
+async fn until(host: &Host, path: &str, is: impl Fn(&Value) -> bool) -> Value {
+    let waiting = async {
+        loop {
+            let seen = host.get(path).await.unwrap();
+            if seen.status == 200 && is(&seen.body) {
+                return seen.body;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    match tokio::time::timeout(PATIENCE, waiting).await {
+        Ok(seen) => seen,
+        Err(_) => panic!("it does not come to that: {:?}", host.get(path).await),
+    }
+}
+
+fn waits(seen: &Value) -> bool {
+    seen["session_status"] == "awaiting_client_action"
+}
+
+async fn answer(host: &Host, agent: &str, call: &Value, response: Value) -> Answer {
+    host.post(&format!("{agent}/respond"), &json!({ "call_id": call, "response": response })).await.unwrap()
+}
+
+/// The types of an agent's events that are about its sessions.
+async fn story(host: &Host, agent: &str) -> Vec<String> {
+    let id = agent.rsplit('/').next().unwrap();
+    let events = host.get(&format!("/api/events?agent={id}&limit=1000")).await.unwrap();
+    let types = events.body["events"].as_array().unwrap().iter().map(|event| event["type"].as_str().unwrap().to_owned());
+    types
+        .filter(|kind| kind.starts_with("agent.session") || kind.starts_with("agent.execution") || kind.starts_with("agent.client"))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metrics() {
+    let (folder, host) = started(json!({})).await;
+    let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
+    let seen = until(&host, &session, waits).await;
+    let pending = &seen["ui_state"]["active_widget"];
+    assert_eq!((&pending["tool_name"], &pending["widget_type"]), (&json!("q"), &json!("confirmation")));
+    assert_eq!(seen["ui_state"]["chat_input_locked"], true);
+    let execution = &seen["execution_state"];
+    assert_eq!((&execution["iteration"], &execution["pending_tool_call"]["call_id"]), (&json!(1), &pending["tool_call_id"]));
+    assert_eq!(execution["conversation_snapshot"][0]["content"], "Here is a question.");
+    // What is half filled in is there again after a crash, with everything else.
+    let ui = json!({ "call_id": pending["tool_call_id"], "widget_partial_state": { "half": true } });
+    let saved = host.send(host.request(Method::PUT, &format!("{session}/ui-state")).json(&ui)).await.unwrap();
+    assert_eq!((saved.status, &saved.body["ui_state"]["widget_partial_state"]), (200, &json!({ "half": true })));
+    host.kill().await;
+    let host = folder.start(None).await.unwrap();
+    let again = until(&host, &session, waits).await;
+    assert_eq!((&again["ui_state"]["active_widget"], &again["execution_state"]), (pending, execution));
+    assert_eq!(again["ui_state"]["widget_partial_state"], json!({ "half": true }));
+    // An answer that does not fit changes nothing; the right one goes on, once.
+    let call = &pending["tool_call_id"];
+    assert_eq!(answer(&host, &agent, call, json!({ "confirmed": "maybe" })).await.text("code"), "INVALID_RESPONSE");
+    assert_eq!(answer(&host, &agent, call, json!({ "confirmed": true })).await.status, 202);
+    let ended = until(&host, &session, |seen| seen["status"] == "completed").await;
+    assert_eq!(
+        (&ended["summary"], &ended["metrics"]["items"], &ended["metrics"]["interactions"]),
+        (&json!({ "score": 1 }), &json!(1), &json!(1))
+    );
+    assert!(ended["execution_state"].is_null() && ended["metrics"]["duration_ms"].is_u64());
+    assert_eq!(answer(&host, &agent, call, json!({ "confirmed": true })).await.text("code"), "NOT_SUSPENDED");
+    let seen = host.get(&agent).await.unwrap().body;
+    assert_eq!([&seen["total_sessions"], &seen["total_interactions"], &seen["successful_completions"]], [&json!(1), &json!(1), &json!(1)]);
+    assert_eq!(seen["session_history"][0]["status"], "completed");
+    assert!(seen["current_session_id"].is_null() && seen["last_interaction_at"].is_string());
+    let items = host.get(&format!("{session}/items")).await.unwrap().body;
+    assert_eq!((&items["items"][0]["sequence"], &items["items"][0]["evaluation"]), (&json!(1), &json!({ "correct": true })));
+    let item = &items["items"][0];
+    assert!(item["response_time_ms"].is_u64() && item["started_at"].is_string(), "{item}");
+    assert_eq!(item["client_action"]["widget_type"], "confirmation");
+    assert_eq!(
+        story(&host, &agent).await,
+        ["agent.session.started.v1", "agent.execution.suspended.v1", "agent.execution.resumed.v1", "agent.session.completed.v1"]
+    );
+    let history = host.get(&format!("{agent}/history")).await.unwrap().body;
+    assert_eq!((&history["sessions"][0]["summary"], &history["next_after"]), (&json!({ "score": 1 }), &Value::Null));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_expires_while_it_waits_and_frees_its_agent() {
+    let (folder, host) = started(json!({})).await;
+    let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson", "time_limit_s": 1 })).await;
+    until(&host, &session, waits).await;
+    let early = host.post(&format!("{agent}/sessions"), &json!({ "session_type": "lesson" })).await.unwrap();
+    assert_eq!((early.status, early.text("code").as_str()), (409, "SESSION_ALREADY_ACTIVE"));
+    host.kill().await;
+    // Its time passes while no host runs.
+    sleep(Duration::from_millis(1_100)).await;
+    let host = folder.start(None).await.unwrap();
+    let ended = until(&host, &session, |seen| seen["status"] == "terminated").await;
+    assert_eq!(ended["terminated_reason"], "expired");
+    let seen = host.get(&agent).await.unwrap().body;
+    assert_eq!((&seen["successful_completions"], &seen["session_history"][0]["terminated_reason"]), (&json!(0), &json!("expired")));
+    open(&host, "asks", &json!({ "session_type": "lesson" })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_has_its_time_and_the_agent_is_told_when_it_is_up() {
+    let (_folder, host) = started(json!({ "lesson": { "itemTimeLimitS": 1 } })).await;
+    let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
+    until(&host, &session, |seen| seen["status"] == "completed").await;
+    assert_eq!(
+        story(&host, &agent).await,
+        ["agent.session.started.v1", "agent.execution.suspended.v1", "agent.client.action.withdrawn.v1", "agent.session.completed.v1"]
+    );
+    assert_eq!(host.get(&agent).await.unwrap().body["total_interactions"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_questions_of_one_step_do_not_pass_the_limit_together() {
+    let (_folder, host) = started(json!({ "lesson": { "itemsMax": 1 } })).await;
+    let (_, session) = open(&host, "asks_two", &json!({ "session_type": "lesson" })).await;
+    let seen = until(&host, &session, waits).await;
+    assert_eq!(seen["client_actions"].as_array().unwrap().len(), 1, "the second was refused: {seen}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_answered_counts_against_the_limit_before_it_is_on_record() {
+    let (_folder, host) = started(json!({ "lesson": { "itemsMax": 1 } })).await;
+    let (agent, session) = open(&host, "asks_on", &json!({ "session_type": "lesson" })).await;
+    let seen = until(&host, &session, waits).await;
+    assert_eq!(answer(&host, &agent, &seen["client_actions"][0]["call_id"], json!({ "confirmed": true })).await.status, 202);
+    let ended = until(&host, &session, |seen| seen["status"] == "completed").await;
+    assert_eq!((&ended["metrics"]["interactions"], &ended["metrics"]["items"]), (&json!(1), &json!(0)), "the second was refused: {ended}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_with_a_key_begins_no_session_beside_the_one_that_is_ending() {
+    let (_folder, host) = started(json!({})).await;
+    let (agent, _) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
+    for round in 0..30 {
+        let path = format!("{agent}/sessions");
+        let keyed = host.request(Method::POST, &path).json(&json!({ "session_type": "lesson" }));
+        let begin = host.send(keyed.header("idempotency-key", format!("round {round}")));
+        let end = host.send(host.request(Method::DELETE, &format!("{path}/current")));
+        let (begun, ended) = tokio::join!(begin, end);
+        let (begun, ended) = (begun.unwrap(), ended.unwrap());
+        assert!([201, 409, 429].contains(&begun.status) && ended.status < 500, "{begun:?} {ended:?}");
+        let listed = host.get(&format!("{path}?limit=200")).await.unwrap().body;
+        let open: Vec<&Value> =
+            listed["sessions"].as_array().unwrap().iter().filter(|it| it["status"] == "open").map(|it| &it["id"]).collect();
+        let current = host.get(&agent).await.unwrap().body["current_session_id"].clone();
+        assert!(open.len() <= 1 && open.first().map_or(&Value::Null, |id| *id) == &current, "round {round}: {open:?} {current}");
+        if current.is_null() {
+            host.post(&path, &json!({ "session_type": "lesson" })).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_half_filled_in_belongs_to_its_question_and_every_open_question_is_asked_again() {
+    let (_folder, host) = started(json!({})).await;
+    let (agent, session) = open(&host, "asks_two", &json!({ "session_type": "lesson" })).await;
+    let id = session.rsplit('/').next().unwrap();
+    let seen = until(&host, &session, waits).await;
+    let mut late = host.follow(&format!("{agent}/stream?session={id}"), None).await;
+    let mut asked = late.until("client_action").await;
+    asked.extend(late.until("client_action").await);
+    let calls: Vec<&Value> = asked.iter().filter(|it| it.event == "client_action").map(|it| &it.data["tool_call_id"]).collect();
+    let [first, second] = [&seen["client_actions"][0]["call_id"], &seen["client_actions"][1]["call_id"]];
+    assert_eq!(calls, [first, second]);
+    assert_eq!(asked[1].data["session_id"], id);
+    let other = json!({ "call_id": first, "widget_partial_state": { "other": 1 } });
+    let ui = json!({ "call_id": second, "widget_partial_state": { "half": true } });
+    host.send(host.request(Method::PUT, &format!("{session}/ui-state")).json(&other)).await.unwrap();
+    let saved = host.send(host.request(Method::PUT, &format!("{session}/ui-state")).json(&ui)).await.unwrap();
+    assert_eq!((saved.status, &saved.body["ui_state"]["widget_partial_state"]), (200, &json!({ "other": 1 })), "each has its own");
+    assert_eq!(answer(&host, &agent, first, json!({ "confirmed": true })).await.status, 202);
+    let seen = until(&host, &session, |seen| seen["ui_state"]["active_widget"]["tool_call_id"] == *second).await;
+    assert_eq!(seen["ui_state"]["widget_partial_state"], json!({ "half": true }));
+    assert_eq!(answer(&host, &agent, second, json!({ "confirmed": true })).await.status, 202);
+    let ended = until(&host, &session, |seen| seen["status"] == "completed").await;
+    assert_eq!(ended["ui_state"]["widget_partial_state"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_archived_agent_leaves_no_run_open() {
+    let (folder, host) = started(json!({})).await;
+    let (agent, session) = open(&host, "shows", &json!({ "session_type": "chat" })).await;
+    let script = json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] }).to_string();
+    host.post(&format!("{session}/messages"), &json!({ "content": script })).await.unwrap();
+    let seen = until(&host, &session, |seen| seen["run_status"] == "awaiting_client").await;
+    // Whoever follows the agent is asked too.
+    let asked = host.follow(&format!("{agent}/stream"), None).await.until("client_action").await.pop().unwrap();
+    assert_eq!(asked.data["tool_call_id"], seen["client_actions"][0]["call_id"]);
+    let archived = host.post(&format!("{agent}/archive"), &json!({ "reason": "no more" })).await.unwrap();
+    assert_eq!(archived.status, 200, "{archived:?}");
+    let seen = until(&host, &session, |seen| seen["run_id"].is_null()).await;
+    assert!(seen["messages"].to_string().contains("the agent was archived"), "{seen}");
+    host.kill().await;
+    let host = folder.start(None).await.unwrap();
+    assert_eq!(host.get(&session).await.unwrap().body["run_id"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else() {
+    let (_folder, host) = started(json!({})).await;
+    let show = |seen: &Value| seen["messages"].to_string().contains("history");
+    let told = |seen: &Value| -> Value {
+        let last = seen["messages"].as_array().unwrap().iter().rev().find(|it| it["role"] == "assistant").unwrap()["text"].clone();
+        serde_json::from_str(last.as_str().unwrap()).unwrap()
+    };
+    let script =
+        json!({ "steps": [{ "show": true, "effects": [{ "prefer": { "tone": "warm" } }, { "prefer_for_user": { "level": 2 } }] }] });
+    let (agent, session) = open(&host, "shows", &json!({ "session_type": "chat", "config": { "lesson": { "title": "Sums" } } })).await;
+    host.post(&format!("{session}/messages"), &json!({ "content": script.to_string() })).await.unwrap();
+    let first = told(&until(&host, &session, show).await);
+    assert_eq!((&first["user"], &first["preferences"], &first["history"]), (&json!("local"), &json!({}), &json!([])));
+    assert_eq!(first["config"]["lesson"]["title"], "Sums");
+    assert_eq!(first["settings"]["prompt"], "of the definition");
+    // The agent gets a prompt and settings of its own; somebody else joins.
+    let changes = json!({ "name": "Ada", "system_prompt_override": "of the agent", "settings": { "extra": 1 } });
+    let changed = host.send(host.request(Method::PATCH, &agent).json(&changes)).await.unwrap();
+    assert_eq!((changed.status, changed.text("name").as_str()), (200, "Ada"), "{changed:?}");
+    host.post(&format!("{agent}/assign"), &json!({ "user_id": "bob", "role": "shared" })).await.unwrap();
+    let bob = host.user("bob", &["read", "write"]).await;
+    let id = agent.rsplit('/').next().unwrap();
+    let lesson = host.post(&format!("/api/agents/{id}/sessions"), &json!({ "session_type": "lesson" })).await.unwrap();
+    assert_eq!(lesson.status, 201);
+    host.send(host.request(Method::DELETE, &format!("{agent}/sessions/current"))).await.unwrap();
+    for (line, user, level, before) in [(host.line(), "local", json!(2), 1), (bob, "bob", Value::Null, 0)] {
+        let opened = line.ask(Method::POST, &format!("{agent}/sessions"), Some(&json!({ "session_type": "chat" }))).await.unwrap();
+        let session = format!("{agent}/sessions/{}", opened.text("id"));
+        let script = json!({ "steps": [{ "show": true }] }).to_string();
+        line.ask(Method::POST, &format!("{session}/messages"), Some(&json!({ "content": script }))).await.unwrap();
+        let seen = told(&until(&host, &session, show).await);
+        assert_eq!((&seen["user"], &seen["preferences"]["tone"]), (&json!(user), &json!("warm")));
+        assert_eq!((&seen["preferences"]["level"], seen["history"].as_array().unwrap().len()), (&level, before), "{seen}");
+        assert_eq!((&seen["settings"]["prompt"], &seen["settings"]["settings"]["extra"]), (&json!("of the agent"), &json!(1)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_tells_a_session_by_the_designs_names_and_asks_again_who_comes_back() {
+    let (_folder, host) = started(json!({})).await;
+    let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
+    let id = session.rsplit('/').next().unwrap();
+    let mut frames = host.follow(&format!("{agent}/stream?session={id}&after=0"), None).await;
+    let first: Vec<String> = frames.until("run_suspended").await.into_iter().map(|frame| frame.event).collect();
+    for name in ["connected", "run_started", "content_complete", "client_action", "state_change", "run_suspended"] {
+        assert!(first.iter().any(|event| event == name), "{name} is not among {first:?}");
+    }
+    let seen = until(&host, &session, waits).await;
+    let call = seen["ui_state"]["active_widget"]["tool_call_id"].clone();
+    // Whoever comes later is asked again, once.
+    let mut late = host.follow(&format!("{agent}/stream?session={id}"), None).await;
+    let welcome = late.until("client_action").await;
+    assert_eq!((welcome[0].event.as_str(), &welcome[0].data["status"]), ("connected", &json!("awaiting_client_action")));
+    assert_eq!((&welcome[0].data["pending_action"]["tool_call_id"], &welcome[1].data["tool_call_id"]), (&call, &call));
+    assert_eq!(welcome.len(), 2);
+    answer(&host, &agent, &call, json!({ "confirmed": true })).await;
+    let rest = late.until("stream_complete").await;
+    for name in ["run_resumed", "state_change", "session_completed", "message_complete"] {
+        assert!(rest.iter().any(|frame| frame.event == name), "{name} is not among {rest:?}");
+    }
+    let last = rest.iter().rev().find_map(|frame| frame.id).unwrap();
+    let mut again = host.follow(&format!("{agent}/stream?session={id}"), Some(last)).await;
+    let next = tokio::time::timeout(Duration::from_millis(300), async { (again.next().await, again.next().await) }).await;
+    assert!(next.is_err(), "nothing but `connected` comes: {next:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprecated() {
+    let mut config = config(&json!({}));
+    config["agents"] = json!([{ "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] }]);
+    let folder = Folder::new(config);
+    folder.warm(&["puppet", "tutor"]).await;
+    let host = folder.start(None).await.unwrap();
+    let lesson = json!({ "title": "Sums", "questions": [{ "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0 }] });
+    let created = host.post("/api/session/", &json!({ "session_type": "learning", "config": { "lesson": lesson } })).await.unwrap();
+    assert_eq!((created.status, created.text("control_mode").as_str()), (200, "proactive"), "{created:?}");
+    let session = format!("/api/session/{}", created.text("session_id"));
+    assert_eq!(created.text("stream_url"), format!("{session}/stream"));
+    let waiting = until(&host, &session, |seen| seen["status"] == "awaiting_client_action").await;
+    assert_eq!(waiting["pending_action"]["widget_type"], "multiple_choice");
+    let state = host.get(&format!("{session}/state")).await.unwrap().body;
+    assert_eq!(state["pending_action"], waiting["pending_action"]);
+    let raw = host.request(Method::GET, &session).send().await.unwrap();
+    assert!(raw.headers().contains_key("deprecation") && raw.headers().contains_key("link"));
+    let mut frames = host.line().follow(&format!("{session}/stream"), None).await.unwrap();
+    let again = frames.until("client_action").await.pop().unwrap().data;
+    assert_eq!(again["tool_call_id"], waiting["pending_action"]["tool_call_id"]);
+    assert_eq!(again["props"], waiting["pending_action"]["props"]);
+    let wrong = host.post(&format!("{session}/respond"), &json!({ "tool_call_id": "ab".repeat(32), "response": {} })).await.unwrap();
+    assert_eq!((wrong.status, wrong.text("code").as_str()), (409, "INVALID_TOOL_CALL_ID"));
+    let call = &waiting["pending_action"]["tool_call_id"];
+    let answered = host.post(&format!("{session}/respond"), &json!({ "tool_call_id": call, "response": { "index": 0 } })).await.unwrap();
+    assert_eq!(answered.status, 200, "{answered:?}");
+    let ended = until(&host, &session, |seen| seen["status"] == "completed").await;
+    assert_eq!((ended["items"].as_array().unwrap().len(), &ended["items"][0]["sequence"]), (1, &json!(1)));
+    let listed = host.get("/api/session/?session_type=learning").await.unwrap().body;
+    assert_eq!((&listed[0]["id"], &listed[0]["items_completed"]), (&ended["id"], &json!(1)));
+    for (limit, status) in [(json!("soon"), 422), (json!(-1), 422), (json!(1.5), 422), (json!(u64::MAX), 422)] {
+        let asked = json!({ "session_type": "learning", "config": { "time_limit_seconds": limit } });
+        let refused = host.post("/api/session/", &asked).await.unwrap();
+        assert_eq!((refused.status, refused.text("field").as_str()), (status, "/config/time_limit_seconds"), "{refused:?}");
+    }
+    let stranger = host.bare(Method::GET, &session).send().await.unwrap();
+    assert!(stranger.status() == 401 && stranger.headers().contains_key("deprecation"), "also to whoever is not let in");
+    let unknown = host.post("/api/session/", &json!({ "session_type": "dancing" })).await.unwrap();
+    assert_eq!((unknown.status, unknown.text("code").as_str()), (400, "INVALID_SESSION_TYPE"));
+    let over = host.send(host.request(Method::DELETE, &session)).await.unwrap();
+    assert_eq!((over.status, over.text("code").as_str()), (409, "NO_ACTIVE_SESSION"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_sessions_are_imported_once_and_become_the_history_of_their_users_agents() {
+    let (folder, host) = started(json!({ "lesson": { "timeLimitS": 3600 } })).await;
+    let old = |n: u32, user: &str, status: &str| {
+        json!({
+            "user_id": user, "session_id": format!("00000000-0000-4000-8000-{n:012}"),
+            "conversation_id": format!("00000000-0000-4000-9000-{n:012}"), "session_type": "lesson", "status": status,
+            "items": [{ "agent_prompt": "1 + 1?", "user_response": { "n": n }, "evaluation": { "correct": true } }],
+            "started_at": format!("2025-12-{:02}T10:00:00+00:00", n), "completed_at": (status == "completed").then(|| format!("2025-12-{n:02}T11:00:00")),
+        })
+    };
+    let mut goes_on = old(3, "alice", "awaiting_client_action");
+    goes_on["config"] = json!({ "lesson": { "title": "Sums" } });
+    let sessions = [old(1, "alice", "completed"), old(2, "alice", "active"), goes_on, old(4, "bob", "completed")];
+    let file = folder.path().join("old.json");
+    std::fs::write(&file, json!({ "format": "agent-host.sessions/1", "sessions": sessions }).to_string()).unwrap();
+    for (ended, active, known) in [(3, 1, 0), (0, 0, 4)] {
+        let run = folder.run(&["import", file.to_str().unwrap(), "--json"]).await;
+        let said: Value = serde_json::from_slice(&run.stdout).unwrap_or_else(|_| panic!("{run:?}"));
+        assert_eq!(said, json!({ "ended": ended, "active": active, "known": known }));
+    }
+    let alice = host.user("alice", &["read", "write"]).await;
+    let agents = alice.ask(Method::GET, "/api/agents", None).await.unwrap().body;
+    let agent = agents["agents"][0].clone();
+    assert_eq!(agents["agents"].as_array().unwrap().len(), 1, "one agent for each user and type");
+    assert_eq!(agent["current_session_id"], "00000000-0000-4000-8000-000000000003", "the one that began last goes on");
+    let history: Vec<&Value> = agent["session_history"].as_array().unwrap().iter().map(|past| &past["session_id"]).collect();
+    assert_eq!(history, ["00000000-0000-4000-8000-000000000002", "00000000-0000-4000-8000-000000000001"]);
+    assert_eq!((&agent["total_sessions"], &agent["successful_completions"]), (&json!(3), &json!(1)));
+    let path = format!("/api/agents/{}/sessions/00000000-0000-4000-8000-000000000001", agent["id"].as_str().unwrap());
+    let seen = alice.ask(Method::GET, &path, None).await.unwrap().body;
+    assert_eq!((&seen["status"], &seen["completed_at"]), (&json!("completed"), &json!("2025-12-01T11:00:00.000Z")));
+    let items = alice.ask(Method::GET, &format!("{path}/items"), None).await.unwrap().body;
+    assert_eq!(items["items"][0]["user_response"], json!({ "n": 1 }));
+    let current = format!("/api/agents/{}/sessions/00000000-0000-4000-8000-000000000003", agent["id"].as_str().unwrap());
+    let current = alice.ask(Method::GET, &current, None).await.unwrap().body;
+    assert_eq!(current["config"]["lesson"]["title"], "Sums");
+    assert!(current["expires_at"].is_string(), "its time counts from now: {current}");
+    let nonsense = host.post("/api/import", &json!({ "format": "agent-host.sessions/1", "sessions": [{ "user_id": 1 }] })).await.unwrap();
+    assert_eq!((nonsense.status, nonsense.text("code").as_str()), (422, "INVALID_FIELD"), "{nonsense:?}");
+}
