@@ -52,6 +52,18 @@ pub fn program() -> PathBuf {
     found.unwrap_or_else(|| panic!("`agent-host` is not built in any of {folders:?}; run: cargo build --workspace"))
 }
 
+/// A configuration with these agents, a scripted model, and the puppet that they are made of: it does what its agents' settings say.
+#[must_use]
+pub fn puppets(agents: &Value) -> Value {
+    let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
+    json!({
+        "agents": agents,
+        "components": { "puppet": { "path": puppet } },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    })
+}
+
 /// A folder with a configuration and data, for one host after another.
 #[derive(Debug)]
 pub struct Folder {
@@ -243,7 +255,13 @@ fn http() -> reqwest::Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
     let tls = rustls::ClientConfig::builder().with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
-    reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().timeout(PATIENCE).build().expect("a client")
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .no_proxy()
+        .timeout(PATIENCE)
+        .pool_idle_timeout(PATIENCE)
+        .build()
+        .expect("a client")
 }
 
 /// An answer of the API.

@@ -23,7 +23,7 @@ const ASKED: usize = 20;
 const ASKED_RANGE: RangeInclusive<usize> = 1..=40;
 
 /// What is said when there is no exam.
-const NOTHING_TO_ASK: &str = "there is no exam: open the session with one in `exam`, or set it in the agent's `settings.exam`. It needs a \
+const NOTHING_TO_ASK: &str = "there is no exam: set it in the agent's `settings.exam`, or open the session with one in `exam`. It needs a \
     `title`, a `rubric` with `criteria` and `pass_score`, and `items`";
 
 /// An exam.

@@ -6,6 +6,7 @@ mod dead_letters;
 mod import;
 mod keys;
 mod messages;
+mod opening;
 mod respond;
 mod sessions;
 
@@ -14,6 +15,7 @@ pub use keys::{IssuedKey, KeysOf};
 use crate::catalogue::Catalogue;
 pub use crate::command::agents::{Setup, Template};
 pub use crate::command::import::Imported;
+pub(crate) use crate::command::sessions::allowed;
 use crate::core::Core;
 use crate::driver::Trouble;
 use crate::live::Live;

@@ -5,6 +5,7 @@ mod tests;
 
 use crate::grant::PatternList;
 use crate::limits::TurnLimits;
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -71,6 +72,12 @@ pub struct SessionPolicy {
 }
 
 impl SessionPolicy {
+    /// Until when a question that is asked now waits for its answer; none when it may wait as long as its session.
+    #[must_use]
+    pub fn item_deadline(&self, now: Timestamp) -> Option<Timestamp> {
+        self.item_time_limit_s.map(|seconds| now.plus_ms(u64::from(seconds) * 1_000))
+    }
+
     /// What holds for a type unless a definition says otherwise.
     #[must_use]
     pub fn of_type(session_type: &str) -> Self {

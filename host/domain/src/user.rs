@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_never_passes_for_the_hosts_own_user_or_for_another_issuers() {
+    fn a_claim_never_passes_for_the_hosts_own_user_or_for_an_id_that_was_made() {
         let user = |issuer: &str, claim: &str| UserId::of_claim(issuer, claim).to_string();
         for plain in ["alice", "00u1b2c3", "alice@example.org"] {
             assert_eq!(user("https://a.example", plain), plain);

@@ -8,8 +8,7 @@ mod nesting;
 mod requests;
 mod roles;
 
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::process::{Folder, Host, PATIENCE, puppets};
 use cases::{Case, Must};
 use document::{Document, Operation};
 use futures::StreamExt;
@@ -61,23 +60,17 @@ struct Stage {
 }
 
 fn config() -> Value {
-    let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
     let asks = json!([{ "start": [{ "key": "q", "client": "confirmation", "lock": true }] }, { "complete": { "score": 1 } }]);
     let says = json!([{ "reply": "hello" }]);
     let agent = |id: &str, steps: &Value| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": steps } } });
-    json!({
-        "agents": [
-            agent("asks", &asks),
-            agent("chats", &says),
-            // Nobody has an agent of this one.
-            agent("spare", &says),
-            // The old API leads no sessions without it.
-            { "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] },
-        ],
-        "components": { "puppet": { "path": puppet } },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    })
+    puppets(&json!([
+        agent("asks", &asks),
+        agent("chats", &says),
+        // Nobody has an agent of this one.
+        agent("spare", &says),
+        // The old API leads no sessions without it.
+        { "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] },
+    ]))
 }
 
 async fn stage() -> Stage {

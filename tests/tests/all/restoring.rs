@@ -1,25 +1,12 @@
 //! Hosts that are started on a data folder restored from a backup: nothing of what was under way is done again unasked.
 
 use super::crash::rest;
-use agent_host_tests::guests::root;
+use super::exhaustion::config;
 use agent_host_tests::process::{Folder, Host, PATIENCE};
 use serde_json::{Value, json};
 use std::process::Output;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
-
-fn config() -> Value {
-    let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
-    json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
-        "components": {
-            "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
-            "effects": { "path": file("effects"), "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] },
-        },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    })
-}
 
 /// Begins a session; its path and its id.
 async fn open(host: &Host) -> (String, String) {

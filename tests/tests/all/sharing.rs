@@ -1,8 +1,7 @@
 //! Agents with several users, over HTTP: the four scenarios of design S0, section 12, and the role matrix on everything that is read,
 //! written and streamed.
 
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE};
+use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -19,19 +18,9 @@ struct Team {
     _folder: Folder,
 }
 
-fn config() -> Value {
-    let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
-    json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
-        "components": { "puppet": { "path": puppet } },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    })
-}
-
 /// Four users, and an agent of Alice's.
 async fn team() -> Team {
-    let folder = Folder::new(config());
+    let folder = Folder::new(puppets(&json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }])));
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     let scopes = ["read", "write"];

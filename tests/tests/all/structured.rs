@@ -1,7 +1,6 @@
 //! Structured sessions over HTTP: suspended and resumed, expired, limited in time, remembered; the agent's own story of them; the old API.
 
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -34,19 +33,14 @@ fn asks_on() -> Value {
 }
 
 fn config(sessions: &Value) -> Value {
-    let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
     let agent = |id: &str, script: Value| {
         json!({
             "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": script } }, "sessions": sessions,
             "systemPrompt": "of the definition",
         })
     };
-    json!({
-        "agents": [agent("asks", asks()), agent("asks_two", asks_two()), agent("asks_on", asks_on()), agent("shows", json!([{ "show": true }]))],
-        "components": { "puppet": { "path": puppet } },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    })
+    let shows = json!([{ "show": true }]);
+    puppets(&json!([agent("asks", asks()), agent("asks_two", asks_two()), agent("asks_on", asks_on()), agent("shows", shows)]))
 }
 
 async fn started(sessions: Value) -> (Folder, Host) {

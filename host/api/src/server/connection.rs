@@ -6,6 +6,8 @@ use super::socket::Socket;
 use super::{Connected, HEADER_BYTES_MAX, Limits};
 use axum::Router;
 use axum::body::Body;
+use http::HeaderValue;
+use http::header::CONNECTION;
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -96,5 +98,12 @@ fn answer(
     });
     let pulse = pulse.clone();
     let response = router.call(request);
-    async move { Ok(response.await?.map(|body| EndingBody { body, pulse })) }
+    async move {
+        let mut response = response.await?;
+        if pulse.is_owing() {
+            // hyper ends such a connection after the answer, and tells nobody: a client would send its next request into it.
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        Ok(response.map(|body| EndingBody { body, pulse }))
+    }
 }

@@ -175,6 +175,7 @@ async fn a_body_that_is_too_large_is_refused_before_it_is_read_and_while_it_is()
     let json = "content-type: application/json";
     let announced = host.send("POST", "/api/agents", &[json, "content-length: 10000000000"], "{").await;
     assert_eq!((announced.status, announced.json()["code"].as_str()), (413, Some("BODY_TOO_LARGE")));
+    assert!(announced.has("connection: close"), "whoever has sent the rest would send the next request after it");
     let chunk = format!("{:x}\r\n{}\r\n", 1 << 20, "x".repeat(1 << 20));
     let chunked = host.send("POST", "/api/agents", &[json, "transfer-encoding: chunked"], &chunk.repeat(4)).await;
     assert_eq!((chunked.status, chunked.json()["code"].as_str()), (413, Some("BODY_TOO_LARGE")));

@@ -72,13 +72,7 @@ impl Broker {
         let now = self.core.now();
         let created = self.created(&command, now)?;
         let (id, path) = (created.agent, created.path.clone());
-        let context = Context::new(format!("user:{}", command.user), now).about(id, None, None);
-        let commit = Commit::new().guard(Guard::PathFree(path.clone())).append(
-            Stream::Agent(id),
-            Expected::New,
-            vec![context.event(Event::AgentCreated(created))],
-        );
-        match self.core.store.commit(commit).await {
+        match self.core.store.commit(making(&command.user, created)).await {
             Ok(_) => {}
             Err(CommitError::Conflict(conflict)) => return Err(taken(&conflict.clash, &path, id)),
             Err(error) => return Err(error.into()),
@@ -166,26 +160,6 @@ impl Broker {
             return Err(crate::refusals::agent_archived(row.agent.id).into());
         }
         Ok((row, role))
-    }
-
-    /// One agent; a definition's agent is created when it is not there yet.
-    pub(super) async fn find_or_create(&self, user: &UserId, target: &Target, right: Right) -> Result<(AgentRow, Role), Error> {
-        let Target::Definition(id) = target else { return self.find_for(user, target, right).await };
-        for _ in 0..TRIES_MAX {
-            let path = match self.own_agent(user, id).await? {
-                Own::Agent(agent) => return self.find_for(user, &Target::Agent(agent), right).await,
-                Own::None { path } => path,
-            };
-            let template = Template::Definition(id.clone());
-            let create = CreateAgent { template, id: None, name: None, path: Some(path), user: user.clone() };
-            match self.create_agent(create).await {
-                Ok(view) => return self.find_for(user, &Target::Agent(view.row.agent.id), right).await,
-                // Somebody else created it in between.
-                Err(Error::Refused(refusal)) if refusal.code == "PATH_TAKEN" => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(busy("an agent is being made at this moment; try again shortly").into())
     }
 
     /// With whom something is to be begun: of a definition the user's agent, which is made with it when it is not there yet.
@@ -384,6 +358,14 @@ impl Broker {
             role,
         }
     }
+}
+
+/// What makes an agent, while nobody else lives at its path.
+pub(super) fn making(by: &UserId, created: AgentCreated) -> Commit {
+    let (id, path) = (created.agent, created.path.clone());
+    let context = Context::new(format!("user:{by}"), created.created_at).about(id, None, None);
+    let made = vec![context.event(Event::AgentCreated(created))];
+    Commit::new().guard(Guard::PathFree(path)).append(Stream::Agent(id), Expected::New, made)
 }
 
 fn default_path(user: &UserId, definition: &DefinitionId) -> String {

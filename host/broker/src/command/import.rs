@@ -1,6 +1,7 @@
 //! Importing sessions of the system that this one replaces: one agent for each user and session type, each session once.
 
-use super::sessions::CONFIG_BYTES_MAX;
+use super::agents::{Whom, making};
+use super::opening::CONFIG_BYTES_MAX;
 use super::{Broker, Error, Target};
 use crate::core::fresh;
 use crate::journal::Context;
@@ -86,7 +87,14 @@ impl Broker {
     ) -> Result<(domain::id::AgentId, bool), Error> {
         for _ in 0..TRIES_MAX {
             let target = Target::Definition(definition.clone());
-            let (row, _) = self.find_or_create(&session.user_id, &target, Right::Interact).await?;
+            let row = match self.find_or_make(&session.user_id, &target, Right::Interact).await? {
+                Whom::There(row, _) => row,
+                // Then it is there, whoever made it.
+                Whom::New(created) => match self.core.store.commit(making(&session.user_id, *created)).await {
+                    Ok(_) | Err(CommitError::Conflict(_)) => continue,
+                    Err(error) => return Err(error.into()),
+                },
+            };
             let goes_on = is_latest && row.agent.active_session.is_none();
             let limit_ms = self.definition(definition)?.session_policy(&session.session_type).time_limit_ms(None);
             let commit = import_commit(by, session, &row, goes_on.then_some(Going { limit_ms }), self.core.now())?;

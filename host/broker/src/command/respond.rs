@@ -8,6 +8,8 @@ use domain::agent::Agent;
 use domain::agent::role::{Right, Role};
 use domain::refusal::{Kind, Refusal};
 use domain::run::settle::question;
+use domain::tool::ClientAction;
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 /// Bytes of an answer.
@@ -35,19 +37,8 @@ impl Broker {
             let message = format!("an answer has at most {ANSWER_BYTES_MAX} bytes");
             return Err(Refusal::new(Kind::TooLarge, "ANSWER_TOO_LARGE", message).at("/response").into());
         }
-        if let Some(schema) = run
-            .open
-            .values()
-            .find(|open| open.question() == command.call)
-            .and_then(question)
-            .and_then(|action| action.response_schema.as_ref())
-            && let Ok(validator) = jsonschema::validator_for(schema)
-            && let Some(complaint) = complaints(&validator, &command.response)
-        {
-            return Err(Refusal::new(Kind::Invalid, "INVALID_RESPONSE", complaint).at("/response").into());
-        }
-        let action = run.open.values().find(|open| open.question() == command.call).and_then(question);
-        if let Some(complaint) = action.and_then(|action| domain::widget::contradiction(action, &command.response)) {
+        let asked = run.open.values().find(|open| open.question() == command.call).and_then(question);
+        if let Some(complaint) = asked.and_then(|action| misfit(action, &command.response)) {
             return Err(Refusal::new(Kind::Invalid, "INVALID_RESPONSE", complaint).at("/response").into());
         }
         let (done, answered) = oneshot::channel();
@@ -62,6 +53,12 @@ impl Broker {
             }
         }
     }
+}
+
+/// Why a response is no answer to what was asked; none when it is one.
+fn misfit(action: &ClientAction, response: &Value) -> Option<String> {
+    let validator = action.response_schema.as_ref().and_then(|schema| jsonschema::validator_for(schema).ok());
+    validator.and_then(|validator| complaints(&validator, response)).or_else(|| domain::widget::contradiction(action, response))
 }
 
 /// Names the question that does wait, if one does that the user may know of.

@@ -1,31 +1,23 @@
-//! Commands on sessions: open, look at, list, end, cancel.
+//! Commands on sessions: look at, list, end, cancel.
 
-use super::agents::{Whom, invalid};
-use super::{Broker, Error, NewSession, SYSTEM_PROMPT, SessionView, Target};
-use crate::catalogue::CHAT;
-use crate::core::fresh;
+use super::agents::invalid;
+use super::{Broker, Error, SessionView, Target};
 use crate::driver::{Signal, load_run};
 use crate::journal::Context;
-use crate::outfit::Sealed;
-use crate::refusals::{no_active_session, session_active, session_not_found};
+use crate::refusals::{no_active_session, session_not_found};
 use domain::agent::Agent;
-use domain::agent::configure::check_name;
 use domain::agent::end_session::{EXPIRED, TERMINATE_REASON};
 use domain::agent::role::{Right, Role};
-use domain::agent::start_session::Beginning;
-use domain::event::{AgentCreated, Event, InputAccepted, Recorded, SessionOpened, Source, UiSaved};
+use domain::event::{Event, Recorded, UiSaved};
 use domain::id::{AgentId, OperationId, SessionId, Stream};
 use domain::run::Open;
 use domain::run::settle::question;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::Value;
-use std::io;
-use store::{Commit, CommitError, Expected, Guard, Key, SessionFilter, SessionRow};
+use store::{Commit, CommitError, Expected, Guard, SessionFilter, SessionRow};
 use tokio::sync::oneshot;
 
-/// Bytes of what a session is opened with, as JSON.
-pub(super) const CONFIG_BYTES_MAX: usize = 256 << 10;
 /// Bytes of what is kept of a half-filled widget, as JSON.
 const PARTIAL_STATE_BYTES_MAX: usize = 64 << 10;
 /// Bytes of a reason.
@@ -38,183 +30,6 @@ const MESSAGES_MAX: u64 = 1_000;
 const TRIES_MAX: u32 = 5;
 
 impl Broker {
-    /// Opens a session. A structured one takes its agent's slot, and the agent is stepped at once.
-    ///
-    /// # Errors
-    /// An unknown agent or type; another structured session is active; the user may not; an idempotency key of another request.
-    pub async fn open_session(&self, command: NewSession) -> Result<SessionView, Error> {
-        for _ in 0..TRIES_MAX {
-            if let Some(opened) = self.try_opening(&command).await? {
-                return Ok(opened);
-            }
-        }
-        Err(crate::refusals::busy("an agent is being made at this moment; try again shortly").into())
-    }
-
-    /// Opens a session; none when somebody else has made the agent in between that was to be made with it.
-    async fn try_opening(&self, command: &NewSession) -> Result<Option<SessionView>, Error> {
-        let whom = self.find_or_make(&command.user, &command.target, Right::Interact).await?;
-        let (agent, role, spawned, made) = match whom {
-            Whom::There(row, role) => (row.agent, role, row.parent.is_some(), None),
-            Whom::New(created) => {
-                let agent = Agent::apply(None, &Event::AgentCreated((*created).clone()));
-                let agent = agent.ok_or_else(|| Error::unavailable(io::Error::other("an agent cannot be made")))?;
-                (agent, Role::Primary, false, Some(*created))
-            }
-        };
-        if command.config.as_ref().is_some_and(|config| config.contains_key(SYSTEM_PROMPT)) {
-            role.permits(Right::Configure).map_err(|refusal| refusal.at("/config/system_prompt"))?;
-        }
-        let session_type = self.session_type(&agent, command.session_type.clone())?;
-        // Its slot would be no part of what archiving looks at.
-        if spawned && session_type != CHAT {
-            return Err(crate::refusals::spawned(agent.id).into());
-        }
-        if let Some(model) = &command.model
-            && let Err(unknown) = self.core.gateway.resolve(Some(model))
-        {
-            return Err(invalid(unknown.to_string(), "/model"));
-        }
-        check_label(command.name.as_deref())?;
-        let now = self.core.now();
-        let session = fresh::session();
-        let (commit, structured) = self.opening(command, &agent, made.clone(), session, session_type, now)?;
-        let committed = if structured { self.core.commit_work(session, commit).await } else { self.core.store.commit(commit).await };
-        let session = match committed {
-            Ok(_) => session,
-            Err(CommitError::Replayed { reply }) => serde_json::from_slice(&reply).map_err(Error::unavailable)?,
-            Err(CommitError::Conflict(_)) if made.is_some() => return Ok(None),
-            // Somebody else changed the agent in between: look again, which says what.
-            Err(CommitError::Conflict(_)) => return Err(self.refused_opening(command, agent.id).await),
-            Err(error) => return Err(error.into()),
-        };
-        // Its time may be the next that comes.
-        self.core.timers.notify_one();
-        self.session(&command.user, &Target::Agent(agent.id), session, None).await.map(Some)
-    }
-
-    /// What opens a session, with an agent that is made with it; whether it is a structured one.
-    fn opening(
-        &self,
-        command: &NewSession,
-        agent: &Agent,
-        made: Option<AgentCreated>,
-        session: SessionId,
-        session_type: String,
-        now: Timestamp,
-    ) -> Result<(Commit, bool), Error> {
-        let structured = session_type != CHAT;
-        let conversation = fresh::conversation();
-        let config = command.config.as_ref().filter(|config| !config.is_empty()).map(Sealed::json);
-        if config.as_ref().is_some_and(|config| config.bytes.len() > CONFIG_BYTES_MAX) {
-            return Err(invalid(format!("what a session is opened with has at most {CONFIG_BYTES_MAX} bytes as JSON"), "/config"));
-        }
-        let opened = SessionOpened {
-            session,
-            agent: agent.id,
-            session_type: session_type.clone(),
-            conversation,
-            name: command.name.clone(),
-            head: None,
-            model: command.model.clone(),
-            started_by: format!("user:{}", command.user),
-            user_id: command.user.clone(),
-            config: config.as_ref().map(|config| config.digest),
-            time: now,
-        };
-        let mut events = vec![Event::SessionOpened(opened)];
-        let (mut commit, mut slot) = (Commit::new(), Vec::new());
-        let context = Context::new(format!("user:{}", command.user), now).about(agent.id, Some(session), None);
-        if structured {
-            let policy = self.definition(&agent.definition)?.session_policy(&session_type);
-            let taken = agent.start_session(
-                Beginning {
-                    session_id: session,
-                    conversation_id: conversation,
-                    session_type,
-                    started_by: command.user.clone(),
-                    time_limit_ms: policy.time_limit_ms(command.time_limit_s),
-                },
-                now,
-            );
-            // A repeated request is answered as before, although its own session holds the slot by now.
-            match (taken, &command.idempotency_key) {
-                (Ok(taken), _) => slot.push(context.event(taken)),
-                // Nothing else comes of it: a session that is not there yet is not open.
-                (Err(_), Some(_)) => commit = commit.guard(Guard::SessionOpen(session)),
-                (Err(refusal), None) => return Err(refusal.into()),
-            }
-            events.push(Event::InputAccepted(InputAccepted {
-                input: fresh::input(),
-                session,
-                source: Source::Opening,
-                user_id: Some(command.user.clone()),
-                message: None,
-                model: None,
-                time: now,
-            }));
-        } else if command.time_limit_s.is_some() {
-            return Err(invalid("a chat has no time limit; open a structured session or leave it out", "/time_limit_s"));
-        }
-        let agent_is_new = made.is_some();
-        commit = match made {
-            Some(made) => {
-                let made_by = Context::new(format!("user:{}", command.user), now).about(agent.id, None, None);
-                let path = Guard::PathFree(made.path.clone());
-                commit.guard(path).append(Stream::Agent(agent.id), Expected::New, vec![made_by.event(Event::AgentCreated(made))])
-            }
-            None if structured => commit.guard(allowed(agent.id, &command.user)).guard(Guard::SlotFor { agent: agent.id, session }),
-            None => commit.guard(allowed(agent.id, &command.user)),
-        };
-        commit = if agent_is_new { commit } else { commit.guard(Guard::AgentActive(agent.id)) };
-        commit = commit.append(Stream::Session(session), Expected::New, context.events(events));
-        // The session first: its row is there when the slot's event says when it ends.
-        if !slot.is_empty() {
-            commit = commit.append(Stream::Agent(agent.id), Expected::Any, slot);
-        }
-        commit.blobs = config.into_iter().map(|config| config.bytes.to_vec()).collect();
-        commit.key = self.opening_key(command, session)?;
-        Ok((commit, structured))
-    }
-
-    fn opening_key(&self, command: &NewSession, session: SessionId) -> Result<Option<Key>, Error> {
-        // The target as it was named: which agent is one's own of a definition may have changed since.
-        let open = match &command.target {
-            Target::Agent(agent) => agent.to_string(),
-            Target::Path(path) => path.clone(),
-            Target::Definition(id) => id.to_string(),
-        };
-        let request = serde_json::json!({
-            "open": open, "session_type": command.session_type, "name": command.name, "model": command.model, "config": command.config,
-            "time_limit_s": command.time_limit_s,
-        });
-        super::messages::key(&command.user, command.idempotency_key.as_deref(), &request, &session)
-    }
-
-    /// Why a structured session could not be opened, as its agent is now.
-    async fn refused_opening(&self, command: &NewSession, agent: AgentId) -> Error {
-        let found = match self.find_for(&command.user, &Target::Agent(agent), Right::Interact).await {
-            Ok((row, _)) => row.agent,
-            Err(error) => return error,
-        };
-        match found.active_session {
-            Some(_) => session_active(agent).into(),
-            None => crate::refusals::busy("the agent is changing at this moment; try again shortly").into(),
-        }
-    }
-
-    fn session_type(&self, agent: &Agent, asked: Option<String>) -> Result<String, Error> {
-        let types = self.core.catalogue.session_types(self.definition(&agent.definition)?);
-        match asked {
-            None => Ok(types.into_iter().next().unwrap_or_else(|| CHAT.to_owned())),
-            Some(asked) if types.contains(&asked) => Ok(asked),
-            Some(asked) => {
-                let message = format!("this agent leads no `{asked}` sessions; it leads: {}", types.join(", "));
-                Err(invalid(message, "/session_type"))
-            }
-        }
-    }
-
     /// An agent's sessions, the most recently updated first, after one of them. Whoever sees their own alone gets those.
     ///
     /// # Errors
@@ -493,13 +308,6 @@ pub(super) fn checked_reason(reason: Option<String>, otherwise: &str) -> Result<
 }
 
 /// That a user may still interact with an agent when what they do is committed.
-pub(super) fn allowed(agent: AgentId, user: &UserId) -> Guard {
+pub(crate) fn allowed(agent: AgentId, user: &UserId) -> Guard {
     Guard::Role { agent, user: user.clone(), right: Right::Interact }
-}
-
-fn check_label(name: Option<&str>) -> Result<(), Error> {
-    match name {
-        Some(name) => Ok(check_name(name)?),
-        None => Ok(()),
-    }
 }

@@ -111,8 +111,8 @@ impl Driver {
             CameTo::Ask { action, state } => {
                 let started = &driving.run.started;
                 let definition = self.core.catalogue.definition(&started.definition).filter(|_| started.session_type != CHAT);
-                let limit_s = definition.and_then(|definition| definition.session_policy(&started.session_type).item_time_limit_s);
-                (Pause::Asking { action, until: limit_s.map(|seconds| now.plus_ms(u64::from(seconds) * 1_000)) }, state)
+                let until = definition.and_then(|definition| definition.session_policy(&started.session_type).item_deadline(now));
+                (Pause::Asking { action, until }, state)
             }
         };
         driving.continued.push((Continuation { operation, segment, state, pause }, performed.beside));

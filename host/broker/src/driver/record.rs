@@ -2,8 +2,8 @@
 
 use super::story::{Answered, story};
 use super::{Beside, Driver, Driving, Trouble};
+use crate::command::allowed;
 use crate::journal::Context;
-use domain::agent::role::Right;
 use domain::event::{Event, InputAccepted, InputDead, OperationStarted, RunSettled};
 use domain::id::{OperationId, Stream};
 use domain::run::settle::answer;
@@ -139,7 +139,7 @@ impl Driver {
         }
         let Some(driving) = &self.driving else { return Err(Trouble::Refused(crate::refusals::not_suspended())) };
         let (event, kept, blobs) = answer(&driving.run, call, value, self.core.now())?;
-        let allowed = Guard::Role { agent: driving.run.started.agent, user: by, right: Right::Interact };
+        let allowed = allowed(driving.run.started.agent, &by);
         self.commit_with_story(event, Beside { blobs, ..Beside::default() }, Some((call, kept)), Some(allowed)).await
     }
 

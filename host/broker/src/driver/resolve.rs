@@ -219,9 +219,10 @@ impl Driver {
                 Work::Model(model) => self.resolve_model(&mut scope, model),
                 Work::Tool { call } => self.resolve_call(&mut scope, call, &mut requests.spawned),
                 Work::Client(action) => {
+                    let resolved = resolve_client(action, &scope, items);
                     // What is asked becomes an item: several questions of one step do not pass the limit together.
                     items += 1;
-                    resolve_client(action, &scope, items - 1)
+                    resolved
                 }
                 Work::Agent(dispatch) => self.resolve_dispatch(&mut scope, dispatch, &mut requests.spawned),
                 Work::Recall { query, limit } => {
@@ -485,5 +486,5 @@ fn resolve_client(action: &ClientAction, scope: &Scope<'_>, items: u64) -> Resol
     if let Some(max) = policy.items_max.filter(|max| items >= u64::from(*max)) {
         return failed("limit-reached", format!("client: {items} items are on the session's record, and {max} is its limit"));
     }
-    Resolved { deadline: policy.item_time_limit_s.map(|seconds| scope.now.plus_ms(u64::from(seconds) * 1_000)), ..asked }
+    Resolved { deadline: policy.item_deadline(scope.now), ..asked }
 }

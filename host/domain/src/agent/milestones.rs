@@ -12,6 +12,25 @@ use crate::run::settle::question;
 use crate::run::{Open, Run};
 use crate::time::Timestamp;
 
+impl Agent {
+    /// It without questions that wait no more, and what happened to them; `timed_out` are those whose time was up.
+    pub(crate) fn without<'a>(
+        &self,
+        gone: impl Iterator<Item = &'a OperationId>,
+        timed_out: &[OperationId],
+        now: Timestamp,
+    ) -> (Self, Vec<Event>) {
+        let (mut agent, mut events) = (self.clone(), Vec::new());
+        for call in gone {
+            let reason = if timed_out.contains(call) { Withdrawal::TimedOut } else { Withdrawal::Cancelled };
+            let Some(event) = agent.withdraw_action(*call, reason, now) else { continue };
+            agent = agent.after(&event);
+            events.push(event);
+        }
+        (agent, events)
+    }
+}
+
 /// The questions of a run that wait for an answer, in the order in which they were asked.
 #[must_use]
 pub fn questions(run: &Run) -> Vec<PendingAction> {
@@ -42,7 +61,8 @@ pub fn execution(run: &Run, now: Timestamp) -> Execution {
 }
 
 /// What its agent's stream has to say once a run of the agent's active session has become `run`: questions that wait no more are withdrawn,
-/// new ones are asked; `timed_out` are those whose time was up. An answer is taken with [`Agent::answered`] before this. Nothing for a session that is not the active one.
+/// new ones are asked; `timed_out` are those whose time was up. An answer is taken with [`Agent::answered`] before this. Nothing for a
+/// session that is not the active one.
 #[must_use]
 pub fn milestones(agent: &Agent, run: &Run, timed_out: &[OperationId], now: Timestamp) -> Vec<Event> {
     let Some(session) = agent.active_session.as_ref().filter(|session| session.session_id == run.started.session) else {
@@ -50,13 +70,8 @@ pub fn milestones(agent: &Agent, run: &Run, timed_out: &[OperationId], now: Time
     };
     let asked = questions(run);
     let known: Vec<OperationId> = session.phase.pending().map(|action| action.tool_call_id).collect();
-    let (mut agent, mut events) = (agent.clone(), Vec::new());
-    for gone in known.iter().filter(|call| !asked.iter().any(|now| now.tool_call_id == **call)) {
-        let reason = if timed_out.contains(gone) { Withdrawal::TimedOut } else { Withdrawal::Cancelled };
-        let Some(event) = agent.withdraw_action(*gone, reason, now) else { continue };
-        agent = agent.after(&event);
-        events.push(event);
-    }
+    let gone = known.iter().filter(|call| !asked.iter().any(|now| now.tool_call_id == **call));
+    let (mut agent, mut events) = agent.without(gone, timed_out, now);
     for action in asked.into_iter().filter(|action| !known.contains(&action.tool_call_id)) {
         let event = if agent.is_suspended() {
             agent.request_client_action(action, now)

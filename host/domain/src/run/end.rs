@@ -4,7 +4,6 @@ use super::Run;
 use super::decide::Saying;
 use super::settle::{Ended, settlement, stopped};
 use crate::agent::Agent;
-use crate::agent::respond::Withdrawal;
 use crate::delegate::{self, DelegateResult, Task};
 use crate::digest::Salt;
 use crate::event::{Event, RunEnded, TurnCommitted};
@@ -133,17 +132,9 @@ pub fn slot_left(agent: &Agent, run: &Run, cause: &Cause, timed_out: &[Operation
     let Some(session) = agent.active_session.as_ref().filter(|session| session.session_id == run.started.session) else {
         return Vec::new();
     };
-    let (mut agent, mut events) = (agent.clone(), Vec::new());
     let known: Vec<OperationId> = session.phase.pending().map(|action| action.tool_call_id).collect();
-    for call in known {
-        let reason = if timed_out.contains(&call) { Withdrawal::TimedOut } else { Withdrawal::Cancelled };
-        if reason == Withdrawal::Cancelled && *cause != Cause::Replied {
-            continue;
-        }
-        let Some(event) = agent.withdraw_action(call, reason, time) else { continue };
-        agent = agent.after(&event);
-        events.push(event);
-    }
+    let gone = known.iter().filter(|call| *cause == Cause::Replied || timed_out.contains(call));
+    let (agent, mut events) = agent.without(gone, timed_out, time);
     let left = match cause {
         Cause::Replied => return events,
         Cause::Completed { summary } => agent.complete_session(summary.clone(), time),
