@@ -104,7 +104,7 @@ pub struct GuestLimits {
     /// Bytes of all its memories and tables together.
     #[schemars(range(min = 65_536, max = 268_435_456))]
     pub memory_bytes_max: u64,
-    /// Milliseconds of computing.
+    /// Milliseconds of computing, in CPU time: waiting does not count.
     #[schemars(range(min = 1, max = 600_000))]
     pub cpu_ms_max: u64,
     /// Milliseconds of wall time, host calls included.

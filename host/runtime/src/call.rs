@@ -9,7 +9,7 @@ use crate::host::progress::Noting;
 use crate::host::senses::Senses;
 use crate::host::turn::StepView;
 use crate::log::{Log, Pipe};
-use crate::meter::{MemoryMeter, OnThread, ProcessMemory};
+use crate::meter::{MemoryMeter, Computed, ProcessMemory};
 use crate::outcome::Written;
 use domain::event::{STEP, TOOL_CALL};
 use domain::grant::GuestLimits;
@@ -65,7 +65,7 @@ pub(crate) struct CallState {
 #[derive(Debug)]
 pub(crate) struct CallTime {
     pub(crate) began: Instant,
-    pub(crate) on_thread: OnThread,
+    pub(crate) computed: Computed,
     pub(crate) cpu_max: Duration,
     /// Set when the guest was stopped because it had computed for too long.
     pub(crate) over: AtomicBool,
@@ -96,7 +96,7 @@ impl CallState {
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(HTTP_FIELDS_BYTES_MAX);
         let began = Instant::now();
-        let time = CallTime { began, on_thread: OnThread::new(began), cpu_max, over: AtomicBool::new(false) };
+        let time = CallTime { began, computed: Computed::default(), cpu_max, over: AtomicBool::new(false) };
         Self {
             purpose,
             senses,
@@ -168,7 +168,7 @@ impl CallState {
         let tick_us = u128::from(tick_ms.max(1)) * 1_000;
         CallUsage {
             wall_us: u64::try_from(self.time.began.elapsed().as_micros()).unwrap_or(u64::MAX),
-            cpu_ticks: u64::try_from(self.time.on_thread.so_far().as_micros() / tick_us).unwrap_or(u64::MAX),
+            cpu_ticks: u64::try_from(self.time.computed.so_far().as_micros() / tick_us).unwrap_or(u64::MAX),
             memory_bytes_peak: self.memory.peak(),
             host_calls: self.host_calls,
             log_bytes_dropped,
@@ -184,7 +184,7 @@ impl CallState {
         store.set_max_component_handles(HANDLES_MAX);
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(move |_| {
-            if time.on_thread.so_far() >= time.cpu_max {
+            if time.computed.so_far() >= time.cpu_max {
                 time.over.store(true, Ordering::Relaxed);
                 return Ok(UpdateDeadline::Interrupt);
             }

@@ -1,9 +1,10 @@
-//! What one call uses of the machine: memory as it grows, and the time during which it is on a thread.
+//! What one call uses of the machine: memory as it grows, and the time that it computes.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wasmtime::ResourceLimiter;
 
 /// Bytes that one element of a table takes.
@@ -124,50 +125,46 @@ impl ResourceLimiter for MemoryMeter {
     }
 }
 
-/// How long a call has been on a thread. Waiting inside host functions does not count, so a tool that reads ten thousand files
-/// does not run out of computing time while the disk is at work.
-#[derive(Debug)]
-pub(crate) struct OnThread {
-    origin: Instant,
+/// How long a call has computed, in the CPU time of the threads that it ran on. Waiting does not count: not inside host functions, so that
+/// a tool which reads ten thousand files does not run out of computing time while the disk is at work, and not for a CPU that others use, so
+/// that no guest is stopped for what its neighbours do.
+#[derive(Debug, Default)]
+pub(crate) struct Computed {
     /// Nanoseconds of the stretches that have ended.
     ended_ns: AtomicU64,
-    /// When the stretch under way began, in nanoseconds after `origin`; `OFF` between two.
+    /// The thread's CPU time when the stretch under way began, and one more; 0 between two. It is read on the same thread alone.
     began_ns: AtomicU64,
 }
 
-const OFF: u64 = u64::MAX;
-
-impl OnThread {
-    pub(crate) fn new(origin: Instant) -> Self {
-        Self { origin, ended_ns: AtomicU64::new(0), began_ns: AtomicU64::new(OFF) }
-    }
-
-    /// How long so far, the stretch under way included.
+impl Computed {
+    /// How long so far; from within [`Self::during`] the stretch under way included.
     pub(crate) fn so_far(&self) -> Duration {
         let ended = self.ended_ns.load(Ordering::Relaxed);
         match self.began_ns.load(Ordering::Relaxed) {
-            OFF => Duration::from_nanos(ended),
-            began => Duration::from_nanos(ended.saturating_add(self.now_ns().saturating_sub(began))),
+            0 => Duration::from_nanos(ended),
+            began => Duration::from_nanos(ended.saturating_add((cpu_ns() + 1).saturating_sub(began))),
         }
     }
 
-    /// Runs a future and counts the time during which it is polled.
+    /// Runs a future and counts what the thread computes while it is polled.
     pub(crate) async fn during<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         std::future::poll_fn(|context| {
-            let began = self.now_ns();
-            self.began_ns.store(began, Ordering::Relaxed);
+            let began = cpu_ns();
+            self.began_ns.store(began + 1, Ordering::Relaxed);
             let polled = future.as_mut().poll(context);
-            self.began_ns.store(OFF, Ordering::Relaxed);
-            self.ended_ns.fetch_add(self.now_ns().saturating_sub(began), Ordering::Relaxed);
+            self.began_ns.store(0, Ordering::Relaxed);
+            self.ended_ns.fetch_add(cpu_ns().saturating_sub(began), Ordering::Relaxed);
             polled
         })
         .await
     }
+}
 
-    fn now_ns(&self) -> u64 {
-        u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(OFF - 1)
-    }
+/// The CPU time of this thread, in nanoseconds.
+fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    u64::try_from(i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -206,5 +203,20 @@ mod tests {
         assert!(meter.memory_growing(0, 400, None).unwrap());
         meter.memory_grow_failed(wasmtime::format_err!("no")).unwrap();
         assert_eq!(process.bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn computing_counts_and_waiting_does_not() {
+        let computed = Computed::default();
+        computed.during(async { std::thread::sleep(Duration::from_millis(50)) }).await;
+        assert!(computed.so_far() < Duration::from_millis(40), "{computed:?}");
+        computed
+            .during(async {
+                while computed.so_far() < Duration::from_millis(60) {
+                    std::hint::spin_loop();
+                }
+            })
+            .await;
+        assert!(computed.so_far() >= Duration::from_millis(60), "{computed:?}");
     }
 }

@@ -22,7 +22,7 @@ pub(crate) async fn drive<T>(
     wall_max: Duration,
     guest: impl Future<Output = wasmtime::Result<T>>,
 ) -> Result<wasmtime::Result<T>, Elapsed> {
-    tokio::time::timeout(wall_max, time.on_thread.during(guest)).await
+    tokio::time::timeout(wall_max, time.computed.during(guest)).await
 }
 
 /// What kind of end it was. `logs` are the call's.
