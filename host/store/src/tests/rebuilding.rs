@@ -26,7 +26,7 @@ async fn filled() -> Sample {
 /// Changes something behind the store's back.
 fn damage(database: &Path, statement: &str) {
     let connection = Connection::open(database).unwrap();
-    connection.busy_timeout(Duration::from_secs(5)).unwrap();
+    connection.busy_timeout(Duration::from_secs(60)).unwrap();
     connection.execute_batch(statement).unwrap();
 }
 
