@@ -91,8 +91,8 @@ impl StepView {
         Ok(bytes)
     }
 
-    /// Whether the thread mentions a blob, or its session's users handed it over: a guest cannot read what its conversation never showed it,
-    /// whatever digests it guesses.
+    /// Whether the thread mentions a blob, or its session's users handed it over: a guest cannot read what its conversation never showed
+    /// it, whatever digests it guesses.
     async fn mentions(&self, digest: Digest) -> Result<bool, ViewError> {
         let names =
             |message: &Arc<Message>| message.parts.iter().any(|part| matches!(part, Part::Blob { digest: there, .. } if *there == digest));

@@ -37,15 +37,19 @@ pub(super) struct UploadParams {
 #[expect(dead_code, reason = "says in the description what a body is")]
 pub(super) struct FileContent(Vec<u8>);
 
-/// Hands over a file, such as one that a question asks for: answer that with its `digest`. The body is the file as it is, 10 MiB at most, and
-/// `Content-Type` says what it is (`application/octet-stream` without). The same content under the same name is one file: it is answered
+/// Hands over a file, such as one that a question asks for: answer that with its `digest`. The body is the file as it is, 10 MiB at most,
+/// and `Content-Type` says what it is (`application/octet-stream` without). The same content under the same name is one file: it is answered
 /// with 200 when it is there already. A session has at most 100 files, of 200 MiB together.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/files", tag = "sessions",
-    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."), UploadParams),
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        UploadParams,
+    ),
     request_body(content = inline(FileContent), content_type = "*/*", description = "The file."),
     responses(
-        (status = 201, description = "It is kept.", body = wire::FileView), (status = 200, description = "It was there.", body = wire::FileView),
+        (status = 201, description = "It is kept.", body = wire::FileView),
+        (status = 200, description = "It was there.", body = wire::FileView),
     )
 )]
 pub(super) async fn upload(

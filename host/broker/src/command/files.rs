@@ -35,8 +35,8 @@ impl Broker {
     /// content under the same name is one file.
     ///
     /// # Errors
-    /// There is no such session or it has ended, the user may not, the file is too large or has no proper name or media type, or the session
-    /// has no room for it.
+    /// There is no such session or it has ended, the user may not, the file is too large or has no proper name or media type, or the
+    /// session has no room for it.
     pub async fn upload_file(&self, command: UploadFile) -> Result<(FileRow, bool), Error> {
         let UploadFile { target, session, name, media_type, content, user } = command;
         let row = self.place_for_file(&user, &target, session, &name).await?;

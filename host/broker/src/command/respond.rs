@@ -58,8 +58,8 @@ impl Broker {
         }
     }
 
-    /// Checks an answer against what was asked, its files too, and makes of them what the agent reads. Returns those that the session does not
-    /// have yet.
+    /// Checks an answer against what was asked, its files too, and makes of them what the agent reads. Returns those that the session does
+    /// not have yet.
     async fn fit(&self, session: SessionId, action: &ClientAction, response: &mut Value) -> Result<Vec<Brought>, Error> {
         let mut known: Vec<File> = Vec::new();
         if upload::may_have_files(action) {

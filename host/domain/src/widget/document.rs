@@ -70,7 +70,8 @@ pub fn props(widget: &str) -> Value {
         "rating_scale" => {
             let label = json!({ "type": "string", "minLength": 1, "maxLength": LABEL_BYTES_MAX });
             let labels = json!({
-                "description": "For some of the ratings, such as `{\"1\": \"bad\"}`.", "type": ["object", "null"], "additionalProperties": label,
+                "description": "For some of the ratings, such as `{\"1\": \"bad\"}`.", "type": ["object", "null"],
+                "additionalProperties": label,
             });
             let whole =
                 |told: &str| json!({ "description": told, "type": "integer", "minimum": RATINGS.start(), "maximum": RATINGS.end() });
@@ -110,7 +111,8 @@ fn upload() -> Value {
     json!({
         "prompt": prompt(),
         "accept": {
-            "description": told, "type": ["array", "null"], "items": media_type, "minItems": MEDIA_TYPES.start(), "maxItems": MEDIA_TYPES.end(),
+            "description": told, "type": ["array", "null"], "items": media_type, "minItems": MEDIA_TYPES.start(),
+            "maxItems": MEDIA_TYPES.end(),
         },
         "max_bytes": number(&max_bytes, &(1..=UPLOAD_BYTES_MAX)),
         "max_files": number("Files at most; 1 without.", &UPLOAD_FILES),
@@ -123,7 +125,8 @@ fn prompt() -> Value {
 
 fn options() -> Value {
     let option = json!({ "type": "string", "minLength": 1, "maxLength": LABEL_BYTES_MAX });
-    json!({ "description": "What is to be chosen from.", "type": "array", "items": option, "minItems": OPTIONS.start(), "maxItems": OPTIONS.end() })
+    let told = "What is to be chosen from.";
+    json!({ "description": told, "type": "array", "items": option, "minItems": OPTIONS.start(), "maxItems": OPTIONS.end() })
 }
 
 fn count(told: &str, least: i64) -> Value {
