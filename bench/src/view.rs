@@ -17,6 +17,7 @@ pub(crate) const NOON: Timestamp = Timestamp(1_700_000_000_000);
 pub(crate) fn basis() -> Basis {
     let nothing = Digest::of(EMPTY_STATE);
     Basis {
+        files: 0,
         history: None,
         session_config: None,
         component: nothing,

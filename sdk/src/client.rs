@@ -7,9 +7,10 @@ mod tests;
 use crate::content::Part;
 use crate::news::{Outcome, Settlement};
 use crate::turn::Turn;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Bytes of a long answer that are read at a time.
+/// Bytes of a long answer, or of a file, that are read at a time.
 const PIECE_BYTES: u32 = 1 << 20;
 
 /// A question to the user. The host takes no answer that does not fit `response_schema`; the question then stays open.
@@ -89,8 +90,9 @@ impl ClientAction {
         Self::new("form", json!({ "schema": schema }))
     }
 
-    /// A file, of the media types in `accept` (any; `image/*` is a kind) and of at most `max_bytes` (512 KiB, which is also the most
-    /// that there can be: an answer is at most 1 MiB of JSON). The answer is `{"name", "media_type", "content_base64"}`.
+    /// Files, at most `max_files` (1, and at most 10), of the media types in `accept` (any; `image/*` is a kind) and of at most `max_bytes`
+    /// (10 MiB, which is also the most that there can be) each. The answer is `{"files": [{"digest", "name", "media_type", "bytes"}]}`,
+    /// whichever way the client handed them over; [`UploadedFile`] reads it.
     #[must_use]
     pub fn file_upload(prompt: &str) -> Self {
         Self::new("file_upload", json!({ "prompt": prompt }))
@@ -202,16 +204,49 @@ impl Settlement {
     }
 }
 
+/// A file that a user handed over, as an answer to [`ClientAction::file_upload`] names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UploadedFile {
+    /// What [`Turn::read_blob`] takes: `sha256:` and 64 hexadecimal digits.
+    pub digest: String,
+    /// What its user calls it. Nothing in it leads anywhere.
+    pub name: String,
+    /// What it is, in its user's words: the host has not looked into it.
+    pub media_type: String,
+    /// How many bytes it has.
+    pub bytes: u64,
+}
+
+impl UploadedFile {
+    /// The files of an answer; none of any other answer.
+    #[must_use]
+    pub fn all_of(answer: &Value) -> Vec<Self> {
+        answer.get("files").cloned().and_then(|files| serde_json::from_value(files).ok()).unwrap_or_default()
+    }
+
+    /// Its bytes, all of them: 10 MiB at most. Read with [`Turn::read_blob`] what is looked at in pieces. None when it was erased, and in
+    /// another session than its own.
+    #[must_use]
+    pub fn read(&self, turn: Turn<'_>) -> Option<Vec<u8>> {
+        read_whole(turn, &self.digest, self.bytes)
+    }
+}
+
 /// An answer that came as a blob of JSON.
 fn read_long(turn: Turn<'_>, parts: &[Part]) -> Option<Value> {
     let blob = parts.iter().find_map(|part| if let Part::Blob(blob) = part { Some(blob) } else { None })?;
+    serde_json::from_slice(&read_whole(turn, &blob.handle, blob.size)?).ok()
+}
+
+/// All bytes of a blob, piece by piece.
+fn read_whole(turn: Turn<'_>, handle: &str, size: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    while (bytes.len() as u64) < blob.size {
-        let piece = turn.read_blob(&blob.handle, bytes.len() as u64, PIECE_BYTES)?;
+    while (bytes.len() as u64) < size {
+        let piece = turn.read_blob(handle, bytes.len() as u64, PIECE_BYTES)?;
         if piece.is_empty() {
             return None;
         }
         bytes.extend(piece);
     }
-    serde_json::from_slice(&bytes).ok()
+    Some(bytes)
 }

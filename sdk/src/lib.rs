@@ -19,7 +19,7 @@ mod turn;
 pub mod wire;
 
 pub use crate::agent::{Agent, Description};
-pub use crate::client::{Answer, ClientAction};
+pub use crate::client::{Answer, ClientAction, UploadedFile};
 pub use crate::content::{Blob, IntoParts, Message, MessageId, ModelCall, Part, Role, fenced, shortened, text_of};
 pub use crate::news::{Failure, News, Outcome, Settlement};
 pub use crate::operation::{Audience, Call, Context, Dispatch, ModelRequest, Operation, Toolset, Work};

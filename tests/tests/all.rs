@@ -35,5 +35,6 @@ mod all {
     mod sharing;
     mod spill;
     mod structured;
+    mod uploads;
     mod web;
 }

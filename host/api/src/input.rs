@@ -169,7 +169,7 @@ pub(crate) fn target(id: &str) -> Target {
 }
 
 /// A UUID or a path: only sessions are begun with a definition.
-fn existing(id: &str) -> Result<Target, Problem> {
+pub(crate) fn existing(id: &str) -> Result<Target, Problem> {
     match target(id) {
         Target::Definition(id) => {
             let detail = format!(
@@ -200,12 +200,22 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
         let detail = format!("the request's body is larger than {BODY_BYTES_MAX} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", detail)
     };
+    read_at_most(BODY_BYTES_MAX, headers, body, too_large).await
+}
+
+/// A body of at most so many bytes.
+pub(crate) async fn read_at_most(
+    bytes_max: usize,
+    headers: &HeaderMap,
+    body: Body,
+    too_large: impl Fn() -> Problem,
+) -> Result<Bytes, Problem> {
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|value| value.parse::<u64>().ok());
     // Refused before a byte of it is read.
-    if announced.is_some_and(|length| length > BODY_BYTES_MAX as u64) {
+    if announced.is_some_and(|length| length > bytes_max as u64) {
         return Err(too_large());
     }
-    axum::body::to_bytes(body, BODY_BYTES_MAX).await.map_err(|error| match Fault::of(&error) {
+    axum::body::to_bytes(body, bytes_max).await.map_err(|error| match Fault::of(&error) {
         Fault::TooLarge => too_large(),
         Fault::Late => Problem::new(StatusCode::REQUEST_TIMEOUT, "BODY_TIMEOUT", "the request's body was not complete in time"),
         Fault::Broken => Problem::bad_request("BODY_BROKEN", "the request's body ended early or is encoded wrongly"),

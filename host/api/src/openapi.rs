@@ -1,5 +1,7 @@
 //! What the description of the API says besides its routes.
 
+pub(crate) mod widgets;
+
 use crate::problem::{Details, MEDIA_TYPE};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, Deprecated, Ref, RefOr, Response};
@@ -16,7 +18,7 @@ const DEPRECATED: &str = "/api/session/";
         description = "Durable conversations with sandboxed agents.\n\nNames are snake_case, times ISO 8601 in UTC. `{id}` of an agent is its UUID \
             or its path with `/` written as `%2F`; where a session is begun it may be the id of a definition, whose agent is then created \
             if it is not there yet. Every error is a problem (RFC 9457) with a stable `code`. Its `field` says what of the request is at \
-            fault: a JSON pointer into the body, such as `/content/0/text`, or `header:`, `query:` or `path:` and the name, such as \
+            fault: a JSON pointer into the body, such as `/content/0/text`, `body` for a body that is not JSON, or `header:`, `query:` or `path:` and the name, such as \
             `header:Idempotency-Key`, `query:limit` and `path:sid`.",
     ),
     components(schemas(Details)),

@@ -37,6 +37,8 @@ pub struct Problem {
 pub enum Place<'a> {
     /// A field of the body, as a JSON pointer: `/content/0/text`.
     Body(&'a str),
+    /// The body as a whole, where it is not JSON: `body`.
+    WholeBody,
     /// A header: `header:Idempotency-Key`.
     Header(&'a str),
     /// A parameter of the query: `query:limit`.
@@ -49,6 +51,7 @@ impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Body(pointer) => f.write_str(pointer),
+            Self::WholeBody => f.write_str("body"),
             Self::Header(name) => write!(f, "header:{name}"),
             Self::Query(name) => write!(f, "query:{name}"),
             Self::Path(name) => write!(f, "path:{name}"),
@@ -75,7 +78,8 @@ pub(crate) struct Details {
     /// A stable code. For programs.
     #[schema(example = "SESSION_NOT_FOUND")]
     code: &'static str,
-    /// What of the request is at fault: a JSON pointer into the body (`/content/0/text`), or `header:`, `query:` or `path:` and a name.
+    /// What of the request is at fault: a JSON pointer into the body (`/content/0/text`), `body` for one that is not JSON,
+    /// or `header:`, `query:` or `path:` and a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "/content")]
     field: Option<String>,

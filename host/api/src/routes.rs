@@ -7,6 +7,7 @@ mod components;
 mod dead_letters;
 mod definitions;
 mod events;
+mod files;
 mod import;
 mod keys;
 mod legacy;
@@ -16,7 +17,7 @@ mod probes;
 mod sessions;
 
 use crate::credential::caller;
-use crate::openapi::{Document, add_problems};
+use crate::openapi::{Document, add_problems, widgets};
 use crate::problem::Problem;
 use crate::scopes;
 use crate::state::Api;
@@ -45,6 +46,8 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(sessions::show))
         .routes(routes!(sessions::items))
         .routes(routes!(sessions::save_ui))
+        .routes(routes!(files::upload, files::list))
+        .routes(routes!(files::show))
         .routes(routes!(sessions::history))
         .routes(routes!(sessions::post_message))
         .routes(routes!(sessions::cancel))
@@ -86,6 +89,14 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let mut document = OpenApiRouter::with_openapi(Document::openapi()).merge(guarded()).merge(deprecated()).merge(open()).into_openapi();
     add_problems(&mut document);
     document
+}
+
+/// The same as JSON, with the widgets.
+pub(crate) fn description() -> serde_json::Value {
+    // The document is made of text, numbers and lists: it always has a JSON form.
+    let mut description = serde_json::to_value(document()).unwrap_or_default();
+    widgets::add(&mut description);
+    description
 }
 
 /// The router of a host.

@@ -10,8 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use store::Health;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+/// Files that are on their way to the host at the same time: each is in memory whole.
+const UPLOADS_MAX: usize = 16;
 
 /// The API of one host. Cheap to clone.
 ///
@@ -30,6 +34,8 @@ struct Shared {
     document: OnceLock<Bytes>,
     draining: AtomicBool,
     streams: AtomicUsize,
+    /// Places for files that are on their way.
+    uploads: Arc<Semaphore>,
     tasks: TaskTracker,
     stopping: CancellationToken,
 }
@@ -64,6 +70,7 @@ impl Api {
                 document: OnceLock::new(),
                 draining: AtomicBool::new(false),
                 streams: AtomicUsize::new(0),
+                uploads: Arc::new(Semaphore::new(UPLOADS_MAX)),
                 tasks: TaskTracker::new(),
                 stopping,
             }),
@@ -142,8 +149,13 @@ impl Api {
 
     /// The description of all routes, as JSON. Written once.
     pub(crate) fn document(&self) -> Bytes {
-        let write = || Bytes::from(crate::routes::document().to_json().unwrap_or_default());
+        let write = || Bytes::from(crate::routes::description().to_string());
         self.shared.document.get_or_init(write).clone()
+    }
+
+    /// A place for a file that is on its way, once there is one.
+    pub(crate) async fn upload_place(&self) -> Option<OwnedSemaphorePermit> {
+        self.shared.uploads.clone().acquire_owned().await.ok()
     }
 
     /// A place among the event streams; none when all are taken.

@@ -78,7 +78,8 @@ impl StreamParams {
 /// read is disconnected and may come back; the stream ends with the credential that opened it. With `spawned=true`, what is about a session below the followed one says so in `spawned`.
 ///
 /// In the view `session` the frames are: `connected` (`session_id`, `status`, `control_mode`, `pending_action`) first; `client_action`
-/// when the client is asked something, and again when it comes back for every question that still waits; `client_action_withdrawn`; `run_started`,
+/// (a `PendingAction`) when the client is asked something, and again when it comes back for every question that still waits;
+/// `client_action_withdrawn`; `file_uploaded` when a user handed over a file; `run_started`,
 /// `run_suspended`, `run_resumed`; `content_chunk` (ephemeral; void after `content_discarded` of its attempt), `content_complete`;
 /// `tool_calls_detected`, `tool_executing`, `tool_progress` (ephemeral), `tool_result`; `message_complete` when a turn is stored,
 /// `stream_complete` when its run has ended; `state_change` (`status`); `session_completed`, `session_expired`, `terminated`; `error`;

@@ -1,5 +1,6 @@
 //! The routes of a whole host, over real sockets, with a real store behind them.
 
+mod files;
 mod host;
 pub(crate) mod issuer;
 mod keys;
@@ -8,3 +9,4 @@ mod routes;
 mod scopes;
 mod streams;
 mod tokens;
+mod widgets;

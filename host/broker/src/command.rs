@@ -3,6 +3,7 @@
 mod agents;
 mod assignments;
 mod dead_letters;
+mod files;
 mod import;
 mod keys;
 mod messages;
@@ -14,6 +15,7 @@ pub use keys::{IssuedKey, KeysOf};
 
 use crate::catalogue::Catalogue;
 pub use crate::command::agents::{Setup, Template};
+pub(crate) use crate::command::files::{room_for, uploaded};
 pub use crate::command::import::Imported;
 pub(crate) use crate::command::sessions::allowed;
 use crate::core::Core;
@@ -95,6 +97,23 @@ pub struct PostMessage {
     pub user: UserId,
     /// Makes a repeated request the same request, for seven days.
     pub idempotency_key: Option<String>,
+}
+
+/// Hands over a file.
+#[derive(Debug, Clone)]
+pub struct UploadFile {
+    /// The agent.
+    pub target: Target,
+    /// The session.
+    pub session: SessionId,
+    /// What the file is called.
+    pub name: String,
+    /// What it is.
+    pub media_type: String,
+    /// Its bytes.
+    pub content: Vec<u8>,
+    /// Who hands it over.
+    pub user: UserId,
 }
 
 /// Answers a client action.

@@ -32,6 +32,7 @@ use domain::run::recover::{Next, ready};
 use domain::step::Outcome;
 use domain::time::Timestamp;
 use domain::user::UserId;
+use domain::widget::upload::Brought;
 use runtime::Hold;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -56,8 +57,8 @@ pub(crate) enum Signal {
     Look,
     /// A segment of an operation came to something.
     Performed { operation: OperationId, segment: u32, performed: Box<Performed> },
-    /// A client answers; its schema has been checked.
-    Answer { call: OperationId, by: UserId, value: Value, done: oneshot::Sender<Result<u64, Trouble>> },
+    /// A client answers; its schema has been checked. `files` are those that it brings along.
+    Answer { call: OperationId, by: UserId, value: Value, files: Vec<Brought>, done: oneshot::Sender<Result<u64, Trouble>> },
     /// End the open run.
     Abort { reason: String, done: oneshot::Sender<Result<bool, Trouble>> },
 }
@@ -350,8 +351,8 @@ impl Driver {
             Signal::Performed { operation, segment, performed } => {
                 self.performed(operation, segment, *performed);
             }
-            Signal::Answer { call, by, value, done } => {
-                let result = self.answer(call, by, value).await;
+            Signal::Answer { call, by, value, files, done } => {
+                let result = self.answer(call, by, value, files).await;
                 // Whoever asked may have gone; the answer is recorded all the same.
                 let _ = done.send(result);
             }

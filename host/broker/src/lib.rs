@@ -28,7 +28,7 @@ mod view;
 pub use catalogue::{Catalogue, Entry, Misfit};
 pub use command::{
     AgentView, Broker, CreateAgent, Error, Imported, InputReceipt, IssuedKey, KeysOf, NewSession, PostMessage, Respond, SessionView, Setup,
-    Target, Template,
+    Target, Template, UploadFile,
 };
 pub use core::{Limits, Parts};
 pub use live::{Frame, Live, Show};

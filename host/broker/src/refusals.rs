@@ -1,5 +1,6 @@
 //! The broker's refusals, in the designs' words.
 
+use domain::digest::Digest;
 use domain::refusal::{Kind, Refusal};
 
 pub(crate) fn not_suspended() -> Refusal {
@@ -27,6 +28,10 @@ pub(crate) fn spawned(agent: impl std::fmt::Display) -> Refusal {
 
 pub(crate) fn session_not_found(named: impl std::fmt::Display) -> Refusal {
     Refusal::new(Kind::NotFound, "SESSION_NOT_FOUND", format!("this agent has no session `{named}`"))
+}
+
+pub(crate) fn file_not_found(digest: Digest) -> Refusal {
+    Refusal::new(Kind::NotFound, "FILE_NOT_FOUND", format!("this session has no file `{}`", digest.reference()))
 }
 
 pub(crate) fn session_closed() -> Refusal {

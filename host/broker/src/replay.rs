@@ -4,7 +4,7 @@
 
 use crate::catalogue::Catalogue;
 use crate::driver::{self, NONE_BEFORE, NOTHING, Trouble};
-use crate::view::StepView;
+use crate::view::{LastRead, StepView};
 use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
 use domain::event::{Event, RunStepped};
@@ -169,7 +169,8 @@ async fn view(store: &Store, run: &Run, stepped: &RunStepped) -> Result<Result<S
     let own = run.messages.iter().cloned().chain(stepped.heard.iter().cloned().map(Arc::new)).collect();
     let (base, base_message) = (run.started.base, run.started.base_message);
     let shown = run.shown.iter().copied().chain(stepped.settled.iter().flat_map(Settlement::blobs)).collect();
-    Ok(Ok(StepView { fixed, store: store.clone(), base, base_message, own, shown, fresh: Vec::new() }))
+    let (files, last_read) = ((run.started.session, basis.files), LastRead::default());
+    Ok(Ok(StepView { fixed, store: store.clone(), base, base_message, own, shown, fresh: Vec::new(), files, last_read }))
 }
 
 async fn document<T: DeserializeOwned>(store: &Store, digest: Digest) -> Result<Option<T>, Trouble> {

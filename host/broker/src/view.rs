@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use domain::digest::Digest;
-use domain::id::TurnId;
+use domain::id::{SessionId, TurnId};
 use domain::message::{Message, MessageId, Part};
 use runtime::{View, ViewError, ViewStatic};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use store::Store;
 
 /// A frozen view of a run.
@@ -21,6 +21,25 @@ pub(crate) struct StepView {
     pub(crate) shown: BTreeSet<Digest>,
     /// Blobs that are not stored yet.
     pub(crate) fresh: Vec<(Digest, Vec<u8>)>,
+    /// The session, of whose files the step may read the first so many.
+    pub(crate) files: (SessionId, u64),
+    /// The blob that was read last: a large one is read in many pieces.
+    pub(crate) last_read: LastRead,
+}
+
+/// A blob with its digest, once there is one.
+#[derive(Default)]
+pub(crate) struct LastRead(Mutex<Option<(Digest, Arc<Vec<u8>>)>>);
+
+impl LastRead {
+    fn get(&self, digest: Digest) -> Option<Arc<Vec<u8>>> {
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().filter(|(of, _)| *of == digest).map(|(_, bytes)| bytes.clone())
+    }
+
+    fn put(&self, digest: Digest, bytes: Arc<Vec<u8>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((digest, bytes));
+    }
 }
 
 #[async_trait]
@@ -44,14 +63,10 @@ impl View for StepView {
         if !self.mentions(digest).await? {
             return Ok(None);
         }
-        let bytes = match self.fresh.iter().find(|(fresh, _)| *fresh == digest) {
-            Some((_, bytes)) => Some(bytes.clone()),
-            None => self.store.blob(digest).await.map_err(unreadable)?,
-        };
-        Ok(bytes.map(|bytes| {
-            let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-            bytes.iter().skip(offset).take(length as usize).copied().collect()
-        }))
+        let Some(bytes) = self.blob(digest).await? else { return Ok(None) };
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let to = from.saturating_add(length as usize).min(bytes.len());
+        Ok(Some(bytes.get(from..to).unwrap_or_default().to_vec()))
     }
 }
 
@@ -60,11 +75,32 @@ fn unreadable(error: store::ReadError) -> ViewError {
 }
 
 impl StepView {
-    /// Whether the thread mentions a blob: a guest cannot read what its conversation never showed it, whatever digests it guesses.
+    /// A blob, whole.
+    async fn blob(&self, digest: Digest) -> Result<Option<Arc<Vec<u8>>>, ViewError> {
+        if let Some(read) = self.last_read.get(digest) {
+            return Ok(Some(read));
+        }
+        let bytes = match self.fresh.iter().find(|(fresh, _)| *fresh == digest) {
+            Some((_, bytes)) => Some(bytes.clone()),
+            None => self.store.blob(digest).await.map_err(unreadable)?,
+        };
+        let bytes = bytes.map(Arc::new);
+        if let Some(bytes) = &bytes {
+            self.last_read.put(digest, bytes.clone());
+        }
+        Ok(bytes)
+    }
+
+    /// Whether the thread mentions a blob, or its session's users handed it over: a guest cannot read what its conversation never showed
+    /// it, whatever digests it guesses.
     async fn mentions(&self, digest: Digest) -> Result<bool, ViewError> {
         let names =
             |message: &Arc<Message>| message.parts.iter().any(|part| matches!(part, Part::Blob { digest: there, .. } if *there == digest));
         if self.shown.contains(&digest) || self.own.iter().any(names) {
+            return Ok(true);
+        }
+        let (session, count) = self.files;
+        if count > 0 && self.store.is_file(session, digest, count).await.map_err(unreadable)? {
             return Ok(true);
         }
         match self.base {

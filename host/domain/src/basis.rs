@@ -47,6 +47,9 @@ pub struct Basis {
     pub history: Option<Digest>,
     /// The session's state, a blob of JSON.
     pub session_state: Digest,
+    /// How many of the session's files the step may read, counted from the first that was handed over.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub files: u64,
     /// When the step was first begun.
     pub now: Timestamp,
     /// What is left of the turn's limits.
@@ -68,6 +71,11 @@ pub struct OutfitDigests {
     /// What it may have at most: a [`Ceiling`](crate::authority::Ceiling). None in events from before it was frozen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Digest>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Basis {

@@ -31,7 +31,7 @@ pub use keyvalue::KeyValueWritten;
 pub use kinds::kinds;
 pub use record::{NewEvent, Recorded, Subject};
 pub use run::{OperationStarted, PluginEmitted, RunEnded, RunSettled, RunStarted, RunStepped, StepFailed};
-pub use session::{ItemRecorded, SessionOpened, TurnCommitted, UiSaved};
+pub use session::{FileUploaded, ItemRecorded, SessionOpened, TurnCommitted, UiSaved};
 
 use crate::operation::{Answer, Continuation};
 use serde::{Deserialize, Serialize};
@@ -112,6 +112,9 @@ pub enum Event {
     /// A client kept what is filled in so far in the widget of an open question.
     #[serde(rename = "session.ui.saved.v1")]
     UiSaved(UiSaved),
+    /// A client handed over a file.
+    #[serde(rename = "session.file.uploaded.v1")]
+    FileUploaded(FileUploaded),
     /// An input could not be dealt with and was put aside, to be looked at and requeued.
     #[serde(rename = "session.input.dead.v1")]
     InputDead(InputDead),

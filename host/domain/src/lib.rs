@@ -15,6 +15,7 @@ pub mod digest;
 pub mod dispatch;
 pub mod egress;
 pub mod event;
+pub mod file;
 pub mod glob;
 pub mod grant;
 pub mod id;

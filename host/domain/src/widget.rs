@@ -2,9 +2,11 @@
 //!
 //! A client may have widgets of its own, of which nothing is known here but that they have a name.
 
+pub mod document;
 mod shapes;
 #[cfg(test)]
 mod tests;
+pub mod upload;
 
 use crate::tool::ClientAction;
 use serde_json::Value;

@@ -58,7 +58,8 @@ pub trait View: Send + Sync {
     /// The store could not be read.
     async fn message(&self, id: MessageId) -> Result<Option<Message>, ViewError>;
 
-    /// Up to `length` bytes of a blob from `offset` on; none when the thread does not mention the blob or it was erased.
+    /// Up to `length` bytes of a blob from `offset` on; none when the thread does not mention the blob and it is no file of the session, or it
+    /// was erased.
     ///
     /// # Errors
     /// The store could not be read.

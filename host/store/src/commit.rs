@@ -148,6 +148,24 @@ pub enum Guard {
         /// How many.
         max: u64,
     },
+    /// The session has no file of this content and name.
+    FileAbsent {
+        /// The session.
+        session: SessionId,
+        /// The content.
+        digest: Digest,
+        /// The name.
+        name: String,
+    },
+    /// The session has at most so many files, of so many bytes together, before this commit.
+    FilesAtMost {
+        /// The session.
+        session: SessionId,
+        /// How many.
+        files: u64,
+        /// How many bytes.
+        bytes: u64,
+    },
     /// At most so many dispatches of this tree of agents, named by its topmost one, have not ended before this commit.
     TreeDispatchesAtMost {
         /// The tree.

@@ -6,6 +6,7 @@
 mod agents;
 mod blobs;
 mod buckets;
+mod files;
 mod inputs;
 mod items;
 mod keys;
@@ -49,6 +50,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         | Event::SlotCompleted(_)
         | Event::SlotTerminated(_) => slot::told(sql, event)?,
         Event::UiSaved(it) => sessions::saved(sql, it)?,
+        Event::FileUploaded(it) => files::uploaded(sql, it)?,
         Event::ItemRecorded(it) => items::recorded(sql, it.session, recorded.position)?,
         Event::NoteRemembered(note) => recall::remember(sql, note)?,
         Event::SessionOpened(opened) => sessions::opened(sql, opened)?,

@@ -22,6 +22,7 @@ pub(crate) const PROJECTIONS: &[&str] = &[
     "access",
     "sessions",
     "items",
+    "files",
     "inputs",
     "runs",
     "operations",

@@ -6,6 +6,7 @@ mod buckets;
 mod commits;
 mod disk;
 mod dispatches;
+mod files;
 mod keys;
 mod opening;
 mod power;

@@ -9,27 +9,33 @@ use std::ops::RangeInclusive;
 /// Bytes of a widget's name.
 const NAME_BYTES_MAX: usize = 64;
 /// Bytes of all props together.
-const PROPS_BYTES_MAX: usize = 256 << 10;
+pub(crate) const PROPS_BYTES_MAX: usize = 256 << 10;
 /// Bytes of a prompt.
-const PROMPT_BYTES_MAX: usize = 8 << 10;
+pub(crate) const PROMPT_BYTES_MAX: usize = 8 << 10;
 /// Bytes of an option, a placeholder or a label.
-const LABEL_BYTES_MAX: usize = 2 << 10;
+pub(crate) const LABEL_BYTES_MAX: usize = 2 << 10;
 /// Options to choose from.
-const OPTIONS: RangeInclusive<usize> = 2..=100;
+pub(crate) const OPTIONS: RangeInclusive<usize> = 2..=100;
 /// Characters that an answer of text can be allowed at most.
-const TEXT_CHARS_MAX: i64 = 128 << 10;
+pub(crate) const TEXT_CHARS_MAX: i64 = 128 << 10;
 /// Characters of free text unless the props say otherwise.
-const FREE_TEXT_CHARS: i64 = 2_000;
+pub(crate) const FREE_TEXT_CHARS: i64 = 2_000;
 /// Characters of code unless the props say otherwise.
-const CODE_CHARS: i64 = 64 << 10;
+pub(crate) const CODE_CHARS: i64 = 64 << 10;
 /// From the lowest to the highest rating.
-const RATING_STEPS_MAX: i64 = 100;
+pub(crate) const RATING_STEPS_MAX: i64 = 100;
 /// The lowest and the highest rating that there can be.
-const RATINGS: RangeInclusive<i64> = -1_000_000..=1_000_000;
+pub(crate) const RATINGS: RangeInclusive<i64> = -1_000_000..=1_000_000;
 /// Media types that an upload may name.
-const MEDIA_TYPES: RangeInclusive<usize> = 1..=32;
-/// Bytes of an uploaded file, because an answer is at most 1 MiB of JSON and the file stands in it as base64.
-const UPLOAD_BYTES_MAX: i64 = 512 << 10;
+pub(crate) const MEDIA_TYPES: RangeInclusive<usize> = 1..=32;
+/// Bytes of an uploaded file.
+pub(crate) const UPLOAD_BYTES_MAX: i64 = 10 << 20;
+/// Bytes of a file that stands in the answer itself, as base64: an answer is at most 1 MiB of JSON.
+pub(crate) const INLINE_BYTES_MAX: i64 = 512 << 10;
+/// Files that one answer may be asked for.
+pub(crate) const UPLOAD_FILES: RangeInclusive<i64> = 1..=10;
+/// Characters of a file's name, and of its media type.
+const FILE_LABEL_CHARS_MAX: i64 = 255;
 
 /// Checks what a widget is shown. Returns the JSON Schema of its answer; none for a widget that is not one of these.
 ///
@@ -71,38 +77,49 @@ pub(crate) fn or_skipped(mut answer: Value) -> Value {
             either.insert(name.to_owned(), definitions);
         }
     }
-    let skipped = json!({
-        "type": "object",
-        "properties": { "skipped": { "const": true } },
-        "required": ["skipped"],
-        "additionalProperties": false,
-    });
     // One or the other: an answer that is skipped says nothing else.
     if let Some(answer) = answer.as_object_mut() {
         answer.insert("not".to_owned(), json!({ "required": ["skipped"] }));
     }
-    either.insert("anyOf".to_owned(), json!([answer, skipped]));
+    either.insert("anyOf".to_owned(), json!([answer, skipped()]));
     Value::Object(either)
+}
+
+/// The schema of the answer that passes on a question.
+pub(crate) fn skipped() -> Value {
+    json!({
+        "type": "object",
+        "properties": { "skipped": { "const": true } },
+        "required": ["skipped"],
+        "additionalProperties": false,
+    })
 }
 
 fn multiple_choice(props: &Props<'_>) -> Result<Value, String> {
     props.prompt()?;
-    let last = props.options()? - 1;
+    Ok(choice_answer(props.options()? - 1))
+}
+
+/// One of the options, by its index.
+pub(crate) fn choice_answer(last: i64) -> Value {
     let fields = json!({ "index": { "type": "integer", "minimum": 0, "maximum": last }, "selection": { "type": "string" } });
-    Ok(object(&fields, &["index"]))
+    object(&fields, &["index"])
 }
 
 fn multi_select(props: &Props<'_>) -> Result<Value, String> {
     props.prompt()?;
     let count = props.options()?;
-    let last = count - 1;
-    let count = i64::try_from(count).unwrap_or(i64::MAX);
     let max = props.number("max", 1..=count)?.unwrap_or(count);
     let min = props.number("min", 0..=max)?.unwrap_or(0);
+    Ok(selection_answer(count - 1, min..=max))
+}
+
+/// So many of the options, by their indices.
+pub(crate) fn selection_answer(last: i64, count: RangeInclusive<i64>) -> Value {
     let index = json!({ "type": "integer", "minimum": 0, "maximum": last });
-    let indices = json!({ "type": "array", "items": index, "uniqueItems": true, "minItems": min, "maxItems": max });
+    let indices = json!({ "type": "array", "items": index, "uniqueItems": true, "minItems": count.start(), "maxItems": count.end() });
     let selections = json!({ "type": "array", "items": { "type": "string" } });
-    Ok(object(&json!({ "indices": indices, "selections": selections }), &["indices"]))
+    object(&json!({ "indices": indices, "selections": selections }), &["indices"])
 }
 
 fn free_text(props: &Props<'_>) -> Result<Value, String> {
@@ -111,7 +128,12 @@ fn free_text(props: &Props<'_>) -> Result<Value, String> {
     let min = props.number("min_length", 0..=max)?.unwrap_or(1);
     props.flag("multiline")?;
     props.text("placeholder", 0..=LABEL_BYTES_MAX)?;
-    Ok(object(&json!({ "text": { "type": "string", "minLength": min, "maxLength": max } }), &["text"]))
+    Ok(text_answer(min..=max))
+}
+
+/// Words of so many characters.
+pub(crate) fn text_answer(chars: RangeInclusive<i64>) -> Value {
+    object(&json!({ "text": { "type": "string", "minLength": chars.start(), "maxLength": chars.end() } }), &["text"])
 }
 
 fn code_editor(props: &Props<'_>) -> Result<Value, String> {
@@ -123,8 +145,13 @@ fn code_editor(props: &Props<'_>) -> Result<Value, String> {
     if chars > max {
         return Err(format!("props.initial_code: at most {max} characters are allowed, as `max_length` says, these are {chars}"));
     }
-    let fields = json!({ "code": { "type": "string", "maxLength": max }, "language": { "type": "string" } });
-    Ok(object(&fields, &["code"]))
+    Ok(code_answer(max))
+}
+
+/// Code of at most so many characters.
+pub(crate) fn code_answer(chars_max: i64) -> Value {
+    let fields = json!({ "code": { "type": "string", "maxLength": chars_max }, "language": { "type": "string" } });
+    object(&fields, &["code"])
 }
 
 fn rating_scale(props: &Props<'_>) -> Result<Value, String> {
@@ -147,20 +174,35 @@ fn rating_scale(props: &Props<'_>) -> Result<Value, String> {
         }
         Some(other) => return Err(format!("props.labels: an object of ratings and their labels is needed, this is {}", kind(other))),
     }
-    Ok(object(&json!({ "rating": { "type": "integer", "minimum": min, "maximum": max } }), &["rating"]))
+    Ok(rating_answer(min..=max))
+}
+
+/// One of these ratings.
+pub(crate) fn rating_answer(ratings: RangeInclusive<i64>) -> Value {
+    object(&json!({ "rating": { "type": "integer", "minimum": ratings.start(), "maximum": ratings.end() } }), &["rating"])
 }
 
 fn confirmation(props: &Props<'_>) -> Result<Value, String> {
     props.prompt()?;
     props.text("confirm_label", 1..=LABEL_BYTES_MAX)?;
     props.text("cancel_label", 1..=LABEL_BYTES_MAX)?;
-    Ok(object(&json!({ "confirmed": { "type": "boolean" } }), &["confirmed"]))
+    Ok(confirmation_answer())
+}
+
+/// Yes or no.
+pub(crate) fn confirmation_answer() -> Value {
+    object(&json!({ "confirmed": { "type": "boolean" } }), &["confirmed"])
 }
 
 fn approval(props: &Props<'_>) -> Result<Value, String> {
     props.prompt()?;
+    Ok(approval_answer())
+}
+
+/// Whether something may be done.
+pub(crate) fn approval_answer() -> Value {
     let fields = json!({ "approved": { "type": "boolean" }, "comment": { "type": "string", "maxLength": FREE_TEXT_CHARS } });
-    Ok(object(&fields, &["approved"]))
+    object(&fields, &["approved"])
 }
 
 /// The answer is what the schema of the props describes, and nothing around it.
@@ -176,16 +218,34 @@ fn form(props: &Props<'_>) -> Result<Value, String> {
 fn file_upload(props: &Props<'_>) -> Result<Value, String> {
     props.prompt()?;
     let bytes = props.number("max_bytes", 1..=UPLOAD_BYTES_MAX)?.unwrap_or(UPLOAD_BYTES_MAX);
-    let mut media_type = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
-    if let Some(accepted) = props.texts("accept", MEDIA_TYPES, 255)? {
-        let patterns: Result<Vec<String>, String> = accepted.iter().enumerate().map(|(at, text)| media_type_pattern(at, text)).collect();
+    let files = props.number("max_files", UPLOAD_FILES)?.unwrap_or(*UPLOAD_FILES.start());
+    let patterns = match props.texts("accept", MEDIA_TYPES, 255)? {
+        Some(accepted) => {
+            let patterns = accepted.iter().enumerate().map(|(at, text)| media_type_pattern(at, text));
+            Some(patterns.collect::<Result<Vec<String>, String>>()?.join("|"))
+        }
+        None => None,
+    };
+    Ok(upload_answer(files, bytes, patterns.as_deref()))
+}
+
+/// Each file is one that was handed over before, by its digest, or a small one that stands in the answer. How large the former are and of
+/// which type, no schema can say: the host looks.
+pub(crate) fn upload_answer(files_max: i64, bytes_max: i64, patterns: Option<&str>) -> Value {
+    let mut media_type = json!({ "type": "string", "minLength": 1, "maxLength": FILE_LABEL_CHARS_MAX });
+    if let (Some(patterns), Some(media_type)) = (patterns, media_type.as_object_mut()) {
         // A parameter may follow, as in `text/plain; charset=utf-8`.
-        media_type = json!({ "type": "string", "maxLength": 255, "pattern": format!("^({})( *;.*)?$", patterns?.join("|")) });
+        media_type.insert("pattern".to_owned(), format!("^({patterns})( *;.*)?$").into());
     }
-    let content = json!({ "type": "string", "pattern": "^[A-Za-z0-9+/]*={0,2}$", "maxLength": (bytes + 2) / 3 * 4 });
-    let name = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
+    let name = json!({ "type": "string", "minLength": 1, "maxLength": FILE_LABEL_CHARS_MAX, "pattern": r"^[^/\\]+$" });
+    let digits = (bytes_max.min(INLINE_BYTES_MAX) + 2) / 3 * 4;
+    let content = json!({ "type": "string", "pattern": "^[A-Za-z0-9+/]*={0,2}$", "maxLength": digits });
+    let digest = json!({ "type": "string", "pattern": "^sha256:[0-9a-f]{64}$" });
+    let named = closed(&json!({ "digest": digest, "name": name }), &["digest"]);
     let fields = json!({ "name": name, "media_type": media_type, "content_base64": content });
-    Ok(object(&fields, &["name", "media_type", "content_base64"]))
+    let inline = closed(&fields, &["name", "media_type", "content_base64"]);
+    let files = json!({ "type": "array", "items": { "anyOf": [named, inline] }, "minItems": 1, "maxItems": files_max });
+    object(&json!({ "files": files }), &["files"])
 }
 
 /// The pattern that the media types match which one of the accepted ones stands for.
@@ -202,6 +262,10 @@ fn media_type_pattern(at: usize, accepted: &str) -> Result<String, String> {
 
 fn object(fields: &Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": fields, "required": required })
+}
+
+fn closed(fields: &Value, required: &[&str]) -> Value {
+    json!({ "type": "object", "properties": fields, "required": required, "additionalProperties": false })
 }
 
 /// What a widget is shown. `null` counts as not there.
@@ -249,9 +313,10 @@ impl<'a> Props<'a> {
     }
 
     /// How many options there are.
-    fn options(&self) -> Result<usize, String> {
+    fn options(&self) -> Result<i64, String> {
         let missing = || format!("props.options: {} to {} texts are needed, there are none", OPTIONS.start(), OPTIONS.end());
-        Ok(self.texts("options", OPTIONS, LABEL_BYTES_MAX)?.ok_or_else(missing)?.len())
+        let options = self.texts("options", OPTIONS, LABEL_BYTES_MAX)?.ok_or_else(missing)?;
+        Ok(i64::try_from(options.len()).unwrap_or(i64::MAX))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Questions as they are asked, and answers as they are read.
 
+use super::PIECE_BYTES;
 use crate::harness::Scene;
-use crate::{Answer, Blob, ClientAction, Failure, Outcome, Part, Settlement};
+use crate::{Answer, Blob, ClientAction, Failure, Outcome, Part, Settlement, UploadedFile};
 use serde_json::{Value, json};
 
 fn answer_to(outcome: Outcome) -> Answer {
@@ -20,7 +21,7 @@ fn every_widget_of_the_set_comes_with_the_schema_of_its_answer() {
         (ClientAction::confirmation("?").with_prop("confirm_label", "Go"), "confirmed"),
         (ClientAction::approval("?").with_prop("details", json!(["x"])), "approved"),
         (ClientAction::form(json!({ "type": "object", "required": ["name"] })), "name"),
-        (ClientAction::file_upload("?").with_prop("accept", json!(["image/*"])), "name"),
+        (ClientAction::file_upload("?").with_prop("accept", json!(["image/*"])), "files"),
     ];
     for (action, field) in actions {
         assert_eq!(action.response_schema.unwrap()["required"][0], field, "{}", action.widget);
@@ -67,4 +68,22 @@ fn a_long_answer_is_read_from_its_blob() {
     let parts = |size| Outcome::Parts(vec![Part::Text("{\"te".to_owned()), blob(size)]);
     assert_eq!(answer_to(parts(15)), Answer::Given(json!({ "text": "long" })));
     assert_eq!(answer_to(parts(99)), Answer::Failed("the answer cannot be read".to_owned()));
+}
+
+#[test]
+fn the_files_of_an_answer_are_read_whole() {
+    let file = |digest: &str, bytes: u64| UploadedFile {
+        digest: digest.to_owned(),
+        name: "essay.txt".to_owned(),
+        media_type: "text/plain".to_owned(),
+        bytes,
+    };
+    let essay = vec![b'x'; (PIECE_BYTES as usize) + 3];
+    let scene = Scene::new().file(&file("sha256:00", essay.len() as u64), &essay);
+    let answer = json!({ "files": [file("sha256:00", essay.len() as u64), file("sha256:11", 4)] });
+    let files = UploadedFile::all_of(&answer);
+    assert_eq!(files.iter().map(|file| file.digest.as_str()).collect::<Vec<_>>(), ["sha256:00", "sha256:11"]);
+    assert_eq!(files[0].read(scene.turn()), Some(essay));
+    assert_eq!(files[1].read(scene.turn()), None, "it is no file of this session");
+    assert_eq!(UploadedFile::all_of(&json!({ "skipped": true })), []);
 }

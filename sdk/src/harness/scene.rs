@@ -1,5 +1,6 @@
 //! A turn made by hand: what a step reads, natively.
 
+use crate::client::UploadedFile;
 use crate::content::{IntoParts, Message, MessageId, Part, Role};
 use crate::tool::{EffectClass, ToolDefinition};
 use crate::turn::{LimitsLeft, Memo, PastSession, Peer, Turn, View};
@@ -159,6 +160,12 @@ impl Scene {
     pub fn blob(mut self, handle: &str, bytes: &[u8]) -> Self {
         self.blobs.insert(handle.to_owned(), bytes.to_owned());
         self
+    }
+
+    /// With a file that a user handed over in the session.
+    #[must_use]
+    pub fn file(self, file: &UploadedFile, bytes: &[u8]) -> Self {
+        self.blob(&file.digest, bytes)
     }
 
     /// With a tool that the agent may use.

@@ -57,6 +57,8 @@ struct Stage {
     call: String,
     /// The id of an API key that nobody uses.
     key: String,
+    /// The digest of a file in the session that waits.
+    file: String,
 }
 
 fn config() -> Value {
@@ -88,7 +90,10 @@ async fn stage() -> Stage {
     let issued = host.post("/api/keys", &json!({ "name": "spare", "scopes": ["read"] })).await.unwrap();
     assert_eq!(issued.status, 201, "{issued:?}");
     let call = question(&host, &asking.session_path()).await;
-    Stage { host, folder, asking, chatting, call, key: issued.text("id") }
+    let upload = host.request(Method::POST, &format!("{}/files?name=notes.txt", asking.session_path())).body("notes");
+    let uploaded = host.send(upload).await.unwrap();
+    assert_eq!(uploaded.status, 201, "{uploaded:?}");
+    Stage { host, folder, asking, chatting, call, key: issued.text("id"), file: uploaded.text("digest") }
 }
 
 async fn open(host: &Host, agent: &str, session_type: &str) -> Place {
@@ -226,7 +231,7 @@ impl Stage {
         for place in [&self.asking, &self.chatting] {
             let agent = place.agent_path();
             paths.extend(["", "/sessions", "/history", "/preferences"].map(|below| format!("{agent}{below}")));
-            paths.push(place.session_path());
+            paths.extend(["", "/files"].map(|below| format!("{}{below}", place.session_path())));
         }
         let mut seen = Vec::new();
         for path in paths {

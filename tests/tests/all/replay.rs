@@ -1,7 +1,9 @@
 //! Any recorded step, run again, decides the same.
 
 use agent_host_tests::{Setup, World};
+use broker::UploadFile;
 use broker::replay::{Verdict, replay};
+use domain::digest::Digest;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,4 +28,36 @@ async fn every_recorded_step_of_recorded_sessions_decides_the_same_again() {
         }
     }
     assert!(steps >= 12, "{steps} steps");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_is_run_again_reads_the_files_that_were_there_and_no_later_ones() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let digest = Digest::of(b"an essay");
+    let read = json!({ "steps": [{ "read": digest.reference() }] }).to_string();
+    world.say("puppet", session, &read).await;
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "no blob");
+    let user = domain::user::UserId::local();
+    let upload = UploadFile {
+        target: world.message("puppet", session, "", None).target,
+        session,
+        name: "essay.txt".to_owned(),
+        media_type: "text/plain".to_owned(),
+        content: b"an essay".to_vec(),
+        user,
+    };
+    world.broker.upload_file(upload).await.unwrap();
+    world.say("puppet", session, &read).await;
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "8 bytes");
+    let mut steps = 0;
+    for run in world.runs().await {
+        for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run).await.unwrap() {
+            assert_eq!(verdict, Verdict::Same, "run {run} step {step}");
+            steps += 1;
+        }
+    }
+    assert_eq!(steps, 2);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub const HEADER_BYTES_MAX: usize = 32 << 10;
 /// Headers of one request; hyper answers 431 above. This is hyper's default: setting it would move the headers to the heap.
 pub const HEADERS_MAX: usize = 100;
-/// Bytes of any request body; 413 above.
+/// Bytes of any request body but a file's ([`domain::file::FILE_BYTES_MAX`]); 413 above.
 pub const BODY_BYTES_MAX: usize = 2 << 20;
 /// Shortest and longest pause after `accept` failed, in milliseconds: it doubles while accepting goes on failing.
 pub const ACCEPT_PAUSE_MS: (u64, u64) = (10, 1_000);

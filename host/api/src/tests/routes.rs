@@ -1,12 +1,12 @@
 //! The list of routes: as documented, as served, as guarded.
 
 use super::host::Host;
-use crate::routes::document;
+use crate::routes::description;
 use serde_json::Value;
 
 /// Every documented operation: method and path.
 pub(super) fn documented() -> Vec<(String, String)> {
-    let document: Value = serde_json::from_str(&document().to_json().unwrap()).unwrap();
+    let document = description();
     let paths = document["paths"].as_object().unwrap();
     let mut all: Vec<(String, String)> = paths
         .iter()
@@ -40,6 +40,9 @@ fn the_document_lists_exactly_these_routes() {
             "DELETE /api/agents/{id}/sessions/current",
             "GET /api/agents/{id}/sessions/{sid}",
             "POST /api/agents/{id}/sessions/{sid}/cancel",
+            "GET /api/agents/{id}/sessions/{sid}/files",
+            "POST /api/agents/{id}/sessions/{sid}/files",
+            "GET /api/agents/{id}/sessions/{sid}/files/{digest}",
             "GET /api/agents/{id}/sessions/{sid}/items",
             "POST /api/agents/{id}/sessions/{sid}/messages",
             "PUT /api/agents/{id}/sessions/{sid}/ui-state",
@@ -76,7 +79,7 @@ fn the_document_lists_exactly_these_routes() {
 
 #[test]
 fn every_operation_says_what_it_answers_when_something_is_wrong() {
-    let document: Value = serde_json::from_str(&document().to_json().unwrap()).unwrap();
+    let document = description();
     for (method, path) in documented() {
         let operation = &document["paths"][&path][method.to_lowercase()];
         let schema = &operation["responses"]["default"]["content"]["application/problem+json"]["schema"]["$ref"];
@@ -110,7 +113,7 @@ async fn every_documented_route_is_served_and_needs_the_token_unless_it_says_oth
     assert!(document.json()["openapi"].as_str().unwrap().starts_with("3."));
     for (method, path) in documented() {
         let open = document.json()["paths"][&path][method.to_lowercase()]["security"] == serde_json::json!([{}]);
-        let path = path.replace("{id}", "x").replace("{sid}", "x").replace("{user}", "x");
+        let path = path.replace("{id}", "x").replace("{sid}", "x").replace("{user}", "x").replace("{digest}", "x");
         let without = host.send_as_it_is(&method, &path, &["host: localhost"], "").await;
         assert_eq!(without.status == 401, !open, "{method} {path}: {}", without.status);
         let with = host.send(&method, &path, &[], "").await;

@@ -4,7 +4,7 @@ use super::agent_event;
 use super::message::{draft, message};
 use super::operation::{client_action, operation, settlements};
 use super::spawned::Spawned;
-use domain::event::{self, InputAccepted, ItemRecorded, Recorded, RunEnded, RunStarted, RunStepped, Source, TurnCommitted};
+use domain::event::{self, FileUploaded, InputAccepted, ItemRecorded, Recorded, RunEnded, RunStarted, RunStepped, Source, TurnCommitted};
 use domain::operation::{Continuation, Kept, Operation, Pause, Performer};
 use domain::step::Decision;
 use domain::turn::TurnEnd;
@@ -93,6 +93,7 @@ fn data(event: &event::Event) -> Value {
         E::InputAccepted(it) => accepted(it),
         E::TurnCommitted(it) => committed(it),
         E::ItemRecorded(it) => item(it),
+        E::FileUploaded(it) => file_uploaded(it),
         E::InputDead(it) => json!({ "input_id": it.input, "reason": it.reason }),
         E::InputRequeued(it) => json!({ "input_id": it.input }),
         E::RunStarted(it) => started(it),
@@ -132,6 +133,14 @@ fn data(event: &event::Event) -> Value {
         }),
         E::PluginEmitted(it) => json!({ "name": it.name, "data": it.data }),
     }
+}
+
+/// A file that was handed over.
+pub(super) fn file_uploaded(it: &FileUploaded) -> Value {
+    json!({
+        "session_id": it.session, "digest": it.digest.reference(), "name": it.name, "media_type": it.media_type, "bytes": it.bytes,
+        "user_id": it.user_id,
+    })
 }
 
 /// An answer; a long one by where it is kept.

@@ -1,6 +1,7 @@
 //! What an event means to whoever shows a session: the names of the design's stream (`client_action`, `content_chunk`, …) instead of those
 //! of the log. An event may mean several things, or nothing.
 
+use super::event::file_uploaded;
 use super::message::message;
 use super::operation::{operation, settlements};
 use super::session::pending_action;
@@ -50,6 +51,7 @@ fn meaning(event: &Event) -> Vec<SessionEvent> {
         Event::SlotCompleted(it) => vec![state("completed", json!({})), ("session_completed", json!({ "summary": it.summary }))],
         Event::SlotTerminated(it) if it.reason == EXPIRED => vec![state("expired", json!({})), ("session_expired", json!({}))],
         Event::SlotTerminated(it) => vec![state("terminated", json!({})), ("terminated", json!({ "reason": it.reason }))],
+        Event::FileUploaded(it) => vec![("file_uploaded", file_uploaded(it))],
         Event::RunStarted(started) => vec![("run_started", json!({ "session_type": started.session_type }))],
         Event::RunStepped(stepped) => step(stepped),
         Event::RunSettled(settled) => results(&settled.settled, &[]),

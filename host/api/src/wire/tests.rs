@@ -82,6 +82,7 @@ fn operation(performer: Performer) -> Operation {
 fn stepped(started: Vec<Operation>, settled: Vec<Settlement>, heard: Vec<Message>) -> event::Event {
     let digest = secret_digest();
     let basis = Basis {
+        files: 0,
         history: None,
         session_config: None,
         component: digest,

@@ -6,9 +6,12 @@ use crate::outfit::complaints;
 use crate::refusals::not_suspended;
 use domain::agent::Agent;
 use domain::agent::role::{Right, Role};
+use domain::file::File;
+use domain::id::SessionId;
 use domain::refusal::{Kind, Refusal};
 use domain::run::settle::question;
 use domain::tool::ClientAction;
+use domain::widget::upload::{self, Accepted, Brought, Misfit};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -38,12 +41,13 @@ impl Broker {
             return Err(Refusal::new(Kind::TooLarge, "ANSWER_TOO_LARGE", message).at("/response").into());
         }
         let asked = run.open.values().find(|open| open.question() == command.call).and_then(question);
-        if let Some(complaint) = asked.and_then(|action| misfit(action, &command.response)) {
-            return Err(Refusal::new(Kind::Invalid, "INVALID_RESPONSE", complaint).at("/response").into());
-        }
+        let files = match asked {
+            Some(action) => self.fit(session, action, &mut command.response).await?,
+            None => Vec::new(),
+        };
         let (done, answered) = oneshot::channel();
         let (call, by) = (command.call, command.user.clone());
-        self.core.signal(session, Signal::Answer { call, by, value: command.response, done }).await;
+        self.core.signal(session, Signal::Answer { call, by, value: command.response, files, done }).await;
         match crate::command::answered(&self.core, answered).await {
             Ok(position) => Ok(position),
             Err(error) => {
@@ -52,6 +56,25 @@ impl Broker {
                 Err(error)
             }
         }
+    }
+
+    /// Checks an answer against what was asked, its files too, and makes of them what the agent reads. Returns those that the session does
+    /// not have yet.
+    async fn fit(&self, session: SessionId, action: &ClientAction, response: &mut Value) -> Result<Vec<Brought>, Error> {
+        let mut known: Vec<File> = Vec::new();
+        if upload::may_have_files(action) {
+            known.extend(self.core.store.files(session).await?.into_iter().map(|row| row.file));
+        }
+        let accepted = upload::accept(action, response, &known).map_err(|Misfit { place, problem }| {
+            let complaint = format!("{place}: {problem}");
+            Refusal::new(Kind::Invalid, "INVALID_RESPONSE", complaint).at(format!("/response{place}"))
+        })?;
+        if let Some(complaint) = misfit(action, response) {
+            return Err(Refusal::new(Kind::Invalid, "INVALID_RESPONSE", complaint).at("/response").into());
+        }
+        let Some(Accepted { answer, brought }) = accepted else { return Ok(Vec::new()) };
+        *response = answer;
+        Ok(brought)
     }
 }
 

@@ -2,15 +2,28 @@
 
 use super::story::{Answered, story};
 use super::{Beside, Driver, Driving, Trouble};
-use crate::command::allowed;
+use crate::command::{allowed, room_for, uploaded};
 use crate::journal::Context;
-use domain::event::{Event, InputAccepted, InputDead, OperationStarted, RunSettled};
+use domain::event::{Event, InputAccepted, InputDead, NewEvent, OperationStarted, RunSettled};
+use domain::file::full;
 use domain::id::{OperationId, Stream};
 use domain::run::settle::answer;
 use domain::time::Timestamp;
 use domain::user::UserId;
+use domain::widget::upload::Brought;
 use serde_json::Value;
-use store::{Commit, CommitError, Committed, Expected, Guard};
+use store::{Clash, Commit, CommitError, Committed, Expected, Guard};
+
+/// What a commit has that a client brought about.
+#[derive(Default)]
+struct ByClient {
+    /// Its answer, for the agent's own stream.
+    answered: Option<Answered>,
+    /// What has to be so.
+    guards: Vec<Guard>,
+    /// The files that it handed over, for the session's stream.
+    files: Vec<NewEvent>,
+}
 
 impl Driving {
     pub(super) fn context(&self, time: Timestamp) -> Context {
@@ -52,24 +65,22 @@ impl Driver {
 
     /// Commits one event of the run's own stream, with what stands beside it, and applies it.
     pub(super) async fn commit_run_event(&mut self, event: Event, beside: Beside) -> Result<u64, Trouble> {
-        self.commit_with_story(event, beside, None, None).await
+        self.commit_with_story(event, beside, ByClient::default()).await
     }
 
     /// The same with what the agent's stream is told of it, such as a client's answer.
-    async fn commit_with_story(
-        &mut self,
-        event: Event,
-        beside: Beside,
-        answered: Option<Answered>,
-        allowed: Option<Guard>,
-    ) -> Result<u64, Trouble> {
+    async fn commit_with_story(&mut self, event: Event, beside: Beside, by_client: ByClient) -> Result<u64, Trouble> {
+        let ByClient { answered, guards, files } = by_client;
         let Some(driving) = &self.driving else { return Err(Trouble::Missing("an open run".to_owned())) };
         let now = self.core.now();
         let context = driving.context(now);
         let events = context.events(std::iter::once(event.clone()).chain(beside.events).chain(driving.entries.iter().cloned()));
         let added = events.len() as u64;
         let mut commit = Commit::new().append(driving.stream(), driving.expected(), events);
-        commit.guards.extend(allowed);
+        commit.guards = guards;
+        if !files.is_empty() {
+            commit = commit.append(Stream::Session(self.session), Expected::Any, files);
+        }
         if let Some(holder) = self.holder(&driving.run).await? {
             let after = driving.run.clone().apply(&event)?;
             let told = story(Some(&holder), (&driving.run, &after), &event, answered, now)?;
@@ -131,16 +142,31 @@ impl Driver {
         }
     }
 
-    /// Takes a client's answer.
-    pub(super) async fn answer(&mut self, call: OperationId, by: UserId, value: Value) -> Result<u64, Trouble> {
+    /// Takes a client's answer, with the files that it brings along.
+    pub(super) async fn answer(&mut self, call: OperationId, by: UserId, value: Value, files: Vec<Brought>) -> Result<u64, Trouble> {
         self.stale = true;
         if !self.refresh().await? {
             return Err(Trouble::Refused(crate::refusals::not_suspended()));
         }
         let Some(driving) = &self.driving else { return Err(Trouble::Refused(crate::refusals::not_suspended())) };
-        let (event, kept, blobs) = answer(&driving.run, call, value, self.core.now())?;
-        let allowed = allowed(driving.run.started.agent, &by);
-        self.commit_with_story(event, Beside { blobs, ..Beside::default() }, Some((call, kept)), Some(allowed)).await
+        let now = self.core.now();
+        let (event, kept, mut blobs) = answer(&driving.run, call, value, now)?;
+        let agent = driving.run.started.agent;
+        let mut guards = vec![allowed(agent, &by)];
+        if !files.is_empty() {
+            let bytes = files.iter().map(|brought| brought.file.bytes).sum();
+            guards.push(room_for(self.session, files.len() as u64, bytes));
+        }
+        let context = Context::new(format!("user:{by}"), now).about(agent, Some(self.session), None);
+        let told = files.iter().map(|brought| uploaded(self.session, &brought.file, &by, now));
+        let by_client = ByClient { answered: Some((call, kept)), guards, files: context.events(told) };
+        blobs.extend(files.into_iter().map(|brought| brought.content));
+        match self.commit_with_story(event, Beside { blobs, ..Beside::default() }, by_client).await {
+            Err(Trouble::Commit(CommitError::Conflict(conflict))) if matches!(conflict.clash, Clash::Guard(Guard::FilesAtMost { .. })) => {
+                Err(Trouble::Refused(full().at("/response/files")))
+            }
+            committed => committed,
+        }
     }
 
     /// Puts an input aside that cannot be dealt with. It can be looked at and requeued.

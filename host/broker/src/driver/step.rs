@@ -5,7 +5,7 @@ use super::finish::Plan;
 use super::{Beside, Driver, Driving, Trouble};
 use crate::core::fresh;
 use crate::outfit::{Outfit, Sealed};
-use crate::view::StepView;
+use crate::view::{LastRead, StepView};
 use domain::agent::Agent;
 use domain::authority::Rule;
 use domain::basis::{Basis, Scene};
@@ -66,6 +66,8 @@ struct Own {
     history: Option<Sealed>,
     /// What of the settings is the agent's own.
     overrides: Option<Sealed>,
+    /// How many files the session has.
+    files: u64,
 }
 
 /// What a session was opened with that was opened with nothing.
@@ -109,7 +111,8 @@ impl Driver {
             },
         };
         let history = crate::history::of_user(&self.core.store, agent.agent.id, &started.user_id).await?;
-        Ok(Ok(Own { component, state, settings, session_config, history, overrides }))
+        let files = self.core.store.file_count(started.session).await?;
+        Ok(Ok(Own { component, state, settings, session_config, history, overrides, files }))
     }
 
     /// Steps the agent once.
@@ -288,6 +291,7 @@ impl Driver {
             session_config: own.session_config.as_ref().map(|sealed| sealed.digest),
             history: own.history.as_ref().map(|sealed| sealed.digest),
             session_state: run.session_state,
+            files: own.files,
             now,
             left: run.left(),
             seed: Basis::seed(run.started.run, run.step),
@@ -315,6 +319,8 @@ impl Driver {
             own: run.messages.iter().cloned().chain(intake.heard.iter().cloned().map(Arc::new)).collect(),
             shown: run.shown.iter().copied().chain(intake.settled.iter().flat_map(Settlement::blobs)).collect(),
             fresh: driving.blobs().into_iter().map(|blob| (Digest::of(&blob), blob)).collect(),
+            files: (run.started.session, own.files),
+            last_read: LastRead::default(),
         };
         let Own { settings, session_config, history, overrides, .. } = own;
         let some = session_config.into_iter().chain(history).chain(overrides);

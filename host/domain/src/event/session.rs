@@ -65,6 +65,25 @@ pub struct UiSaved {
     pub time: Timestamp,
 }
 
+/// See [`super::Event::FileUploaded`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FileUploaded {
+    /// The session.
+    pub session: SessionId,
+    /// Its bytes, a blob.
+    pub digest: Digest,
+    /// What its client calls it.
+    pub name: String,
+    /// What it is, in its client's words.
+    pub media_type: String,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// Who handed it over.
+    pub user_id: UserId,
+    /// When.
+    pub time: Timestamp,
+}
+
 /// See [`super::Event::ItemRecorded`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ItemRecorded {

@@ -117,6 +117,7 @@ fn resolved(result: &StepResult, effect: EffectClass) -> Vec<Resolved> {
 fn basis(run: &Run) -> Basis {
     let none = Digest::of(b"");
     Basis {
+        files: 0,
         history: None,
         session_config: None,
         component: run.component,

@@ -1,6 +1,6 @@
 //! Widgets, one after the other: what they need, what they answer and what is said when something is amiss.
 
-use super::{check, contradiction};
+use super::{check, contradiction, document};
 use crate::tool::ClientAction;
 use serde_json::{Value, json};
 
@@ -67,12 +67,65 @@ fn a_form_is_answered_by_what_its_schema_describes() {
 }
 
 #[test]
-fn an_upload_has_a_name_a_media_type_that_is_accepted_and_base64_of_limited_length() {
-    let schema = answer("file_upload", json!({ "prompt": "Your essay", "accept": ["text/*", "application/vnd.a+json"], "max_bytes": 100 }));
-    assert_eq!(schema["properties"]["media_type"]["pattern"], "^(text/[^/]+|application/vnd\\.a\\+json)( *;.*)?$");
-    assert_eq!(schema["properties"]["content_base64"]["maxLength"], 136);
+fn an_upload_names_files_by_digest_or_has_small_ones_as_base64() {
+    let props = json!({ "prompt": "Your essay", "accept": ["text/*", "application/vnd.a+json"], "max_bytes": 100, "max_files": 3 });
+    let schema = answer("file_upload", props);
+    let files = &schema["properties"]["files"];
+    assert_eq!((&files["minItems"], &files["maxItems"]), (&json!(1), &json!(3)));
+    let [named, inline] = [&files["items"]["anyOf"][0], &files["items"]["anyOf"][1]];
+    assert_eq!(named["required"], json!(["digest"]));
+    assert_eq!(inline["properties"]["media_type"]["pattern"], "^(text/[^/]+|application/vnd\\.a\\+json)( *;.*)?$");
+    assert_eq!(inline["properties"]["content_base64"]["maxLength"], 136);
     let any = answer("file_upload", json!({ "prompt": "Your essay" }));
-    assert_eq!(any["properties"]["content_base64"]["maxLength"], 699_052);
+    assert_eq!(any["properties"]["files"]["maxItems"], 1);
+    assert_eq!(any["properties"]["files"]["items"]["anyOf"][1]["properties"]["content_base64"]["maxLength"], 699_052);
+}
+
+#[test]
+fn a_file_that_is_handed_over_may_be_as_large_as_one_that_is_asked_for() {
+    assert_eq!(super::shapes::UPLOAD_BYTES_MAX.unsigned_abs(), crate::file::FILE_BYTES_MAX as u64);
+}
+
+/// What a widget needs to be shown, with the widest bounds that it can have.
+fn widest(widget: &str) -> Value {
+    let options: Vec<String> = (0..100).map(|option| option.to_string()).collect();
+    match widget {
+        "multiple_choice" | "multi_select" => json!({ "prompt": "?", "options": options }),
+        "free_text" => json!({ "prompt": "?", "min_length": 0, "max_length": 131_072 }),
+        "code_editor" => json!({ "prompt": "?", "max_length": 131_072 }),
+        "rating_scale" => json!({ "prompt": "?", "min": 0, "max": 100 }),
+        "form" => json!({ "schema": { "type": "object" } }),
+        "file_upload" => json!({ "prompt": "?", "max_files": 10 }),
+        _ => json!({ "prompt": "?" }),
+    }
+}
+
+#[test]
+fn each_widgets_documented_answer_is_the_one_that_answers_are_checked_against() {
+    for widget in document::WIDGETS {
+        let mut documented = document::answer(widget);
+        if widget == "rating_scale" {
+            // No scale has all ratings that there can be.
+            documented["properties"]["rating"]["minimum"] = json!(0);
+            documented["properties"]["rating"]["maximum"] = json!(100);
+        }
+        assert_eq!(answer(widget, widest(widget)), documented, "{widget}");
+        let mut skippable = widest(widget);
+        skippable["skippable"] = json!(true);
+        assert_eq!(answer(widget, skippable)["anyOf"][1], document::skipped_answer(), "{widget}");
+    }
+}
+
+#[test]
+fn every_widget_is_documented_and_no_other() {
+    for widget in document::WIDGETS {
+        assert!(checked(widget, widest(widget)).unwrap().is_some(), "{widget}");
+        let props = document::props(widget);
+        let needed = props["required"].as_array().unwrap();
+        assert!(needed.iter().all(|name| props["properties"][name.as_str().unwrap()].is_object()), "{widget}");
+        assert!(props["properties"]["skippable"].is_object(), "{widget}");
+    }
+    assert_eq!(document::props("star_map")["required"], json!([]));
 }
 
 #[test]
@@ -167,9 +220,10 @@ fn a_fault_names_the_prop_and_what_it_has_to_be() {
         ("file_upload", upload("a(b/c"), "props.accept[0]: a media type such as `text/plain` or `image/*` is needed, this is `a(b/c`"),
         (
             "file_upload",
-            json!({ "prompt": "?", "max_bytes": 524_289 }),
-            "props.max_bytes: a whole number from 1 to 524288 is needed, this is 524289",
+            json!({ "prompt": "?", "max_bytes": 10_485_761 }),
+            "props.max_bytes: a whole number from 1 to 10485760 is needed, this is 10485761",
         ),
+        ("file_upload", json!({ "prompt": "?", "max_files": 11 }), "props.max_files: a whole number from 1 to 10 is needed, this is 11"),
         ("approval", json!({ "prompt": "?", "details": "x".repeat(262_144) }), "props: 262144 bytes at most are allowed, these are 262171"),
     ] {
         assert_eq!(fault(widget, props), expected, "{widget}");

@@ -102,6 +102,7 @@ pub(crate) fn tool_call(tool: &str, arguments: &str) -> ToolCall {
 pub(crate) fn basis(now: u64, seed: &[u8]) -> Basis {
     let nothing = Digest::of(b"");
     Basis {
+        files: 0,
         history: None,
         session_config: None,
         component: nothing,

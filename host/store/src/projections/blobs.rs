@@ -65,6 +65,7 @@ impl Named {
             }
             Event::ComponentAdmitted(admitted) => named.kept.extend([admitted.grant]),
             Event::SessionOpened(opened) => named.kept.extend(opened.config),
+            Event::FileUploaded(uploaded) => named.kept.extend([uploaded.digest]),
             Event::ExecutionResumed(ExecutionResumed { response_data: Kept::Blob(digest), .. })
             | Event::ResponseReceived(ResponseReceived { response_data: Kept::Blob(digest), .. }) => named.kept.extend([*digest]),
             Event::AgentCreated(_)

@@ -38,6 +38,20 @@ CREATE TABLE items (
     PRIMARY KEY (session, sequence)
 ) STRICT, WITHOUT ROWID;
 
+-- Files that clients handed over: their bytes are blobs. Numbered, so that a step can say through which one it sees them.
+CREATE TABLE files (
+    session    TEXT    NOT NULL,
+    sequence   INTEGER NOT NULL,
+    digest     BLOB    NOT NULL,
+    name       TEXT    NOT NULL,
+    media_type TEXT    NOT NULL,
+    bytes      INTEGER NOT NULL,
+    user_id    TEXT    NOT NULL,
+    time       INTEGER NOT NULL,
+    PRIMARY KEY (session, sequence)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX files_by_content ON files (session, digest, name);
+
 -- API keys: of the secret only its hash.
 
 CREATE TABLE api_keys (

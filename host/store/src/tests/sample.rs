@@ -210,6 +210,7 @@ pub(super) fn stepped(of: RunId, heard: Vec<Message>, said: Vec<Message>, starte
         run: of,
         step: 0,
         basis: Basis {
+            files: 0,
             history: None,
             session_config: None,
             component: digest,

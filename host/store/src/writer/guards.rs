@@ -67,6 +67,16 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
                 .unwrap_or(0);
             unless(waiting <= *max, || format!("{waiting} wait"))
         }
+        Guard::FileAbsent { session, digest, name } => {
+            let text = "SELECT 1 FROM files WHERE session = ?1 AND digest = ?2 AND name = ?3";
+            let there = sql.exists(text, params![session.to_string(), digest.0, name])?;
+            unless(!there, || "it is there".to_owned())
+        }
+        Guard::FilesAtMost { session, files, bytes } => {
+            let text = "SELECT count(*), coalesce(sum(bytes), 0) FROM files WHERE session = ?1";
+            let found = sql.row(text, [session.to_string()], |row| Ok((row.uint(0)?, row.uint(1)?)))?.unwrap_or((0, 0));
+            unless(found.0 <= *files && found.1 <= *bytes, || format!("it has {} of {} bytes", found.0, found.1))
+        }
         Guard::TreeDispatchesAtMost { tree, max } => {
             let open = in_tree(sql, *tree)?;
             unless(open <= *max, || format!("{open} have not ended"))

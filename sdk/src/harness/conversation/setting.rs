@@ -1,6 +1,7 @@
 //! What surrounds a conversation in a test: the session, the operator's configuration, tools, peers and what is scripted.
 
 use crate::agent::Agent;
+use crate::client::UploadedFile;
 use crate::harness::conversation::Conversation;
 use crate::harness::performer::Fake;
 use crate::harness::rules::check_definitions;
@@ -29,6 +30,13 @@ impl<A: Agent> Conversation<A> {
     #[must_use]
     pub fn preferences(mut self, preferences: Value) -> Self {
         self.scene = self.scene.preferences(preferences);
+        self
+    }
+
+    /// With a file that the user hands over in the session: `client_answers(json!({ "files": [file] }))` answers with it.
+    #[must_use]
+    pub fn file(mut self, file: &UploadedFile, bytes: &[u8]) -> Self {
+        self.scene = self.scene.file(file, bytes);
         self
     }
 

@@ -1,7 +1,7 @@
 //! An agent that does what the user's message says, step by step, and in the end replies with everything that it was told.
 //!
 //! The message is JSON: `{"steps": [...]}`, each step with `start`, `cancel`, `until`, `hear`, `effects`, or one of `reply`, `read` (a blob,
-//! and say how long it is), `show` (say what is seen of whom it is for), `complete`, `fail`, `trap`. Its memo holds the script, the next step's number and the news so far, one line each.
+//! and say how long it is), `files` (read those of the last answer, and say what is in them), `show` (say what is seen of whom it is for), `complete`, `fail`, `trap`. Its memo holds the script, the next step's number and the news so far, one line each.
 
 use plugin::agent::agent_host::plugin::types::ClientAction;
 use plugin::agent::{
@@ -39,6 +39,9 @@ impl Guest for Program {
             let told: Vec<&str> = memo["told"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
             return plugin::agent::reply(told.join("\n"));
         };
+        if step.get("files").is_some() {
+            return plugin::agent::reply(files(turn, &memo["told"]));
+        }
         let memo = Some(Memo { format: 1, bytes: memo.to_string().into_bytes() });
         StepResult { decision: decision(turn, &step), effects: effects(&step), memo }
     }
@@ -102,6 +105,27 @@ fn length(turn: &View, handle: &str) -> String {
         bytes += piece.len() as u64;
     }
     "no blob".into()
+}
+
+/// The files of the answer that it was told last: what is said of each, how long it is, and the sum of its bytes.
+fn files(turn: &View, told: &Value) -> String {
+    let last = told.as_array().and_then(|told| told.last()).and_then(Value::as_str).unwrap_or_default();
+    let answer: Value = last.split_once(" value ").and_then(|(_, answer)| serde_json::from_str(answer).ok()).unwrap_or_default();
+    let lines = answer["files"].as_array().into_iter().flatten().map(|file| {
+        let handle = string(&file["digest"]);
+        format!("{} {} {} sum {}", string(&file["name"]), string(&file["media_type"]), length(turn, &handle), sum(turn, &handle))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The sum of a blob's bytes.
+fn sum(turn: &View, handle: &str) -> u64 {
+    let (mut read, mut sum) = (0, 0);
+    while let Some(piece) = turn.read_blob(handle, read, u32::MAX).filter(|piece| !piece.is_empty()) {
+        read += piece.len() as u64;
+        sum += piece.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+    }
+    sum
 }
 
 /// What a step sees of whom it is for.

@@ -10,8 +10,18 @@ const LISTS: usize = 200;
 const TEXT_CHARS: usize = (1 << 20) + 1;
 /// Bytes of a body that is longer than any body may be.
 const BODY_BYTES: usize = (2 << 20) + 1;
+/// Bytes of a file that is longer than any file may be.
+const FILE_BYTES: usize = (10 << 20) + 1;
 /// What people write, which may have any characters in it.
 const WORDS: [&str; 4] = ["content", "reason", "system_prompt", "system_prompt_override"];
+
+/// What is wrong with a body that may be any bytes: how many they are, and what they are said to be.
+pub(super) fn of_bytes(good: &Case) -> Vec<Case> {
+    let types = ["nonsense", "", "text/", "a b/c", "text/plain, text/html"];
+    let mut cases: Vec<Case> = types.into_iter().map(|content_type| good.of_type(Some(content_type))).collect();
+    cases.push(good.with_body("a file that is too long", vec![0; FILE_BYTES]));
+    cases
+}
 
 /// What is wrong with a body as a whole. `value` is the one that would be taken.
 pub(super) fn whole(body: &Body, good: &Case, value: &Value) -> Vec<Case> {

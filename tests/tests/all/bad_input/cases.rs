@@ -39,8 +39,12 @@ impl Case {
             path: requests::path(stage, operation),
             must: Must::BeRefused,
             headers: Vec::new(),
-            content_type: Some("application/json"),
-            body: requests::body(stage, operation).map(|body| body.to_string().into_bytes()),
+            content_type: Some(if operation.takes_bytes { "text/plain" } else { "application/json" }),
+            body: if operation.takes_bytes {
+                Some(requests::ESSAY.to_vec())
+            } else {
+                requests::body(stage, operation).map(|body| body.to_string().into_bytes())
+            },
         }
     }
 
@@ -49,10 +53,14 @@ impl Case {
         Self { what, path, ..self.clone() }
     }
 
-    /// The same request with a query.
+    /// The same request with a query, beside what it needs of other names.
     fn asking(&self, query: &str, must: Must) -> Self {
         let shown: String = query.chars().take(80).collect();
-        Self { must, ..self.on(format!("the query `{shown}`"), format!("{}?{query}", self.path)) }
+        let (path, needed) = self.path.split_once('?').unwrap_or((&self.path, ""));
+        let name = |query: &str| query.split('=').next().map(str::to_owned);
+        let others = needed.split('&').filter(|other| !other.is_empty() && name(other) != name(query));
+        let query = std::iter::once(query).chain(others).collect::<Vec<_>>().join("&");
+        Self { must, ..self.on(format!("the query `{shown}`"), format!("{path}?{query}")) }
     }
 
     /// The same request with another body.
@@ -85,6 +93,9 @@ pub(super) fn of(stage: &Stage, operation: &Operation) -> Vec<Case> {
     let mut cases = ids(stage, operation, &good);
     cases.extend(queries(operation, &good));
     cases.extend(headers(operation, &good));
+    if operation.takes_bytes {
+        cases.extend(bodies::of_bytes(&good));
+    }
     if let (Some(body), Some(value)) = (&operation.body, requests::body(stage, operation)) {
         cases.extend(bodies::whole(body, &good, &value));
         cases.extend(body.properties.iter().flat_map(|property| bodies::of_property(property, &good, &value)));
@@ -139,6 +150,11 @@ fn queries(operation: &Operation, good: &Case) -> Vec<Case> {
             cases.push(good.asking(&format!("{name}={NOBODY}"), Must::BeAnswered));
         }
         cases.push(good.asking(&format!("{name}=1&{name}=1"), Must::BeRefused));
+        if query.is_required {
+            // A name that nobody knows in the place of it would be another fault.
+            let path = good.path.split('?').next().unwrap_or_default().to_owned();
+            cases.push(good.on(format!("no query `{name}`"), path));
+        }
     }
     // Where no query is documented none is read, and what changes something would be taken.
     match (operation.queries.is_empty() || operation.is_deprecated, looks) {

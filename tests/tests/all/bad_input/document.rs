@@ -10,6 +10,9 @@ use std::fmt;
 /// What of a path's description is an operation.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
+/// The media type of a body that may be anything.
+const BYTES: &str = "*/*";
+
 /// One value of each kind that JSON Schema has a word for.
 fn one_of_each() -> [(&'static str, Value); 7] {
     [
@@ -41,6 +44,8 @@ pub(super) struct Operation {
     /// The headers that it has a meaning for.
     pub(super) headers: Vec<String>,
     pub(super) body: Option<Body>,
+    /// It takes a body that is no JSON, as it is.
+    pub(super) takes_bytes: bool,
     /// What the document itself says wrongly.
     pub(super) faults: Vec<String>,
 }
@@ -48,6 +53,7 @@ pub(super) struct Operation {
 /// A parameter of a query.
 pub(super) struct Query {
     pub(super) name: String,
+    pub(super) is_required: bool,
     pub(super) shape: Shape,
 }
 
@@ -116,9 +122,11 @@ impl Document {
                 "query" => {}
                 _ => misplaced.push(name.clone()),
             }
-            queries.push(Query { name, shape: self.shape(&parameter["schema"]) });
+            queries.push(Query { name, is_required: parameter["required"] == true, shape: self.shape(&parameter["schema"]) });
         }
-        let body = said.get("requestBody").map(|body| self.body(self.resolve(body)));
+        let said_of_body = said.get("requestBody").map(|body| self.resolve(body));
+        let takes_bytes = said_of_body.is_some_and(|body| body["content"].get(BYTES).is_some());
+        let body = said_of_body.filter(|_| !takes_bytes).map(|body| self.body(body));
         let is_deprecated = said["deprecated"] == true;
         let mut faults = Vec::new();
         if !misplaced.is_empty() {
@@ -129,7 +137,7 @@ impl Document {
         }
         // A list with an empty requirement: none at all is enough.
         let is_open = said["security"].as_array().is_some_and(|ways| ways.contains(&json!({})));
-        Operation { method, path: path.to_owned(), is_deprecated, is_open, ids, queries, headers, body, faults }
+        Operation { method, path: path.to_owned(), is_deprecated, is_open, ids, queries, headers, body, takes_bytes, faults }
     }
 
     fn body(&self, said: &Value) -> Body {
@@ -200,6 +208,7 @@ impl Operation {
             Some(("path", name)) => self.ids.iter().any(|id| id == name),
             // Every request has some that no document lists, such as its content type.
             Some(("header", _)) => true,
+            None if field == "body" => self.takes_bytes,
             _ => {
                 let name = field.strip_prefix('/').and_then(|pointer| pointer.split('/').next());
                 let mut properties = self.body.iter().flat_map(|body| &body.properties);

@@ -4,7 +4,10 @@ use super::document::Operation;
 use super::{NOBODY, Place, Stage};
 use serde_json::{Value, json};
 
-/// The path with ids in it that there are.
+/// What is handed over where any bytes are taken.
+pub(super) const ESSAY: &[u8] = b"an essay";
+
+/// The path with ids in it that there are, and with the query that it needs.
 pub(super) fn path(stage: &Stage, operation: &Operation) -> String {
     // A chat can be archived and talked in; the rest is for the one that asks.
     let is_of_chat = operation.path.ends_with("/archive") || operation.path.ends_with("/messages");
@@ -24,7 +27,10 @@ pub(super) fn path_with(stage: &Stage, operation: &Operation, id: &str, text: &s
 }
 
 fn filled<'a>(operation: &Operation, id: impl Fn(&str) -> &'a str) -> String {
-    operation.ids.iter().fold(operation.path.clone(), |path, name| path.replace(&format!("{{{name}}}"), id(name)))
+    let path = operation.ids.iter().fold(operation.path.clone(), |path, name| path.replace(&format!("{{{name}}}"), id(name)));
+    let needed: Vec<String> =
+        operation.queries.iter().filter(|query| query.is_required).map(|query| format!("{0}={0}", query.name)).collect();
+    if needed.is_empty() { path } else { format!("{path}?{}", needed.join("&")) }
 }
 
 fn known<'a>(stage: &'a Stage, operation: &Operation, place: &'a Place, name: &str) -> &'a str {
@@ -35,6 +41,7 @@ fn known<'a>(stage: &'a Stage, operation: &Operation, place: &'a Place, name: &s
         "id" if operation.path.starts_with("/api/dead-letters/") => NOBODY,
         "sid" => &place.session,
         "user" => "erin",
+        "digest" => &stage.file,
         _ => panic!("{operation}: say here which `{name}` there is"),
     }
 }

@@ -1,0 +1,147 @@
+//! Files of a session: hand one over as it is, list them, get one back.
+
+mod download;
+
+use crate::caller::Caller;
+use crate::input::{InPath, OfSession, Params, existing, id_in_path, read_at_most};
+use crate::problem::{Place, Problem};
+use crate::state::Api;
+use crate::wire;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use broker::UploadFile;
+use domain::digest::Digest;
+use domain::file::{FILE_BYTES_MAX, UNKNOWN_MEDIA_TYPE, check_media_type};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a file waits for others that are on their way, before it is refused.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a file is called.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UploadParams {
+    /// What it is called: 1 to 255 bytes, no `/`, no `\`, no control characters, not `.` or `..`.
+    #[param(max_length = 255)]
+    name: String,
+}
+
+/// The bytes of a file.
+#[derive(Debug, utoipa::ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "says in the description what a body is")]
+pub(super) struct FileContent(Vec<u8>);
+
+/// Hands over a file, such as one that a question asks for: answer that with its `digest`. The body is the file as it is, 10 MiB at most,
+/// and `Content-Type` says what it is (`application/octet-stream` without). The same content under the same name is one file: it is answered
+/// with 200 when it is there already. A session has at most 100 files, of 200 MiB together.
+#[utoipa::path(
+    post, path = "/api/agents/{id}/sessions/{sid}/files", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        UploadParams,
+    ),
+    request_body(content = inline(FileContent), content_type = "*/*", description = "The file."),
+    responses(
+        (status = 201, description = "It is kept.", body = wire::FileView),
+        (status = 200, description = "It was there.", body = wire::FileView),
+    )
+)]
+pub(super) async fn upload(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSession(target, session): OfSession,
+    Params(params): Params<UploadParams>,
+    request: Request,
+) -> Result<(StatusCode, axum::Json<wire::FileView>), Problem> {
+    let (parts, body) = request.into_parts();
+    let media_type = media_type(&parts.headers)?;
+    // Whoever may not is told before they have sent all of it.
+    api.command()?.may_upload(&caller.user, &target, session, &params.name).await?;
+    let Ok(_place) = timeout(PATIENCE, api.upload_place()).await else {
+        let detail = "many files are on their way to this host; try again in a moment";
+        return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_UPLOADS", detail).retry_after(PATIENCE.as_secs()));
+    };
+    let too_large = || {
+        let detail = format!("a file has at most {FILE_BYTES_MAX} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", detail).at(Place::WholeBody)
+    };
+    let content = read_at_most(FILE_BYTES_MAX, &parts.headers, body, too_large).await?.into();
+    let command = UploadFile { target, session, name: params.name, media_type, content, user: caller.user };
+    let (row, is_new) = api.command()?.upload_file(command).await?;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, axum::Json(wire::file(&row))))
+}
+
+/// What a request says that its body is.
+fn media_type(headers: &HeaderMap) -> Result<String, Problem> {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(UNKNOWN_MEDIA_TYPE.to_owned()) };
+    let text = value.to_str().unwrap_or_default();
+    let unsupported =
+        |told| Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", told).at(Place::Header("Content-Type"));
+    check_media_type(text).map_err(unsupported)?;
+    Ok(text.to_owned())
+}
+
+/// Files of a session.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct FileList {
+    /// In the order in which they came. All of them: there are 100 at most.
+    files: Vec<wire::FileView>,
+}
+
+/// Lists the files of a session.
+#[utoipa::path(
+    get, path = "/api/agents/{id}/sessions/{sid}/files", tag = "sessions",
+    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session.")),
+    responses((status = 200, description = "The files.", body = FileList))
+)]
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSession(target, session): OfSession,
+) -> Result<axum::Json<FileList>, Problem> {
+    let files = api.broker()?.files(&caller.user, &target, session).await?;
+    Ok(axum::Json(FileList { files: files.iter().map(wire::file).collect() }))
+}
+
+/// Which of several files of the same content.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DownloadParams {
+    /// The one that is called so; without, the one that came first.
+    name: Option<String>,
+}
+
+/// Gives a file of a session back, as it was handed over and under the media type that it had. Its `ETag` is its digest: with that in
+/// `If-None-Match`, the answer is 304. It is to be saved and not to be shown: `Content-Disposition` is `attachment`.
+#[utoipa::path(
+    get, path = "/api/agents/{id}/sessions/{sid}/files/{digest}", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        ("digest" = String, Path, description = "The file's `digest`: `sha256:` and 64 hexadecimal digits."), DownloadParams,
+    ),
+    responses((status = 200, description = "The file.", body = inline(FileContent), content_type = "*/*"))
+)]
+pub(super) async fn show(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath((id, session, digest)): InPath<(String, String, String)>,
+    Params(params): Params<DownloadParams>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (target, session) = (existing(&id)?, id_in_path("sid", &session)?);
+    let no_digest = || {
+        let detail = "a digest is `sha256:` and 64 hexadecimal digits";
+        Problem::bad_request("INVALID_ID", detail).at(Place::Path("digest"))
+    };
+    let digest = Digest::from_reference(&digest).ok_or_else(no_digest)?;
+    let (row, content) = api.broker()?.file(&caller.user, &target, session, digest, params.name.as_deref()).await?;
+    Ok(download::response(&row.file, content, &headers))
+}
