@@ -17,6 +17,7 @@ pub(crate) const NOON: Timestamp = Timestamp(1_700_000_000_000);
 pub(crate) fn basis() -> Basis {
     let nothing = Digest::of(EMPTY_STATE);
     Basis {
+        shared_preferences: None,
         history: None,
         session_config: None,
         component: nothing,
@@ -36,6 +37,7 @@ pub(crate) fn basis() -> Basis {
 
 fn fixed(head: Option<MessageId>) -> ViewStatic {
     ViewStatic {
+        shared_preferences: "{}".to_owned(),
         history: "[]".to_owned(),
         session_config: "{}".to_owned(),
         user: "local".to_owned(),

@@ -83,6 +83,7 @@ fn stepped(started: Vec<Operation>, settled: Vec<Settlement>, heard: Vec<Message
     let digest = secret_digest();
     let basis = Basis {
         history: None,
+        shared_preferences: None,
         session_config: None,
         component: digest,
         base: None,

@@ -117,6 +117,7 @@ fn resolved(result: &StepResult, effect: EffectClass) -> Vec<Resolved> {
 fn basis(run: &Run) -> Basis {
     let none = Digest::of(b"");
     Basis {
+        shared_preferences: None,
         history: None,
         session_config: None,
         component: run.component,

@@ -103,6 +103,7 @@ pub(crate) fn basis(now: u64, seed: &[u8]) -> Basis {
     let nothing = Digest::of(b"");
     Basis {
         history: None,
+        shared_preferences: None,
         session_config: None,
         component: nothing,
         base: None,
@@ -152,6 +153,7 @@ impl Sight {
             session_type: "chat".into(),
             settings: r#"{"prompt":"p"}"#.into(),
             preferences: "{}".into(),
+            shared_preferences: "{}".into(),
             session_state: "null".into(),
             head: Some(1),
             tools: Arc::new(vec![tool]),

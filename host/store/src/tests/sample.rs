@@ -211,6 +211,7 @@ pub(super) fn stepped(of: RunId, heard: Vec<Message>, said: Vec<Message>, starte
         step: 0,
         basis: Basis {
             history: None,
+            shared_preferences: None,
             session_config: None,
             component: digest,
             base: None,

@@ -108,7 +108,8 @@ fn length(turn: &View, handle: &str) -> String {
 fn seen(turn: &View) -> String {
     let parsed = |text: String| serde_json::from_str::<Value>(&text).unwrap_or_default();
     json!({
-        "user": turn.user(), "preferences": parsed(turn.preferences()), "config": parsed(turn.session_config()),
+        "user": turn.user(), "preferences": parsed(turn.preferences()), "shared": parsed(turn.shared_preferences()),
+        "config": parsed(turn.session_config()),
         "history": parsed(turn.history()), "settings": parsed(turn.settings()),
     })
     .to_string()
