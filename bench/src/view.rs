@@ -18,6 +18,7 @@ pub(crate) fn basis() -> Basis {
     let nothing = Digest::of(EMPTY_STATE);
     Basis {
         files: 0,
+        shared_preferences: None,
         history: None,
         session_config: None,
         component: nothing,
@@ -37,6 +38,7 @@ pub(crate) fn basis() -> Basis {
 
 fn fixed(head: Option<MessageId>) -> ViewStatic {
     ViewStatic {
+        shared_preferences: "{}".to_owned(),
         history: "[]".to_owned(),
         session_config: "{}".to_owned(),
         user: "local".to_owned(),

@@ -46,7 +46,8 @@ pub enum Decision {
 pub enum Effect {
     /// Show this to the user as a message while work goes on.
     Say(Vec<Part>),
-    /// Merge these keys into the agent's preferences, which hold for all its users: a JSON object.
+    /// Merge these keys into the agent's preferences, which hold for all its users: a JSON object. In a turn for a mentee the host keeps
+    /// them for that user alone.
     Prefer(Value),
     /// Merge these keys into what the agent remembers of this turn's user: a JSON object.
     PreferForUser(Value),
@@ -198,7 +199,13 @@ impl Step {
         self.with(Effect::RecordItem(item))
     }
 
-    /// The same, and merge these keys into what the agent remembers of this turn's user.
+    /// The same, and merge these keys into what holds for all users of the agent: what it has learned of the matter.
+    #[must_use]
+    pub fn prefer(self, preferences: Value) -> Self {
+        self.with(Effect::Prefer(preferences))
+    }
+
+    /// The same, and merge these keys into what the agent remembers of this turn's user: what it has learned of the person.
     #[must_use]
     pub fn prefer_for_user(self, preferences: Value) -> Self {
         self.with(Effect::PreferForUser(preferences))

@@ -62,6 +62,9 @@ pub struct LimitsLeft {
 pub struct PastSession {
     /// Its id.
     pub session_id: String,
+    /// Whom it was for. Not every one was for the user of the turn.
+    #[serde(default)]
+    pub user_id: String,
     /// Its type.
     pub session_type: String,
     /// `completed`, or `terminated`: ended from outside, failed or expired.
@@ -84,7 +87,7 @@ pub struct PastSession {
 #[derive(Debug, thiserror::Error)]
 #[error("the {what} cannot be read")]
 pub struct Unreadable {
-    /// What it is: `settings`, `session config`, `session state`, `preferences` or `memo`.
+    /// What it is: `settings`, `session config`, `session state`, `preferences`, `shared preferences` or `memo`.
     pub what: &'static str,
     /// Where it differs.
     #[source]
@@ -109,11 +112,13 @@ pub trait View {
     fn left(&self) -> LimitsLeft;
     /// An object with `prompt` and `settings`.
     fn settings(&self) -> Value;
-    /// The agent's preferences, an object.
+    /// The agent's preferences with those of the turn's user over them, an object.
     fn preferences(&self) -> Value;
+    /// Those that hold for all its users alone, an object.
+    fn shared_preferences(&self) -> Value;
     /// What the session was opened with, an object.
     fn session_config(&self) -> Value;
-    /// The user's structured sessions that have ended, an array.
+    /// The structured sessions that have ended, as far as the user would see them, an array.
     fn history(&self) -> Value;
     /// What the effect `session-state` left; `null` at first.
     fn session_state(&self) -> Value;
@@ -215,10 +220,20 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The last ten structured sessions of this turn's user with this agent that have ended, the latest first.
+    /// The last ten structured sessions with this agent that have ended, as far as this turn's user would see them themselves, the latest
+    /// first: everybody's, or for a mentee their own alone.
     #[must_use]
     pub fn history(&self) -> Vec<PastSession> {
         serde_json::from_value(self.view.history()).unwrap_or_default()
+    }
+
+    /// Those among them that were for this turn's user: what they did themselves.
+    #[must_use]
+    pub fn own_history(&self) -> Vec<PastSession> {
+        let user = self.user();
+        let mut own = self.history();
+        own.retain(|past| past.user_id == user);
+        own
     }
 
     /// The agent's preferences, with those of this turn's user over them; the default of `T` when there are none.
@@ -227,6 +242,16 @@ impl<'a> Turn<'a> {
     /// They are not what `T` takes.
     pub fn preferences<T: DeserializeOwned + Default>(&self) -> Result<T, Unreadable> {
         read(self.view.preferences(), "preferences")
+    }
+
+    /// Those of the agent's preferences that hold for all its users, without what is this turn's user's own; the default of `T` when there
+    /// are none. What [`Effect::Prefer`](crate::Effect::Prefer) is to write is made from these: in a mentee's turn the host keeps it for
+    /// the mentee alone, so that [`preferences`](Self::preferences) may have an older copy.
+    ///
+    /// # Errors
+    /// They are not what `T` takes.
+    pub fn shared_preferences<T: DeserializeOwned + Default>(&self) -> Result<T, Unreadable> {
+        read(self.view.shared_preferences(), "shared preferences")
     }
 
     /// What this session's last turn, or this turn, left with [`Step::keep`](crate::Step::keep); the default of `T` at first.

@@ -17,6 +17,8 @@ pub(crate) struct Attempt {
     pub(crate) began_ms: u64,
     /// Which items are asked, in order. Empty before the exam has begun.
     pub(crate) order: Vec<usize>,
+    /// How many were asked, the open one among them.
+    pub(crate) asked: usize,
     /// What came of those that were asked.
     pub(crate) answers: Vec<Answered>,
     /// Whole answers that a model judges, by their place among the answers.
@@ -37,6 +39,9 @@ pub(crate) struct Answered {
     pub(crate) feedback: Option<String>,
     /// How often a model failed to.
     pub(crate) failures: u32,
+    /// Whether it is on the session's record.
+    #[serde(default)]
+    pub(crate) recorded: bool,
 }
 
 /// How an item ended.
@@ -68,7 +73,7 @@ impl Answered {
     /// An item that has no answer: nothing of it is right, unless it was never asked.
     pub(crate) fn without_answer(status: Status) -> Self {
         let score = (!status.needs_review()).then_some(0.0);
-        Self { response: Value::Null, status, score, feedback: None, failures: 0 }
+        Self { response: Value::Null, status, score, feedback: None, failures: 0, recorded: false }
     }
 
     /// The same with what was said about it.
@@ -78,7 +83,7 @@ impl Answered {
 
     /// An item with an answer, scored already or not yet.
     pub(crate) fn with_answer(response: &Value, score: Option<f64>) -> Self {
-        Self { response: kept(response), status: Status::Answered, score, feedback: None, failures: 0 }
+        Self { response: kept(response), status: Status::Answered, score, feedback: None, failures: 0, recorded: false }
     }
 }
 

@@ -4,6 +4,7 @@ use agent_host_sdk::Turn;
 use questions::{Question, Solution, read};
 use serde::Deserialize;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::ops::RangeInclusive;
 
 const TITLE_BYTES_MAX: usize = 200;
@@ -19,7 +20,7 @@ const POINTS_MAX: f64 = 1_000.0;
 const ITEMS_MAX: usize = 200;
 /// Items that are asked, unless the exam says otherwise.
 const ASKED: usize = 20;
-/// Items that can be asked at most: each takes a step of the turn, and all of them go on record in one.
+/// Items that can be asked at most: each takes a step of the turn.
 const ASKED_RANGE: RangeInclusive<usize> = 1..=40;
 
 /// What is said when there is no exam.
@@ -30,6 +31,9 @@ const NOTHING_TO_ASK: &str = "there is no exam: set it in the agent's `settings.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Exam {
+    /// Tells exams of one title apart: the SHA-256 of what was written, as JSON with the keys of objects in order, in hexadecimal.
+    #[serde(skip)]
+    pub(crate) digest: String,
     pub(crate) title: String,
     /// What is said before the first item.
     pub(crate) instructions: String,
@@ -79,7 +83,8 @@ impl Exam {
         let places = [(settings.get("exam"), "settings.exam"), (config.get("exam"), "session_config.exam")];
         let found = places.into_iter().find_map(|(exam, place)| Some((exam.filter(|exam| !exam.is_null())?, place)));
         let Some((exam, place)) = found else { return Err(NOTHING_TO_ASK.to_owned()) };
-        let exam: Self = read(exam, place)?;
+        let written = digest(exam);
+        let exam = Self { digest: written, ..read(exam, place)? };
         exam.check(place)?;
         Ok(exam)
     }
@@ -169,6 +174,11 @@ impl Rubric {
         }
         Ok(())
     }
+}
+
+/// The SHA-256 of a document, in hexadecimal. Objects keep their keys in order, so that it does not matter how they were written.
+fn digest(document: &Value) -> String {
+    Sha256::digest(document.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn check_text(place: &str, text: &str, bytes: RangeInclusive<usize>) -> Result<(), String> {

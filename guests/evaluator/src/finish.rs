@@ -1,4 +1,4 @@
-//! The end of an exam: every item on the record, the result, and what is remembered.
+//! What goes on record of each item, and the end of an exam: the result, and what is remembered.
 
 use crate::attempt::{Answered, Status};
 use crate::session::{Session, key_of_item, rounded, told};
@@ -45,7 +45,17 @@ impl Tally {
 }
 
 impl Session<'_> {
-    /// Ends the exam: puts every item on record, says how it went, and keeps what helps the next time.
+    /// Puts an item on record, once: it is scored, or will never be.
+    pub(crate) fn put_on_record(&mut self, at: usize) {
+        let Some(item) = self.item(at) else { return };
+        let (points, criterion) = (self.exam.points(&item), self.exam.criterion(&item).map(|criterion| criterion.id.clone()));
+        let Some(answered) = self.attempt.answers.get_mut(at).filter(|answered| !answered.recorded) else { return };
+        answered.recorded = true;
+        let item = record(at, &item, answered, &criterion.unwrap_or_default(), points);
+        self.effects.push(Effect::RecordItem(item));
+    }
+
+    /// Ends the exam: says how it went, and keeps what helps the next time.
     pub(crate) fn finish(&mut self) {
         let answers = std::mem::take(&mut self.attempt.answers);
         let mut all = Tally::default();
@@ -65,7 +75,6 @@ impl Session<'_> {
                 }
             }
             items.push(summary_of(at, answered, &criterion, points));
-            self.effects.push(Effect::RecordItem(record(at, &item, answered, &criterion, points)));
         }
         let review: Vec<usize> =
             answers.iter().zip(1..).filter(|(answered, _)| answered.status.needs_review()).map(|(_, number)| number).collect();
@@ -76,6 +85,7 @@ impl Session<'_> {
         let criteria: Map<String, Value> = by_criterion.into_iter().map(|(id, result)| (id, points_of(result))).collect();
         self.attempt.over = Some(json!({
             "title": title,
+            "digest": self.exam.digest,
             "score": rounded(all.score),
             "max_score": rounded(all.max),
             "percent": all.percent(),
@@ -83,7 +93,7 @@ impl Session<'_> {
             "by_criterion": criteria,
             "items": items,
             "needs_review": review,
-            "attempt": self.memory.attempts(&title),
+            "attempt": self.memory.attempts(),
             "duration_ms": self.turn.now_ms().saturating_sub(self.attempt.began_ms),
         }));
     }
@@ -99,8 +109,9 @@ impl Session<'_> {
         let mut words = format!("{} of {} points{percent}: {verdict}.", rounded(all.score), rounded(all.max));
         let title = self.exam.title.clone();
         self.effects.push(Effect::Remember(format!("Exam \"{title}\" of the user {}: {words}", self.turn.user())));
-        let preferences = self.memory.after(&title, all.percent(), self.turn.now_ms());
-        self.effects.push(Effect::PreferForUser(preferences));
+        let (percent, now_ms) = (all.percent(), self.turn.now_ms());
+        self.effects.push(Effect::PreferForUser(self.memory.after(percent, now_ms)));
+        self.effects.push(Effect::Prefer(self.memory.after_for_all(percent, passed, now_ms)));
         if by_criterion.len() > 1 {
             let line = |(id, result): &(String, Tally)| format!("\n- {id}: {} of {}", rounded(result.score), rounded(result.max));
             words.extend(by_criterion.iter().map(line));

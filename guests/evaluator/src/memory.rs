@@ -1,80 +1,170 @@
-//! What is remembered of a user's attempts: how many there were at each exam, and the best of them.
+//! What is remembered of exams: of a user how many attempts they made at each and the best of them, and for everybody what came of each exam.
+//!
+//! An exam is known by its digest: another one of the same title is another exam.
 
+use crate::exam::Exam;
+use crate::session::rounded;
 use agent_host_sdk::{Turn, log};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Exams that are remembered.
+/// Exams that are remembered, of a user and for everybody.
 const EXAMS_MAX: usize = 20;
 
 /// What is kept in the preferences of a user. Anyone may write there, so what cannot be read counts as not there.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Memory {
+struct Kept {
     /// The latest first.
     exams: Vec<Known>,
 }
 
-/// What is known of the attempts at one exam.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What is known of a user's attempts at one exam.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 struct Known {
+    digest: String,
     title: String,
     attempts: u64,
     best_percent: Option<f64>,
     last_percent: Option<f64>,
-    #[serde(default)]
     ended_ms: u64,
 }
 
+/// What is kept in the preferences that hold for all users.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Shared {
+    /// The latest first.
+    exam_results: Vec<Taken>,
+}
+
+/// What came of one exam, whoever took it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Taken {
+    digest: String,
+    title: String,
+    attempts: u64,
+    /// Attempts of which that is decided.
+    passed: u64,
+    /// Attempts in which something could be scored, and what they came to on average.
+    scored: u64,
+    average_percent: Option<f64>,
+    ended_ms: u64,
+}
+
+/// What is remembered that bears on the exam of this turn.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    digest: String,
+    title: String,
+    exams: Vec<Known>,
+    taken: Vec<Taken>,
+}
+
 impl Memory {
-    /// Looks at the preferences, and at the user's sessions before this one: these nobody can write, so there are never fewer attempts, nor a
-    /// lower best, than they say.
-    pub(crate) fn of(turn: Turn<'_>, title: &str) -> Self {
-        let mut memory: Self = turn.preferences().unwrap_or_else(|error| {
-            log::warn(&format!("what is remembered of the user is left aside: {error}"));
-            Self::default()
-        });
-        let is_same = |summary: &Value| summary.get("title").and_then(Value::as_str) == Some(title);
+    /// Looks at the preferences, and at the user's own sessions before this one: these nobody can write, so there are never fewer attempts,
+    /// nor a lower best, than they say.
+    pub(crate) fn of(turn: Turn<'_>, exam: &Exam) -> Self {
+        let Kept { mut exams } = readable(turn.preferences());
+        let Shared { exam_results: taken } = readable(turn.shared_preferences());
+        let is_same = |summary: &Value| summary.get("digest").and_then(Value::as_str) == Some(exam.digest.as_str());
         let percent = |summary: &Value| summary.get("percent").and_then(Value::as_f64);
         let past: Vec<Option<f64>> =
-            turn.history().iter().filter(|past| is_same(&past.summary)).map(|past| percent(&past.summary)).collect();
-        let Some(last_percent) = past.first().copied() else { return memory };
-        let best_percent = past.iter().copied().flatten().reduce(f64::max);
-        let attempts = u64::try_from(past.len()).unwrap_or(u64::MAX);
-        match memory.exams.iter_mut().find(|known| known.title == title) {
-            Some(known) => {
-                known.attempts = known.attempts.max(attempts);
-                known.best_percent = [known.best_percent, best_percent].into_iter().flatten().reduce(f64::max);
+            turn.own_history().iter().filter(|past| is_same(&past.summary)).map(|past| percent(&past.summary)).collect();
+        let (digest, title) = (exam.digest.clone(), exam.title.clone());
+        if let Some(last_percent) = past.first().copied() {
+            let best_percent = past.iter().copied().flatten().reduce(f64::max);
+            let attempts = u64::try_from(past.len()).unwrap_or(u64::MAX);
+            match exams.iter_mut().find(|known| known.digest == digest) {
+                Some(known) => {
+                    known.attempts = known.attempts.max(attempts);
+                    known.best_percent = [known.best_percent, best_percent].into_iter().flatten().reduce(f64::max);
+                }
+                None => exams.push(Known {
+                    digest: digest.clone(),
+                    title: title.clone(),
+                    attempts,
+                    best_percent,
+                    last_percent,
+                    ..Known::default()
+                }),
             }
-            None => memory.exams.push(Known { title: title.to_owned(), attempts, best_percent, last_percent, ended_ms: 0 }),
         }
-        memory
+        Self { digest, title, exams, taken }
     }
 
-    /// What is said of earlier attempts; nothing at the first.
-    pub(crate) fn greeting(&self, title: &str) -> String {
-        let Some(known) = self.known(title) else { return String::new() };
-        let best = known.best_percent.map(|percent| format!(" Your best result so far is {percent:.0} %.")).unwrap_or_default();
-        format!("Welcome back: this is your attempt {}.{best} ", known.attempts.saturating_add(1))
+    /// What is said of earlier attempts, the user's own and everybody's; nothing when there were none.
+    pub(crate) fn greeting(&self) -> String {
+        let mut greeting = String::new();
+        if let Some(known) = self.known() {
+            let best = known.best_percent.map(|percent| format!(" Your best result so far is {percent:.0} %.")).unwrap_or_default();
+            greeting = format!("Welcome back: this is your attempt {}.{best} ", known.attempts.saturating_add(1));
+        }
+        let own = self.known().map_or(0, |known| known.attempts);
+        if let Some(Taken { attempts, average_percent: Some(percent), .. }) = self.taken().filter(|taken| taken.attempts != own) {
+            let times = if *attempts == 1 { "once".to_owned() } else { format!("{attempts} times") };
+            greeting.push_str(&format!("This exam was taken {times} here before, with {percent:.0} % on average. "));
+        }
+        greeting
     }
 
     /// How many attempts there are with this one.
-    pub(crate) fn attempts(&self, title: &str) -> u64 {
-        self.known(title).map_or(0, |known| known.attempts).saturating_add(1)
+    pub(crate) fn attempts(&self) -> u64 {
+        self.known().map_or(0, |known| known.attempts).saturating_add(1)
     }
 
-    /// What to keep of an exam that is over.
-    pub(crate) fn after(&self, title: &str, percent: Option<f64>, now_ms: u64) -> Value {
-        let known = self.known(title);
-        let best_percent = [known.and_then(|known| known.best_percent), percent].into_iter().flatten().reduce(f64::max);
-        let attempts = self.attempts(title);
-        let this = Known { title: title.to_owned(), attempts, best_percent, last_percent: percent, ended_ms: now_ms };
-        let others = self.exams.iter().filter(|known| known.title != title).cloned();
+    /// What to keep of the user when the exam is over.
+    pub(crate) fn after(&self, percent: Option<f64>, now_ms: u64) -> Value {
+        let best_percent = [self.known().and_then(|known| known.best_percent), percent].into_iter().flatten().reduce(f64::max);
+        let this = Known {
+            digest: self.digest.clone(),
+            title: self.title.clone(),
+            attempts: self.attempts(),
+            best_percent,
+            last_percent: percent,
+            ended_ms: now_ms,
+        };
+        let others = self.exams.iter().filter(|known| known.digest != self.digest).cloned();
         let exams: Vec<Known> = std::iter::once(this).chain(others).take(EXAMS_MAX).collect();
         json!({ "exams": exams })
     }
 
-    fn known(&self, title: &str) -> Option<&Known> {
-        self.exams.iter().find(|known| known.title == title)
+    /// What to keep of the exam itself, for everybody: made from what holds for everybody alone.
+    pub(crate) fn after_for_all(&self, percent: Option<f64>, passed: Option<bool>, now_ms: u64) -> Value {
+        let before = self.taken().cloned().unwrap_or_default();
+        let count = |number: u64| u32::try_from(number).map_or(f64::MAX, f64::from);
+        let scored = before.scored.saturating_add(u64::from(percent.is_some()));
+        let all = before.average_percent.unwrap_or_default() * count(before.scored) + percent.unwrap_or_default();
+        let this = Taken {
+            digest: self.digest.clone(),
+            title: self.title.clone(),
+            attempts: before.attempts.saturating_add(1),
+            passed: before.passed.saturating_add(u64::from(passed == Some(true))),
+            scored,
+            average_percent: (scored > 0).then(|| rounded(all / count(scored))),
+            ended_ms: now_ms,
+        };
+        let others = self.taken.iter().filter(|taken| taken.digest != self.digest).cloned();
+        let taken: Vec<Taken> = std::iter::once(this).chain(others).take(EXAMS_MAX).collect();
+        json!({ "exam_results": taken })
     }
+
+    fn known(&self) -> Option<&Known> {
+        self.exams.iter().find(|known| known.digest == self.digest)
+    }
+
+    fn taken(&self) -> Option<&Taken> {
+        self.taken.iter().find(|taken| taken.digest == self.digest)
+    }
+}
+
+/// What was remembered, or nothing where it is not what this agent writes.
+fn readable<T: DeserializeOwned + Default>(remembered: Result<T, agent_host_sdk::Unreadable>) -> T {
+    remembered.unwrap_or_else(|error| {
+        log::warn(&format!("what is remembered is left aside: {error}"));
+        T::default()
+    })
 }

@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 const JUDGE_ATTEMPTS_MAX: u32 = 2;
 /// Bytes of an answer that is kept whole for a second attempt at judging it, because the state holds it meanwhile.
 const JUDGED_AGAIN_BYTES_MAX: usize = 40 << 10;
+/// Bytes of the answers under judgement, which the state holds, up to which each judgement is taken in as soon as it is there.
+const UNDER_JUDGEMENT_BYTES_MAX: usize = 8 << 10;
 /// Steps beyond one for each item: to judge the last answer, to judge it again, and one to spare.
 const STEPS_BESIDE: usize = 3;
 
@@ -40,7 +42,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// Another version of the agent left it.
     pub(crate) fn resume(turn: Turn<'a>, exam: Exam) -> Result<Self, Unreadable> {
-        let memory = Memory::of(turn, &exam.title);
+        let memory = Memory::of(turn, &exam);
         Ok(Self { turn, attempt: turn.state()?, exam, memory, effects: Vec::new(), start: Vec::new() })
     }
 
@@ -81,7 +83,7 @@ impl<'a> Session<'a> {
         let items = if count == 1 { "There is one item".to_owned() } else { format!("There are {count} items") };
         let greeting = format!(
             "{}Welcome to the exam \"{title}\". {items}, one attempt at each; {pass:.0} % is a pass. You will hear at the end how it went.",
-            self.memory.greeting(title)
+            self.memory.greeting()
         );
         self.say(greeting);
         if !self.exam.instructions.is_empty() {
@@ -110,6 +112,7 @@ impl<'a> Session<'a> {
             }
         };
         self.attempt.answers.push(answered);
+        self.put_on_record(at);
     }
 
     /// Has an answer judged, while the next item is being answered.
@@ -138,24 +141,37 @@ impl<'a> Session<'a> {
             }
         }
         self.attempt.judged.remove(&at);
+        self.put_on_record(at);
     }
 
-    /// Asks the next item, waits for judgements, or ends the exam.
+    /// Asks the next item, waits for answers and judgements, or ends the exam.
     fn go_on(mut self) -> Step {
         let at = self.attempt.answers.len();
-        if let Some(item) = self.item(at) {
-            let action = item.action().locking_input();
-            self.start.push(Operation::client(key_of_item(at), action));
-        } else if self.start.is_empty() && self.attempt.over.is_none() {
-            self.finish();
+        match self.item(at) {
+            Some(item) if self.attempt.asked <= at => {
+                self.start.push(Operation::client(key_of_item(at), item.action().locking_input()));
+                self.attempt.asked = at + 1;
+            }
+            None if self.attempt.judged.is_empty() && self.attempt.over.is_none() => self.finish(),
+            _ => {}
         }
+        let takes_each = self.can_take_each_judgement();
         let mut effects = self.effects;
         effects.push(Effect::SessionState(json!(self.attempt)));
         match self.attempt.over {
             Some(summary) => Step { effects, ..Step::complete(summary) },
-            // Every operation has settled before the next step, so none of a step before this one is open.
+            None if takes_each => Step { effects, ..Step::start(self.start).until_any() },
             None => Step { effects, ..Step::start(self.start) },
         }
+    }
+
+    /// Whether there are steps enough to take in a judgement while an item is being answered, and room in the state for what is judged
+    /// meanwhile. Otherwise a judgement is taken in with the next answer.
+    fn can_take_each_judgement(&self) -> bool {
+        let to_come = self.attempt.order.len().saturating_sub(self.attempt.answers.len());
+        let bytes: usize = self.attempt.judged.values().map(|response| response.to_string().len()).sum();
+        let left = usize::try_from(self.turn.left().steps).unwrap_or(usize::MAX);
+        left > to_come + STEPS_BESIDE && bytes <= UNDER_JUDGEMENT_BYTES_MAX
     }
 
     /// The item that is asked at a place of the order.

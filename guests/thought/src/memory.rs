@@ -1,12 +1,14 @@
-//! What is remembered of a user's dialogues: how one begins, what the model is told, and what is kept for the next.
+//! What is remembered of dialogues: of a user's own how the next one begins, and for everybody which questions were pursued.
 
 use crate::dialogue::Dialogue;
 use agent_host_sdk::{Turn, fenced, log, shortened};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 const THEMES_MAX: usize = 10;
 const QUESTIONS_MAX: usize = 5;
+/// Topics that are remembered for everybody.
+const PURSUED_MAX: usize = 10;
 /// Bytes of a theme or a question, which anyone may have written into the preferences.
 const NOTE_BYTES_MAX: usize = 300;
 
@@ -17,10 +19,36 @@ pub(crate) struct Memory {
     dialogues: u64,
     themes: Vec<String>,
     open_questions: Vec<String>,
+    /// What was pursued with this agent, by whomever.
+    #[serde(skip)]
+    pursued: Vec<Pursued>,
+}
+
+/// What is kept in the preferences that hold for all users, the latest first.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Shared {
+    pursued: Vec<Pursued>,
+}
+
+/// A topic, and what stayed open in it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Pursued {
+    topic: String,
+    open_questions: Vec<String>,
+}
+
+impl Pursued {
+    /// The same, no longer than what is kept: whoever may set the agent up may have written it.
+    fn bounded(self) -> Self {
+        let open_questions = self.open_questions.iter().take(QUESTIONS_MAX).map(|question| shortened(question, NOTE_BYTES_MAX)).collect();
+        Self { topic: shortened(&self.topic, NOTE_BYTES_MAX), open_questions }
+    }
 }
 
 impl Memory {
-    /// Looks at the preferences, and where they say nothing at the user's last dialogue.
+    /// Looks at the preferences, and where they say nothing at the last dialogue of the user's own.
     pub(crate) fn of(turn: Turn<'_>) -> Self {
         let mut memory: Self = turn.preferences().unwrap_or_else(|error| {
             log::warn(&format!("what is remembered of the user is left aside: {error}"));
@@ -28,7 +56,7 @@ impl Memory {
         });
         if memory.themes.is_empty() {
             let topic_of = |summary: &Value| Some(summary.get("topic")?.as_str()?.to_owned());
-            let last = turn.history().into_iter().find_map(|session| Some((topic_of(&session.summary)?, session.summary)));
+            let last = turn.own_history().into_iter().find_map(|session| Some((topic_of(&session.summary)?, session.summary)));
             if let Some((topic, summary)) = last {
                 let open = summary.get("open_questions").and_then(Value::as_array).into_iter().flatten();
                 memory.open_questions = open.filter_map(|question| question.as_str().map(str::to_owned)).collect();
@@ -40,6 +68,11 @@ impl Memory {
         for note in memory.themes.iter_mut().chain(&mut memory.open_questions) {
             *note = shortened(note, NOTE_BYTES_MAX);
         }
+        let shared: Shared = turn.shared_preferences().unwrap_or_else(|error| {
+            log::warn(&format!("what is remembered for everybody is left aside: {error}"));
+            Shared::default()
+        });
+        memory.pursued = shared.pursued.into_iter().take(PURSUED_MAX).map(Pursued::bounded).collect();
         memory
     }
 
@@ -57,15 +90,33 @@ impl Memory {
 
     /// What the model is told of earlier dialogues; nothing when there were none.
     pub(crate) fn for_model(&self) -> String {
-        if self.themes.is_empty() && self.open_questions.is_empty() {
-            return String::new();
+        let mut told = String::new();
+        if !self.themes.is_empty() || !self.open_questions.is_empty() {
+            let lines = [("Themes", &self.themes), ("Stayed open", &self.open_questions)];
+            let lines = lines.map(|(what, notes)| format!("{what}: {}", notes.join("; ")));
+            told.push_str(&format!("From earlier dialogues with this user:\n{}\n\n", fenced(&lines.join("\n"))));
         }
-        let lines = [("Themes", &self.themes), ("Stayed open", &self.open_questions)];
-        let lines = lines.map(|(what, notes)| format!("{what}: {}", notes.join("; ")));
-        format!("From earlier dialogues with this user:\n{}\n\n", fenced(&lines.join("\n")))
+        if !self.pursued.is_empty() {
+            let line = |pursued: &Pursued| format!("{}: {}", pursued.topic, pursued.open_questions.join("; "));
+            let lines: Vec<String> = self.pursued.iter().map(line).collect();
+            told.push_str(&format!(
+                "Topics that were pursued here before, by this user or by others, with what stayed open; do not take it that this user \
+                 thought about them:\n{}\n\n",
+                fenced(&lines.join("\n"))
+            ));
+        }
+        told
     }
 
-    /// What to keep of a dialogue that is over.
+    /// What to keep of the topic itself, for everybody: made from what holds for everybody alone.
+    pub(crate) fn after_for_all(&self, topic: &str, dialogue: &Dialogue) -> Value {
+        let this = Pursued { topic: topic.to_owned(), open_questions: dialogue.notes.open_questions.clone() }.bounded();
+        let others = self.pursued.iter().filter(|pursued| pursued.topic != this.topic).cloned();
+        let pursued: Vec<Pursued> = std::iter::once(this.clone()).chain(others).take(PURSUED_MAX).collect();
+        json!({ "pursued": pursued })
+    }
+
+    /// What to keep of the user when a dialogue is over.
     pub(crate) fn after(&self, topic: &str, dialogue: &Dialogue) -> Value {
         let first = |new: &mut dyn Iterator<Item = &String>, count: usize| {
             let mut kept: Vec<String> = Vec::new();

@@ -121,6 +121,9 @@ impl<'a> Session<'a> {
         let remembered = format!("Dialogue of the user {} about \"{topic}\".{found}", self.turn.user());
         self.effects.push(Effect::Remember(remembered));
         self.effects.push(Effect::PreferForUser(self.memory.after(&topic, &self.dialogue)));
+        if self.dialogue.exchanges > 0 {
+            self.effects.push(Effect::Prefer(self.memory.after_for_all(&topic, &self.dialogue)));
+        }
         let mut summary = json!({
             "topic": topic,
             "insights": notes.insights,

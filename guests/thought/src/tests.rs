@@ -202,6 +202,7 @@ fn a_second_dialogue_begins_with_what_stayed_open_and_the_model_knows_the_themes
 fn where_the_preferences_say_nothing_the_history_does() {
     let past = PastSession {
         session_id: "00000000-0000-4000-8000-000000000009".to_owned(),
+        user_id: String::new(),
         session_type: "thought".to_owned(),
         status: "completed".to_owned(),
         reason: None,
@@ -266,4 +267,22 @@ fn words_after_the_end_are_told_that_it_is_over_once() {
     assert_eq!(end["rating"], 5);
     assert_eq!(session.transcript().last().unwrap(), "assistant: The dialogue is over.");
     assert_eq!(session.notes().len(), 1);
+}
+
+#[test]
+fn which_questions_were_pursued_is_remembered_for_everybody_and_held_to_be_nobodys_in_particular() {
+    let mut first = thought().user("alice").model_says("Why?").model_says(&notes("I fear boredom", "What is rest?"));
+    first.open();
+    first.say("I cannot sit still");
+    first.say("stop");
+    first.answer(json!({ "confirmed": true }));
+    summary(first.answer(json!({ "skipped": true })));
+    let shared = first.preferred_for_all().clone();
+    assert_eq!(shared, json!({ "pursued": [{ "topic": "freedom", "open_questions": ["What is rest?"] }] }), "and no insight of hers");
+    let mut second = thought().user("bob").shared_preferences(shared).model_says("Why?");
+    assert_eq!(second.open().words(), "What is on your mind?", "it was not his");
+    second.say("I want to be free");
+    let told = also(&second.requests()[0]);
+    assert!(told.contains("do not take it that this user thought about them:\n```\nfreedom: What is rest?\n```"), "{told}");
+    assert!(!told.contains("From earlier dialogues with this user"), "{told}");
 }

@@ -1,6 +1,6 @@
 //! The end of a lesson: what comes again before it, the summary, and what is remembered.
 
-use crate::memory::percent;
+use crate::memory::{Finished, percent};
 use crate::session::Session;
 use agent_host_sdk::Effect;
 use serde_json::{Map, Value, json};
@@ -57,7 +57,9 @@ impl Session<'_> {
         let difficult = if weak.is_empty() { String::new() } else { format!(" Still difficult: {}.", weak.join(", ")) };
         self.say(format!("That was the lesson \"{title}\": {result}.{difficult}"));
         self.effects.push(Effect::Remember(format!("Lesson \"{title}\" of the user {}: {result}.{difficult}", self.turn.user())));
-        self.effects.push(Effect::PreferForUser(self.memory.after(&title, score, &practised, &weak, now_ms)));
+        let finished = Finished { title: &title, score, practised: &practised, weak: &weak, now_ms };
+        self.effects.push(Effect::PreferForUser(self.memory.after(&finished)));
+        self.effects.push(Effect::Prefer(self.memory.after_for_all(&finished)));
         self.course.over = Some(json!({
             "title": title,
             "score": score,

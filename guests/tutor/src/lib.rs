@@ -1,4 +1,5 @@
-//! The tutor: teaches a lesson part by part, checks what was understood, and remembers of each user what helps the next time.
+//! The tutor: teaches a lesson part by part, checks what was understood, and remembers what helps the next time: of each user how they
+//! learn, and for all users which lessons were taught and how they went.
 //!
 //! The lesson is the user's, given with the session; or the operator's; or a built-in one. A model explains, writes questions where the
 //! lesson has none, judges words and answers what the student asks. A lesson of closed questions and no text needs no model at all. How far

@@ -1,8 +1,10 @@
-//! What the tutor remembers of a user: how it greets, what it tells the model, and what it keeps for the next time.
+//! What the tutor remembers: of a user how they learn, and for everybody which lessons were taught and how they went.
+//!
+//! The two are never mixed: nobody is told that they have learned what somebody else has.
 
 use crate::lesson::Lesson;
 use agent_host_sdk::{Turn, fenced, log, shortened};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Levels from the first to the last.
@@ -11,6 +13,14 @@ const LEVELS: [&str; 3] = ["beginner", "intermediate", "advanced"];
 const WISH_BYTES_MAX: usize = 200;
 /// Objectives that are kept as weak.
 const WEAK_MAX: usize = 10;
+/// Lessons that are remembered for everybody.
+const TAUGHT_MAX: usize = 20;
+/// Those of them that a model is told of.
+const TOLD_MAX: usize = 6;
+/// What was difficult in one of them.
+const DIFFICULT_MAX: usize = 5;
+/// Bytes of the name of something that was difficult.
+const DIFFICULT_BYTES_MAX: usize = 100;
 /// From this score on a lesson was easy, and below the other it was hard.
 const EASY: f64 = 0.9;
 const HARD: f64 = 0.5;
@@ -31,16 +41,48 @@ struct LastLesson {
     title: String,
 }
 
-/// What is remembered of the user of this turn.
+/// What is kept in the preferences that hold for all users.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Shared {
+    /// The latest first.
+    taught: Vec<Taught>,
+}
+
+/// A lesson that was taught, to whomever.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Taught {
+    title: String,
+    times: u64,
+    /// Of the last time.
+    score: Option<f64>,
+    difficult: Vec<String>,
+    ended_ms: u64,
+}
+
+/// A lesson that is over.
+pub(crate) struct Finished<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) score: Option<f64>,
+    /// Its objectives.
+    pub(crate) practised: &'a [String],
+    /// Those that are weak still.
+    pub(crate) weak: &'a [String],
+    pub(crate) now_ms: u64,
+}
+
+/// What is remembered that bears on this turn.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     kept: Kept,
+    taught: Vec<Taught>,
     /// The score of the same lesson the last time, from 0 to 1, and what was weak then.
     earlier: Option<(Option<f64>, Vec<String>)>,
 }
 
 impl Memory {
-    /// Looks at the preferences, at what the session was opened with, and at the user's sessions before this one.
+    /// Looks at the preferences, at what the session was opened with, and at the user's own sessions before this one.
     pub(crate) fn of(turn: Turn<'_>, lesson: &Lesson) -> Self {
         let mut kept: Kept = turn.preferences().unwrap_or_else(|error| {
             log::warn(&format!("what is remembered of the user is left aside: {error}"));
@@ -50,13 +92,20 @@ impl Memory {
         let wish = |name: &str| config.get(name).and_then(Value::as_str).map(|wish| shortened(wish, WISH_BYTES_MAX));
         kept.level = wish("level").or(kept.level);
         kept.tone = wish("tone").or(kept.tone);
-        let sessions = turn.history();
+        let sessions = turn.own_history();
         let same = sessions.iter().map(|session| &session.summary).find(|summary| summary["title"] == json!(lesson.title));
         let earlier = same.map(|summary| {
             let weak = summary["weak_objectives"].as_array().into_iter().flatten();
             (summary["score"].as_f64(), weak.filter_map(|objective| objective.as_str().map(str::to_owned)).collect())
         });
-        Self { kept, earlier }
+        let shared: Shared = turn.shared_preferences().unwrap_or_else(|error| {
+            log::warn(&format!("what is remembered for everybody is left aside: {error}"));
+            Shared::default()
+        });
+        let mut taught: Vec<Taught> = shared.taught.into_iter().take(TAUGHT_MAX).map(Taught::bounded).collect();
+        // What is being taught comes first, so that a model is told of it however much else there is.
+        taught.sort_by_key(|taught| taught.title != lesson.title);
+        Self { kept, taught, earlier }
     }
 
     /// What is said first, beside what the lesson is.
@@ -83,23 +132,68 @@ impl Memory {
         if !weak.is_empty() {
             lines.push(format!("found difficult before: {}", shortened(&weak.join("; "), 4 * WISH_BYTES_MAX)));
         }
-        format!("About the student:\n{}", fenced(&lines.join("\n")))
+        format!("About the student:\n{}{}", fenced(&lines.join("\n")), self.lessons())
+    }
+
+    /// What was taught with this agent, for a model; nothing when nothing was.
+    fn lessons(&self) -> String {
+        if self.taught.is_empty() {
+            return String::new();
+        }
+        let lines: Vec<String> = self.taught.iter().take(TOLD_MAX).map(Taught::line).collect();
+        format!(
+            "\n\nLessons that were taught here before, to this student or to others; do not take it that this student had them:\n{}",
+            fenced(&lines.join("\n"))
+        )
     }
 
     fn level(&self) -> &str {
         self.kept.level.as_deref().unwrap_or("intermediate")
     }
 
-    /// What to keep of a lesson that is over. `practised` are its objectives, `weak` those that are weak still.
-    pub(crate) fn after(&self, title: &str, score: Option<f64>, practised: &[String], weak: &[String], now_ms: u64) -> Value {
+    /// What to keep of the student when a lesson is over.
+    pub(crate) fn after(&self, finished: &Finished<'_>) -> Value {
+        let Finished { title, score, practised, weak, now_ms } = finished;
         let old = self.kept.weak_objectives.iter().filter(|old| !practised.contains(old));
         let weak: Vec<&String> = weak.iter().chain(old).take(WEAK_MAX).collect();
         json!({
-            "level": next_level(self.level(), score),
+            "level": next_level(self.level(), *score),
             "lessons": self.kept.lessons.saturating_add(1),
             "last_lesson": { "title": title, "score": score, "ended_ms": now_ms },
             "weak_objectives": weak,
         })
+    }
+
+    /// What to keep of the lesson itself, for everybody: made from what holds for everybody alone.
+    pub(crate) fn after_for_all(&self, finished: &Finished<'_>) -> Value {
+        let known = self.taught.iter().find(|taught| taught.title == finished.title);
+        let mut difficult: Vec<String> = Vec::new();
+        for objective in finished.weak.iter().chain(known.iter().flat_map(|known| &known.difficult)) {
+            if !difficult.contains(objective) {
+                difficult.push(objective.clone());
+            }
+        }
+        let times = known.map_or(0, |known| known.times).saturating_add(1);
+        let this = Taught { title: finished.title.to_owned(), times, score: finished.score, difficult, ended_ms: finished.now_ms };
+        let mut others: Vec<Taught> = self.taught.iter().filter(|taught| taught.title != finished.title).cloned().collect();
+        others.sort_by_key(|taught| std::cmp::Reverse(taught.ended_ms));
+        let taught: Vec<Taught> = std::iter::once(this.bounded()).chain(others).take(TAUGHT_MAX).collect();
+        json!({ "taught": taught })
+    }
+}
+
+impl Taught {
+    /// The same, no longer than what is kept: whoever may set the agent up may have written it.
+    fn bounded(self) -> Self {
+        let difficult = self.difficult.iter().take(DIFFICULT_MAX).map(|objective| shortened(objective, DIFFICULT_BYTES_MAX)).collect();
+        Self { title: shortened(&self.title, WISH_BYTES_MAX), difficult, ..self }
+    }
+
+    fn line(&self) -> String {
+        let times = if self.times == 1 { "once".to_owned() } else { format!("{} times", self.times) };
+        let score = self.score.map(|score| format!(", the last time with {}", percent(score))).unwrap_or_default();
+        let difficult = if self.difficult.is_empty() { String::new() } else { format!("; difficult: {}", self.difficult.join(", ")) };
+        format!("{}: {times}{score}{difficult}", self.title)
     }
 }
 

@@ -1,21 +1,25 @@
-//! What a user did with an agent before, as the agent sees it.
+//! What was done with an agent before, as the agent sees it in a turn for one of its users.
 
 use crate::outfit::Sealed;
+use domain::agent::role::Role;
 use domain::agent::session::HISTORY_MAX;
 use domain::id::AgentId;
 use domain::user::UserId;
 use serde_json::{Value, json};
 use store::{ReadError, SessionRow, Store};
 
-/// The user's structured sessions with the agent that have ended, sealed; none when there are none.
-pub(crate) async fn of_user(store: &Store, agent: AgentId, user: &UserId) -> Result<Option<Sealed>, ReadError> {
-    let ended = store.session_history(agent, Some(user.clone()), None, HISTORY_MAX).await?;
+/// The agent's last structured sessions that have ended, as far as a user in a role would see them themselves, sealed; none when there are
+/// none.
+pub(crate) async fn seen_by(store: &Store, agent: AgentId, user: &UserId, role: Option<Role>) -> Result<Option<Sealed>, ReadError> {
+    let whose = if role.is_some_and(Role::sees_all_sessions) { None } else { Some(user.clone()) };
+    let ended = store.session_history(agent, whose, None, HISTORY_MAX).await?;
     Ok((!ended.is_empty()).then(|| Sealed::json(&ended.iter().map(told).collect::<Vec<Value>>())))
 }
 
 fn told(session: &SessionRow) -> Value {
     json!({
         "session_id": session.id,
+        "user_id": session.user_id,
         "session_type": session.session_type,
         "status": session.status.word(),
         "reason": session.ended_reason,

@@ -139,6 +139,7 @@ async fn view(store: &Store, run: &Run, stepped: &RunStepped) -> Result<Result<S
         (Some(basis.session_state), ""),
         (basis.session_config, NOTHING),
         (basis.history, NONE_BEFORE),
+        (basis.shared_preferences.or(Some(basis.preferences)), ""),
     ];
     let mut read = Vec::new();
     for (digest, without) in texts {
@@ -150,7 +151,8 @@ async fn view(store: &Store, run: &Run, stepped: &RunStepped) -> Result<Result<S
             },
         }
     }
-    let [settings, preferences, session_state, session_config, history] = <[String; 5]>::try_from(read).unwrap_or_default();
+    let [settings, preferences, session_state, session_config, history, shared_preferences] =
+        <[String; 6]>::try_from(read).unwrap_or_default();
     let fixed = ViewStatic {
         agent_id: scene.agent_id,
         path: scene.path,
@@ -160,6 +162,7 @@ async fn view(store: &Store, run: &Run, stepped: &RunStepped) -> Result<Result<S
         history,
         settings,
         preferences,
+        shared_preferences,
         session_state,
         head: (basis.head > 0).then_some(basis.head),
         tools: Arc::new(tools),

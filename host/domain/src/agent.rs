@@ -9,6 +9,7 @@ pub mod assignment;
 pub mod configure;
 pub mod end_session;
 pub mod lifecycle;
+pub mod memory;
 pub mod milestones;
 pub mod respond;
 pub mod role;
@@ -171,6 +172,10 @@ impl Agent {
                 };
                 keys.extend(it.preferences.as_object().cloned().unwrap_or_default());
                 self.changed(it.updated_at);
+            }
+            Event::PreferencesCarried(it) => {
+                self.user_preferences.entry(it.to.clone()).or_default().extend(it.preferences.clone());
+                self.changed(it.carried_at);
             }
             Event::AgentRenamed(it) => {
                 self.name.clone_from(&it.name);

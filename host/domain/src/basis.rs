@@ -39,10 +39,13 @@ pub struct Basis {
     pub peers: Digest,
     /// The agent's preferences with those of the run's user over them, a blob of JSON.
     pub preferences: Digest,
+    /// Those that hold for all its users alone, a blob of JSON; none when these are all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_preferences: Option<Digest>,
     /// What the session was opened with, a blob of JSON; none when with nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_config: Option<Digest>,
-    /// The user's structured sessions with the agent that have ended, a blob of JSON; none when there are none.
+    /// The agent's structured sessions that have ended, as far as the user would see them, a blob of JSON; none when there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Digest>,
     /// The session's state, a blob of JSON.

@@ -17,8 +17,8 @@ pub mod upcast;
 
 pub use agent::{
     ActionRequested, ActionWithdrawn, AgentArchived, AgentCreated, AgentRenamed, ExecutionResumed, ExecutionSuspended, NoteRemembered,
-    PreferencesUpdated, PromptOverridden, ResponseReceived, RoleChanged, SessionImported, SettingsUpdated, SlotCompleted, SlotTaken,
-    SlotTerminated, UserAssigned, UserUnassigned,
+    PreferencesCarried, PreferencesUpdated, PromptOverridden, ResponseReceived, RoleChanged, SessionImported, SettingsUpdated,
+    SlotCompleted, SlotTaken, SlotTerminated, UserAssigned, UserUnassigned,
 };
 pub use boundary::{
     AGENT_CALL, BoundaryDecided, ComponentAdmitted, DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX, Decision, MODEL_CALL, STEP, TOOL_CALL,
@@ -67,6 +67,9 @@ pub enum Event {
     /// Keys were merged into an agent's preferences.
     #[serde(rename = "agent.preferences.updated.v1")]
     PreferencesUpdated(PreferencesUpdated),
+    /// What an agent remembers of a user who hands it over was taken over by their successor.
+    #[serde(rename = "agent.preferences.carried.v1")]
+    PreferencesCarried(PreferencesCarried),
     /// A structured session took its agent's slot.
     #[serde(rename = "agent.session.started.v1")]
     SlotTaken(SlotTaken),

@@ -23,12 +23,14 @@ pub struct ViewStatic {
     pub session_type: String,
     /// What the session was opened with, a JSON object as text.
     pub session_config: String,
-    /// The user's structured sessions with the agent that have ended, a JSON array as text.
+    /// The agent's structured sessions that have ended, as far as the user would see them, a JSON array as text.
     pub history: String,
     /// The definition's prompt and settings, a JSON object as text.
     pub settings: String,
     /// The agent's preferences, a JSON object as text.
     pub preferences: String,
+    /// Those that hold for all its users alone, a JSON object as text.
+    pub shared_preferences: String,
     /// The session's state, JSON as text; `null` at first.
     pub session_state: String,
     /// The last message of the thread.

@@ -33,6 +33,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
     match event {
         Event::AgentCreated(created) => agents::created(sql, created)?,
         Event::PreferencesUpdated(it) => agents::changed(sql, it.agent, event)?,
+        Event::PreferencesCarried(it) => agents::changed(sql, it.agent, event)?,
         Event::AgentArchived(it) => agents::archived(sql, it.agent, event)?,
         Event::UserAssigned(it) => agents::assigned(sql, it.agent, &it.user_id, it.role, event)?,
         Event::RoleChanged(it) => agents::assigned(sql, it.agent, &it.user_id, it.role, event)?,

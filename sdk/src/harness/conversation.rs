@@ -7,7 +7,7 @@ use crate::client::ClientAction;
 use crate::content::{Message, MessageId, Part, Role};
 use crate::harness::performer::{Done, Open, Performed, Performer, synthetic};
 use crate::harness::rules::{Used, check_step};
-use crate::harness::scene::Scene;
+use crate::harness::scene::{Scene, keep};
 use crate::news::{News, Outcome, Settlement};
 use crate::operation::{Call, ModelRequest, Work};
 use crate::step::{Decision, Effect, Item, Step, Until, Wait};
@@ -215,9 +215,14 @@ impl<A: Agent> Conversation<A> {
         effects.filter_map(|effect| if let Effect::Remember(note) = effect { Some(note.as_str()) } else { None }).collect()
     }
 
-    /// The preferences as they stand.
+    /// The preferences of the user's own as they stand.
     pub fn preferred(&self) -> &Value {
         &self.scene.preferences
+    }
+
+    /// The preferences that hold for all users as they stand.
+    pub fn preferred_for_all(&self) -> &Value {
+        &self.scene.shared_preferences
     }
 
     /// What the model was asked so far.
@@ -318,10 +323,8 @@ impl<A: Agent> Conversation<A> {
                     self.scene.push(Role::Assistant, parts.clone(), "agent", None);
                 }
                 Effect::SessionState(state) => self.scene.state = state.clone(),
-                Effect::Prefer(new) | Effect::PreferForUser(new) => {
-                    let keys = self.scene.preferences.as_object_mut().into_iter();
-                    keys.for_each(|keys| keys.extend(new.as_object().cloned().unwrap_or_default()));
-                }
+                Effect::Prefer(new) if !self.scene.is_mentee => keep(&mut self.scene.shared_preferences, new),
+                Effect::Prefer(new) | Effect::PreferForUser(new) => keep(&mut self.scene.preferences, new),
                 Effect::Schedule { after_ms, content } => {
                     self.reminders.push((self.scene.now_ms.saturating_add(*after_ms), content.clone()));
                 }

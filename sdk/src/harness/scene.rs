@@ -28,6 +28,8 @@ pub struct Scene {
     pub(super) prompt: String,
     pub(super) settings: Value,
     pub(super) preferences: Value,
+    pub(super) shared_preferences: Value,
+    pub(super) is_mentee: bool,
     pub(super) state: Value,
     pub(super) thread: Vec<Message>,
     pub(super) blobs: BTreeMap<String, Vec<u8>>,
@@ -56,6 +58,8 @@ impl Scene {
             prompt: String::new(),
             settings: json!({}),
             preferences: json!({}),
+            shared_preferences: json!({}),
+            is_mentee: false,
             state: Value::Null,
             thread: Vec::new(),
             blobs: BTreeMap::new(),
@@ -79,10 +83,24 @@ impl Scene {
         self
     }
 
-    /// With these preferences of the agent's.
+    /// With these preferences of the user's own.
     #[must_use]
     pub fn preferences(mut self, preferences: Value) -> Self {
         self.preferences = preferences;
+        self
+    }
+
+    /// With these preferences of the agent's, which hold for all its users.
+    #[must_use]
+    pub fn shared_preferences(mut self, preferences: Value) -> Self {
+        self.shared_preferences = preferences;
+        self
+    }
+
+    /// For a user who is assigned as a mentee: what is told to hold for all is kept for them alone.
+    #[must_use]
+    pub fn for_mentee(mut self) -> Self {
+        self.is_mentee = true;
         self
     }
 
@@ -114,7 +132,7 @@ impl Scene {
         self
     }
 
-    /// With a structured session of the user's that has ended, later than those before it.
+    /// With a structured session that has ended, later than those before it. One that names nobody was the user's.
     #[must_use]
     pub fn past_session(mut self, session: PastSession) -> Self {
         self.history.insert(0, session);
@@ -201,6 +219,13 @@ impl Scene {
     }
 }
 
+/// Merges keys into others.
+pub(super) fn keep(keys: &mut Value, new: &Value) {
+    if let (Some(keys), Some(new)) = (keys.as_object_mut(), new.as_object()) {
+        keys.extend(new.clone());
+    }
+}
+
 /// A tool of which only the name matters.
 pub(super) fn plain_tool(name: &str) -> ToolDefinition {
     ToolDefinition {
@@ -237,7 +262,12 @@ impl View for Scene {
     }
 
     fn history(&self) -> Value {
-        json!(self.history)
+        let named = |past: &PastSession| {
+            let user_id = if past.user_id.is_empty() { self.user.clone() } else { past.user_id.clone() };
+            PastSession { user_id, ..past.clone() }
+        };
+        let seen = self.history.iter().map(named).filter(|past| !self.is_mentee || past.user_id == self.user);
+        json!(seen.collect::<Vec<_>>())
     }
 
     fn now_ms(&self) -> u64 {
@@ -253,7 +283,13 @@ impl View for Scene {
     }
 
     fn preferences(&self) -> Value {
-        self.preferences.clone()
+        let mut all = self.shared_preferences.clone();
+        keep(&mut all, &self.preferences);
+        all
+    }
+
+    fn shared_preferences(&self) -> Value {
+        self.shared_preferences.clone()
     }
 
     fn session_state(&self) -> Value {

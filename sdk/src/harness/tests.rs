@@ -3,7 +3,7 @@
 use crate::harness::{Conversation, Reply, Scene, Standing, logged};
 use crate::{
     Agent, CallContext, ClientAction, Description, Dispatch, Effect, IntoProgress, Item, Memo, MessageId, ModelRequest, News, Operation,
-    Outcome, Progress, Settlement, Step, Tool, Tools, Turn, log,
+    Outcome, PastSession, Progress, Settlement, Step, Tool, Tools, Turn, log,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -151,6 +151,42 @@ fn what_is_remembered_of_a_user_is_among_the_preferences_from_then_on() {
     assert_eq!(talk.say("one").words(), "1 of ann");
     assert_eq!(talk.say("two").words(), "2 of ann");
     assert_eq!((talk.preferred(), talk.notes().len()), (&json!({ "level": 2 }), 2));
+}
+
+#[test]
+fn what_holds_for_all_is_apart_from_what_is_the_users_and_of_a_mentee_it_is_kept_for_them_alone() {
+    let talk = || {
+        by(|turn, _| {
+            let (all, mine): (Value, Value) = (turn.shared_preferences().unwrap(), turn.preferences().unwrap());
+            Step::reply(format!("{} {}", all["topic"], mine["topic"])).prefer(json!({ "topic": "tides" }))
+        })
+        .shared_preferences(json!({ "topic": "sums" }))
+    };
+    let mut colleague = talk();
+    assert_eq!(colleague.say("one").words(), r#""sums" "sums""#);
+    assert_eq!(colleague.say("two").words(), r#""tides" "tides""#);
+    let mut mentee = talk().for_mentee();
+    mentee.say("one");
+    assert_eq!(mentee.say("two").words(), r#""sums" "tides""#);
+    assert_eq!((mentee.preferred_for_all(), mentee.preferred()), (&json!({ "topic": "sums" }), &json!({ "topic": "tides" })));
+}
+
+#[test]
+fn what_others_did_is_told_apart_from_what_the_user_did_and_a_mentee_sees_their_own() {
+    let past = |user_id: &str| PastSession {
+        session_id: "00000000-0000-4000-8000-000000000009".to_owned(),
+        user_id: user_id.to_owned(),
+        session_type: "learning".to_owned(),
+        status: "completed".to_owned(),
+        reason: None,
+        started_at: "2026-01-01T00:00:00Z".to_owned(),
+        completed_at: "2026-01-01T00:10:00Z".to_owned(),
+        items: 1,
+        summary: Value::Null,
+    };
+    let counts = || by(|turn, _| Step::reply(format!("{} of {}", turn.own_history().len(), turn.history().len()))).user("bob");
+    assert_eq!(counts().past_session(past("alice")).past_session(past("")).say("?").words(), "1 of 2");
+    assert_eq!(counts().for_mentee().past_session(past("alice")).past_session(past("bob")).say("?").words(), "1 of 1");
 }
 
 #[test]

@@ -42,6 +42,10 @@ impl View for wire::View {
         json_of_host(&Self::preferences(self))
     }
 
+    fn shared_preferences(&self) -> Value {
+        json_of_host(&Self::shared_preferences(self))
+    }
+
     fn session_config(&self) -> Value {
         json_of_host(&Self::session_config(self))
     }

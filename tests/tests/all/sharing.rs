@@ -1,5 +1,7 @@
 //! Agents with several users, over HTTP: the four scenarios of design S0, section 12, and the role matrix on everything that is read,
-//! written and streamed.
+//! written and streamed. What the agent sees and remembers in them is in `memory`.
+
+mod memory;
 
 use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
 use reqwest::Method;

@@ -281,14 +281,15 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
     let lesson = host.post(&format!("/api/agents/{id}/sessions"), &json!({ "session_type": "lesson" })).await.unwrap();
     assert_eq!(lesson.status, 201);
     host.send(host.request(Method::DELETE, &format!("{agent}/sessions/current"))).await.unwrap();
-    for (line, user, level, before) in [(host.line(), "local", json!(2), 1), (bob, "bob", Value::Null, 0)] {
+    for (line, user, level) in [(host.line(), "local", json!(2)), (bob, "bob", Value::Null)] {
         let opened = line.ask(Method::POST, &format!("{agent}/sessions"), Some(&json!({ "session_type": "chat" }))).await.unwrap();
         let session = format!("{agent}/sessions/{}", opened.text("id"));
         let script = json!({ "steps": [{ "show": true }] }).to_string();
         line.ask(Method::POST, &format!("{session}/messages"), Some(&json!({ "content": script }))).await.unwrap();
         let seen = told(&until(&host, &session, show).await);
         assert_eq!((&seen["user"], &seen["preferences"]["tone"]), (&json!(user), &json!("warm")));
-        assert_eq!((&seen["preferences"]["level"], seen["history"].as_array().unwrap().len()), (&level, before), "{seen}");
+        assert_eq!((&seen["preferences"]["level"], seen["history"].as_array().unwrap().len()), (&level, 1), "{seen}");
+        assert_eq!(seen["history"][0]["user_id"], "local", "whoever sees the session is told whose it was: {seen}");
         assert_eq!((&seen["settings"]["prompt"], &seen["settings"]["settings"]["extra"]), (&json!("of the agent"), &json!(1)));
     }
 }
@@ -364,6 +365,33 @@ async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprec
     assert_eq!((unknown.status, unknown.text("code").as_str()), (400, "INVALID_SESSION_TYPE"));
     let over = host.send(host.request(Method::DELETE, &session)).await.unwrap();
     assert_eq!((over.status, over.text("code").as_str()), (409, "NO_ACTIVE_SESSION"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exam_that_is_broken_off_keeps_what_was_answered() {
+    let mut config = config(&json!({}));
+    config["agents"] = json!([{ "agentId": "evaluator", "displayName": "Evaluator", "component": "evaluator", "toolAllowlist": [] }]);
+    let folder = Folder::new(config);
+    folder.warm(&["puppet", "evaluator"]).await;
+    let host = folder.start(None).await.unwrap();
+    let item = |prompt: &str| json!({ "prompt": prompt, "options": ["right", "wrong"], "answer": 0 });
+    let rubric = json!({ "criteria": [{ "id": "k", "description": "Knows." }], "pass_score": 60 });
+    let exam = json!({ "title": "Rust", "rubric": rubric, "items": [item("1?"), item("2?"), item("3?")] });
+    let asked = |seen: &Value, prompt: &str| waits(seen) && seen["ui_state"]["active_widget"]["props"]["prompt"] == prompt;
+    let opened = json!({ "session_type": "validation", "config": { "exam": exam } });
+    let (agent, session) = open(&host, "evaluator", &opened).await;
+    for (index, prompt) in [(0, "1?"), (1, "2?")] {
+        let seen = until(&host, &session, |seen| asked(seen, prompt)).await;
+        let answered = answer(&host, &agent, &seen["ui_state"]["active_widget"]["tool_call_id"], json!({ "index": index })).await;
+        assert_eq!(answered.status, 202, "{answered:?}");
+    }
+    until(&host, &session, |seen| asked(seen, "3?")).await;
+    let over = host.send(host.request(Method::DELETE, &format!("{agent}/sessions/current"))).await.unwrap();
+    assert_eq!(over.status, 200, "{over:?}");
+    let items = host.get(&format!("{session}/items")).await.unwrap().body["items"].clone();
+    let told: Vec<(&Value, &Value)> =
+        items.as_array().unwrap().iter().map(|item| (&item["agent_prompt"]["number"], &item["evaluation"]["score"])).collect();
+    assert_eq!(told, [(&json!(1), &json!(1.0)), (&json!(2), &json!(0.0))], "{items}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! What an exam comes to.
 
 use super::{answer_all, closed, evaluation, evaluator, exam, judged, prompt, summary};
-use agent_host_sdk::{Audience, PastSession, Toolset, text_of};
+use agent_host_sdk::{Audience, LimitsLeft, PastSession, Toolset, text_of};
 use serde_json::{Value, json};
 
 /// Two criteria, one of which counts double, and an item of each widget.
@@ -29,7 +29,6 @@ fn an_exam_asks_each_item_once_tells_nothing_before_the_end_and_scores_against_t
     session.answer(json!({ "index": 1 }));
     session.answer(json!({ "indices": [0] }));
     session.answer(json!({ "text": "So that it stays mine." }));
-    assert!(session.items().is_empty(), "nothing is on the record that a client could show");
     let end = summary(session.answer(json!({ "code": "&x", "language": "rust" })));
     assert_eq!(
         (&end["score"], &end["max_score"], &end["percent"], &end["passed"]),
@@ -68,6 +67,47 @@ fn every_item_is_on_the_record_with_what_asked_and_how_it_was_scored() {
     assert_eq!(evaluation(&session, 0), expected);
     let of_judge = evaluation(&session, 2);
     assert_eq!((&of_judge["score"], &of_judge["max"], &of_judge["feedback"]), (&json!(1.0), &json!(2.0), &json!("So it is.")));
+}
+
+#[test]
+fn each_item_is_on_the_record_as_soon_as_it_is_scored() {
+    let mut session = evaluator(&whole()).model_says(&judged(0.5)).model_says(&judged(1.0));
+    session.open();
+    for (answer, recorded) in
+        [(json!({ "index": 0 }), 1), (json!({ "indices": [0, 2] }), 2), (json!({ "text": "x" }), 3), (json!({ "code": "y" }), 4)]
+    {
+        session.answer(answer);
+        assert_eq!(session.items().len(), recorded, "an exam that is broken off here keeps them");
+    }
+    assert_eq!(evaluation(&session, 2)["score"], 1.0, "the judgement was taken in while the next item was open");
+}
+
+#[test]
+fn judgements_for_which_there_are_no_steps_of_their_own_are_taken_in_with_the_next_answer() {
+    let few = LimitsLeft { steps: 8, tool_calls: 0, tokens: 1_000_000 };
+    let mut session = evaluator(&whole()).limits(few).model_says(&judged(0.5)).model_says(&judged(1.0));
+    session.open();
+    for (answer, recorded) in
+        [(json!({ "index": 0 }), 1), (json!({ "indices": [0, 2] }), 2), (json!({ "text": "x" }), 2), (json!({ "code": "y" }), 4)]
+    {
+        session.answer(answer);
+        assert_eq!(session.items().len(), recorded);
+    }
+}
+
+#[test]
+fn exams_of_one_title_are_told_apart_by_what_is_in_them() {
+    let digest_of = |written: &str| {
+        let mut session = evaluator(&serde_json::from_str(written).unwrap());
+        let first = session.open();
+        answer_all(&mut session, first)["digest"].as_str().unwrap().to_owned()
+    };
+    let rubric = r#""rubric":{"criteria":[{"id":"k","description":"Knows."}],"pass_score":60}"#;
+    let item = r#"{"prompt":"?","options":["a","b"],"answer":0}"#;
+    let one = digest_of(&format!(r#"{{"title":"Rust",{rubric},"items":[{item}]}}"#));
+    assert_eq!(one.len(), 64);
+    assert_eq!(one, digest_of(&format!(r#"{{"items":[{item}],{rubric},"title":"Rust"}}"#)), "however it is written");
+    assert_ne!(one, digest_of(&format!(r#"{{"title":"Rust",{rubric},"items":[{item},{item}]}}"#)));
 }
 
 #[test]
@@ -139,9 +179,31 @@ fn twenty_items_are_asked_unless_the_exam_says_otherwise() {
     assert_eq!(answer_all(&mut session, first)["items"].as_array().unwrap().len(), 20);
 }
 
+/// What the exam of one closed item is known by.
+fn known_by() -> String {
+    let mut session = evaluator(&exam(&closed(1)));
+    let first = session.open();
+    answer_all(&mut session, first)["digest"].as_str().unwrap().to_owned()
+}
+
+fn past(user: &str, digest: &str, percent: f64) -> PastSession {
+    PastSession {
+        session_id: "00000000-0000-4000-8000-000000000009".to_owned(),
+        user_id: user.to_owned(),
+        session_type: "validation".to_owned(),
+        status: "completed".to_owned(),
+        reason: None,
+        started_at: "2026-01-01T00:00:00Z".to_owned(),
+        completed_at: "2026-01-01T00:10:00Z".to_owned(),
+        items: 2,
+        summary: json!({ "title": "Rust", "digest": digest, "percent": percent }),
+    }
+}
+
 #[test]
-fn a_second_exam_of_the_same_title_mentions_the_attempts_before_it() {
-    let known = json!({ "exams": [{ "title": "Rust", "attempts": 2, "best_percent": 80.0, "last_percent": 40.0 }] });
+fn a_second_attempt_at_the_same_exam_mentions_the_attempts_before_it() {
+    let digest = known_by();
+    let known = json!({ "exams": [{ "digest": digest, "title": "Rust", "attempts": 2, "best_percent": 80.0, "last_percent": 40.0 }] });
     let mut session = evaluator(&exam(&closed(1))).preferences(known);
     session.open();
     let greeting = &session.transcript()[0];
@@ -149,24 +211,57 @@ fn a_second_exam_of_the_same_title_mentions_the_attempts_before_it() {
     let end = summary(session.answer(json!({ "index": 1 })));
     assert_eq!(end["attempt"], 3);
     let kept = session.preferred()["exams"][0].clone();
-    let expected = json!({ "title": "Rust", "attempts": 3, "best_percent": 80.0, "last_percent": 0.0, "ended_ms": 1_700_000_000_000_u64 });
+    let expected = json!({
+        "digest": digest, "title": "Rust", "attempts": 3, "best_percent": 80.0, "last_percent": 0.0, "ended_ms": 1_700_000_000_000_u64
+    });
     assert_eq!(kept, expected);
     assert_eq!(session.notes(), ["Exam \"Rust\" of the user local: 0 of 1 points (0 %): not passed."]);
 }
 
 #[test]
-fn where_the_preferences_say_nothing_the_history_does() {
-    let past = |percent: f64| PastSession {
-        session_id: "00000000-0000-4000-8000-000000000009".to_owned(),
-        session_type: "validation".to_owned(),
-        status: "completed".to_owned(),
-        reason: None,
-        started_at: "2026-01-01T00:00:00Z".to_owned(),
-        completed_at: "2026-01-01T00:10:00Z".to_owned(),
-        items: 2,
-        summary: json!({ "title": "Rust", "percent": percent }),
-    };
-    let mut session = evaluator(&exam(&closed(1))).past_session(past(70.0)).past_session(past(50.0)).preferences(json!({ "exams": 3 }));
+fn another_exam_of_the_same_title_is_no_attempt_at_this_one() {
+    let known = json!({ "exams": [{ "digest": "ab", "title": "Rust", "attempts": 2, "best_percent": 80.0, "last_percent": 40.0 }] });
+    let mut session = evaluator(&exam(&closed(1))).preferences(known).past_session(past("local", "ab", 80.0));
+    session.open();
+    assert!(session.transcript()[0].starts_with("assistant: Welcome to the exam"));
+    assert_eq!(summary(session.answer(json!({ "index": 0 })))["attempt"], 1);
+    assert_eq!(session.preferred()["exams"].as_array().unwrap().len(), 2, "and both are remembered");
+}
+
+#[test]
+fn where_the_preferences_say_nothing_the_users_own_history_does() {
+    let digest = known_by();
+    let mut session = evaluator(&exam(&closed(1))).user("bob").preferences(json!({ "exams": 3 }));
+    for (user, percent) in [("bob", 70.0), ("bob", 50.0), ("alice", 100.0)] {
+        session = session.past_session(past(user, &digest, percent));
+    }
     session.open();
     assert!(session.transcript()[0].starts_with("assistant: Welcome back: this is your attempt 3. Your best result so far is 70 %."));
+}
+
+#[test]
+fn what_came_of_an_exam_is_remembered_for_everybody_and_says_of_nobody_who_it_was() {
+    let mut first = evaluator(&exam(&closed(2))).user("alice");
+    first.open();
+    first.answer(json!({ "index": 0 }));
+    summary(first.answer(json!({ "index": 1 })));
+    let shared = first.preferred_for_all().clone();
+    let result = &shared["exam_results"][0];
+    assert_eq!((&result["attempts"], &result["passed"], &result["average_percent"]), (&json!(1), &json!(0), &json!(50.0)));
+    assert!(!shared.to_string().contains("alice"));
+    let mut second = evaluator(&exam(&closed(2))).user("bob").shared_preferences(shared.clone());
+    let opened = second.open();
+    let greeting = second.transcript()[0].clone();
+    assert!(
+        greeting.starts_with("assistant: This exam was taken once here before, with 50 % on average. Welcome to the exam"),
+        "{greeting}"
+    );
+    assert_eq!(answer_all(&mut second, opened)["attempt"], 1, "it was not his");
+    let result = &second.preferred_for_all()["exam_results"][0];
+    assert_eq!((&result["attempts"], &result["passed"], &result["average_percent"]), (&json!(2), &json!(1), &json!(75.0)));
+    // What a mentee does changes nothing for the others.
+    let mut mentee = evaluator(&exam(&closed(2))).user("carol").shared_preferences(shared.clone()).for_mentee();
+    let opened = mentee.open();
+    answer_all(&mut mentee, opened);
+    assert_eq!(mentee.preferred_for_all(), &shared);
 }

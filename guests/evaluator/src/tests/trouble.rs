@@ -84,7 +84,7 @@ fn without_an_exam_it_says_what_to_supply() {
     let mut session = Conversation::new(Evaluator).session_type("validation");
     let Standing::Failed(reason) = session.open() else { panic!("it did not fail") };
     assert!(
-        reason.starts_with("there is no exam: open the session with one in `exam`, or set it in the agent's `settings.exam`."),
+        reason.starts_with("there is no exam: set it in the agent's `settings.exam`, or open the session with one in `exam`."),
         "{reason}"
     );
 }

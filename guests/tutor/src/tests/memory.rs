@@ -5,8 +5,13 @@ use agent_host_sdk::PastSession;
 use serde_json::{Value, json};
 
 fn past(summary: Value) -> PastSession {
+    past_of("", summary)
+}
+
+fn past_of(user: &str, summary: Value) -> PastSession {
     PastSession {
         session_id: "00000000-0000-4000-8000-000000000009".to_owned(),
+        user_id: user.to_owned(),
         session_type: "learning".to_owned(),
         status: "completed".to_owned(),
         reason: None,
@@ -81,4 +86,45 @@ fn the_users_lesson_comes_before_the_operators() {
     let mut session = tutor(&sums()).session_config(mine);
     assert_eq!(prompt(&session.open()), "Mine?");
     assert_eq!(summary(session.answer(json!({ "index": 0 })))["title"], "Mine");
+}
+
+#[test]
+fn which_lessons_were_taught_and_how_they_went_is_remembered_for_everybody_and_says_of_nobody_who_it_was() {
+    let mut session =
+        tutor(&sums()).user("alice").shared_preferences(json!({ "taught": [{ "title": "Tides", "times": 3 }], "tone": "dry" }));
+    session.open();
+    session.answer(json!({ "index": 0 }));
+    session.answer(json!({ "index": 1 }));
+    let shared = session.preferred_for_all();
+    let this = json!({ "title": "Sums", "times": 1, "score": 1.0, "difficult": [], "ended_ms": 1_700_000_000_000_u64 });
+    assert_eq!((&shared["taught"][0], &shared["taught"][1]["title"], &shared["tone"]), (&this, &json!("Tides"), &json!("dry")));
+    assert!(!shared.to_string().contains("alice"));
+    assert!(session.preferred().get("taught").is_none(), "and what concerns the student is apart from it: {}", session.preferred());
+    assert!(shared.get("level").is_none());
+}
+
+#[test]
+fn what_others_have_learned_helps_to_teach_and_is_not_held_to_be_this_students() {
+    let taught =
+        json!({ "taught": [{ "title": "Sums", "times": 1 }, { "title": "Tides", "times": 2, "score": 0.4, "difficult": ["causes"] }] });
+    let alices = past_of("alice", json!({ "title": "Tides", "score": 1.0, "weak_objectives": ["causes"] }));
+    let mut session = tutor(&tides()).user("bob").shared_preferences(taught).past_session(alices).model_says("…");
+    session.open();
+    assert!(session.transcript()[0].starts_with("assistant: Welcome to the lesson \"Tides\"."), "{:?}", session.transcript());
+    let told = also(&session.requests()[0]);
+    assert!(told.contains(
+        "do not take it that this student had them:\n```\nTides: 2 times, the last time with 40 %; difficult: causes\nSums: once"
+    ));
+    assert!(!told.contains("found difficult before"), "{told}");
+}
+
+#[test]
+fn what_a_mentee_does_is_theirs_alone() {
+    let taught = json!({ "taught": [{ "title": "Tides", "times": 2, "score": 0.4, "difficult": ["causes"], "ended_ms": 1 }] });
+    let mut session = tutor(&sums()).user("bob").shared_preferences(taught.clone()).for_mentee();
+    session.open();
+    session.answer(json!({ "index": 0 }));
+    session.answer(json!({ "index": 1 }));
+    assert_eq!(session.preferred_for_all(), &taught);
+    assert_eq!(session.preferred()["last_lesson"]["title"], "Sums");
 }

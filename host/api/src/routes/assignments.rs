@@ -88,7 +88,8 @@ pub(super) struct Handoff {
     keep: Option<String>,
 }
 
-/// Hands an agent over: assigns the successor, makes them primary, and removes you or changes your role; all of it or nothing.
+/// Hands an agent over: assigns the successor, makes them primary, has them take over what the agent remembers of you, and removes you or
+/// changes your role; all of it or nothing.
 #[utoipa::path(
     post, path = "/api/agents/{id}/handoff", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
     request_body = Handoff, responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))

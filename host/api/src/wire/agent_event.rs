@@ -30,6 +30,10 @@ pub(super) fn data(event: &E) -> Value {
         E::PreferencesUpdated(it) => {
             json!({ "preferences": it.preferences, "user_id": it.user_id, "updated_at": it.updated_at.to_string() })
         }
+        E::PreferencesCarried(it) => json!({
+            "from_user_id": it.from, "user_id": it.to, "preferences": it.preferences, "left_behind": it.left_behind,
+            "carried_at": it.carried_at.to_string(),
+        }),
         E::SlotTaken(it) => json!({
             "session_id": it.session_id, "conversation_id": it.conversation_id, "session_type": it.session_type,
             "started_by": it.started_by, "started_at": it.started_at.to_string(),

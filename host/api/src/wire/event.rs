@@ -75,6 +75,7 @@ fn data(event: &event::Event) -> Value {
         | E::PromptOverridden(_)
         | E::SettingsUpdated(_)
         | E::PreferencesUpdated(_)
+        | E::PreferencesCarried(_)
         | E::SlotTaken(_)
         | E::ExecutionSuspended(_)
         | E::ExecutionResumed(_)

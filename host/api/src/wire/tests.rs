@@ -84,6 +84,7 @@ fn stepped(started: Vec<Operation>, settled: Vec<Settlement>, heard: Vec<Message
     let basis = Basis {
         files: 0,
         history: None,
+        shared_preferences: None,
         session_config: None,
         component: digest,
         base: None,

@@ -10,6 +10,7 @@ use crate::journal::Context;
 use crate::outfit::Sealed;
 use domain::agent::Agent;
 use domain::agent::end_session::EXPIRED;
+use domain::agent::memory::{OfWhom, right_for};
 use domain::event::{Event, InputAccepted, InputDead, RunEnded, RunStepped, Source};
 use domain::id::{OperationId, SessionId, Stream};
 use domain::message::{Draft, Message, Part, Role};
@@ -29,6 +30,8 @@ const SNAPSHOT_EVENTS: u64 = 64;
 pub(super) struct Plan {
     pub(super) stepped: RunStepped,
     pub(super) cause: Option<Cause>,
+    /// What the run's user is to the agent, as the step saw it.
+    pub(super) role: Option<domain::agent::role::Role>,
     pub(super) spawned: Vec<Spawned>,
     pub(super) blobs: Vec<Sealed>,
     pub(super) words: Vec<InputAccepted>,
@@ -117,8 +120,10 @@ impl Driver {
         own.push(context.event(stepped.clone()));
         own.extend(context.events(driving.beside().chain(driving.entries.iter().cloned()).chain(plan.decided.iter().cloned())));
         commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: own });
-        let effects = consequences(&driving.run, &plan.stepped.effects, is_untrusted(&driving.run), plan.time, &mut fresh::input);
+        let untrusted = is_untrusted(&driving.run);
+        let effects = consequences(&driving.run, &plan.stepped.effects, plan.role, untrusted, plan.time, &mut fresh::input);
         for (stream, event) in effects {
+            commit.guards.extend(still_remembered(&event, &driving.run));
             add(&mut commit, stream, &context, event);
         }
         for spawned in &plan.spawned {
@@ -377,6 +382,13 @@ fn notice(cause: &Cause) -> String {
         Cause::Aborted { reason } => format!("The turn was cancelled: {reason}"),
         Cause::Replied | Cause::Completed { .. } => String::new(),
     }
+}
+
+/// That the run's user is still to the agent what it takes for something to be remembered of whom it was decided to be.
+fn still_remembered(event: &Event, run: &Run) -> Option<Guard> {
+    let Event::PreferencesUpdated(updated) = event else { return None };
+    let of = if updated.user_id.is_some() { OfWhom::User } else { OfWhom::Everybody };
+    Some(Guard::Role { agent: updated.agent, user: run.started.user_id.clone(), right: right_for(of) })
 }
 
 /// Adds an event to a commit, behind those that its stream has in it already.

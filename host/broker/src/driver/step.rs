@@ -7,6 +7,8 @@ use crate::core::fresh;
 use crate::outfit::{Outfit, Sealed};
 use crate::view::{LastRead, StepView};
 use domain::agent::Agent;
+use domain::agent::memory::{OfWhom, of_whom};
+use domain::agent::role::Role;
 use domain::authority::Rule;
 use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
@@ -62,8 +64,10 @@ struct Own {
     settings: Sealed,
     /// What the session was opened with.
     session_config: Option<Sealed>,
-    /// The user's structured sessions with the agent that have ended.
+    /// The agent's structured sessions that have ended, as far as the user would see them.
     history: Option<Sealed>,
+    /// What the user is to the agent.
+    role: Option<Role>,
     /// What of the settings is the agent's own.
     overrides: Option<Sealed>,
     /// How many files the session has.
@@ -72,7 +76,7 @@ struct Own {
 
 /// What a session was opened with that was opened with nothing.
 pub(crate) const NOTHING: &str = "{}";
-/// The history of a user who has none.
+/// The history when there is none.
 pub(crate) const NONE_BEFORE: &str = "[]";
 
 impl Driver {
@@ -110,9 +114,10 @@ impl Driver {
                 None => return Ok(Err(SETTINGS_GONE)),
             },
         };
-        let history = crate::history::of_user(&self.core.store, agent.agent.id, &started.user_id).await?;
+        let role = self.core.store.role(&started.user_id, agent.agent.id).await?;
+        let history = crate::history::seen_by(&self.core.store, agent.agent.id, &started.user_id, role).await?;
         let files = self.core.store.file_count(started.session).await?;
-        Ok(Ok(Own { component, state, settings, session_config, history, overrides, files }))
+        Ok(Ok(Own { component, state, settings, session_config, history, role, overrides, files }))
     }
 
     /// Steps the agent once.
@@ -137,6 +142,7 @@ impl Driver {
             Ok(own) => own,
             Err((code, reason)) => return self.fail(Cause::Failed { code: code.to_owned(), reason: reason.to_owned() }).await,
         };
+        let role = own.role;
         let Frozen { basis, view, blobs } = self.freeze(driving, &agent, &outfit, &intake, own, now);
         store::point("broker.step.before");
         let stepped = self.core.runtime.step(&component, Arc::new(view), &intake.news, &basis, &limits).await;
@@ -146,7 +152,7 @@ impl Driver {
         let result = match judged(stepped.outcome) {
             Ok(result) => check(&driving.run, &intake, &result)
                 .map_err(|no| no.0)
-                .and_then(|()| can_be_remembered(&agent.agent, &driving.run.started.user_id, &result.effects))
+                .and_then(|()| can_be_remembered(&agent.agent, &driving.run.started.user_id, role, &result.effects))
                 .map(|()| result)
                 .map_err(|complaint| NotTaken::Failed(REFUSED, complaint)),
             Err(not_taken) => Err(not_taken),
@@ -182,7 +188,7 @@ impl Driver {
             driving.stop(stopped, now).await;
             driving.waits_told.clear();
         }
-        self.commit_step(Plan { stepped, cause, spawned: resolved.spawned, blobs, words, decided, time: now }).await
+        self.commit_step(Plan { stepped, cause, role, spawned: resolved.spawned, blobs, words, decided, time: now }).await
     }
 
     /// Has the ledger say, once for each limit and wait, that the next step is kept waiting. A run that is not stored yet is stored for it:
@@ -277,7 +283,9 @@ impl Driver {
             user: run.started.user_id.clone(),
         };
         let sealed_scene = Sealed::json(&scene);
-        let preferences = Sealed::json(&agent.agent.preferences_for(&run.started.user_id));
+        let agent = &agent.agent;
+        let preferences = Sealed::json(&agent.preferences_for(&run.started.user_id));
+        let shared = agent.user_preferences.contains_key(&run.started.user_id).then(|| Sealed::json(&agent.preferences));
         let head = intake.heard.last().map_or(run.head(), |message| message.id);
         let basis = Basis {
             component: own.component,
@@ -288,6 +296,7 @@ impl Driver {
             tools: outfit.tools.digest,
             peers: outfit.peers.digest,
             preferences: preferences.digest,
+            shared_preferences: shared.as_ref().map(|sealed| sealed.digest),
             session_config: own.session_config.as_ref().map(|sealed| sealed.digest),
             history: own.history.as_ref().map(|sealed| sealed.digest),
             session_state: run.session_state,
@@ -305,6 +314,7 @@ impl Driver {
             history: own.history.as_ref().map_or_else(|| NONE_BEFORE.to_owned(), Sealed::text),
             settings: own.settings.text(),
             preferences: preferences.text(),
+            shared_preferences: shared.as_ref().unwrap_or(&preferences).text(),
             session_state: String::from_utf8_lossy(&own.state).into_owned(),
             head: (head > 0).then_some(head),
             tools: outfit.tool_list.clone(),
@@ -323,7 +333,7 @@ impl Driver {
             last_read: LastRead::default(),
         };
         let Own { settings, session_config, history, overrides, .. } = own;
-        let some = session_config.into_iter().chain(history).chain(overrides);
+        let some = session_config.into_iter().chain(history).chain(overrides).chain(shared);
         let blobs = [sealed_scene, preferences, settings].into_iter().chain(some).chain(outfit.sealed()).collect();
         Frozen { basis, view, blobs }
     }
@@ -410,14 +420,19 @@ enum NotTaken {
     Failed(&'static str, String),
 }
 
-/// Whether an agent has room for what a step wants to remember.
-fn can_be_remembered(agent: &Agent, user: &UserId, effects: &[Effect]) -> Result<(), String> {
+/// Whether an agent has room for what a step wants to remember, in a run for a user in a role.
+fn can_be_remembered(agent: &Agent, user: &UserId, role: Option<Role>, effects: &[Effect]) -> Result<(), String> {
     let (mut of_all, mut of_user) = (Map::new(), Map::new());
     for effect in effects {
-        match effect {
-            Effect::Prefer { preferences: Value::Object(keys) } => of_all.extend(keys.clone()),
-            Effect::PreferForUser { preferences: Value::Object(keys) } => of_user.extend(keys.clone()),
-            _ => {}
+        let (keys, of) = match effect {
+            Effect::Prefer { preferences: Value::Object(keys) } => (keys, of_whom(role, true)),
+            Effect::PreferForUser { preferences: Value::Object(keys) } => (keys, of_whom(role, false)),
+            _ => continue,
+        };
+        match of {
+            Some(OfWhom::Everybody) => of_all.extend(keys.clone()),
+            Some(OfWhom::User) => of_user.extend(keys.clone()),
+            None => {}
         }
     }
     for (keys, of) in [(of_all, None), (of_user, Some(user))] {

@@ -103,7 +103,8 @@ impl Agent {
         }
     }
 
-    /// Hands the agent over (design S0, section 12.5): the successor becomes PRIMARY, and whoever hands it over keeps a role or none.
+    /// Hands the agent over (design S0, section 12.5): the successor becomes PRIMARY and takes over what it remembers of whoever hands it
+    /// over, who keeps a role or none.
     ///
     /// # Errors
     /// As for assigning and removing; a successor who is the same user.
@@ -114,10 +115,12 @@ impl Agent {
         }
         let mut events = Vec::new();
         match self.role_of(&to) {
-            None => events.push(self.assign_user(to, Role::Primary, by.clone(), now)?),
-            Some(_) => events.extend(self.change_role(to, Role::Primary, by.clone(), now)?),
+            None => events.push(self.assign_user(to.clone(), Role::Primary, by.clone(), now)?),
+            Some(_) => events.extend(self.change_role(to.clone(), Role::Primary, by.clone(), now)?),
         }
         let after = events.iter().fold(self.clone(), |agent, event| agent.after(event));
+        // Before the other goes, with whom it would be forgotten.
+        events.extend(after.carry_memory(&by, to, now));
         match keep {
             Some(role) => events.extend(after.change_role(by.clone(), role, by, now)?),
             None => events.push(after.unassign_user(by.clone(), by, now)?),

@@ -32,6 +32,8 @@ pub enum Right {
     Assign,
     /// Its name, system prompt, settings, and the preferences that hold for everybody.
     Configure,
+    /// That what the agent learns in one's sessions and says to be for everybody is kept for everybody.
+    Teach,
 }
 
 impl Right {
@@ -42,6 +44,7 @@ impl Right {
             Self::Archive => "archive this agent",
             Self::Assign => "assign users to this agent",
             Self::Configure => "change how this agent is set up",
+            Self::Teach => "teach this agent for all its users",
         }
     }
 }
@@ -68,6 +71,7 @@ impl Role {
             Right::Look => true,
             Right::Interact => self != Self::Observer,
             Right::Archive | Right::Assign | Right::Configure => self == Self::Primary,
+            Right::Teach => matches!(self, Self::Primary | Self::Shared),
         }
     }
 
@@ -113,12 +117,12 @@ mod tests {
 
     #[test]
     fn the_role_matrix_is_that_of_the_design() {
-        let rights = [Right::Look, Right::Interact, Right::Archive, Right::Assign, Right::Configure];
+        let rights = [Right::Look, Right::Interact, Right::Archive, Right::Assign, Right::Configure, Right::Teach];
         for (role, allowed, all_sessions) in [
-            (Role::Primary, [true, true, true, true, true], true),
-            (Role::Shared, [true, true, false, false, false], true),
-            (Role::Mentee, [true, true, false, false, false], false),
-            (Role::Observer, [true, false, false, false, false], true),
+            (Role::Primary, [true, true, true, true, true, true], true),
+            (Role::Shared, [true, true, false, false, false, true], true),
+            (Role::Mentee, [true, true, false, false, false, false], false),
+            (Role::Observer, [true, false, false, false, false, false], true),
         ] {
             assert_eq!(rights.map(|right| role.may(right)), allowed, "{role}");
             assert_eq!(rights.map(|right| role.permits(right).is_ok()), allowed, "{role}");

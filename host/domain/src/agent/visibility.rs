@@ -1,7 +1,7 @@
 //! What of an agent's events a user sees: the role matrix, applied to everything that is stored, whether it is read as it happens or after.
 
 use super::role::Role;
-use crate::event::{Event, PreferencesUpdated, Recorded};
+use crate::event::{Event, PreferencesCarried, PreferencesUpdated, Recorded};
 use crate::id::SessionId;
 use crate::user::UserId;
 
@@ -22,6 +22,9 @@ pub fn sight(role: Role, user: &UserId, recorded: &Recorded) -> Sight {
     // What an agent knows of somebody is between them, the agent and whoever answers for it, also when it learned it in a session.
     if let Some(Event::PreferencesUpdated(PreferencesUpdated { user_id: Some(of), .. })) = &recorded.event {
         return if role == Role::Primary || of == user { Sight::Shown } else { Sight::Hidden };
+    }
+    if let Some(Event::PreferencesCarried(PreferencesCarried { from, to, .. })) = &recorded.event {
+        return if role == Role::Primary || [from, to].contains(&user) { Sight::Shown } else { Sight::Hidden };
     }
     if let Some(session) = recorded.subject.session {
         return if role.sees_all_sessions() { Sight::Shown } else { Sight::IfTheirs(session) };
@@ -93,7 +96,9 @@ mod tests {
         let keys = json!({ "level": 2 }).as_object().unwrap().clone();
         let told = agent().update_preferences(keys, Some(user("bob")), T).unwrap().unwrap();
         let session = SessionId(Uuid::from_u128(9));
-        let cases = [(recorded(told.clone(), None)), recorded(told, Some(session))];
+        let knows = agent().after(&told);
+        let carried = knows.carry_memory(&user("bob"), user("alice"), T).unwrap();
+        let cases = [recorded(told.clone(), None), recorded(told, Some(session)), recorded(carried, None)];
         for (role, who, sees) in [
             (Role::Primary, "alice", Sight::Shown),
             (Role::Shared, "carol", Sight::Hidden),

@@ -53,6 +53,24 @@ pub struct PreferencesUpdated {
     pub updated_at: Timestamp,
 }
 
+/// See [`super::Event::PreferencesCarried`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PreferencesCarried {
+    /// The agent.
+    pub agent: AgentId,
+    /// Of whom it remembered them.
+    pub from: UserId,
+    /// Of whom it does from now on.
+    pub to: UserId,
+    /// The keys that were merged into what it remembers of that user.
+    pub preferences: Map<String, Value>,
+    /// The keys for which there was no room.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_behind: Vec<String>,
+    /// When.
+    pub carried_at: Timestamp,
+}
+
 /// See [`super::Event::AgentArchived`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentArchived {

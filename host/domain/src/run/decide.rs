@@ -3,6 +3,8 @@
 use super::intake::Intake;
 use super::settle::stopped;
 use super::{Run, unpaired};
+use crate::agent::memory::{OfWhom, of_whom};
+use crate::agent::role::Role as AgentRole;
 use crate::basis::Basis;
 use crate::digest::{Digest, Salt};
 use crate::event::{Event, InputAccepted, ItemRecorded, NoteRemembered, PluginEmitted, PreferencesUpdated, RunStepped, Source};
@@ -13,6 +15,7 @@ use crate::operation::{CallUsage, Operation, Performer, Settlement};
 use crate::step::{Call, Decision, Effect, Outcome, StepResult, Wait, Work};
 use crate::time::Timestamp;
 use crate::tool::EffectClass;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// A decision that cannot be carried out: a bug in the agent, told in the guest's own terms.
@@ -297,10 +300,12 @@ fn operations(run: &Run, taken: &Taken) -> Vec<Operation> {
         .collect()
 }
 
-/// The events that a step's effects add in other streams and its own, in order. `new_input` makes an id for each reminder.
+/// The events that a step's effects add in other streams and its own, in order. `role` is that of the run's user with the agent, which says
+/// of whom it remembers what it learned. `new_input` makes an id for each reminder.
 pub fn consequences(
     run: &Run,
     effects: &[Effect],
+    role: Option<AgentRole>,
     untrusted: bool,
     time: Timestamp,
     new_input: &mut dyn FnMut() -> InputId,
@@ -309,15 +314,8 @@ pub fn consequences(
     let mut events = Vec::new();
     for (place, effect) in effects.iter().enumerate() {
         match effect {
-            Effect::Prefer { preferences } => {
-                let updated = PreferencesUpdated { agent, preferences: preferences.clone(), user_id: None, updated_at: time };
-                events.push((Stream::Agent(agent), Event::PreferencesUpdated(updated)));
-            }
-            Effect::PreferForUser { preferences } => {
-                let user_id = Some(run.started.user_id.clone());
-                let updated = PreferencesUpdated { agent, preferences: preferences.clone(), user_id, updated_at: time };
-                events.push((Stream::Agent(agent), Event::PreferencesUpdated(updated)));
-            }
+            Effect::Prefer { preferences } => events.extend(preferred(run, preferences, of_whom(role, true), time)),
+            Effect::PreferForUser { preferences } => events.extend(preferred(run, preferences, of_whom(role, false), time)),
             Effect::RecordItem { prompt, response, evaluation, asked } => {
                 let asked = asked.as_ref().and_then(|key| run.asked.get(key));
                 let item = ItemRecorded {
@@ -355,4 +353,14 @@ pub fn consequences(
         }
     }
     events
+}
+
+fn preferred(run: &Run, preferences: &Value, of: Option<OfWhom>, time: Timestamp) -> Option<(Stream, Event)> {
+    let agent = run.started.agent;
+    let user_id = match of? {
+        OfWhom::Everybody => None,
+        OfWhom::User => Some(run.started.user_id.clone()),
+    };
+    let updated = PreferencesUpdated { agent, preferences: preferences.clone(), user_id, updated_at: time };
+    Some((Stream::Agent(agent), Event::PreferencesUpdated(updated)))
 }

@@ -118,6 +118,7 @@ fn basis(run: &Run) -> Basis {
     let none = Digest::of(b"");
     Basis {
         files: 0,
+        shared_preferences: None,
         history: None,
         session_config: None,
         component: run.component,

@@ -109,6 +109,10 @@ impl turn::HostView for CallState {
         self.text("preferences", |fixed| &fixed.preferences)
     }
 
+    fn shared_preferences(&mut self, _view: View_) -> wasmtime::Result<String> {
+        self.text("shared-preferences", |fixed| &fixed.shared_preferences)
+    }
+
     fn session_config(&mut self, _view: View_) -> wasmtime::Result<String> {
         self.text("session-config", |fixed| &fixed.session_config)
     }

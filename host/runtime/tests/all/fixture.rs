@@ -104,6 +104,7 @@ pub(crate) fn basis(now: u64, seed: &[u8]) -> Basis {
     Basis {
         files: 0,
         history: None,
+        shared_preferences: None,
         session_config: None,
         component: nothing,
         base: None,
@@ -153,6 +154,7 @@ impl Sight {
             session_type: "chat".into(),
             settings: r#"{"prompt":"p"}"#.into(),
             preferences: "{}".into(),
+            shared_preferences: "{}".into(),
             session_state: "null".into(),
             head: Some(1),
             tools: Arc::new(vec![tool]),

@@ -83,6 +83,7 @@ impl Named {
             | Event::ActionWithdrawn(_)
             | Event::SessionImported(_)
             | Event::PreferencesUpdated(_)
+            | Event::PreferencesCarried(_)
             | Event::SlotTaken(_)
             | Event::SlotCompleted(_)
             | Event::SlotTerminated(_)
@@ -107,7 +108,7 @@ impl Named {
     fn step(&mut self, stepped: &RunStepped) {
         let basis = &stepped.basis;
         self.kept.extend([basis.scene, basis.settings, basis.tools, basis.peers, basis.preferences, basis.session_state]);
-        self.kept.extend(basis.session_config.into_iter().chain(basis.history));
+        self.kept.extend(basis.session_config.into_iter().chain(basis.history).chain(basis.shared_preferences));
         self.kept.extend(stepped.effects.iter().filter_map(|effect| match effect {
             Effect::SessionState { state } => Some(Digest::of(state.to_string().as_bytes())),
             _ => None,

@@ -212,6 +212,7 @@ pub(super) fn stepped(of: RunId, heard: Vec<Message>, said: Vec<Message>, starte
         basis: Basis {
             files: 0,
             history: None,
+            shared_preferences: None,
             session_config: None,
             component: digest,
             base: None,

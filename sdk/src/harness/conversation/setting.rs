@@ -26,7 +26,7 @@ impl<A: Agent> Conversation<A> {
         self
     }
 
-    /// With these preferences of the agent's.
+    /// With these preferences of the user's own.
     #[must_use]
     pub fn preferences(mut self, preferences: Value) -> Self {
         self.scene = self.scene.preferences(preferences);
@@ -37,6 +37,20 @@ impl<A: Agent> Conversation<A> {
     #[must_use]
     pub fn file(mut self, file: &UploadedFile, bytes: &[u8]) -> Self {
         self.scene = self.scene.file(file, bytes);
+        self
+    }
+
+    /// With these preferences of the agent's, which hold for all its users.
+    #[must_use]
+    pub fn shared_preferences(mut self, preferences: Value) -> Self {
+        self.scene = self.scene.shared_preferences(preferences);
+        self
+    }
+
+    /// For a user who is assigned as a mentee: what is told to hold for all is kept for them alone.
+    #[must_use]
+    pub fn for_mentee(mut self) -> Self {
+        self.scene = self.scene.for_mentee();
         self
     }
 
@@ -54,7 +68,7 @@ impl<A: Agent> Conversation<A> {
         self
     }
 
-    /// With a structured session of the user's that has ended, later than those before it.
+    /// With a structured session that has ended, later than those before it. One that names nobody was the user's.
     #[must_use]
     pub fn past_session(mut self, session: PastSession) -> Self {
         self.scene = self.scene.past_session(session);

@@ -132,7 +132,8 @@ fn sum(turn: &View, handle: &str) -> u64 {
 fn seen(turn: &View) -> String {
     let parsed = |text: String| serde_json::from_str::<Value>(&text).unwrap_or_default();
     json!({
-        "user": turn.user(), "preferences": parsed(turn.preferences()), "config": parsed(turn.session_config()),
+        "user": turn.user(), "preferences": parsed(turn.preferences()), "shared": parsed(turn.shared_preferences()),
+        "config": parsed(turn.session_config()),
         "history": parsed(turn.history()), "settings": parsed(turn.settings()),
     })
     .to_string()
