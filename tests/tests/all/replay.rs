@@ -61,3 +61,21 @@ async fn a_step_that_is_run_again_reads_the_files_that_were_there_and_no_later_o
     }
     assert_eq!(steps, 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_is_run_again_sees_what_was_remembered_when_it_was_taken() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    for level in [1, 2] {
+        let effects = json!([{ "prefer": { "topic": level } }, { "prefer_for_user": { "level": level } }]);
+        world.say("puppet", session, &json!({ "steps": [{ "show": true, "effects": effects }] }).to_string()).await;
+        world.idle(session).await;
+    }
+    let seen: serde_json::Value = serde_json::from_str(&world.last_reply(session).await).unwrap();
+    assert_eq!((&seen["preferences"], &seen["shared"]), (&json!({ "topic": 1, "level": 1 }), &json!({ "topic": 1 })));
+    for run in world.runs().await {
+        for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run).await.unwrap() {
+            assert_eq!(verdict, Verdict::Same, "run {run} step {step}");
+        }
+    }
+}
