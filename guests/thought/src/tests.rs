@@ -267,3 +267,10 @@ fn words_after_the_end_are_told_that_it_is_over_once() {
     assert_eq!(session.transcript().last().unwrap(), "assistant: The dialogue is over.");
     assert_eq!(session.notes().len(), 1);
 }
+
+#[test]
+fn the_example_of_a_dialogue_can_be_led() {
+    let config: Value = serde_json::from_str(include_str!("../examples/thought.json")).unwrap();
+    let mut session = thought().session_config(config).model_says("When were you brave?");
+    assert_eq!(session.open().words(), "When were you brave?");
+}

@@ -16,7 +16,7 @@ mod probes;
 mod sessions;
 
 use crate::credential::caller;
-use crate::openapi::{Document, add_problems};
+use crate::openapi::{Document, complete};
 use crate::problem::Problem;
 use crate::scopes;
 use crate::state::Api;
@@ -84,7 +84,7 @@ fn open() -> OpenApiRouter<Api> {
 /// The description of all routes.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let mut document = OpenApiRouter::with_openapi(Document::openapi()).merge(guarded()).merge(deprecated()).merge(open()).into_openapi();
-    add_problems(&mut document);
+    complete(&mut document);
     document
 }
 

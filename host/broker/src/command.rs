@@ -6,15 +6,18 @@ mod dead_letters;
 mod import;
 mod keys;
 mod messages;
+mod once;
 mod opening;
 mod respond;
 mod sessions;
 
 pub use keys::{IssuedKey, KeysOf};
+pub use once::By;
 
 use crate::catalogue::Catalogue;
 pub use crate::command::agents::{Setup, Template};
 pub use crate::command::import::Imported;
+pub(crate) use crate::command::once::{AnswerAt, Request};
 pub(crate) use crate::command::sessions::allowed;
 use crate::core::Core;
 use crate::driver::Trouble;
@@ -44,6 +47,17 @@ pub enum Target {
     Definition(DefinitionId),
 }
 
+impl Target {
+    /// As it was named: a request that names it otherwise is another one.
+    pub(crate) fn named(&self) -> String {
+        match self {
+            Self::Agent(agent) => agent.to_string(),
+            Self::Path(path) => path.clone(),
+            Self::Definition(id) => id.to_string(),
+        }
+    }
+}
+
 /// Makes an agent from a definition.
 #[derive(Debug, Clone)]
 pub struct CreateAgent {
@@ -57,6 +71,8 @@ pub struct CreateAgent {
     pub path: Option<String>,
     /// Whose it is.
     pub user: UserId,
+    /// Makes a repeated request the same request, for seven days.
+    pub idempotency_key: Option<String>,
 }
 
 /// Begins a session.
@@ -110,6 +126,8 @@ pub struct Respond {
     pub response: Value,
     /// Who answers.
     pub user: UserId,
+    /// Makes a repeated request the same request, for seven days.
+    pub idempotency_key: Option<String>,
 }
 
 /// An input was accepted and is durable.

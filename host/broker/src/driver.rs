@@ -15,6 +15,7 @@ mod resolve;
 mod step;
 mod story;
 
+use crate::command::Request;
 use crate::core::Core;
 use crate::driver::busy::Busy;
 pub(crate) use crate::driver::fold::{load_run, snapshot};
@@ -37,7 +38,7 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{AgentRow, CommitError, ReadError, SessionRow};
+use store::{AgentRow, CommitError, Key, ReadError, SessionRow};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -57,9 +58,9 @@ pub(crate) enum Signal {
     /// A segment of an operation came to something.
     Performed { operation: OperationId, segment: u32, performed: Box<Performed> },
     /// A client answers; its schema has been checked.
-    Answer { call: OperationId, by: UserId, value: Value, done: oneshot::Sender<Result<u64, Trouble>> },
+    Answer { call: OperationId, by: UserId, value: Value, request: Option<Request>, done: oneshot::Sender<Result<u64, Trouble>> },
     /// End the open run.
-    Abort { reason: String, done: oneshot::Sender<Result<bool, Trouble>> },
+    Abort { reason: String, key: Option<Key>, done: oneshot::Sender<Result<bool, Trouble>> },
 }
 
 /// Why something could not be done just now.
@@ -350,13 +351,13 @@ impl Driver {
             Signal::Performed { operation, segment, performed } => {
                 self.performed(operation, segment, *performed);
             }
-            Signal::Answer { call, by, value, done } => {
-                let result = self.answer(call, by, value).await;
+            Signal::Answer { call, by, value, request, done } => {
+                let result = self.answer(call, by, value, request.as_ref()).await;
                 // Whoever asked may have gone; the answer is recorded all the same.
                 let _ = done.send(result);
             }
-            Signal::Abort { reason, done } => {
-                let result = self.abort(reason).await;
+            Signal::Abort { reason, key, done } => {
+                let result = self.abort(reason, key).await;
                 let _ = done.send(result);
             }
         }

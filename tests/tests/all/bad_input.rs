@@ -57,6 +57,8 @@ struct Stage {
     call: String,
     /// The id of an API key that nobody uses.
     key: String,
+    /// What the host's own document lists.
+    operations: Vec<Operation>,
 }
 
 fn config() -> Value {
@@ -88,7 +90,8 @@ async fn stage() -> Stage {
     let issued = host.post("/api/keys", &json!({ "name": "spare", "scopes": ["read"] })).await.unwrap();
     assert_eq!(issued.status, 201, "{issued:?}");
     let call = question(&host, &asking.session_path()).await;
-    Stage { host, folder, asking, chatting, call, key: issued.text("id") }
+    let operations = Document::of(&host).await.operations();
+    Stage { host, folder, asking, chatting, call, key: issued.text("id"), operations }
 }
 
 async fn open(host: &Host, agent: &str, session_type: &str) -> Place {
@@ -177,6 +180,9 @@ impl Said {
         if problem["status"] != self.status {
             return Some("the problem has another `status`".to_owned());
         }
+        if !operation.may_say(self.status, &self.code()) {
+            return Some(format!("it is not documented that it may say {} `{}`", self.status, self.code()));
+        }
         let field = problem["field"].as_str()?;
         (!operation.has(field)).then(|| format!("`{field}` is nothing that this request has"))
     }
@@ -253,7 +259,16 @@ impl Stage {
     async fn refuses(&self, what: &str, request: RequestBuilder, wanted: (u16, &str)) -> Vec<String> {
         let position = self.position().await;
         let mut findings = Vec::new();
+        let sent = request.try_clone().and_then(|request| request.build().ok());
+        let operation = sent.and_then(|sent| {
+            let at = |operation: &&Operation| operation.is_at(sent.method(), sent.url().path());
+            // `sessions/current` looks like the id of a session as well.
+            self.operations.iter().filter(at).min_by_key(|operation| operation.ids.len())
+        });
         match send(request).await {
+            Ok(said) if operation.is_some_and(|operation| !operation.may_say(said.status, &said.code())) => {
+                findings.push(format!("{}: it is not documented that it may say {}", cut(what), said.shown()));
+            }
             Ok(said) if (said.status, said.code().as_str()) == wanted => {}
             Ok(said) => findings.push(format!("{}: {wanted:?} was to come, and came {}", cut(what), said.shown())),
             Err(lost) => findings.push(format!("{}: no answer: {}", cut(what), cut(&lost))),

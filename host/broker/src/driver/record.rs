@@ -2,7 +2,7 @@
 
 use super::story::{Answered, story};
 use super::{Beside, Driver, Driving, Trouble};
-use crate::command::allowed;
+use crate::command::{AnswerAt, Request, allowed};
 use crate::journal::Context;
 use domain::event::{Event, InputAccepted, InputDead, OperationStarted, RunSettled};
 use domain::id::{OperationId, Stream};
@@ -10,7 +10,18 @@ use domain::run::settle::answer;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::Value;
-use store::{Commit, CommitError, Committed, Expected, Guard};
+use store::{Commit, CommitError, Committed, Expected, Guard, Key};
+
+/// What goes with a client's answer.
+#[derive(Default)]
+struct Told {
+    /// What the agent's stream is told of it.
+    answered: Option<Answered>,
+    /// That whoever answers still may.
+    allowed: Option<Guard>,
+    /// Under which it is the same request when it comes again.
+    key: Option<Key>,
+}
 
 impl Driving {
     pub(super) fn context(&self, time: Timestamp) -> Context {
@@ -52,17 +63,12 @@ impl Driver {
 
     /// Commits one event of the run's own stream, with what stands beside it, and applies it.
     pub(super) async fn commit_run_event(&mut self, event: Event, beside: Beside) -> Result<u64, Trouble> {
-        self.commit_with_story(event, beside, None, None).await
+        self.commit_with_story(event, beside, Told::default()).await.map(|committed| committed.last_position)
     }
 
     /// The same with what the agent's stream is told of it, such as a client's answer.
-    async fn commit_with_story(
-        &mut self,
-        event: Event,
-        beside: Beside,
-        answered: Option<Answered>,
-        allowed: Option<Guard>,
-    ) -> Result<u64, Trouble> {
+    async fn commit_with_story(&mut self, event: Event, beside: Beside, told: Told) -> Result<Committed, Trouble> {
+        let Told { answered, allowed, key } = told;
         let Some(driving) = &self.driving else { return Err(Trouble::Missing("an open run".to_owned())) };
         let now = self.core.now();
         let context = driving.context(now);
@@ -77,7 +83,7 @@ impl Driver {
                 commit = commit.append(Stream::Agent(driving.run.started.agent), Expected::Any, context.events(told));
             }
         }
-        commit.blobs = beside.blobs;
+        (commit.blobs, commit.key) = (beside.blobs, key);
         store::point("broker.settle.before");
         let committed = self.commit(commit).await?;
         store::point("broker.settle.after");
@@ -86,7 +92,7 @@ impl Driver {
             driving.entries.clear();
             driving.run.advance(&event)?;
         }
-        Ok(committed.last_position)
+        Ok(committed)
     }
 
     /// Records that a non-idempotent segment is about to be sent.
@@ -131,8 +137,8 @@ impl Driver {
         }
     }
 
-    /// Takes a client's answer.
-    pub(super) async fn answer(&mut self, call: OperationId, by: UserId, value: Value) -> Result<u64, Trouble> {
+    /// Takes a client's answer; the position of its event.
+    pub(super) async fn answer(&mut self, call: OperationId, by: UserId, value: Value, request: Option<&Request>) -> Result<u64, Trouble> {
         self.stale = true;
         if !self.refresh().await? {
             return Err(Trouble::Refused(crate::refusals::not_suspended()));
@@ -140,7 +146,11 @@ impl Driver {
         let Some(driving) = &self.driving else { return Err(Trouble::Refused(crate::refusals::not_suspended())) };
         let (event, kept, blobs) = answer(&driving.run, call, value, self.core.now())?;
         let allowed = allowed(driving.run.started.agent, &by);
-        self.commit_with_story(event, Beside { blobs, ..Beside::default() }, Some((call, kept)), Some(allowed)).await
+        // Its event is the first of the commit.
+        let answer = AnswerAt { run: driving.run.started.run, version: driving.version + 1 };
+        let key = request.map(|request| request.answered(&answer));
+        let told = Told { answered: Some((call, kept)), allowed: Some(allowed), key };
+        self.commit_with_story(event, Beside { blobs, ..Beside::default() }, told).await.map(|committed| committed.first_position)
     }
 
     /// Puts an input aside that cannot be dealt with. It can be looked at and requeued.
