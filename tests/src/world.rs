@@ -186,6 +186,7 @@ impl World {
             name: None,
             path: None,
             user: UserId::local(),
+            idempotency_key: None,
         };
         self.broker.create_agent(create).await.expect("an agent");
     }
@@ -254,7 +255,16 @@ impl World {
 
     /// Answers a question.
     pub async fn answer(&self, definition: &str, call: domain::id::OperationId, response: Value) -> Result<u64, broker::Error> {
-        self.broker.respond(broker::Respond { target: target(definition), call, session: None, response, user: UserId::local() }).await
+        self.broker
+            .respond(broker::Respond {
+                target: target(definition),
+                call,
+                session: None,
+                response,
+                user: UserId::local(),
+                idempotency_key: None,
+            })
+            .await
     }
 
     /// A session's committed messages.

@@ -11,6 +11,7 @@ mod all {
     mod compiling;
     mod conversation;
     mod crash;
+    mod described;
     mod disk;
     mod dispatch;
     mod engine;
@@ -24,8 +25,10 @@ mod all {
     mod ledger;
     mod lists;
     mod network;
+    mod once;
     mod operator;
     mod outfit;
+    mod paging;
     mod panics;
     mod races;
     mod recovery;

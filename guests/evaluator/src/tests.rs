@@ -53,3 +53,10 @@ fn answer_all(session: &mut Conversation<Evaluator>, first: Standing) -> Value {
     }
     summary(standing)
 }
+
+#[test]
+fn the_example_of_an_exam_can_be_asked() {
+    let config: Value = serde_json::from_str(include_str!("../examples/validation.json")).unwrap();
+    let mut session = Conversation::new(Evaluator).session_type("validation").session_config(config);
+    assert_eq!(prompt(&session.open()), "Who owns a value?");
+}

@@ -286,3 +286,10 @@ fn which_questions_were_pursued_is_remembered_for_everybody_and_held_to_be_nobod
     assert!(told.contains("do not take it that this user thought about them:\n```\nfreedom: What is rest?\n```"), "{told}");
     assert!(!told.contains("From earlier dialogues with this user"), "{told}");
 }
+
+#[test]
+fn the_example_of_a_dialogue_can_be_led() {
+    let config: Value = serde_json::from_str(include_str!("../examples/thought.json")).unwrap();
+    let mut session = thought().session_config(config).model_says("When were you brave?");
+    assert_eq!(session.open().words(), "When were you brave?");
+}

@@ -54,3 +54,10 @@ fn also(request: &ModelRequest) -> String {
 fn last(session: &Conversation<Tutor>) -> String {
     session.transcript().pop().unwrap()
 }
+
+#[test]
+fn the_example_of_a_lesson_can_be_taught() {
+    let config: Value = serde_json::from_str(include_str!("../examples/learning.json")).unwrap();
+    let mut session = Conversation::new(Tutor).session_type("learning").session_config(config);
+    assert_eq!(prompt(&session.open()), "How long does the Moon take from full to full?");
+}

@@ -10,11 +10,12 @@ use axum::body::Body;
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use broker::Target;
+use broker::{By, Target};
 use bytes::Bytes;
 use domain::definition::DefinitionId;
 use domain::id::{NotAnId, SessionId};
 use domain::json::{self, DEPTH_MAX};
+use domain::user::UserId;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, Uri};
@@ -83,6 +84,43 @@ fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
         }
     })?;
     Ok(params)
+}
+
+/// The header that makes a repeated request the same request.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// The key of a request, if it has one.
+#[derive(Debug)]
+pub(crate) struct Idempotency(pub(crate) Option<String>);
+
+/// How that is documented.
+#[derive(Debug, utoipa::IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "describes what `Idempotency` reads")]
+pub(crate) struct IdempotencyKey {
+    /// 1 to 255 bytes. The same key with the same request within seven days is the same request: it is done once, also when the host
+    /// fails meanwhile, and answered again as it was. With another request it is refused. Each user has keys of their own.
+    #[param(rename = "Idempotency-Key", min_length = 1, max_length = 255)]
+    idempotency_key: Option<String>,
+}
+
+impl Idempotency {
+    /// Whoever asks, under this key.
+    pub(crate) fn by<'a>(&'a self, user: &'a UserId) -> By<'a> {
+        By { user, key: self.0.as_deref() }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Idempotency {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let key = parts.headers.get(IDEMPOTENCY_KEY).map(|value| value.to_str().map(str::to_owned)).transpose();
+        key.map(Self).map_err(|_| {
+            let detail = "the idempotency key must be visible ASCII characters";
+            Problem::bad_request("INVALID_IDEMPOTENCY_KEY", detail).at(Place::Header("Idempotency-Key"))
+        })
+    }
 }
 
 /// What the path names.

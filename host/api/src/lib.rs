@@ -6,7 +6,9 @@
 pub mod access;
 mod caller;
 mod clock;
+mod codes;
 mod credential;
+mod cursor;
 pub mod identity;
 mod input;
 mod openapi;

@@ -1,14 +1,28 @@
 //! What the description of the API says besides its routes.
 
+mod session_config;
 pub(crate) mod widgets;
 
+use crate::codes::{self, Reads};
 use crate::problem::{Details, MEDIA_TYPE};
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use crate::scopes;
+use crate::wire::{EphemeralName, FrameName, FrameSchema};
+use domain::user::Scope;
+use http::Method;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use utoipa::openapi::extensions::Extensions;
+use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, Deprecated, Ref, RefOr, Response};
 use utoipa::{Modify, OpenApi};
 
 /// The beginning of every path that is deprecated.
 const DEPRECATED: &str = "/api/session/";
+/// The operations that answer with an event stream.
+const STREAMS: [&str; 2] = ["/api/agents/{id}/stream", "/api/session/{sid}/stream"];
+/// The operation that opens sessions.
+const OPENING: &str = "/api/agents/{id}/sessions";
 
 /// The description without routes: those bring themselves.
 #[derive(Debug, OpenApi)]
@@ -17,9 +31,12 @@ const DEPRECATED: &str = "/api/session/";
         title = "agent-host",
         description = "Durable conversations with sandboxed agents.\n\nNames are snake_case, times ISO 8601 in UTC. `{id}` of an agent is its UUID \
             or its path with `/` written as `%2F`; where a session is begun it may be the id of a definition, whose agent is then created \
-            if it is not there yet. Every error is a problem (RFC 9457) with a stable `code`. Its `field` says what of the request is at \
-            fault: a JSON pointer into the body, such as `/content/0/text`, `body` for a body that is not JSON, or `header:`, `query:` or `path:` and the name, such as \
-            `header:Idempotency-Key`, `query:limit` and `path:sid`.",
+            if it is not there yet. Every error is a problem (RFC 9457) with a stable `code`; `x-codes` of a response lists those that it \
+            may have. Its `field` says what of the request is at fault: a JSON pointer into the body, such as `/content/0/text`, `body` for a body that \
+            is not JSON, or `header:`, `query:` or `path:` and the name, such as `header:Idempotency-Key`, `query:limit` and `path:sid`.\n\nThe scopes that a \
+            credential needs stand in `security`: of several entries one will do.\n\nFrames of event streams are described in `x-events` \
+            of their operation, by the view and the name of the frame; what sessions of the built-in types are opened with in \
+            `x-session-configs` of the operation that opens them.",
     ),
     components(schemas(Details)),
     security(("token" = [])),
@@ -27,7 +44,7 @@ const DEPRECATED: &str = "/api/session/";
 )]
 pub(crate) struct Document;
 
-/// Adds the bearer token, and to every operation the problem that it may answer.
+/// Adds the bearer token.
 struct Bearer;
 
 impl Modify for Bearer {
@@ -41,18 +58,125 @@ impl Modify for Bearer {
     }
 }
 
-/// Says of every operation that it may answer with a problem.
-pub(crate) fn add_problems(document: &mut utoipa::openapi::OpenApi) {
+/// Completes the description of the routes: what each needs, with what it may say no, and what is told in ways of its own.
+pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     for (path, item) in &mut document.paths.paths {
-        let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
-        for operation in operations.into_iter().flatten() {
+        for (method, operation) in operations(item) {
             if path.starts_with(DEPRECATED) {
                 operation.deprecated = Some(Deprecated::True);
             }
-            let mut response = Response::new("A problem: see its `code`.");
-            let content = Content::new(Some(RefOr::Ref(Ref::from_schema_name("Problem"))));
-            response.content.insert(MEDIA_TYPE.to_owned(), RefOr::T(content));
-            operation.responses.responses.insert("default".to_owned(), RefOr::T(response));
+            // A list with an empty requirement: no credential is enough.
+            let is_open = operation.security.is_some();
+            if !is_open {
+                operation.security = Some(security(&method, path));
+            }
+            add_problems(operation, &method, path, is_open);
         }
+    }
+    describe_streams(document);
+    describe_configs(document);
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
+    let all = [
+        (Method::GET, &mut item.get),
+        (Method::POST, &mut item.post),
+        (Method::PUT, &mut item.put),
+        (Method::PATCH, &mut item.patch),
+        (Method::DELETE, &mut item.delete),
+    ];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+}
+
+/// The scopes of which a credential needs one, from the table that is checked.
+fn security(method: &Method, path: &str) -> Vec<SecurityRequirement> {
+    match scopes::needed(method, path) {
+        Some([]) | None => vec![SecurityRequirement::new("token", [""; 0])],
+        Some(scopes) => scopes.iter().map(|scope: &Scope| SecurityRequirement::new("token", [scope.word()])).collect(),
+    }
+}
+
+/// Says with what an operation may answer instead, by status.
+fn add_problems(operation: &mut Operation, method: &Method, path: &str, is_open: bool) {
+    let has = |place: &ParameterIn, name: Option<&str>| {
+        operation.parameters.iter().flatten().any(|parameter| match parameter {
+            RefOr::T(parameter) => parameter.parameter_in == *place && name.is_none_or(|name| parameter.name == name),
+            RefOr::Ref(_) => false,
+        })
+    };
+    let reads = Reads {
+        body: operation.request_body.as_ref().is_some_and(|body| body.content.contains_key("application/json")),
+        query: has(&ParameterIn::Query, None),
+        path: path.contains('{'),
+        key: has(&ParameterIn::Header, Some("Idempotency-Key")),
+    };
+    let mut by_status: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+    for (status, code) in codes::of(method, path, reads, is_open) {
+        by_status.entry(status).or_default().push(code);
+    }
+    for (status, codes) in by_status {
+        let listed: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
+        let mut response = problem(&format!("A problem: {}.", listed.join(", ")));
+        response.extensions = Some([("x-codes", json!(codes))].into_iter().collect());
+        operation.responses.responses.insert(status.to_string(), RefOr::T(response));
+    }
+    // What comes before a route is found.
+    let otherwise = "A problem: see its `code`. What the server refuses before it looks for a route, such as one connection too many.";
+    operation.responses.responses.insert("default".to_owned(), RefOr::T(problem(otherwise)));
+}
+
+fn problem(description: &str) -> Response {
+    let mut response = Response::new(description);
+    let content = Content::new(Some(RefOr::Ref(Ref::from_schema_name("Problem"))));
+    response.content.insert(MEDIA_TYPE.to_owned(), RefOr::T(content));
+    response
+}
+
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+fn extend(extensions: &mut Option<Extensions>, name: &str, value: Value) {
+    extensions.get_or_insert_default().merge([(name, value)].into_iter().collect());
+}
+
+/// The frames of event streams, by view and name.
+fn describe_streams(document: &mut utoipa::openapi::OpenApi) {
+    let components = document.components.get_or_insert_default();
+    let mut by_name = |schemas: Vec<FrameSchema>| -> Map<String, Value> {
+        let mut references = Map::new();
+        for FrameSchema { word, name, schema, others } in schemas {
+            references.insert(word.to_owned(), reference(&name));
+            components.schemas.extend(others);
+            components.schemas.insert(name, schema);
+        }
+        references
+    };
+    let session = by_name(FrameName::schemas());
+    let mut log = by_name(EphemeralName::schemas());
+    log.insert("*".to_owned(), reference("Event"));
+    for path in STREAMS {
+        let Some(operation) = document.paths.paths.get_mut(path).and_then(|item| item.get.as_mut()) else { continue };
+        let mut events = json!({ "session": session });
+        if path == "/api/agents/{id}/stream"
+            && let Some(events) = events.as_object_mut()
+        {
+            events.insert("log".to_owned(), json!(log));
+        }
+        extend(&mut operation.extensions, "x-events", events);
+    }
+}
+
+/// What sessions of the built-in types are opened with, by type.
+fn describe_configs(document: &mut utoipa::openapi::OpenApi) {
+    let components = document.components.get_or_insert_default();
+    let mut by_type = Map::new();
+    for (session_type, name, schema, others) in session_config::schemas() {
+        by_type.insert(session_type.to_owned(), reference(name));
+        components.schemas.extend(others);
+        components.schemas.insert(name.to_owned(), schema);
+    }
+    if let Some(operation) = document.paths.paths.get_mut(OPENING).and_then(|item| item.post.as_mut()) {
+        extend(&mut operation.extensions, "x-session-configs", by_type.into());
     }
 }

@@ -17,7 +17,7 @@ mod probes;
 mod sessions;
 
 use crate::credential::caller;
-use crate::openapi::{Document, add_problems, widgets};
+use crate::openapi::{Document, complete, widgets};
 use crate::problem::Problem;
 use crate::scopes;
 use crate::state::Api;
@@ -87,7 +87,7 @@ fn open() -> OpenApiRouter<Api> {
 /// The description of all routes.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let mut document = OpenApiRouter::with_openapi(Document::openapi()).merge(guarded()).merge(deprecated()).merge(open()).into_openapi();
-    add_problems(&mut document);
+    complete(&mut document);
     document
 }
 

@@ -25,7 +25,7 @@ const KEYS: &[&str] = &["/api/keys", "/api/keys/{id}"];
 const SELF: &[&str] = &["/api/me"];
 
 /// The scopes of which a route needs one; an empty list needs none, and none at all says that the route is not in the table.
-fn needed(method: &Method, route: &str) -> Option<&'static [Scope]> {
+pub(crate) fn needed(method: &Method, route: &str) -> Option<&'static [Scope]> {
     let below = |root: &&str| route.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     if USE.iter().any(below) {
         let looks = *method == Method::GET || *method == Method::HEAD;

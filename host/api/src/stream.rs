@@ -20,7 +20,7 @@ use crate::problem::{Place, Problem};
 use crate::server::Connected;
 use crate::standing::Standing;
 use crate::state::Api;
-use crate::wire;
+use crate::wire::{self, FrameName};
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
@@ -194,14 +194,14 @@ pub(crate) async fn begin(
 async fn welcome(broker: &Broker, user: &UserId, shown: Option<&SessionView>, scope: &Scope, last: u64) -> Result<Welcome, broker::Error> {
     let Some(shown) = shown else {
         let nothing = json!({ "session_id": null, "status": null, "control_mode": null, "pending_action": null });
-        return Ok(Welcome { connected: ("connected", nothing), pending: pending(broker, user, scope, last).await? });
+        return Ok(Welcome { connected: (FrameName::Connected, nothing), pending: pending(broker, user, scope, last).await? });
     };
     let session = wire::legacy_session(shown, &[]);
     let connected = json!({
         "session_id": session.id, "status": session.status, "control_mode": session.control_mode, "pending_action": session.pending_action,
     });
     let pending = pending(broker, user, scope, last).await?;
-    Ok(Welcome { connected: ("connected", connected), pending })
+    Ok(Welcome { connected: (FrameName::Connected, connected), pending })
 }
 
 /// The questions that wait in the sessions of a scope, as far as they are the user's to see.
@@ -240,7 +240,7 @@ async fn waiting(broker: &Broker, shown: &SessionView, last: u64) -> Result<Vec<
         if let Some(data) = data.as_object_mut() {
             data.insert("session_id".to_owned(), json!(session));
         }
-        Pending { call, session, event: ("client_action", data) }
+        Pending { call, session, event: (FrameName::ClientAction, data) }
     };
     Ok(before.map(told).collect())
 }

@@ -3,6 +3,7 @@
 //! What only the host needs (salts, a step's basis, memos, tools' states, hashes, providers' opaque content) stays inside. Field names
 //! are snake_case, times ISO 8601 in UTC, digests `sha256:` and hexadecimal digits.
 
+mod active_session;
 mod agent_event;
 mod audit;
 mod component;
@@ -10,6 +11,7 @@ mod definition;
 mod event;
 mod file;
 mod frame;
+mod frame_name;
 mod key;
 mod legacy;
 mod message;
@@ -21,12 +23,15 @@ mod spawned;
 mod tests;
 mod view;
 
+pub use active_session::{ActiveSessionView, ExecutionPlaceView};
 pub use audit::{AuditLine, audit};
 pub use component::{ComponentView, component};
 pub use definition::{DefinitionView, Lists, definition};
 pub use event::{Event, event};
 pub use file::{FileView, file};
 pub use frame::frame;
+pub(crate) use frame_name::FrameSchema;
+pub use frame_name::{EphemeralName, FrameName};
 pub use key::{KeyView, key};
 pub use legacy::{LegacySession, LegacyState, LegacySummary, legacy_session, legacy_state, legacy_summary};
 pub use message::{CallView, MessageView, PartView, message};

@@ -7,16 +7,19 @@ mod files;
 mod import;
 mod keys;
 mod messages;
+mod once;
 mod opening;
 mod respond;
 mod sessions;
 
 pub use keys::{IssuedKey, KeysOf};
+pub use once::By;
 
 use crate::catalogue::Catalogue;
 pub use crate::command::agents::{Setup, Template};
 pub(crate) use crate::command::files::{room_for, uploaded};
 pub use crate::command::import::Imported;
+pub(crate) use crate::command::once::{AnswerAt, Request};
 pub(crate) use crate::command::sessions::allowed;
 use crate::core::Core;
 use crate::driver::Trouble;
@@ -46,6 +49,17 @@ pub enum Target {
     Definition(DefinitionId),
 }
 
+impl Target {
+    /// As it was named: a request that names it otherwise is another one.
+    pub(crate) fn named(&self) -> String {
+        match self {
+            Self::Agent(agent) => agent.to_string(),
+            Self::Path(path) => path.clone(),
+            Self::Definition(id) => id.to_string(),
+        }
+    }
+}
+
 /// Makes an agent from a definition.
 #[derive(Debug, Clone)]
 pub struct CreateAgent {
@@ -59,6 +73,8 @@ pub struct CreateAgent {
     pub path: Option<String>,
     /// Whose it is.
     pub user: UserId,
+    /// Makes a repeated request the same request, for seven days.
+    pub idempotency_key: Option<String>,
 }
 
 /// Begins a session.
@@ -129,6 +145,8 @@ pub struct Respond {
     pub response: Value,
     /// Who answers.
     pub user: UserId,
+    /// Makes a repeated request the same request, for seven days.
+    pub idempotency_key: Option<String>,
 }
 
 /// An input was accepted and is durable.

@@ -15,6 +15,7 @@ mod resolve;
 mod step;
 mod story;
 
+use crate::command::Request;
 use crate::core::Core;
 use crate::driver::busy::Busy;
 pub(crate) use crate::driver::fold::{load_run, snapshot};
@@ -38,7 +39,7 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{AgentRow, CommitError, ReadError, SessionRow};
+use store::{AgentRow, CommitError, Key, ReadError, SessionRow};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -58,9 +59,16 @@ pub(crate) enum Signal {
     /// A segment of an operation came to something.
     Performed { operation: OperationId, segment: u32, performed: Box<Performed> },
     /// A client answers; its schema has been checked. `files` are those that it brings along.
-    Answer { call: OperationId, by: UserId, value: Value, files: Vec<Brought>, done: oneshot::Sender<Result<u64, Trouble>> },
+    Answer {
+        call: OperationId,
+        by: UserId,
+        value: Value,
+        files: Vec<Brought>,
+        request: Option<Request>,
+        done: oneshot::Sender<Result<u64, Trouble>>,
+    },
     /// End the open run.
-    Abort { reason: String, done: oneshot::Sender<Result<bool, Trouble>> },
+    Abort { reason: String, key: Option<Key>, done: oneshot::Sender<Result<bool, Trouble>> },
 }
 
 /// Why something could not be done just now.
@@ -351,13 +359,13 @@ impl Driver {
             Signal::Performed { operation, segment, performed } => {
                 self.performed(operation, segment, *performed);
             }
-            Signal::Answer { call, by, value, files, done } => {
-                let result = self.answer(call, by, value, files).await;
+            Signal::Answer { call, by, value, files, request, done } => {
+                let result = self.answer(call, by, value, files, request.as_ref()).await;
                 // Whoever asked may have gone; the answer is recorded all the same.
                 let _ = done.send(result);
             }
-            Signal::Abort { reason, done } => {
-                let result = self.abort(reason).await;
+            Signal::Abort { reason, key, done } => {
+                let result = self.abort(reason, key).await;
                 let _ = done.send(result);
             }
         }

@@ -9,7 +9,7 @@ use crate::host::progress::Noting;
 use crate::host::senses::Senses;
 use crate::host::turn::StepView;
 use crate::log::{Log, Pipe};
-use crate::meter::{MemoryMeter, Computed, ProcessMemory};
+use crate::meter::{Computed, MemoryMeter, ProcessMemory};
 use crate::outcome::Written;
 use domain::event::{STEP, TOOL_CALL};
 use domain::grant::GuestLimits;

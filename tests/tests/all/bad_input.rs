@@ -59,6 +59,8 @@ struct Stage {
     key: String,
     /// The digest of a file in the session that waits.
     file: String,
+    /// What the host's own document lists.
+    operations: Vec<Operation>,
 }
 
 fn config() -> Value {
@@ -93,7 +95,8 @@ async fn stage() -> Stage {
     let upload = host.request(Method::POST, &format!("{}/files?name=notes.txt", asking.session_path())).body("notes");
     let uploaded = host.send(upload).await.unwrap();
     assert_eq!(uploaded.status, 201, "{uploaded:?}");
-    Stage { host, folder, asking, chatting, call, key: issued.text("id"), file: uploaded.text("digest") }
+    let operations = Document::of(&host).await.operations();
+    Stage { host, folder, asking, chatting, call, key: issued.text("id"), file: uploaded.text("digest"), operations }
 }
 
 async fn open(host: &Host, agent: &str, session_type: &str) -> Place {
@@ -182,6 +185,9 @@ impl Said {
         if problem["status"] != self.status {
             return Some("the problem has another `status`".to_owned());
         }
+        if !operation.may_say(self.status, &self.code()) {
+            return Some(format!("it is not documented that it may say {} `{}`", self.status, self.code()));
+        }
         let field = problem["field"].as_str()?;
         (!operation.has(field)).then(|| format!("`{field}` is nothing that this request has"))
     }
@@ -258,7 +264,16 @@ impl Stage {
     async fn refuses(&self, what: &str, request: RequestBuilder, wanted: (u16, &str)) -> Vec<String> {
         let position = self.position().await;
         let mut findings = Vec::new();
+        let sent = request.try_clone().and_then(|request| request.build().ok());
+        let operation = sent.and_then(|sent| {
+            let at = |operation: &&Operation| operation.is_at(sent.method(), sent.url().path());
+            // `sessions/current` looks like the id of a session as well.
+            self.operations.iter().filter(at).min_by_key(|operation| operation.ids.len())
+        });
         match send(request).await {
+            Ok(said) if operation.is_some_and(|operation| !operation.may_say(said.status, &said.code())) => {
+                findings.push(format!("{}: it is not documented that it may say {}", cut(what), said.shown()));
+            }
             Ok(said) if (said.status, said.code().as_str()) == wanted => {}
             Ok(said) => findings.push(format!("{}: {wanted:?} was to come, and came {}", cut(what), said.shown())),
             Err(lost) => findings.push(format!("{}: no answer: {}", cut(what), cut(&lost))),

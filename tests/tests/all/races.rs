@@ -189,8 +189,14 @@ async fn of_more_answers_than_a_mailbox_holds_one_counts_and_all_are_answered() 
     let session = world.open("puppet").await;
     world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] }).to_string()).await;
     let (call, _) = world.question("puppet", session).await;
-    let respond =
-        |number: usize| Respond { target: target("puppet"), call, session: None, response: Value::from(number), user: UserId::local() };
+    let respond = |number: usize| Respond {
+        target: target("puppet"),
+        call,
+        session: None,
+        response: Value::from(number),
+        user: UserId::local(),
+        idempotency_key: None,
+    };
     let answers = (0..SIGNALS).map(|number| world.broker.respond(respond(number)));
     let answered = held_up(&world, join_all(answers)).await;
     let taken: Vec<usize> = answered.iter().enumerate().filter(|(_, answer)| answer.is_ok()).map(|(number, _)| number).collect();

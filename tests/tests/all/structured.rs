@@ -111,6 +111,13 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     let again = until(&host, &session, waits).await;
     assert_eq!((&again["ui_state"]["active_widget"], &again["execution_state"]), (pending, execution));
     assert_eq!(again["ui_state"]["widget_partial_state"], json!({ "half": true }));
+    // The agent shows it too, but for the messages.
+    let shown = host.get(&agent).await.unwrap().body["active_session"].clone();
+    assert_eq!((&shown["status"], &shown["pending_action"]), (&json!("awaiting_client_action"), pending));
+    for name in ["run_id", "iteration", "tool_calls_made", "pending_tool_call", "started_at_ms", "suspended_at_ms"] {
+        assert_eq!(shown["execution_state"][name], execution[name], "{name}");
+    }
+    assert_eq!((&shown["conversation_id"], &shown["started_at"]), (&seen["conversation_id"], &seen["created_at"]));
     // An answer that does not fit changes nothing; the right one goes on, once.
     let call = &pending["tool_call_id"];
     assert_eq!(answer(&host, &agent, call, json!({ "confirmed": "maybe" })).await.text("code"), "INVALID_RESPONSE");
@@ -126,6 +133,7 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     assert_eq!([&seen["total_sessions"], &seen["total_interactions"], &seen["successful_completions"]], [&json!(1), &json!(1), &json!(1)]);
     assert_eq!(seen["session_history"][0]["status"], "completed");
     assert!(seen["current_session_id"].is_null() && seen["last_interaction_at"].is_string());
+    assert!(seen["active_session"].is_null(), "{seen}");
     let items = host.get(&format!("{session}/items")).await.unwrap().body;
     assert_eq!((&items["items"][0]["sequence"], &items["items"][0]["evaluation"]), (&json!(1), &json!({ "correct": true })));
     let item = &items["items"][0];
@@ -434,4 +442,72 @@ async fn old_sessions_are_imported_once_and_become_the_history_of_their_users_ag
     assert!(current["expires_at"].is_string(), "its time counts from now: {current}");
     let nonsense = host.post("/api/import", &json!({ "format": "agent-host.sessions/1", "sessions": [{ "user_id": 1 }] })).await.unwrap();
     assert_eq!((nonsense.status, nonsense.text("code").as_str()), (422, "INVALID_FIELD"), "{nonsense:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_shows_its_active_session_to_those_who_see_it_and_nothing_of_it_to_a_mentee_whose_it_is_not() {
+    let (_folder, host) = started(json!({})).await;
+    let (agent, session) = open(&host, "asks_two", &json!({ "session_type": "lesson", "time_limit_s": 600 })).await;
+    for (user, role) in [("bob", "mentee"), ("carol", "shared"), ("dana", "observer")] {
+        assert_eq!(host.post(&format!("{agent}/assign"), &json!({ "user_id": user, "role": role })).await.unwrap().status, 201);
+    }
+    until(&host, &session, waits).await;
+    let scopes = ["read", "write"];
+    for user in ["carol", "dana"] {
+        let seen = host.user(user, &scopes).await.ask(Method::GET, &agent, None).await.unwrap().body;
+        let shown = &seen["active_session"];
+        assert_eq!((&shown["session_id"], &shown["started_by"]), (&seen["current_session_id"], &json!("local")), "{user} {seen}");
+        assert_eq!((&shown["session_type"], &shown["further_actions"][0]["tool_name"]), (&json!("lesson"), &json!("b")), "{user}");
+        assert!(shown["expires_at"].is_string() && shown["interactions"] == 0, "{user} {shown}");
+    }
+    let bob = host.user("bob", &scopes).await;
+    for path in [agent.clone(), "/api/agents".to_owned()] {
+        let seen = bob.ask(Method::GET, &path, None).await.unwrap().body;
+        let seen = if seen["agents"].is_array() { seen["agents"][0].clone() } else { seen };
+        assert!(seen["active_session"].is_null() && seen["current_session_id"].is_null() && seen["is_suspended"] == false, "{seen}");
+        let id = session.rsplit('/').next().unwrap();
+        assert!(!seen.to_string().contains(id), "{seen}");
+    }
+    // Their own they see.
+    assert_eq!(host.send(host.request(Method::DELETE, &format!("{agent}/sessions/current"))).await.unwrap().status, 200);
+    let opened = bob.ask(Method::POST, &format!("{agent}/sessions"), Some(&json!({ "session_type": "lesson" }))).await.unwrap();
+    assert_eq!(opened.status, 201, "{opened:?}");
+    let seen = bob.ask(Method::GET, &agent, None).await.unwrap().body;
+    assert_eq!((&seen["active_session"]["session_id"], &seen["active_session"]["started_by"]), (&opened.body["id"], &json!("bob")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_nothing_waits_for_is_refused_in_the_designs_words_over_http() {
+    let sleeps = json!([{ "start": [{ "key": "t", "timer": 600_000 }] }]);
+    let agent = |id: &str, steps: &Value| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": steps } } });
+    let folder = Folder::new(puppets(&json!([agent("asks", &asks()), agent("sleeps", &sleeps)])));
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    let wrong = "ab".repeat(32);
+    let refused = async |agent: &str, call: &Value| {
+        let refused = answer(&host, agent, call, json!({ "confirmed": true })).await;
+        (refused.status, refused.text("code"), refused.text("detail"))
+    };
+    let told = |code: &str, words: &str| (409, code.to_owned(), words.to_owned());
+    let (sleeping, session) = open(&host, "sleeps", &json!({ "session_type": "lesson" })).await;
+    until(&host, &session, |seen| seen["run_status"] == "running").await;
+    let none_pending = told("NOT_SUSPENDED", "Cannot receive response: no pending action");
+    assert_eq!(refused(&sleeping, &json!(wrong)).await, none_pending);
+    let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
+    let call = until(&host, &session, waits).await["client_actions"][0]["call_id"].clone();
+    let other = format!("Response tool_call_id {wrong} doesn't match pending {}", call.as_str().unwrap());
+    assert_eq!(refused(&agent, &json!(wrong)).await, told("INVALID_TOOL_CALL_ID", &other));
+    assert_eq!(answer(&host, &agent, &call, json!({ "confirmed": true })).await.status, 202);
+    until(&host, &session, |seen| seen["status"] == "completed").await;
+    let no_session = told("NOT_SUSPENDED", "Cannot receive response: no active session");
+    assert_eq!(refused(&agent, &call).await, no_session);
+    assert_eq!(refused(&agent, &json!(wrong)).await, no_session);
+    // Of somebody else's session a mentee does not learn what it waits for.
+    let (_, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
+    until(&host, &session, waits).await;
+    assert_eq!(host.post(&format!("{agent}/assign"), &json!({ "user_id": "bob", "role": "mentee" })).await.unwrap().status, 201);
+    let bob = host.user("bob", &["read", "write"]).await;
+    let body = json!({ "call_id": wrong, "response": {} });
+    let told = bob.ask(Method::POST, &format!("{agent}/respond"), Some(&body)).await.unwrap();
+    assert_eq!(told.text("detail"), no_session.2, "{told:?}");
 }

@@ -6,13 +6,11 @@ use serde_json::{Map, Value, json};
 /// Where a description has its schemas.
 const SCHEMAS: &str = "/components/schemas";
 /// The objects that ask a question, and what in each names the widget.
-const QUESTIONS: [(&str, &str); 2] = [("ClientAction", "widget"), ("PendingAction", "widget_type")];
+const QUESTIONS: [(&str, &str); 3] = [("ClientAction", "widget"), ("PendingAction", "widget_type"), ("ClientActionFrame", "widget_type")];
 /// The objects that answer one.
 const ANSWERS: [&str; 2] = ["Response", "SubmitResponseRequest"];
 /// The schema of the answer that passes on a question.
 const SKIPPED: &str = "SkippedAnswer";
-/// Where the description has the frames of an agent's stream.
-const STREAM: &str = "/paths/~1api~1agents~1{id}~1stream/get/responses/200/content/text~1event-stream";
 
 /// Adds the schemas of all widgets, and says where they apply.
 pub(crate) fn add(description: &mut Value) {
@@ -34,9 +32,6 @@ pub(crate) fn add(description: &mut Value) {
             response.remove("type");
             response.insert("anyOf".to_owned(), any_answer());
         }
-    }
-    if let Some(stream) = description.pointer_mut(STREAM).and_then(Value::as_object_mut) {
-        stream.insert("x-frames".to_owned(), json!({ "client_action": reference("PendingAction") }));
     }
 }
 

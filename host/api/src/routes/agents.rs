@@ -1,7 +1,7 @@
 //! Agents: make, list, look at, set up, archive.
 
 use crate::caller::Caller;
-use crate::input::{Json, OfAgent, OptionalJson, Params, id_in_query, limit};
+use crate::input::{Idempotency, IdempotencyKey, Json, OfAgent, OptionalJson, Params, id_in_query, limit};
 use crate::problem::{Place, Problem};
 use crate::state::Api;
 use crate::wire;
@@ -40,12 +40,13 @@ pub(super) struct NewAgent {
 
 /// Makes an agent. You are its first user, in the role primary.
 #[utoipa::path(
-    post, path = "/api/agents", tag = "agents", request_body = NewAgent,
+    post, path = "/api/agents", tag = "agents", params(IdempotencyKey), request_body = NewAgent,
     responses((status = 201, description = "It exists.", body = wire::AgentView))
 )]
 pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
+    Idempotency(idempotency_key): Idempotency,
     Json(new): Json<NewAgent>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], axum::Json<wire::AgentView>), Problem> {
     let invalid =
@@ -64,6 +65,7 @@ pub(super) async fn create(
         name: new.name,
         path: new.path,
         user: caller.user.clone(),
+        idempotency_key,
     };
     let view = api.command()?.create_agent(command).await?;
     let location = format!("/api/agents/{}", view.row.agent.id);
@@ -177,18 +179,19 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Str
 
 /// Renames an agent, gives it a system prompt of its own, changes its settings: all of what is sent or nothing. Takes the role primary.
 #[utoipa::path(
-    patch, path = "/api/agents/{id}", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
+    patch, path = "/api/agents/{id}", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = AgentChanges, responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))
 )]
 pub(super) async fn change(
     State(api): State<Api>,
     caller: Caller,
     OfAgent(target): OfAgent,
+    key: Idempotency,
     Json(changes): Json<AgentChanges>,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
     let AgentChanges { name, system_prompt_override, settings } = changes;
     let setup = Setup { name, system_prompt_override, settings };
-    Ok(axum::Json(wire::agent(&api.command()?.set_up(&caller.user, &target, setup).await?, &caller.user)))
+    Ok(axum::Json(wire::agent(&api.command()?.set_up(key.by(&caller.user), &target, setup).await?, &caller.user)))
 }
 
 /// What an agent remembers.
@@ -237,13 +240,15 @@ pub(super) struct NewPreferences {
 
 /// Merges keys into what an agent remembers.
 #[utoipa::path(
-    patch, path = "/api/agents/{id}/preferences", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
+    patch, path = "/api/agents/{id}/preferences", tag = "agents",
+    params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = NewPreferences, responses((status = 200, description = "What it remembers afterwards.", body = Preferences))
 )]
 pub(super) async fn prefer(
     State(api): State<Api>,
     caller: Caller,
     OfAgent(target): OfAgent,
+    key: Idempotency,
     Json(new): Json<NewPreferences>,
 ) -> Result<axum::Json<Preferences>, Problem> {
     let broker = api.command()?;
@@ -255,7 +260,7 @@ pub(super) async fn prefer(
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail).at(Place::Body("/preferences")));
         }
     };
-    Ok(axum::Json(preferences(&broker.prefer(&caller.user, &target, keys, own).await?, &caller)))
+    Ok(axum::Json(preferences(&broker.prefer(key.by(&caller.user), &target, keys, own).await?, &caller)))
 }
 
 /// How an agent is archived.
@@ -280,21 +285,22 @@ pub(super) struct ArchivedAgent {
 
 /// Archives an agent. Takes the role primary, and no active structured session.
 #[utoipa::path(
-    post, path = "/api/agents/{id}/archive", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
+    post, path = "/api/agents/{id}/archive", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = Option<Archive>, responses((status = 200, description = "It is archived.", body = ArchivedAgent))
 )]
 pub(super) async fn archive(
     State(api): State<Api>,
     caller: Caller,
     OfAgent(target): OfAgent,
+    key: Idempotency,
     OptionalJson(how): OptionalJson<Archive>,
 ) -> Result<axum::Json<ArchivedAgent>, Problem> {
     let (broker, user) = (api.command()?, &caller.user);
     let reason = how.reason.unwrap_or_else(|| ARCHIVE_REASON.to_owned());
     if how.fresh {
-        let (archived, fresh) = broker.start_afresh(user, &target, reason).await?;
+        let (archived, fresh) = broker.start_afresh(key.by(user), &target, reason).await?;
         return Ok(axum::Json(ArchivedAgent { archived: wire::agent(&archived, user), fresh: Some(wire::agent(&fresh, user)) }));
     }
-    let archived = broker.archive(user, &target, reason).await?;
+    let archived = broker.archive(key.by(user), &target, reason).await?;
     Ok(axum::Json(ArchivedAgent { archived: wire::agent(&archived, user), fresh: None }))
 }

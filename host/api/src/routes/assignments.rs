@@ -1,7 +1,7 @@
 //! Who may do what with an agent: assign users, change their roles, remove them, hand the agent over.
 
 use crate::caller::Caller;
-use crate::input::{InPath, Json, OfAgent, id_in_path};
+use crate::input::{Idempotency, IdempotencyKey, InPath, Json, OfAgent, id_in_path};
 use crate::problem::{Place, Problem};
 use crate::state::Api;
 use crate::wire;
@@ -24,17 +24,18 @@ pub(super) struct NewAssignment {
 
 /// Assigns a user to an agent. Takes the role primary.
 #[utoipa::path(
-    post, path = "/api/agents/{id}/assign", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
+    post, path = "/api/agents/{id}/assign", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = NewAssignment, responses((status = 201, description = "The agent afterwards.", body = wire::AgentView))
 )]
 pub(super) async fn assign(
     State(api): State<Api>,
     caller: Caller,
     OfAgent(target): OfAgent,
+    key: Idempotency,
     Json(new): Json<NewAssignment>,
 ) -> Result<(StatusCode, axum::Json<wire::AgentView>), Problem> {
     let (user, role) = (user(&new.user_id)?, new.role.parse::<Role>().map_err(broker::Error::from)?);
-    let view = api.command()?.assign(&caller.user, &target, user, role).await?;
+    let view = api.command()?.assign(key.by(&caller.user), &target, user, role).await?;
     Ok((StatusCode::CREATED, axum::Json(wire::agent(&view, &caller.user))))
 }
 
@@ -49,33 +50,39 @@ pub(super) struct NewRole {
 /// Changes what a user is to an agent. Takes the role primary; somebody is primary always.
 #[utoipa::path(
     put, path = "/api/agents/{id}/assignments/{user}", tag = "agents",
-    params(("id" = String, Path, description = "UUID or path of the agent."), ("user" = String, Path, description = "The user.")),
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."), ("user" = String, Path, description = "The user."), IdempotencyKey,
+    ),
     request_body = NewRole, responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))
 )]
 pub(super) async fn change_role(
     State(api): State<Api>,
     caller: Caller,
     InPath((id, named)): InPath<(String, String)>,
+    key: Idempotency,
     Json(new): Json<NewRole>,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
     let (target, named) = of_user(&id, &named)?;
     let role = new.role.parse::<Role>().map_err(broker::Error::from)?;
-    Ok(axum::Json(wire::agent(&api.command()?.change_role(&caller.user, &target, named, role).await?, &caller.user)))
+    Ok(axum::Json(wire::agent(&api.command()?.change_role(key.by(&caller.user), &target, named, role).await?, &caller.user)))
 }
 
 /// Removes a user from an agent. Takes the role primary; everybody may remove themselves; somebody is primary always.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/assignments/{user}", tag = "agents",
-    params(("id" = String, Path, description = "UUID or path of the agent."), ("user" = String, Path, description = "The user.")),
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."), ("user" = String, Path, description = "The user."), IdempotencyKey,
+    ),
     responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))
 )]
 pub(super) async fn unassign(
     State(api): State<Api>,
     caller: Caller,
     InPath((id, named)): InPath<(String, String)>,
+    key: Idempotency,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
     let (target, named) = of_user(&id, &named)?;
-    Ok(axum::Json(wire::agent(&api.command()?.unassign(&caller.user, &target, named).await?, &caller.user)))
+    Ok(axum::Json(wire::agent(&api.command()?.unassign(key.by(&caller.user), &target, named).await?, &caller.user)))
 }
 
 /// To whom an agent is handed over.
@@ -91,18 +98,19 @@ pub(super) struct Handoff {
 /// Hands an agent over: assigns the successor, makes them primary, has them take over what the agent remembers of you, and removes you or
 /// changes your role; all of it or nothing.
 #[utoipa::path(
-    post, path = "/api/agents/{id}/handoff", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
+    post, path = "/api/agents/{id}/handoff", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = Handoff, responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))
 )]
 pub(super) async fn hand_off(
     State(api): State<Api>,
     caller: Caller,
     OfAgent(target): OfAgent,
+    key: Idempotency,
     Json(handoff): Json<Handoff>,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
     let to = user(&handoff.user_id)?;
     let keep = handoff.keep.as_deref().map(str::parse::<Role>).transpose().map_err(|refusal| broker::Error::from(refusal.at("/keep")))?;
-    Ok(axum::Json(wire::agent(&api.command()?.hand_off(&caller.user, &target, to, keep).await?, &caller.user)))
+    Ok(axum::Json(wire::agent(&api.command()?.hand_off(key.by(&caller.user), &target, to, keep).await?, &caller.user)))
 }
 
 fn user(text: &str) -> Result<UserId, Problem> {

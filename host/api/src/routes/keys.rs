@@ -1,7 +1,7 @@
 //! API keys: issue, list, revoke.
 
 use crate::caller::Caller;
-use crate::input::{InPath, Json, Params, id_in_path, id_in_query, limit};
+use crate::input::{Idempotency, IdempotencyKey, InPath, Json, Params, id_in_path, id_in_query, limit};
 use crate::problem::{Place, Problem};
 use crate::state::Api;
 use crate::wire::{self, KeyView};
@@ -45,14 +45,16 @@ pub(super) struct IssuedKey {
     view: KeyView,
 }
 
-/// Issues an API key. The key is in the answer to this request and nowhere else.
+/// Issues an API key. The key is in the answer to this request and nowhere else: the same request under the same `Idempotency-Key` issues no
+/// second one, and because the secret is not kept it is refused, with the id of the key that it issued.
 #[utoipa::path(
-    post, path = "/api/keys", tag = "keys", request_body = Wanted,
+    post, path = "/api/keys", tag = "keys", params(IdempotencyKey), request_body = Wanted,
     responses((status = 201, description = "It counts from now on.", body = IssuedKey))
 )]
 pub(super) async fn issue(
     State(api): State<Api>,
     caller: Caller,
+    Idempotency(key): Idempotency,
     Json(wanted): Json<Wanted>,
 ) -> Result<(StatusCode, [(HeaderName, String); 2], axum::Json<IssuedKey>), Problem> {
     let asked = NewKey {
@@ -61,7 +63,7 @@ pub(super) async fn issue(
         scopes: wanted.scopes.into_iter().collect(),
         lifetime_s: wanted.expires_in_s.unwrap_or(KEY_LIFETIME_S.1),
     };
-    let issued = api.command()?.issue_key(&caller.issuer(), asked).await?;
+    let issued = api.command()?.issue_key(&caller.issuer(), asked, key.as_deref()).await?;
     let headers = [(LOCATION, format!("/api/keys/{}", issued.row.id)), (CACHE_CONTROL, "no-store".to_owned())];
     let view = wire::key(&issued.row, api.access().clock().now());
     Ok((StatusCode::CREATED, headers, axum::Json(IssuedKey { key: issued.key.expose(), view })))

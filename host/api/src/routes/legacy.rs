@@ -211,8 +211,14 @@ pub(super) async fn respond(
     shown(&api, &caller, agent, session).await?;
     let invalid = |error: NotAnId| Problem::bad_request("INVALID_TOOL_CALL_ID", error.to_string()).at(Place::Body("/tool_call_id"));
     let call: OperationId = answer.tool_call_id.parse().map_err(invalid)?;
-    let command =
-        Respond { target: Target::Agent(agent), call, session: Some(session), response: answer.response, user: caller.user.clone() };
+    let command = Respond {
+        target: Target::Agent(agent),
+        call,
+        session: Some(session),
+        response: answer.response,
+        user: caller.user.clone(),
+        idempotency_key: None,
+    };
     let answered = api.command()?.respond(command).await;
     answered.map_err(|error| Problem::from(error).moved("/call_id", Place::Body("/tool_call_id")))?;
     Ok(axum::Json(shown(&api, &caller, agent, session).await?))

@@ -3,7 +3,8 @@
 mod content;
 
 use crate::caller::Caller;
-use crate::input::{InPath, Json, OfAgent, OfSession, OptionalJson, Params, id_in_path, id_in_query, limit, target};
+use crate::cursor::List;
+use crate::input::{Idempotency, IdempotencyKey, InPath, Json, OfAgent, OfSession, OptionalJson, Params, id_in_path, limit, target};
 use crate::problem::{Place, Problem};
 use crate::state::Api;
 use crate::wire;
@@ -14,7 +15,7 @@ use domain::id::{NotAnId, OperationId, SessionId};
 use domain::refusal::Kind;
 use domain::user::UserId;
 use http::header::LOCATION;
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderName, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::{SessionFilter, SessionRow, SessionStatus};
@@ -23,9 +24,6 @@ use store::{SessionFilter, SessionRow, SessionStatus};
 const LIST_MAX: usize = 200;
 /// Seconds until a session expires, at most: a year.
 pub(super) const TIME_LIMIT_S_MAX: u32 = 31_536_000;
-/// The header that makes a repeated request the same request.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
-
 /// What begins a session.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -51,7 +49,7 @@ pub(super) struct NewSessionBody {
     post, path = "/api/agents/{id}/sessions", tag = "sessions",
     params(
         ("id" = String, Path, description = "UUID, path, or the id of a definition: then your agent of that definition, which is made if need be."),
-        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 bytes. The same key with the same body within seven days is the same request."),
+        IdempotencyKey,
     ),
     request_body = Option<NewSessionBody>,
     responses((status = 201, description = "It has begun.", body = wire::SessionView))
@@ -60,7 +58,7 @@ pub(super) async fn open(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath<String>,
-    headers: HeaderMap,
+    Idempotency(key): Idempotency,
     OptionalJson(new): OptionalJson<NewSessionBody>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], axum::Json<wire::SessionView>), Problem> {
     let NewSessionBody { session_type, name, model, config, time_limit_s } = new;
@@ -68,16 +66,8 @@ pub(super) async fn open(
         let detail = format!("a time limit is from 1 to {TIME_LIMIT_S_MAX} seconds");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/time_limit_s")));
     }
-    let command = NewSession {
-        target: target(&id),
-        session_type,
-        name,
-        model,
-        config,
-        time_limit_s,
-        idempotency_key: idempotency_key(&headers)?,
-        user: caller.user,
-    };
+    let command =
+        NewSession { target: target(&id), session_type, name, model, config, time_limit_s, idempotency_key: key, user: caller.user };
     // Here the definition stands in the path, and no field of the body is to blame for it.
     let blameless = |error| {
         let mut problem = Problem::from(error);
@@ -96,7 +86,7 @@ pub(super) async fn open(
 pub(super) struct ListParams {
     /// At most so many, from 1 to 200; 200 without.
     limit: Option<usize>,
-    /// The `next_after` of the page before.
+    /// The `next_after` of the page before: an opaque token, of this list alone.
     after: Option<String>,
     /// Only of this type.
     session_type: Option<String>,
@@ -122,9 +112,10 @@ enum Status {
 /// An agent's sessions.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct SessionList {
-    /// The most recently updated first. One that is updated between two pages may be on both.
+    /// The most recently updated first. One that is updated after a page was read goes to the front, and is not on the pages that follow; the
+    /// others stay where they are, whichever it was.
     sessions: Vec<wire::SessionRowView>,
-    /// Where the next page begins; none on the last.
+    /// Where the next page begins, an opaque token; none on the last.
     next_after: Option<String>,
 }
 
@@ -149,17 +140,17 @@ pub(super) async fn list(
             Status::Terminated => SessionStatus::Terminated,
         }),
     };
-    let after = id_in_query("after", params.after.as_deref())?;
+    let after = List::Sessions.after(params.after.as_deref())?;
     let mut sessions = api.broker()?.sessions(&caller.user, &target, filter, after, limit + 1).await?;
-    let next_after = next_after(&mut sessions, limit);
+    let next_after = next_after(&mut sessions, limit, |last| List::Sessions.token(last.updated_at, last.id));
     Ok(axum::Json(SessionList { sessions: sessions.iter().map(wire::session_row).collect(), next_after }))
 }
 
 /// Where the next page begins, once one more was read than it has.
-fn next_after(sessions: &mut Vec<SessionRow>, limit: usize) -> Option<String> {
+fn next_after(sessions: &mut Vec<SessionRow>, limit: usize, token: impl FnOnce(&SessionRow) -> String) -> Option<String> {
     let more = sessions.len() > limit;
     sessions.truncate(limit);
-    sessions.last().filter(|_| more).map(|last| last.id.to_string())
+    sessions.last().filter(|_| more).map(token)
 }
 
 fn user_in_query(text: Option<&str>) -> Result<Option<UserId>, Problem> {
@@ -174,7 +165,7 @@ fn user_in_query(text: Option<&str>) -> Result<Option<UserId>, Problem> {
 pub(super) struct HistoryParams {
     /// At most so many, from 1 to 200; 200 without.
     limit: Option<usize>,
-    /// The `next_after` of the page before.
+    /// The `next_after` of the page before: an opaque token, of this list alone.
     after: Option<String>,
     /// Only those for this user.
     user: Option<String>,
@@ -185,7 +176,7 @@ pub(super) struct HistoryParams {
 pub(super) struct SessionHistory {
     /// The latest first.
     sessions: Vec<wire::PastSessionView>,
-    /// Where the next page begins; none on the last.
+    /// Where the next page begins, an opaque token; none on the last.
     next_after: Option<String>,
 }
 
@@ -201,9 +192,10 @@ pub(super) async fn history(
     Params(params): Params<HistoryParams>,
 ) -> Result<axum::Json<SessionHistory>, Problem> {
     let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
-    let (of, after) = (user_in_query(params.user.as_deref())?, id_in_query("after", params.after.as_deref())?);
+    let (of, after) = (user_in_query(params.user.as_deref())?, List::History.after(params.after.as_deref())?);
     let mut sessions = api.broker()?.history(&caller.user, &target, of, after, limit + 1).await?;
-    let next_after = next_after(&mut sessions, limit);
+    let ended_at = |last: &SessionRow| last.ended_at.unwrap_or(last.updated_at);
+    let next_after = next_after(&mut sessions, limit, |last| List::History.token(ended_at(last), last.id));
     Ok(axum::Json(SessionHistory { sessions: sessions.iter().map(wire::past_session).collect(), next_after }))
 }
 
@@ -359,7 +351,7 @@ pub(super) struct Accepted {
     post, path = "/api/agents/{id}/sessions/{sid}/messages", tag = "sessions",
     params(
         ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
-        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 bytes. The same key with the same body within seven days is the same request."),
+        IdempotencyKey,
     ),
     request_body = NewMessage, responses((status = 202, description = "It is accepted.", body = Accepted))
 )]
@@ -367,10 +359,9 @@ pub(super) async fn post_message(
     State(api): State<Api>,
     caller: Caller,
     OfSession(target, session): OfSession,
-    headers: HeaderMap,
+    Idempotency(key): Idempotency,
     Json(new): Json<NewMessage>,
 ) -> Result<(StatusCode, axum::Json<Accepted>), Problem> {
-    let key = idempotency_key(&headers)?;
     let broker = api.command()?;
     let stream = match &target {
         Target::Agent(agent) => agent.to_string(),
@@ -408,27 +399,27 @@ pub(super) struct Responded {
 
 /// Answers a client action.
 #[utoipa::path(
-    post, path = "/api/agents/{id}/respond", tag = "sessions", params(("id" = String, Path, description = "UUID or path of the agent.")),
+    post, path = "/api/agents/{id}/respond", tag = "sessions",
+    params(("id" = String, Path, description = "UUID or path of the agent."), IdempotencyKey),
     request_body = Response, responses((status = 202, description = "It is accepted.", body = Responded))
 )]
 pub(super) async fn respond(
     State(api): State<Api>,
     caller: Caller,
     OfAgent(target): OfAgent,
+    Idempotency(key): Idempotency,
     Json(answer): Json<Response>,
 ) -> Result<(StatusCode, axum::Json<Responded>), Problem> {
-    let command = Respond { target, call: call_id(&answer.call_id)?, session: None, response: answer.response, user: caller.user };
+    let command = Respond {
+        target,
+        call: call_id(&answer.call_id)?,
+        session: None,
+        response: answer.response,
+        user: caller.user,
+        idempotency_key: key,
+    };
     let position = api.command()?.respond(command).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(Responded { position })))
-}
-
-/// The key of a request, if it has one.
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let key = headers.get(IDEMPOTENCY_KEY).map(|value| value.to_str().map(str::to_owned)).transpose();
-    key.map_err(|_| {
-        let detail = "the idempotency key must be visible ASCII characters";
-        Problem::bad_request("INVALID_IDEMPOTENCY_KEY", detail).at(Place::Header("Idempotency-Key"))
-    })
 }
 
 fn call_id(text: &str) -> Result<OperationId, Problem> {
@@ -449,16 +440,17 @@ pub(super) struct Reason {
 /// Ends the structured session that holds the agent's slot.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/sessions/current", tag = "sessions",
-    params(("id" = String, Path, description = "UUID or path of the agent."), Reason),
+    params(("id" = String, Path, description = "UUID or path of the agent."), Reason, IdempotencyKey),
     responses((status = 200, description = "It has ended.", body = wire::SessionRowView))
 )]
 pub(super) async fn terminate_current(
     State(api): State<Api>,
     caller: Caller,
     OfAgent(target): OfAgent,
+    key: Idempotency,
     Params(Reason { reason }): Params<Reason>,
 ) -> Result<axum::Json<wire::SessionRowView>, Problem> {
-    let ended = api.command()?.terminate_current(&caller.user, &target, reason).await;
+    let ended = api.command()?.terminate_current(key.by(&caller.user), &target, reason).await;
     let ended = ended.map_err(|error| Problem::from(error).moved("/reason", Place::Query("reason")))?;
     Ok(axum::Json(wire::session_row(&ended)))
 }
@@ -473,15 +465,19 @@ pub(super) struct Cancelled {
 /// Stops the turn in the making, without a successor.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/cancel", tag = "sessions",
-    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session.")),
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        IdempotencyKey,
+    ),
     request_body = Option<Reason>, responses((status = 200, description = "No turn is in the making any more.", body = Cancelled))
 )]
 pub(super) async fn cancel(
     State(api): State<Api>,
     caller: Caller,
     OfSession(target, session): OfSession,
+    key: Idempotency,
     OptionalJson(Reason { reason }): OptionalJson<Reason>,
 ) -> Result<axum::Json<Cancelled>, Problem> {
-    let cancelled = api.command()?.cancel(&caller.user, &target, session, reason).await?;
+    let cancelled = api.command()?.cancel(key.by(&caller.user), &target, session, reason).await?;
     Ok(axum::Json(Cancelled { cancelled }))
 }

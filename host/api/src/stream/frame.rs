@@ -1,6 +1,6 @@
 //! How what happens is written on an event stream: as the log has it, or as whoever shows a session wants it.
 
-use crate::wire::{self, SessionEvent, Spawned};
+use crate::wire::{self, FrameName, SessionEvent, Spawned};
 use broker::Frame;
 use bytes::Bytes;
 use domain::event::Recorded;
@@ -26,7 +26,7 @@ impl View {
     /// What is sent when nothing happens.
     pub(super) fn heartbeat(self, count: u64) -> Bytes {
         match self {
-            Self::Session => session_frame(&("heartbeat", json!({ "count": count }))),
+            Self::Session => session_frame(&(FrameName::Heartbeat, json!({ "count": count }))),
             Self::Log => Bytes::from_static(b": heartbeat\n\n"),
         }
     }
@@ -43,14 +43,14 @@ impl View {
     pub(super) fn shown(self, frame: &Frame, spawned: Option<&Spawned>) -> Option<Bytes> {
         let (name, data) = match self {
             Self::Log => wire::frame(frame),
-            Self::Session => wire::session_frame(frame)?,
+            Self::Session => wire::session_frame(frame).map(|(name, data)| (name.word(), data))?,
         };
-        Some(session_frame(&(name, with_spawned(data, spawned))))
+        Some(written(name, &with_spawned(data, spawned)))
     }
 
     /// Why the stream ends; nothing in a log, which says when to come back.
     pub(super) fn disconnected(self, reason: &str) -> Option<Bytes> {
-        (self == Self::Session).then(|| session_frame(&("disconnected", json!({ "reason": reason }))))
+        (self == Self::Session).then(|| session_frame(&(FrameName::Disconnected, json!({ "reason": reason }))))
     }
 }
 
@@ -69,13 +69,17 @@ fn meaning(recorded: &Recorded, spawned: Option<&Spawned>) -> Bytes {
             // Writing to a text cannot fail.
             let _ = writeln!(text, "id: {}", recorded.position);
         }
-        let _ = write!(text, "event: {name}\ndata: {}\n\n", with_spawned(data, spawned));
+        let _ = write!(text, "event: {}\ndata: {}\n\n", name.word(), with_spawned(data, spawned));
     }
     Bytes::from(text)
 }
 
 /// A frame without a position.
 pub(super) fn session_frame((name, data): &SessionEvent) -> Bytes {
+    written(name.word(), data)
+}
+
+fn written(name: &str, data: &Value) -> Bytes {
     Bytes::from(format!("event: {name}\ndata: {data}\n\n"))
 }
 

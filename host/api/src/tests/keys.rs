@@ -315,7 +315,7 @@ async fn a_key_that_was_revoked_meanwhile_issues_nothing() {
     host.broker.revoke_key(&issuer, &id, None).await.unwrap();
     // It was let in before that.
     let asked = domain::key::NewKey { user: "alice".parse().unwrap(), name: String::new(), scopes: [Scope::Read].into(), lifetime_s: 60 };
-    match host.broker.issue_key(&issuer, asked).await {
+    match host.broker.issue_key(&issuer, asked, None).await {
         Err(broker::Error::Refused(refusal)) => assert_eq!(refusal.code, "KEY_REVOKED"),
         other => panic!("{other:?}"),
     }

@@ -105,6 +105,80 @@ fn every_operation_says_what_it_answers_when_something_is_wrong() {
     }
 }
 
+#[test]
+fn every_operation_lists_the_codes_that_it_may_say_no_with_by_status() {
+    let document = description();
+    let known = documented();
+    for route in crate::codes::routes() {
+        assert!(known.iter().any(|(method, path)| format!("{method} {path}") == route), "`{route}` is no route any more");
+    }
+    for (method, path) in known {
+        let operation = &document["paths"][&path][method.to_lowercase()];
+        let is_open = operation["security"] == serde_json::json!([{}]);
+        let mut listed = Vec::new();
+        for (status, response) in operation["responses"].as_object().unwrap().iter().filter(|(_, response)| !response["x-codes"].is_null())
+        {
+            assert!(status.parse::<u16>().unwrap() >= 400, "{method} {path} {status}");
+            let schema = &response["content"]["application/problem+json"]["schema"]["$ref"];
+            assert_eq!(schema, "#/components/schemas/Problem", "{method} {path} {status}");
+            listed.extend(response["x-codes"].as_array().unwrap().iter().map(|code| format!("{status} {}", code.as_str().unwrap())));
+        }
+        let has = |code: &str| listed.iter().any(|listed| listed == code);
+        for code in ["401 UNAUTHORIZED", "403 SCOPE_MISSING", "503 STORE_UNAVAILABLE"] {
+            assert!(has(code) || is_open, "{method} {path}: {code}");
+        }
+        assert_eq!(has("400 MALFORMED_JSON"), operation["requestBody"]["content"]["application/json"].is_object(), "{method} {path}");
+        let keyed = operation["parameters"].as_array().into_iter().flatten().any(|parameter| parameter["name"] == "Idempotency-Key");
+        assert_eq!(has("409 IDEMPOTENCY_KEY_REUSED"), keyed, "{method} {path}");
+    }
+}
+
+#[test]
+fn every_frame_of_an_event_stream_is_described_under_its_name() {
+    let document = description();
+    let events = &document["paths"]["/api/agents/{id}/stream"]["get"]["x-events"];
+    let names = |events: &Value| -> Vec<String> { events.as_object().unwrap().keys().cloned().collect() };
+    let session = [
+        "client_action",
+        "client_action_withdrawn",
+        "connected",
+        "content_chunk",
+        "content_complete",
+        "content_discarded",
+        "disconnected",
+        "error",
+        "file_uploaded",
+        "heartbeat",
+        "message_complete",
+        "run_resumed",
+        "run_started",
+        "run_suspended",
+        "session_completed",
+        "session_expired",
+        "state_change",
+        "stream_complete",
+        "terminated",
+        "tool_calls_detected",
+        "tool_executing",
+        "tool_progress",
+        "tool_result",
+    ];
+    assert_eq!(names(&events["session"]), session);
+    assert_eq!(names(&events["log"]), ["*", "attempt-discarded", "delta"]);
+    assert_eq!(document["paths"]["/api/session/{sid}/stream"]["get"]["x-events"], serde_json::json!({ "session": events["session"] }));
+    // What is said of them for people names each of them too.
+    let told = document["paths"]["/api/agents/{id}/stream"]["get"]["description"].as_str().unwrap();
+    for name in session {
+        assert!(told.contains(&format!("`{name}`")), "{name}");
+    }
+    let properties = |name: &str| {
+        let schema = events["session"][name]["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
+        names(&document.pointer(schema).unwrap()["properties"])
+    };
+    assert_eq!(properties("connected"), ["control_mode", "pending_action", "session_id", "status"]);
+    assert_eq!(properties("run_suspended"), ["run_id", "session_id", "spawned", "time", "tool_call_id"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_documented_route_is_served_and_needs_the_token_unless_it_says_otherwise() {
     let host = Host::start().await;

@@ -59,7 +59,7 @@ pub(super) async fn key(host: &Host, user: &str, scopes: &[Scope]) -> String {
     let operator = Issuer { user: UserId::local(), scopes: Scope::ALL.into(), key: None };
     let scopes = scopes.iter().copied().collect();
     let asked = NewKey { user: user.parse().unwrap(), name: String::new(), scopes, lifetime_s: 3_600 };
-    host.broker.issue_key(&operator, asked).await.unwrap().key.expose()
+    host.broker.issue_key(&operator, asked, None).await.unwrap().key.expose()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,6 +77,12 @@ async fn every_route_is_closed_to_a_credential_without_its_scope() {
         }
         let route = format!("{method} {path}");
         let needed = NEEDED.iter().find(|(known, _)| *known == route).unwrap_or_else(|| panic!("say what `{route}` needs")).1;
+        // The description says the same of it.
+        let said = match needed {
+            all if all.len() == Scope::ALL.len() => serde_json::json!([{ "token": [] }]),
+            some => some.iter().map(|scope| serde_json::json!({ "token": [scope] })).collect(),
+        };
+        assert_eq!(document["paths"][&path][method.to_lowercase()]["security"], said, "{route}");
         let path = path.replace("{id}", "x").replace("{sid}", "x").replace("{user}", "x");
         for (scope, key) in &keys {
             let answer = host.send_with(key, &method, &path, &[], "").await;

@@ -15,7 +15,7 @@ fn without_words(mut schema: Value) -> Value {
 fn every_widgets_props_and_answer_are_described_and_referred_to() {
     let description = description();
     let schemas = &description["components"]["schemas"];
-    for (question, field) in [("ClientAction", "widget"), ("PendingAction", "widget_type")] {
+    for (question, field) in [("ClientAction", "widget"), ("PendingAction", "widget_type"), ("ClientActionFrame", "widget_type")] {
         let variants = schemas[question]["oneOf"].as_array().unwrap();
         assert_eq!(variants.len(), WIDGETS.len() + 1, "{question}");
         assert!(schemas[question]["properties"][field].is_object(), "{question}");
@@ -40,8 +40,8 @@ fn every_widgets_props_and_answer_are_described_and_referred_to() {
     let refers = |schema: &Value, name: &str| schema.to_string().contains(&format!("\"#/components/schemas/{name}\""));
     assert!(refers(&schemas["Session"]["properties"]["client_actions"], "ClientAction"), "{}", schemas["Session"]);
     assert!(refers(&schemas["UiState"]["properties"]["active_widget"], "PendingAction"));
-    let stream = &description["paths"]["/api/agents/{id}/stream"]["get"]["responses"]["200"]["content"]["text/event-stream"];
-    assert!(refers(&stream["x-frames"]["client_action"], "PendingAction"));
+    let frames = &description["paths"]["/api/agents/{id}/stream"]["get"]["x-events"]["session"];
+    assert!(refers(&frames["client_action"], "ClientActionFrame"), "{frames}");
 }
 
 /// A schema without what depends on the props of one question.

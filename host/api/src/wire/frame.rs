@@ -1,5 +1,6 @@
 //! What lies between committed events, in public form: shown while it happens, never stored, never repeated.
 
+use super::frame_name::EphemeralName;
 use broker::{Frame, Show};
 use serde_json::{Value, json};
 
@@ -11,15 +12,15 @@ pub fn frame(frame: &Frame) -> (&'static str, Value) {
         "attempt": frame.attempt, "seq": frame.seq,
     });
     let (name, more) = match &frame.show {
-        Show::Text(text) => ("delta", json!({ "kind": "text", "text": text })),
-        Show::Thinking(text) => ("delta", json!({ "kind": "thinking", "text": text })),
-        Show::CallStarted { name } => ("delta", json!({ "kind": "call_started", "name": name })),
-        Show::Note(text) => ("delta", json!({ "kind": "note", "text": text })),
-        Show::Performing { what } => ("delta", json!({ "kind": "performing", "what": what })),
-        Show::Discarded => ("attempt-discarded", json!({})),
+        Show::Text(text) => (EphemeralName::Delta, json!({ "kind": "text", "text": text })),
+        Show::Thinking(text) => (EphemeralName::Delta, json!({ "kind": "thinking", "text": text })),
+        Show::CallStarted { name } => (EphemeralName::Delta, json!({ "kind": "call_started", "name": name })),
+        Show::Note(text) => (EphemeralName::Delta, json!({ "kind": "note", "text": text })),
+        Show::Performing { what } => (EphemeralName::Delta, json!({ "kind": "performing", "what": what })),
+        Show::Discarded => (EphemeralName::AttemptDiscarded, json!({})),
     };
     if let (Some(data), Value::Object(more)) = (data.as_object_mut(), more) {
         data.extend(more);
     }
-    (name, data)
+    (name.word(), data)
 }

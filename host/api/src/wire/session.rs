@@ -1,5 +1,6 @@
 //! Structured sessions in public form, in the design's shape (S0): status, pending action, execution state, items, metrics.
 
+use super::active_session::pending_tool_call;
 use super::message::message as message_view;
 use super::operation::ClientActionView;
 use broker::SessionView;
@@ -191,9 +192,7 @@ pub fn execution_state(view: &SessionView) -> Option<ExecutionStateView> {
         conversation_snapshot: view.messages.iter().map(snapshot).collect(),
         iteration: *iteration,
         tool_calls_made: *tool_calls_made,
-        pending_tool_call: Some(
-            json!({ "call_id": pending.tool_call_id, "tool_name": pending.tool_name, "arguments": pending.action.props }),
-        ),
+        pending_tool_call: Some(pending_tool_call(pending)),
         started_at_ms: started_at.0,
         suspended_at_ms: suspended_at.0,
     })

@@ -2,6 +2,7 @@
 //! of the log. An event may mean several things, or nothing.
 
 use super::event::file_uploaded;
+use super::frame_name::FrameName;
 use super::message::message;
 use super::operation::{operation, settlements};
 use super::session::pending_action;
@@ -17,7 +18,7 @@ use domain::turn::TurnEnd;
 use serde_json::{Value, json};
 
 /// A frame of the stream: its name and its data.
-pub type SessionEvent = (&'static str, Value);
+pub type SessionEvent = (FrameName, Value);
 
 /// What a stored event means, in order.
 #[must_use]
@@ -39,20 +40,23 @@ fn meaning(event: &Event) -> Vec<SessionEvent> {
         Event::SlotTaken(it) => vec![state("active", json!({ "session_type": it.session_type }))],
         // What is asked comes with the step that asks it, in a chat too; both are in one commit.
         Event::ExecutionSuspended(it) => {
-            vec![state("awaiting_client_action", json!({})), ("run_suspended", json!({ "tool_call_id": it.pending_action.tool_call_id }))]
+            vec![
+                state("awaiting_client_action", json!({})),
+                (FrameName::RunSuspended, json!({ "tool_call_id": it.pending_action.tool_call_id })),
+            ]
         }
         Event::ExecutionResumed(it) => {
-            vec![state("active", json!({})), ("run_resumed", json!({ "tool_call_id": it.tool_call_id }))]
+            vec![state("active", json!({})), (FrameName::RunResumed, json!({ "tool_call_id": it.tool_call_id }))]
         }
         Event::ActionWithdrawn(it) => {
-            let withdrawn = ("client_action_withdrawn", json!({ "tool_call_id": it.tool_call_id, "reason": it.reason }));
+            let withdrawn = (FrameName::ClientActionWithdrawn, json!({ "tool_call_id": it.tool_call_id, "reason": it.reason }));
             if it.still_waiting { vec![withdrawn] } else { vec![withdrawn, state("active", json!({}))] }
         }
-        Event::SlotCompleted(it) => vec![state("completed", json!({})), ("session_completed", json!({ "summary": it.summary }))],
-        Event::SlotTerminated(it) if it.reason == EXPIRED => vec![state("expired", json!({})), ("session_expired", json!({}))],
-        Event::SlotTerminated(it) => vec![state("terminated", json!({})), ("terminated", json!({ "reason": it.reason }))],
-        Event::FileUploaded(it) => vec![("file_uploaded", file_uploaded(it))],
-        Event::RunStarted(started) => vec![("run_started", json!({ "session_type": started.session_type }))],
+        Event::SlotCompleted(it) => vec![state("completed", json!({})), (FrameName::SessionCompleted, json!({ "summary": it.summary }))],
+        Event::SlotTerminated(it) if it.reason == EXPIRED => vec![state("expired", json!({})), (FrameName::SessionExpired, json!({}))],
+        Event::SlotTerminated(it) => vec![state("terminated", json!({})), (FrameName::Terminated, json!({ "reason": it.reason }))],
+        Event::FileUploaded(it) => vec![(FrameName::FileUploaded, file_uploaded(it))],
+        Event::RunStarted(started) => vec![(FrameName::RunStarted, json!({ "session_type": started.session_type }))],
         Event::RunStepped(stepped) => step(stepped),
         Event::RunSettled(settled) => results(&settled.settled, &[]),
         Event::OperationContinued(continuation) => match &continuation.pause {
@@ -62,7 +66,7 @@ fn meaning(event: &Event) -> Vec<SessionEvent> {
         Event::RunEnded(ended) => end(ended),
         Event::TurnCommitted(committed) => {
             let turn = &committed.turn;
-            vec![("message_complete", json!({ "turn_id": turn.id, "last_message": turn.last_message })), stream_complete(turn.end)]
+            vec![(FrameName::MessageComplete, json!({ "turn_id": turn.id, "last_message": turn.last_message })), stream_complete(turn.end)]
         }
         _ => Vec::new(),
     }
@@ -73,13 +77,13 @@ fn state(status: &str, more: Value) -> SessionEvent {
     if let (Some(data), Value::Object(more)) = (data.as_object_mut(), more) {
         data.extend(more);
     }
-    ("state_change", data)
+    (FrameName::StateChange, data)
 }
 
 /// A question that waits from now on.
 fn asked(call: OperationId, tool_name: &str, action: &ClientAction) -> SessionEvent {
     let pending = PendingAction { tool_call_id: call, tool_name: tool_name.to_owned(), action: action.clone() };
-    ("client_action", json!(pending_action(&pending)))
+    (FrameName::ClientAction, json!(pending_action(&pending)))
 }
 
 fn step(stepped: &RunStepped) -> Vec<SessionEvent> {
@@ -90,7 +94,7 @@ fn step(stepped: &RunStepped) -> Vec<SessionEvent> {
     for started in &stepped.started {
         match &started.performer {
             Performer::Tool { .. } | Performer::Agent { .. } | Performer::Recall { .. } => {
-                events.push(("tool_executing", operation(started)));
+                events.push((FrameName::ToolExecuting, operation(started)));
             }
             Performer::Client { action } => events.push(asked(started.id, &started.key, action)),
             Performer::Model { .. } | Performer::Timer { .. } | Performer::Refused { .. } => {}
@@ -105,10 +109,10 @@ fn said(messages: &[Message]) -> Vec<SessionEvent> {
     for said in messages.iter().filter(|said| said.role == Role::Assistant) {
         let view = message(said);
         if !view.calls.is_empty() {
-            events.push(("tool_calls_detected", json!({ "message": said.id, "tool_calls": view.calls })));
+            events.push((FrameName::ToolCallsDetected, json!({ "message": said.id, "tool_calls": view.calls })));
         }
         if !view.text.is_empty() {
-            events.push(("content_complete", json!({ "message": said.id, "content": view.text, "origin": view.origin })));
+            events.push((FrameName::ContentComplete, json!({ "message": said.id, "content": view.text, "origin": view.origin })));
         }
     }
     events
@@ -117,13 +121,13 @@ fn said(messages: &[Message]) -> Vec<SessionEvent> {
 /// What came of tools.
 fn results(settled: &[Settlement], messages: &[Message]) -> Vec<SessionEvent> {
     let of_tools = settled.iter().filter(|settlement| settlement.result.as_ref().is_some_and(|result| result.role == Role::Tool));
-    settlements(of_tools, messages).into_iter().map(|result| ("tool_result", result)).collect()
+    settlements(of_tools, messages).into_iter().map(|result| (FrameName::ToolResult, result)).collect()
 }
 
 fn end(ended: &RunEnded) -> Vec<SessionEvent> {
     let mut events = results(&ended.stopped, &ended.said);
     if matches!(ended.end, TurnEnd::Failed | TurnEnd::Aborted) {
-        events.push(("error", json!({ "code": ended.code, "message": ended.reason })));
+        events.push((FrameName::Error, json!({ "code": ended.code, "message": ended.reason })));
     }
     // Otherwise its turn follows, and with that it is complete.
     if ended.turn.is_none() {
@@ -139,16 +143,16 @@ fn stream_complete(end: TurnEnd) -> SessionEvent {
         TurnEnd::Failed => "failed",
         TurnEnd::Aborted => "aborted",
     };
-    ("stream_complete", json!({ "end": end }))
+    (FrameName::StreamComplete, json!({ "end": end }))
 }
 
 /// What is shown between stored events; none for what a session's stream does not show.
 #[must_use]
 pub fn session_frame(frame: &Frame) -> Option<SessionEvent> {
     let (name, more) = match &frame.show {
-        Show::Text(text) => ("content_chunk", json!({ "content": text })),
-        Show::Discarded => ("content_discarded", json!({})),
-        Show::Note(text) => ("tool_progress", json!({ "message": text })),
+        Show::Text(text) => (FrameName::ContentChunk, json!({ "content": text })),
+        Show::Discarded => (FrameName::ContentDiscarded, json!({})),
+        Show::Note(text) => (FrameName::ToolProgress, json!({ "message": text })),
         Show::Thinking(_) | Show::CallStarted { .. } | Show::Performing { .. } => return None,
     };
     let mut data = json!({

@@ -1,5 +1,6 @@
 //! Agents, sessions and dead letters in public form.
 
+use super::active_session::{ActiveSessionView, active_session};
 use super::message::{MessageView, draft, message};
 use super::operation::{ClientActionView, client_action, operation};
 use super::session::{ExecutionStateView, MetricsView, UiStateView, execution_state, metrics, remembered, status, ui_state};
@@ -56,6 +57,8 @@ pub struct AgentView {
     pub is_suspended: bool,
     /// The structured session that holds its slot; none when it is somebody else's and you are a mentee.
     pub current_session_id: Option<String>,
+    /// That session: what it does, what it waits for and where it goes on; none when it is somebody else's and you are a mentee.
+    pub active_session: Option<ActiveSessionView>,
     /// The structured sessions that ended last, the latest first, ten at most; for a mentee, their own.
     #[schema(value_type = Vec<Object>)]
     pub session_history: Vec<Value>,
@@ -217,6 +220,7 @@ pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
         tools: view.tools.clone(),
         preferences: if sees_all { agent.preferences_for(user) } else { agent.user_preferences.get(user).cloned().unwrap_or_default() },
         current_session_id: current.map(|session| session.session_id.to_string()),
+        active_session: current.map(active_session),
         total_sessions: agent.total_sessions,
         successful_completions: agent.successful_completions,
         created_at: created_at.to_string(),

@@ -1,6 +1,7 @@
 //! Commands on agents: create, find, list, set up, archive.
 
-use super::{AgentView, Broker, CreateAgent, Error, Target};
+use super::once::{AsItWas, Once};
+use super::{AgentView, Broker, By, CreateAgent, Error, Request, Target};
 use crate::command::sessions::checked_reason;
 use crate::core::fresh;
 use crate::journal::Context;
@@ -15,6 +16,7 @@ use domain::id::{AgentId, Stream};
 use domain::refusal::{Kind, Refusal};
 use domain::time::Timestamp;
 use domain::user::UserId;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use store::{AgentFilter, AgentRow, Clash, Commit, CommitError, Expected, Guard};
 
@@ -60,19 +62,36 @@ pub struct Setup {
     /// Its own system prompt; its definition's with `Some(None)`.
     pub system_prompt_override: Option<Option<String>>,
     /// Keys of its settings; `null` takes one away.
-    pub settings: Option<serde_json::Map<String, serde_json::Value>>,
+    pub settings: Option<serde_json::Map<String, Value>>,
 }
 
 impl Broker {
     /// Creates an agent from a definition.
     ///
     /// # Errors
-    /// An unknown definition, a malformed or taken path, a taken id.
+    /// An unknown definition, a malformed or taken path, a taken id, an idempotency key of another request.
     pub async fn create_agent(&self, command: CreateAgent) -> Result<AgentView, Error> {
-        let now = self.core.now();
-        let created = self.created(&command, now)?;
+        let by = By { user: &command.user, key: command.idempotency_key.as_deref() };
+        let (definition, agent_type) = match &command.template {
+            Template::Definition(id) => (Some(&id.0), None),
+            Template::Type(agent_type) => (None, Some(agent_type)),
+        };
+        let asked = json!({
+            "create": { "definition": definition, "agent_type": agent_type }, "id": command.id, "name": command.name, "path": command.path,
+        });
+        let request = Request::of(by, &asked)?;
+        match self.once(request.as_ref(), self.make(&command, request.as_ref())).await? {
+            Once::Now(view) => Ok(view),
+            Once::Before(was) => self.view_as_it_was(&was).await,
+        }
+    }
+
+    async fn make(&self, command: &CreateAgent, request: Option<&Request>) -> Result<AgentView, Error> {
+        let created = self.created(command, self.core.now())?;
         let (id, path) = (created.agent, created.path.clone());
-        match self.core.store.commit(making(&command.user, created)).await {
+        let mut commit = making(&command.user, created);
+        commit.key = request.map(|request| request.answered(&AsItWas { agent: id, version: 1, role: Role::Primary }));
+        match self.core.store.commit(commit).await {
             Ok(_) => {}
             Err(CommitError::Conflict(conflict)) => return Err(taken(&conflict.clash, &path, id)),
             Err(error) => return Err(error.into()),
@@ -168,7 +187,7 @@ impl Broker {
             && let Own::None { path } = self.own_agent(user, id).await?
         {
             let template = Template::Definition(id.clone());
-            let create = CreateAgent { template, id: None, name: None, path: Some(path), user: user.clone() };
+            let create = CreateAgent { template, id: None, name: None, path: Some(path), user: user.clone(), idempotency_key: None };
             return Ok(Whom::New(Box::new(self.created(&create, self.core.now())?)));
         }
         let (row, role) = self.find_for(user, target, right).await?;
@@ -193,13 +212,30 @@ impl Broker {
         Ok(Own::None { path })
     }
 
-    /// Decides something on an agent as it is and commits what happens, again and again while others are first. The view afterwards.
+    /// Decides something on an agent as it is and commits what happens, again and again while others are first; once under a key. The view
+    /// afterwards. `asked` is all that is asked for besides the agent.
     pub(super) async fn change(
+        &self,
+        by: By<'_>,
+        target: &Target,
+        right: Right,
+        asked: Value,
+        decide: impl Fn(&Agent, Timestamp) -> Result<Vec<Event>, Refusal> + Send + Sync,
+    ) -> Result<AgentView, Error> {
+        let request = Request::of(by, &json!({ "change": target.named(), "asked": asked }))?;
+        match self.once(request.as_ref(), self.try_change(by.user, target, right, request.as_ref(), decide)).await? {
+            Once::Now(view) => Ok(view),
+            Once::Before(was) => self.view_as_it_was(&was).await,
+        }
+    }
+
+    async fn try_change(
         &self,
         user: &UserId,
         target: &Target,
         right: Right,
-        decide: impl Fn(&Agent, Timestamp) -> Result<Vec<Event>, Refusal>,
+        request: Option<&Request>,
+        decide: impl Fn(&Agent, Timestamp) -> Result<Vec<Event>, Refusal> + Send + Sync,
     ) -> Result<AgentView, Error> {
         for _ in 0..TRIES_MAX {
             let (row, role) = self.find(user, target).await?;
@@ -212,14 +248,21 @@ impl Broker {
             }
             let now = self.core.now();
             let events = decide(&row.agent, now)?;
+            let was = AsItWas { agent: row.agent.id, version: row.version + events.len() as u64, role };
             if events.is_empty() {
+                self.note(request, &was).await?;
                 return Ok(self.view(row, role));
             }
-            match self.commit_change(user, &row, events, now).await {
-                Ok(()) => {
-                    // Whoever removed themselves sees how they left it.
-                    let after = self.core.store.agent(row.agent.id).await?.unwrap_or(row);
-                    return Ok(self.view(after, role));
+            let context = Context::new(format!("user:{user}"), now).about(row.agent.id, None, None);
+            let stream = Stream::Agent(row.agent.id);
+            let after = events.iter().fold(row.agent.clone(), |agent, event| agent.after(event));
+            let mut commit = Commit::new().append(stream, Expected::Version(row.version), context.events(events));
+            commit.key = request.map(|request| request.answered(&was));
+            match self.core.store.commit(commit).await {
+                // As it is right after this, also when somebody else has changed it since. Whoever removed themselves sees how they left it.
+                Ok(_) => {
+                    let active = row.active && !after.is_archived();
+                    return Ok(self.view(AgentRow { agent: after, version: was.version, updated_at: now, active, ..row }, role));
                 }
                 Err(CommitError::Conflict(_)) => {}
                 Err(error) => return Err(error.into()),
@@ -228,20 +271,20 @@ impl Broker {
         Err(busy("the agent is changing at this moment; try again shortly").into())
     }
 
-    async fn commit_change(&self, user: &UserId, row: &AgentRow, events: Vec<Event>, now: Timestamp) -> Result<(), CommitError> {
-        let id = row.agent.id;
-        let context = Context::new(format!("user:{user}"), now).about(id, None, None);
-        let commit = Commit::new().append(Stream::Agent(id), Expected::Version(row.version), context.events(events));
-        self.core.store.commit(commit).await?;
-        Ok(())
+    /// An agent as a command has left it.
+    async fn view_as_it_was(&self, was: &AsItWas) -> Result<AgentView, Error> {
+        Ok(self.view(self.agent_as_it_was(was).await?, was.role))
     }
 
     /// Changes how an agent is set up: all of it or nothing.
     ///
     /// # Errors
-    /// As for each part; the user may not.
-    pub async fn set_up(&self, user: &UserId, target: &Target, setup: Setup) -> Result<AgentView, Error> {
-        self.change(user, target, Right::Configure, |agent, now| {
+    /// As for each part; the user may not; an idempotency key of another request.
+    pub async fn set_up<'a>(&self, by: impl Into<By<'a>>, target: &Target, setup: Setup) -> Result<AgentView, Error> {
+        let asked = json!({ "set_up": {
+            "name": setup.name, "prompt": setup.system_prompt_override.as_ref().map(|prompt| json!({ "is": prompt })), "settings": setup.settings,
+        } });
+        self.change(by.into(), target, Right::Configure, asked, |agent, now| {
             let mut events: Vec<Event> = Vec::new();
             if let Some(name) = setup.name.clone() {
                 events.extend(agent.rename(name, now)?);
@@ -260,27 +303,30 @@ impl Broker {
     /// Merges keys into what an agent remembers: for all its users, or for the one who asks.
     ///
     /// # Errors
-    /// The agent is archived; the preferences would be too large; the user may not.
-    pub async fn prefer(
+    /// The agent is archived; the preferences would be too large; the user may not; an idempotency key of another request.
+    pub async fn prefer<'a>(
         &self,
-        user: &UserId,
+        by: impl Into<By<'a>>,
         target: &Target,
-        preferences: serde_json::Map<String, serde_json::Value>,
+        preferences: serde_json::Map<String, Value>,
         own: bool,
     ) -> Result<AgentView, Error> {
+        let by = by.into();
         let right = if own { Right::Interact } else { Right::Configure };
-        let of = own.then(|| user.clone());
+        let (of, asked) = (own.then(|| by.user.clone()), json!({ "prefer": preferences, "own": own }));
         let decide = |agent: &Agent, now| Ok(agent.update_preferences(preferences.clone(), of.clone(), now)?.into_iter().collect());
-        self.change(user, target, right, decide).await
+        self.change(by, target, right, asked, decide).await
     }
 
     /// Archives an agent, and with it those below it. Runs of theirs that are open end as cancelled.
     ///
     /// # Errors
-    /// It is archived already, a structured session is active, the user may not.
-    pub async fn archive(&self, user: &UserId, target: &Target, reason: String) -> Result<AgentView, Error> {
+    /// It is archived already, a structured session is active, the user may not, an idempotency key of another request.
+    pub async fn archive<'a>(&self, by: impl Into<By<'a>>, target: &Target, reason: String) -> Result<AgentView, Error> {
         let reason = checked_reason(Some(reason), "")?;
-        let view = self.change(user, target, Right::Archive, |agent, now| Ok(vec![agent.archive(reason.clone(), now)?])).await?;
+        let asked = json!({ "archive": reason });
+        let archive = |agent: &Agent, now| Ok(vec![agent.archive(reason.clone(), now)?]);
+        let view = self.change(by.into(), target, Right::Archive, asked, archive).await?;
         self.end_runs_of(view.row.agent.id).await?;
         Ok(view)
     }
@@ -298,8 +344,24 @@ impl Broker {
     ///
     /// # Errors
     /// As for archiving; the definition is not configured any more.
-    pub async fn start_afresh(&self, user: &UserId, target: &Target, reason: String) -> Result<(AgentView, AgentView), Error> {
-        let reason = checked_reason(Some(reason), "")?;
+    pub async fn start_afresh<'a>(&self, by: impl Into<By<'a>>, target: &Target, reason: String) -> Result<(AgentView, AgentView), Error> {
+        let (by, reason) = (by.into(), checked_reason(Some(reason), "")?);
+        let request = Request::of(by, &json!({ "start_afresh": target.named(), "reason": reason }))?;
+        let (archived, fresh): (AsItWas, AsItWas) =
+            match self.once(request.as_ref(), self.replace(by.user, target, reason, request.as_ref())).await? {
+                Once::Now(both) | Once::Before(both) => both,
+            };
+        self.end_runs_of(archived.agent).await?;
+        Ok((self.view_as_it_was(&archived).await?, self.view_as_it_was(&fresh).await?))
+    }
+
+    async fn replace(
+        &self,
+        user: &UserId,
+        target: &Target,
+        reason: String,
+        request: Option<&Request>,
+    ) -> Result<(AsItWas, AsItWas), Error> {
         for _ in 0..TRIES_MAX {
             let (row, role) = self.find(user, target).await?;
             if row.parent.is_some() {
@@ -321,18 +383,17 @@ impl Broker {
                 created_at: now,
             };
             let made = fresh.agent;
+            let both = (AsItWas { agent: id, version: row.version + 1, role }, AsItWas { agent: made, version: 1, role: Role::Primary });
             let context = Context::new(format!("user:{user}"), now);
             let of = |id: AgentId, event| vec![context.clone().about(id, None, None).event(event)];
-            let commit = Commit::new().append(Stream::Agent(id), Expected::Version(row.version), of(id, archived)).append(
+            let mut commit = Commit::new().append(Stream::Agent(id), Expected::Version(row.version), of(id, archived)).append(
                 Stream::Agent(made),
                 Expected::New,
                 of(made, Event::AgentCreated(fresh)),
             );
+            commit.key = request.map(|request| request.answered(&both));
             match self.core.store.commit(commit).await {
-                Ok(_) => {
-                    self.end_runs_of(id).await?;
-                    return Ok((self.agent(user, &Target::Agent(id)).await?, self.agent(user, &Target::Agent(made)).await?));
-                }
+                Ok(_) => return Ok(both),
                 Err(CommitError::Conflict(_)) => {}
                 Err(error) => return Err(error.into()),
             }

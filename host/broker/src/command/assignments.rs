@@ -1,42 +1,56 @@
 //! Commands on who may do what with an agent: assign, change a role, remove, hand over.
 
-use super::{AgentView, Broker, Error, Target};
+use super::{AgentView, Broker, By, Error, Target};
+use domain::agent::Agent;
 use domain::agent::role::{Right, Role};
 use domain::user::UserId;
+use serde_json::json;
 
 impl Broker {
     /// Assigns a user to an agent.
     ///
     /// # Errors
-    /// The agent is archived, the user is assigned already, whoever asks may not.
-    pub async fn assign(&self, by: &UserId, target: &Target, user: UserId, role: Role) -> Result<AgentView, Error> {
-        self.change(by, target, Right::Assign, |agent, now| Ok(vec![agent.assign_user(user.clone(), role, by.clone(), now)?])).await
+    /// The agent is archived, the user is assigned already, whoever asks may not, an idempotency key of another request.
+    pub async fn assign<'a>(&self, by: impl Into<By<'a>>, target: &Target, user: UserId, role: Role) -> Result<AgentView, Error> {
+        let by = by.into();
+        let asked = json!({ "assign": user, "role": role });
+        let assign = |agent: &Agent, now| Ok(vec![agent.assign_user(user.clone(), role, by.user.clone(), now)?]);
+        self.change(by, target, Right::Assign, asked, assign).await
     }
 
     /// Changes what a user is to an agent.
     ///
     /// # Errors
-    /// The agent is archived, the user is not assigned, nobody would be PRIMARY any more, whoever asks may not.
-    pub async fn change_role(&self, by: &UserId, target: &Target, user: UserId, role: Role) -> Result<AgentView, Error> {
-        let change = |agent: &domain::agent::Agent, now| Ok(agent.change_role(user.clone(), role, by.clone(), now)?.into_iter().collect());
-        self.change(by, target, Right::Assign, change).await
+    /// The agent is archived, the user is not assigned, nobody would be PRIMARY any more, whoever asks may not, an idempotency key of another
+    /// request.
+    pub async fn change_role<'a>(&self, by: impl Into<By<'a>>, target: &Target, user: UserId, role: Role) -> Result<AgentView, Error> {
+        let by = by.into();
+        let asked = json!({ "change_role": user, "role": role });
+        let change = |agent: &Agent, now| Ok(agent.change_role(user.clone(), role, by.user.clone(), now)?.into_iter().collect());
+        self.change(by, target, Right::Assign, asked, change).await
     }
 
     /// Removes a user from an agent. Everybody may remove themselves.
     ///
     /// # Errors
-    /// The agent is archived, the user is not assigned, nobody would be PRIMARY any more, whoever asks may not.
-    pub async fn unassign(&self, by: &UserId, target: &Target, user: UserId) -> Result<AgentView, Error> {
+    /// The agent is archived, the user is not assigned, nobody would be PRIMARY any more, whoever asks may not, an idempotency key of another
+    /// request.
+    pub async fn unassign<'a>(&self, by: impl Into<By<'a>>, target: &Target, user: UserId) -> Result<AgentView, Error> {
+        let by = by.into();
         // Leaving takes no role; everything else is for the domain to refuse.
-        let right = if user == *by { Right::Look } else { Right::Assign };
-        self.change(by, target, right, |agent, now| Ok(vec![agent.unassign_user(user.clone(), by.clone(), now)?])).await
+        let right = if user == *by.user { Right::Look } else { Right::Assign };
+        let unassign = |agent: &Agent, now| Ok(vec![agent.unassign_user(user.clone(), by.user.clone(), now)?]);
+        self.change(by, target, right, json!({ "unassign": user }), unassign).await
     }
 
     /// Hands an agent over to another user: assigned, given the role PRIMARY, and whoever hands it over keeps a role or none.
     ///
     /// # Errors
     /// As for assigning and removing.
-    pub async fn hand_off(&self, by: &UserId, target: &Target, to: UserId, keep: Option<Role>) -> Result<AgentView, Error> {
-        self.change(by, target, Right::Assign, |agent, now| agent.hand_off(to.clone(), keep, by.clone(), now)).await
+    pub async fn hand_off<'a>(&self, by: impl Into<By<'a>>, target: &Target, to: UserId, keep: Option<Role>) -> Result<AgentView, Error> {
+        let by = by.into();
+        let asked = json!({ "hand_off": to, "keep": keep });
+        let hand_off = |agent: &Agent, now| agent.hand_off(to.clone(), keep, by.user.clone(), now);
+        self.change(by, target, Right::Assign, asked, hand_off).await
     }
 }

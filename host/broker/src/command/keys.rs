@@ -1,6 +1,7 @@
 //! API keys: issue, list, revoke. The secret is made here, goes to whoever asked, and stays nowhere.
 
-use super::{Broker, Error};
+use super::once::Once;
+use super::{Broker, By, Error, Request};
 use crate::core::fresh;
 use crate::journal::Context;
 use domain::event::{Event, KeyIssued, KeyRevoked};
@@ -8,6 +9,7 @@ use domain::id::Stream;
 use domain::key::{ApiKey, Issuer, KEY_REASON_CHARS_MAX, KEYS_OF_A_USER_MAX, KeyId, NewKey, may_issue};
 use domain::refusal::{Kind, Refusal};
 use domain::user::{Scope, UserId};
+use serde_json::json;
 use store::{Clash, Commit, CommitError, Committed, Expected, Guard, KeyRow};
 use tokio::sync::oneshot;
 
@@ -30,11 +32,23 @@ pub enum KeysOf {
 }
 
 impl Broker {
-    /// Issues a key.
+    /// Issues a key, once under an idempotency key: whoever asks again is not told the secret again, because it is stored nowhere, and is
+    /// told which key to revoke if it was lost.
     ///
     /// # Errors
-    /// It is more than its issuer may give, something about it makes no sense, or its user has too many already.
-    pub async fn issue_key(&self, issuer: &Issuer, asked: NewKey) -> Result<IssuedKey, Error> {
+    /// It is more than its issuer may give, something about it makes no sense, its user has too many already, or the same request has issued
+    /// it before.
+    pub async fn issue_key(&self, issuer: &Issuer, asked: NewKey, idempotency_key: Option<&str>) -> Result<IssuedKey, Error> {
+        let NewKey { user, name, scopes, lifetime_s } = &asked;
+        let request = json!({ "issue": user, "name": name, "scopes": scopes, "lifetime_s": lifetime_s });
+        let request = Request::of(By { user: &issuer.user, key: idempotency_key }, &request)?;
+        match self.once(request.as_ref(), self.issue(issuer, asked, request.as_ref())).await? {
+            Once::Now(issued) => Ok(issued),
+            Once::Before(id) => Err(shown_once(&id)),
+        }
+    }
+
+    async fn issue(&self, issuer: &Issuer, asked: NewKey, request: Option<&Request>) -> Result<IssuedKey, Error> {
         let now = self.core.now();
         may_issue(issuer, &asked, now)?;
         if self.core.store.keys_that_count(&asked.user, now).await? >= KEYS_OF_A_USER_MAX {
@@ -58,6 +72,8 @@ impl Broker {
         let context = Context::new(format!("user:{}", issuer.user), now);
         let event = context.event(Event::KeyIssued(Box::new(issued)));
         let mut commit = Commit::new().append(Stream::Host, Expected::Any, vec![event]);
+        // Of the key its id alone: the secret is in no answer but this one.
+        commit.key = request.map(|request| request.answered(key.id()));
         // Whoever revokes a key means what it is about to issue as well.
         commit.guards.extend(with.map(Guard::KeyNotRevoked));
         match self.core.store.commit(commit).await {
@@ -122,6 +138,14 @@ impl Broker {
         });
         answer.await.unwrap_or(Err(CommitError::Closed))
     }
+}
+
+fn shown_once(id: &KeyId) -> Error {
+    let message = format!(
+        "this request has issued the key `{id}` before, and a key is shown once; if it was lost, revoke it and issue another one under a new \
+         idempotency key"
+    );
+    Refusal::new(Kind::Conflict, "KEY_ISSUED_BEFORE", message).into()
 }
 
 fn not_there(id: &KeyId) -> Error {

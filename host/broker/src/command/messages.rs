@@ -2,22 +2,16 @@
 
 use super::agents::invalid;
 use super::sessions::allowed;
-use super::{Broker, Error, InputReceipt, PostMessage};
+use super::{Broker, By, Error, InputReceipt, PostMessage, Request};
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{busy, session_closed, too_large};
-use domain::digest::Digest;
 use domain::event::{Event, InputAccepted, Source};
 use domain::id::{InputId, Stream};
 use domain::limits::{INPUT_BYTES_MAX, WAITING_INPUTS_MAX};
 use domain::message::{Draft, Part, Role};
-use domain::user::UserId;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use store::{Clash, Commit, CommitError, Expected, Guard, Key};
-
-/// Bytes of an idempotency key.
-const KEY_BYTES_MAX: usize = 255;
 
 /// What a repeated request is answered with.
 #[derive(Serialize, Deserialize)]
@@ -76,7 +70,8 @@ impl Broker {
 
     fn key(&self, command: &PostMessage, input: InputId) -> Result<Option<Key>, Error> {
         let request = serde_json::json!({ "session": command.session, "content": command.content, "model": command.model });
-        key(&command.user, command.idempotency_key.as_deref(), &request, &Remembered { input })
+        let by = By { user: &command.user, key: command.idempotency_key.as_deref() };
+        Ok(Request::of(by, &request)?.map(|request| request.answered(&Remembered { input })))
     }
 
     /// Answers a request that was answered before, in the same way.
@@ -86,23 +81,6 @@ impl Broker {
         let (session, position) = found.ok_or_else(|| crate::refusals::session_not_found(remembered.input))?;
         Ok(InputReceipt { input: remembered.input, session, position, replayed: true })
     }
-}
-
-/// What makes a repeated request of a user's the same request, with what to answer it; none without a key.
-///
-/// # Errors
-/// The key is empty or too long.
-pub(super) fn key(user: &UserId, key: Option<&str>, request: &Value, reply: &impl Serialize) -> Result<Option<Key>, Error> {
-    let Some(key) = key else { return Ok(None) };
-    if key.is_empty() || key.len() > KEY_BYTES_MAX {
-        return Err(invalid(format!("an idempotency key has 1 to {KEY_BYTES_MAX} bytes"), "header:Idempotency-Key"));
-    }
-    Ok(Some(Key {
-        source: format!("user:{user}"),
-        key: key.to_owned(),
-        request: Digest::of(request.to_string().as_bytes()),
-        reply: serde_json::to_vec(reply).unwrap_or_default(),
-    }))
 }
 
 fn check_content(content: &[Part]) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 
 use super::agents::{Whom, invalid, making};
 use super::sessions::allowed;
-use super::{Broker, Error, NewSession, SYSTEM_PROMPT, SessionView, Target};
+use super::{Broker, By, Error, NewSession, Request, SYSTEM_PROMPT, SessionView, Target};
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
@@ -155,16 +155,12 @@ impl Broker {
 
     fn opening_key(&self, command: &NewSession, session: SessionId) -> Result<Option<Key>, Error> {
         // The target as it was named: which agent is one's own of a definition may have changed since.
-        let open = match &command.target {
-            Target::Agent(agent) => agent.to_string(),
-            Target::Path(path) => path.clone(),
-            Target::Definition(id) => id.to_string(),
-        };
         let request = serde_json::json!({
-            "open": open, "session_type": command.session_type, "name": command.name, "model": command.model, "config": command.config,
+            "open": command.target.named(), "session_type": command.session_type, "name": command.name, "model": command.model, "config": command.config,
             "time_limit_s": command.time_limit_s,
         });
-        super::messages::key(&command.user, command.idempotency_key.as_deref(), &request, &session)
+        let by = By { user: &command.user, key: command.idempotency_key.as_deref() };
+        Ok(Request::of(by, &request)?.map(|request| request.answered(&session)))
     }
 
     /// Why a structured session could not be opened, as its agent is now.

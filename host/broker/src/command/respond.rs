@@ -1,6 +1,8 @@
 //! Answering a client action.
 
-use super::{Broker, Error, Respond, Target};
+use super::once::Once;
+use super::{Broker, By, Error, Request, Respond, Target};
+use crate::catalogue::CHAT;
 use crate::driver::{Signal, load_run};
 use crate::outfit::complaints;
 use crate::refusals::not_suspended;
@@ -8,11 +10,12 @@ use domain::agent::Agent;
 use domain::agent::role::{Right, Role};
 use domain::file::File;
 use domain::id::SessionId;
+use domain::operation::Kept;
 use domain::refusal::{Kind, Refusal};
 use domain::run::settle::question;
 use domain::tool::ClientAction;
 use domain::widget::upload::{self, Accepted, Brought, Misfit};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 /// Bytes of an answer.
@@ -22,10 +25,23 @@ impl Broker {
     /// Takes the answer to a client action. When this returns, the answer is durable. Returns its position.
     ///
     /// # Errors
-    /// Nothing waits for an answer, something else does, or the answer does not fit the action's schema: then the question stays open.
+    /// Nothing waits for an answer, something else does, or the answer does not fit the action's schema: then the question stays open. An
+    /// idempotency key of another request.
     pub async fn respond(&self, mut command: Respond) -> Result<u64, Error> {
         // `1.0` is an integer to JSON Schema, and is one to whoever reads the answer.
         domain::json::make_integers(&mut command.response);
+        let by = By { user: &command.user, key: command.idempotency_key.as_deref() };
+        let asked = json!({
+            "respond": command.call, "target": command.target.named(), "session": command.session, "response": command.response,
+        });
+        let request = Request::of(by, &asked)?;
+        match self.once(request.as_ref(), self.answer(command, request.clone())).await? {
+            Once::Now(position) => Ok(position),
+            Once::Before(answer) => self.position_of(&answer).await,
+        }
+    }
+
+    async fn answer(&self, mut command: Respond, request: Option<Request>) -> Result<u64, Error> {
         let (agent, role) = self.find_for(&command.user, &command.target, Right::Interact).await?;
         let Some((run, session)) = self.core.store.operation_owner(command.call).await? else {
             return Err(nothing_pending(&agent.agent, &command, role));
@@ -47,13 +63,13 @@ impl Broker {
         };
         let (done, answered) = oneshot::channel();
         let (call, by) = (command.call, command.user.clone());
-        self.core.signal(session, Signal::Answer { call, by, value: command.response, files, done }).await;
+        self.core.signal(session, Signal::Answer { call, by, value: command.response.clone(), files, request, done }).await;
         match crate::command::answered(&self.core, answered).await {
             Ok(position) => Ok(position),
             Err(error) => {
                 // Whoever may not any more is told that.
                 self.session_for(&command.user, &Target::Agent(agent.agent.id), session).await?;
-                Err(error)
+                Err(self.too_late(error, &command, session).await)
             }
         }
     }
@@ -76,6 +92,17 @@ impl Broker {
         *response = answer;
         Ok(brought)
     }
+
+    /// What a structured session says to an answer that its driver would not take, as it is by now.
+    async fn too_late(&self, error: Error, command: &Respond, session: SessionId) -> Error {
+        if !matches!(&error, Error::Refused(refusal) if refusal.code == "NOT_SUSPENDED") {
+            return error;
+        }
+        match (self.core.store.session(session).await, self.find(&command.user, &command.target).await) {
+            (Ok(Some(row)), Ok((agent, role))) if row.session_type != CHAT => nothing_pending(&agent.agent, command, role),
+            _ => error,
+        }
+    }
 }
 
 /// Why a response is no answer to what was asked; none when it is one.
@@ -84,14 +111,15 @@ fn misfit(action: &ClientAction, response: &Value) -> Option<String> {
     validator.and_then(|validator| complaints(&validator, response)).or_else(|| domain::widget::contradiction(action, response))
 }
 
-/// Names the question that does wait, if one does that the user may know of.
+/// What the design says to an answer that nothing waits for, of what the user may know of: the question that does wait is named. Always under
+/// the codes of an answer, whatever the same words are called elsewhere.
 fn nothing_pending(agent: &Agent, command: &Respond, role: Role) -> Error {
-    let active = agent.active_session.iter().filter(|active| role.sees_all_sessions() || active.started_by == command.user);
-    match active.flat_map(|active| active.phase.pending()).next() {
-        Some(pending) => {
-            let message = format!("Response tool_call_id {} doesn't match pending {}", command.call, pending.tool_call_id);
-            Refusal::new(Kind::Conflict, "INVALID_TOOL_CALL_ID", message).at("/call_id").into()
-        }
-        None => not_suspended().into(),
+    let mut seen = agent.clone();
+    seen.active_session = seen.active_session.filter(|active| role.sees_all_sessions() || active.started_by == command.user);
+    match seen.receive_client_response(command.call, Kept::Value(Value::Null), agent.updated_at) {
+        Err(refusal) if refusal.code == "NO_ACTIVE_SESSION" => Refusal { code: "NOT_SUSPENDED", ..refusal }.into(),
+        Err(refusal) => refusal.into(),
+        // It waits, and not in the session that was named.
+        Ok(_) => not_suspended().into(),
     }
 }

@@ -1,7 +1,8 @@
 //! Commands on sessions: look at, list, end, cancel.
 
 use super::agents::invalid;
-use super::{Broker, Error, SessionView, Target};
+use super::once::Once;
+use super::{Broker, By, Error, Request, SessionView, Target};
 use crate::driver::{Signal, load_run};
 use crate::journal::Context;
 use crate::refusals::{no_active_session, session_not_found};
@@ -14,8 +15,8 @@ use domain::run::Open;
 use domain::run::settle::question;
 use domain::time::Timestamp;
 use domain::user::UserId;
-use serde_json::Value;
-use store::{Commit, CommitError, Expected, Guard, SessionFilter, SessionRow};
+use serde_json::{Value, json};
+use store::{Commit, CommitError, Expected, Guard, Key, SessionFilter, SessionRow};
 use tokio::sync::oneshot;
 
 /// Bytes of what is kept of a half-filled widget, as JSON.
@@ -30,7 +31,7 @@ const MESSAGES_MAX: u64 = 1_000;
 const TRIES_MAX: u32 = 5;
 
 impl Broker {
-    /// An agent's sessions, the most recently updated first, after one of them. Whoever sees their own alone gets those.
+    /// An agent's sessions, the most recently updated first, after a place between them. Whoever sees their own alone gets those.
     ///
     /// # Errors
     /// There is no such agent.
@@ -39,16 +40,15 @@ impl Broker {
         user: &UserId,
         target: &Target,
         filter: SessionFilter,
-        after: Option<SessionId>,
+        after: Option<(Timestamp, SessionId)>,
         limit: usize,
     ) -> Result<Vec<SessionRow>, Error> {
         let (agent, role) = self.find(user, target).await?;
-        let after = self.place(agent.agent.id, after, |row| row.updated_at).await?;
         let filter = if role.sees_all_sessions() { filter } else { SessionFilter { user: Some(user.clone()), ..filter } };
         Ok(self.core.store.sessions(agent.agent.id, filter, after, limit).await?)
     }
 
-    /// An agent's structured sessions that have ended, the latest first, after one of them. Whoever sees their own alone gets those.
+    /// An agent's structured sessions that have ended, the latest first, after a place between them. Whoever sees their own alone gets those.
     ///
     /// # Errors
     /// There is no such agent.
@@ -57,11 +57,10 @@ impl Broker {
         user: &UserId,
         target: &Target,
         of: Option<UserId>,
-        after: Option<SessionId>,
+        after: Option<(Timestamp, SessionId)>,
         limit: usize,
     ) -> Result<Vec<SessionRow>, Error> {
         let (agent, role) = self.find(user, target).await?;
-        let after = self.place(agent.agent.id, after, |row| row.ended_at.unwrap_or(row.updated_at)).await?;
         let of = if role.sees_all_sessions() { of } else { Some(user.clone()) };
         Ok(self.core.store.session_history(agent.agent.id, of, after, limit).await?)
     }
@@ -78,20 +77,6 @@ impl Broker {
         limit: usize,
     ) -> Result<Vec<SessionRow>, Error> {
         Ok(self.core.store.sessions_of_user(user, session_type, open, limit).await?)
-    }
-
-    /// Where a list goes on.
-    async fn place(
-        &self,
-        agent: AgentId,
-        after: Option<SessionId>,
-        time: impl Fn(&SessionRow) -> Timestamp,
-    ) -> Result<Option<(Timestamp, SessionId)>, Error> {
-        let Some(id) = after else { return Ok(None) };
-        match self.core.store.session(id).await? {
-            Some(row) if row.agent == agent => Ok(Some((time(&row), id))),
-            _ => Err(invalid(format!("`{id}` is not the last session of a page of this list"), "query:after")),
-        }
     }
 
     /// The items of a session, in order, after one of them.
@@ -177,9 +162,15 @@ impl Broker {
     /// Ends the structured session that holds the agent's slot.
     ///
     /// # Errors
-    /// None is active; the user may not, or does not see it.
-    pub async fn terminate_current(&self, user: &UserId, target: &Target, reason: Option<String>) -> Result<SessionRow, Error> {
-        self.terminate_if(user, target, None, reason).await
+    /// None is active; the user may not, or does not see it; an idempotency key of another request.
+    pub async fn terminate_current<'a>(&self, by: impl Into<By<'a>>, target: &Target, reason: Option<String>) -> Result<SessionRow, Error> {
+        let by = by.into();
+        let request = Request::of(by, &json!({ "terminate_current": target.named(), "reason": reason }))?;
+        match self.once(request.as_ref(), self.terminate_if(by.user, target, None, reason, request.as_ref())).await? {
+            Once::Now(row) => Ok(row),
+            // Nothing happens any more in a session that has ended.
+            Once::Before(ended) => self.core.store.session(ended).await?.ok_or_else(|| session_not_found(ended).into()),
+        }
     }
 
     /// Ends a structured session, if it is the one that holds its agent's slot.
@@ -187,7 +178,7 @@ impl Broker {
     /// # Errors
     /// It is not active; the user may not, or does not see it.
     pub async fn terminate(&self, user: &UserId, target: &Target, session: SessionId, reason: Option<String>) -> Result<SessionRow, Error> {
-        self.terminate_if(user, target, Some(session), reason).await
+        self.terminate_if(user, target, Some(session), reason, None).await
     }
 
     async fn terminate_if(
@@ -196,6 +187,7 @@ impl Broker {
         target: &Target,
         mut only: Option<SessionId>,
         reason: Option<String>,
+        request: Option<&Request>,
     ) -> Result<SessionRow, Error> {
         let reason = checked_reason(reason, TERMINATE_REASON)?;
         for _ in 0..TRIES_MAX {
@@ -210,14 +202,16 @@ impl Broker {
             // Somebody else's is not there for whoever sees their own alone.
             let none = |_| Error::from(no_active_session());
             self.session_for(user, &Target::Agent(agent.agent.id), session).await.map_err(none)?;
-            if !self.abort(session, reason.clone()).await? {
+            let key = request.map(|request| request.answered(&session));
+            if !self.abort(session, reason.clone(), key.clone()).await? {
                 let context = Context::new(format!("user:{user}"), now).about(agent.agent.id, Some(session), None);
                 let allowed = allowed(agent.agent.id, user);
-                let commit = Commit::new().guard(Guard::NoOpenRun(session)).guard(Guard::SessionOpen(session)).guard(allowed).append(
+                let mut commit = Commit::new().guard(Guard::NoOpenRun(session)).guard(Guard::SessionOpen(session)).guard(allowed).append(
                     Stream::Agent(agent.agent.id),
                     Expected::Any,
                     vec![context.event(event)],
                 );
+                commit.key = key;
                 match self.core.store.commit(commit).await {
                     Ok(_) => {}
                     Err(CommitError::Conflict(_)) => continue,
@@ -233,14 +227,41 @@ impl Broker {
     /// Stops a session's open run, without a successor. False when none was open.
     ///
     /// # Errors
-    /// There is no such session; the user may not.
-    pub async fn cancel(&self, user: &UserId, target: &Target, session: SessionId, reason: Option<String>) -> Result<bool, Error> {
+    /// There is no such session; the user may not; an idempotency key of another request.
+    pub async fn cancel<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        session: SessionId,
+        reason: Option<String>,
+    ) -> Result<bool, Error> {
+        let by = by.into();
+        let request = Request::of(by, &json!({ "cancel": session, "target": target.named(), "reason": reason }))?;
+        match self.once(request.as_ref(), self.try_cancelling(by.user, target, session, reason, request.as_ref())).await? {
+            Once::Now(cancelled) | Once::Before(cancelled) => Ok(cancelled),
+        }
+    }
+
+    async fn try_cancelling(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        reason: Option<String>,
+        request: Option<&Request>,
+    ) -> Result<bool, Error> {
         let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
         let (agent, role) = found?;
         let row = visible(row?, agent.agent.id, user, role).ok_or_else(|| Error::from(session_not_found(session)))?;
         // Of an archived agent too: what is still under way must not be beyond everybody's reach.
         role.permits(Right::Interact)?;
-        self.abort(row.id, checked_reason(reason, "User cancelled")?).await
+        let key = request.map(|request| request.answered(&true));
+        let cancelled = self.abort(row.id, checked_reason(reason, "User cancelled")?, key).await?;
+        if !cancelled {
+            // A turn that begins later is not what was meant.
+            self.note(request, &false).await?;
+        }
+        Ok(cancelled)
     }
 
     /// Keeps what a client has filled in so far in the widget of an open question, for when it comes back.
@@ -283,9 +304,9 @@ impl Broker {
         }
     }
 
-    async fn abort(&self, session: SessionId, reason: String) -> Result<bool, Error> {
+    async fn abort(&self, session: SessionId, reason: String, key: Option<Key>) -> Result<bool, Error> {
         let (done, aborted) = oneshot::channel();
-        self.core.signal(session, Signal::Abort { reason, done }).await;
+        self.core.signal(session, Signal::Abort { reason, key, done }).await;
         crate::command::answered(&self.core, aborted).await
     }
 }

@@ -21,7 +21,7 @@ use domain::run::end::{Cause, Joint, cut_off, events, is_untrusted, reply, settl
 use domain::spill::spill;
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
-use store::{Clash, Commit, CommitError, Expected, Guard};
+use store::{Clash, Commit, CommitError, Expected, Guard, Key};
 
 /// Events of a run between two snapshots of it.
 const SNAPSHOT_EVENTS: u64 = 64;
@@ -250,6 +250,11 @@ impl Driver {
 
     /// Ends the open run without asking its agent.
     pub(super) async fn end_from_outside(&mut self, cause: Cause) -> Result<(), Trouble> {
+        self.end_under(cause, None).await
+    }
+
+    /// The same under the key of whoever asked for it.
+    async fn end_under(&mut self, cause: Cause, key: Option<Key>) -> Result<(), Trouble> {
         // What has come of work already counts as what it is, not as cut off.
         self.record_what_is_done().await?;
         let time = self.core.now();
@@ -258,7 +263,7 @@ impl Driver {
         let Some(driving) = &self.driving else { return Ok(()) };
         let run = driving.run.clone();
         let mut commit = Commit::new();
-        commit.blobs = driving.blobs();
+        (commit.blobs, commit.key) = (driving.blobs(), key);
         let context = driving.context(time);
         let mut wake = Vec::new();
         let entries = context.events(driving.entries.iter().cloned());
@@ -357,12 +362,12 @@ impl Driver {
     }
 
     /// Cancels the open run. False when none is open.
-    pub(super) async fn abort(&mut self, reason: String) -> Result<bool, Trouble> {
+    pub(super) async fn abort(&mut self, reason: String, key: Option<Key>) -> Result<bool, Trouble> {
         self.stale = true;
         if !self.refresh().await? {
             return Ok(false);
         }
-        self.end_from_outside(Cause::Aborted { reason }).await?;
+        self.end_under(Cause::Aborted { reason }, key).await?;
         Ok(true)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::story::{Answered, story};
 use super::{Beside, Driver, Driving, Trouble};
-use crate::command::{allowed, room_for, uploaded};
+use crate::command::{AnswerAt, Request, allowed, room_for, uploaded};
 use crate::journal::Context;
 use domain::event::{Event, InputAccepted, InputDead, NewEvent, OperationStarted, RunSettled};
 use domain::file::full;
@@ -12,7 +12,7 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use domain::widget::upload::Brought;
 use serde_json::Value;
-use store::{Clash, Commit, CommitError, Committed, Expected, Guard};
+use store::{Clash, Commit, CommitError, Committed, Expected, Guard, Key};
 
 /// What a commit has that a client brought about.
 #[derive(Default)]
@@ -23,6 +23,8 @@ struct ByClient {
     guards: Vec<Guard>,
     /// The files that it handed over, for the session's stream.
     files: Vec<NewEvent>,
+    /// Under which it is the same request when it comes again.
+    key: Option<Key>,
 }
 
 impl Driving {
@@ -65,12 +67,12 @@ impl Driver {
 
     /// Commits one event of the run's own stream, with what stands beside it, and applies it.
     pub(super) async fn commit_run_event(&mut self, event: Event, beside: Beside) -> Result<u64, Trouble> {
-        self.commit_with_story(event, beside, ByClient::default()).await
+        self.commit_with_story(event, beside, ByClient::default()).await.map(|committed| committed.last_position)
     }
 
     /// The same with what the agent's stream is told of it, such as a client's answer.
-    async fn commit_with_story(&mut self, event: Event, beside: Beside, by_client: ByClient) -> Result<u64, Trouble> {
-        let ByClient { answered, guards, files } = by_client;
+    async fn commit_with_story(&mut self, event: Event, beside: Beside, by_client: ByClient) -> Result<Committed, Trouble> {
+        let ByClient { answered, guards, files, key } = by_client;
         let Some(driving) = &self.driving else { return Err(Trouble::Missing("an open run".to_owned())) };
         let now = self.core.now();
         let context = driving.context(now);
@@ -88,7 +90,7 @@ impl Driver {
                 commit = commit.append(Stream::Agent(driving.run.started.agent), Expected::Any, context.events(told));
             }
         }
-        commit.blobs = beside.blobs;
+        (commit.blobs, commit.key) = (beside.blobs, key);
         store::point("broker.settle.before");
         let committed = self.commit(commit).await?;
         store::point("broker.settle.after");
@@ -97,7 +99,7 @@ impl Driver {
             driving.entries.clear();
             driving.run.advance(&event)?;
         }
-        Ok(committed.last_position)
+        Ok(committed)
     }
 
     /// Records that a non-idempotent segment is about to be sent.
@@ -142,8 +144,15 @@ impl Driver {
         }
     }
 
-    /// Takes a client's answer, with the files that it brings along.
-    pub(super) async fn answer(&mut self, call: OperationId, by: UserId, value: Value, files: Vec<Brought>) -> Result<u64, Trouble> {
+    /// Takes a client's answer, with the files that it brings along; the position of its event.
+    pub(super) async fn answer(
+        &mut self,
+        call: OperationId,
+        by: UserId,
+        value: Value,
+        files: Vec<Brought>,
+        request: Option<&Request>,
+    ) -> Result<u64, Trouble> {
         self.stale = true;
         if !self.refresh().await? {
             return Err(Trouble::Refused(crate::refusals::not_suspended()));
@@ -158,14 +167,16 @@ impl Driver {
             guards.push(room_for(self.session, files.len() as u64, bytes));
         }
         let context = Context::new(format!("user:{by}"), now).about(agent, Some(self.session), None);
+        // Its event is the first of the commit.
+        let key = request.map(|request| request.answered(&AnswerAt { run: driving.run.started.run, version: driving.version + 1 }));
         let told = files.iter().map(|brought| uploaded(self.session, &brought.file, &by, now));
-        let by_client = ByClient { answered: Some((call, kept)), guards, files: context.events(told) };
+        let by_client = ByClient { answered: Some((call, kept)), guards, files: context.events(told), key };
         blobs.extend(files.into_iter().map(|brought| brought.content));
         match self.commit_with_story(event, Beside { blobs, ..Beside::default() }, by_client).await {
             Err(Trouble::Commit(CommitError::Conflict(conflict))) if matches!(conflict.clash, Clash::Guard(Guard::FilesAtMost { .. })) => {
                 Err(Trouble::Refused(full().at("/response/files")))
             }
-            committed => committed,
+            committed => committed.map(|committed| committed.first_position),
         }
     }
 

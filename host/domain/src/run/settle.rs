@@ -166,7 +166,7 @@ pub fn answer(run: &Run, call: OperationId, value: Value, time: Timestamp) -> Re
     let asking: Vec<&Open> = run.open.values().filter(|open| question(open).is_some()).collect();
     let Some(open) = asking.iter().find(|open| open.question() == call) else {
         let Some(pending) = asking.first() else {
-            return Err(Refusal::new(Kind::Conflict, "NOT_SUSPENDED", "the agent waits for no answer"));
+            return Err(Refusal::new(Kind::Conflict, "NOT_SUSPENDED", "Cannot resume: agent is not suspended"));
         };
         let message = format!("Response tool_call_id {call} doesn't match pending {}", pending.question());
         return Err(Refusal::new(Kind::Conflict, "INVALID_TOOL_CALL_ID", message).at("/call_id"));

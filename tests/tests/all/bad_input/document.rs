@@ -46,6 +46,8 @@ pub(super) struct Operation {
     pub(super) body: Option<Body>,
     /// It takes a body that is no JSON, as it is.
     pub(super) takes_bytes: bool,
+    /// With what it may say no: statuses and codes.
+    codes: BTreeSet<(u16, String)>,
     /// What the document itself says wrongly.
     pub(super) faults: Vec<String>,
 }
@@ -137,7 +139,8 @@ impl Document {
         }
         // A list with an empty requirement: none at all is enough.
         let is_open = said["security"].as_array().is_some_and(|ways| ways.contains(&json!({})));
-        Operation { method, path: path.to_owned(), is_deprecated, is_open, ids, queries, headers, body, takes_bytes, faults }
+        let codes = codes(said);
+        Operation { method, path: path.to_owned(), is_deprecated, is_open, ids, queries, headers, body, takes_bytes, codes, faults }
     }
 
     fn body(&self, said: &Value) -> Body {
@@ -200,7 +203,29 @@ impl Document {
     }
 }
 
+/// With what an operation may say no, as its responses list it.
+fn codes(said: &Value) -> BTreeSet<(u16, String)> {
+    let mut codes = BTreeSet::new();
+    for (status, response) in said["responses"].as_object().unwrap() {
+        let listed = response["x-codes"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        codes.extend(listed.map(|code| (status.parse().unwrap(), code.to_owned())));
+    }
+    codes
+}
+
 impl Operation {
+    /// Whether it is documented that it may say no in this way.
+    pub(super) fn may_say(&self, status: u16, code: &str) -> bool {
+        self.codes.contains(&(status, code.to_owned()))
+    }
+
+    /// Whether a request's path is one of its own.
+    pub(super) fn is_at(&self, method: &Method, path: &str) -> bool {
+        let (own, given): (Vec<&str>, Vec<&str>) = (self.path.split('/').collect(), path.split('/').collect());
+        let fits = |(own, given): (&&str, &&str)| own.starts_with('{') || own == given;
+        self.method == *method && own.len() == given.len() && own.iter().zip(&given).all(fits)
+    }
+
     /// Whether the `field` of a problem names something of a request: something documented, or what a case adds.
     pub(super) fn has(&self, field: &str) -> bool {
         match field.split_once(':') {

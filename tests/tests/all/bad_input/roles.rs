@@ -78,6 +78,9 @@ async fn refuse(stage: &Stage, others: &Others, operation: &Operation) -> Vec<St
     let mut findings = Vec::new();
     for (who, line, status, code) in others.refused(operation) {
         match line.ask(operation.method.clone(), &path, body.as_ref()).await {
+            Ok(answer) if !operation.may_say(answer.status, &answer.text("code")) => {
+                findings.push(format!("{who} at {operation}: it is not documented that it may say {}", cut(&format!("{answer:?}"))));
+            }
             Ok(answer) if (answer.status, answer.text("code").as_str()) == (status, code) => {}
             Ok(answer) => {
                 findings.push(format!("{who} at {operation}: {status} {code} was to come, and came {}", cut(&format!("{answer:?}"))));

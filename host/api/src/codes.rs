@@ -1,0 +1,166 @@
+//! Which codes each route may say no with, and under which status: what the API's description lists, operation by operation.
+//!
+//! What follows from the form of a request (a body, a query, a key) is derived from the description itself; the table has what is the
+//! route's own. A code that comes and is not listed fails the tests that send every route what it does not take.
+
+use http::Method;
+use std::collections::BTreeSet;
+
+/// A status and a stable code.
+pub(crate) type Code = (u16, &'static str);
+
+/// What of a request an operation reads, as far as it can be wrong in ways of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reads {
+    /// A JSON body.
+    pub(crate) body: bool,
+    /// A query.
+    pub(crate) query: bool,
+    /// Something in the path.
+    pub(crate) path: bool,
+    /// An idempotency key.
+    pub(crate) key: bool,
+}
+
+const BODY: &[Code] = &[
+    (400, "BODY_BROKEN"),
+    (400, "MALFORMED_JSON"),
+    (408, "BODY_TIMEOUT"),
+    (413, "BODY_TOO_LARGE"),
+    (415, "UNSUPPORTED_MEDIA_TYPE"),
+    (422, "INVALID_FIELD"),
+    (422, "MISSING_FIELD"),
+    (422, "NESTED_TOO_DEEP"),
+    (422, "UNKNOWN_FIELD"),
+];
+const QUERY: &[Code] = &[(400, "INVALID_QUERY")];
+const PATH: &[Code] = &[(400, "INVALID_ID")];
+const KEY: &[Code] = &[(400, "INVALID_IDEMPOTENCY_KEY"), (409, "IDEMPOTENCY_KEY_REUSED"), (422, "INVALID")];
+
+/// Of every route that needs a credential.
+const GUARDED: &[Code] = &[
+    (401, "UNAUTHORIZED"),
+    (403, "HOST_NOT_ALLOWED"),
+    (403, "ORIGIN_NOT_ALLOWED"),
+    (403, "SCOPE_MISSING"),
+    (503, "IDENTITY_UNAVAILABLE"),
+    (503, "STARTING"),
+    (503, "STORE_UNAVAILABLE"),
+];
+/// Of every route that records something.
+const RECORDS: &[Code] = &[(429, "BUSY"), (503, "DISK_FULL"), (503, "SHUTTING_DOWN")];
+/// Of everything that is done with an agent, or with its sessions.
+const OF_AGENT: &[Code] = &[(403, "ROLE_FORBIDS"), (404, "AGENT_NOT_FOUND"), (409, "AGENT_ARCHIVED")];
+/// Of everything that is done with an agent through the topmost one above it.
+const OF_TOPMOST: &[Code] = &[(409, "AGENT_SPAWNED")];
+const OF_SESSION: &[Code] = &[(404, "SESSION_NOT_FOUND")];
+const INVALID: &[Code] = &[(422, "INVALID")];
+const OPENS: &[Code] = &[(404, "DEFINITION_NOT_FOUND"), (409, "AGENT_SPAWNED"), (409, "PATH_TAKEN"), (409, "SESSION_ALREADY_ACTIVE")];
+const ANSWERS: &[Code] = &[
+    (409, "INVALID_TOOL_CALL_ID"),
+    (409, "NOT_SUSPENDED"),
+    (409, "SESSION_FILES_FULL"),
+    (413, "ANSWER_TOO_LARGE"),
+    (422, "INVALID_RESPONSE"),
+];
+const FILES: &[Code] = &[
+    (400, "BODY_BROKEN"),
+    (408, "BODY_TIMEOUT"),
+    (409, "SESSION_FILES_FULL"),
+    (413, "FILE_TOO_LARGE"),
+    (415, "UNSUPPORTED_MEDIA_TYPE"),
+    (422, "INVALID_FILE_NAME"),
+    (422, "INVALID_MEDIA_TYPE"),
+];
+const STREAMS: &[Code] = &[(400, "INVALID_LAST_EVENT_ID"), (429, "TOO_MANY_STREAMS")];
+
+/// What is the routes' own. Routes that are not in it have nothing but the rest.
+const OWN: &[(&str, &str, &[&[Code]])] = &[
+    ("POST", "/api/agents", &[INVALID, &[(404, "DEFINITION_NOT_FOUND"), (409, "AGENT_EXISTS"), (409, "PATH_TAKEN")]]),
+    ("GET", "/api/agents/{id}", &[&[(404, "AGENT_NOT_FOUND")]]),
+    ("PATCH", "/api/agents/{id}", &[OF_AGENT, OF_TOPMOST, INVALID]),
+    ("GET", "/api/agents/{id}/preferences", &[&[(404, "AGENT_NOT_FOUND")]]),
+    ("PATCH", "/api/agents/{id}/preferences", &[OF_AGENT, OF_TOPMOST, INVALID]),
+    (
+        "POST",
+        "/api/agents/{id}/archive",
+        &[OF_AGENT, OF_TOPMOST, INVALID, &[(404, "DEFINITION_NOT_FOUND"), (409, "SESSION_ALREADY_ACTIVE")]],
+    ),
+    (
+        "POST",
+        "/api/agents/{id}/assign",
+        &[OF_AGENT, OF_TOPMOST, &[(409, "TOO_MANY_USERS"), (409, "USER_ALREADY_ASSIGNED"), (422, "INVALID_ASSIGNMENT_ROLE")]],
+    ),
+    (
+        "PUT",
+        "/api/agents/{id}/assignments/{user}",
+        &[OF_AGENT, OF_TOPMOST, &[(404, "USER_NOT_ASSIGNED"), (409, "LAST_PRIMARY"), (422, "INVALID_ASSIGNMENT_ROLE")]],
+    ),
+    ("DELETE", "/api/agents/{id}/assignments/{user}", &[OF_AGENT, OF_TOPMOST, &[(404, "USER_NOT_ASSIGNED"), (409, "LAST_PRIMARY")]]),
+    ("POST", "/api/agents/{id}/handoff", &[OF_AGENT, OF_TOPMOST, INVALID, &[(409, "TOO_MANY_USERS"), (422, "INVALID_ASSIGNMENT_ROLE")]]),
+    ("POST", "/api/agents/{id}/sessions", &[OF_AGENT, OPENS, INVALID]),
+    ("GET", "/api/agents/{id}/sessions", &[&[(404, "AGENT_NOT_FOUND")]]),
+    ("GET", "/api/agents/{id}/history", &[&[(404, "AGENT_NOT_FOUND")]]),
+    ("DELETE", "/api/agents/{id}/sessions/current", &[OF_AGENT, INVALID, &[(409, "NO_ACTIVE_SESSION")]]),
+    ("GET", "/api/agents/{id}/sessions/{sid}", &[OF_SESSION, &[(404, "AGENT_NOT_FOUND")]]),
+    ("GET", "/api/agents/{id}/sessions/{sid}/items", &[OF_SESSION, &[(404, "AGENT_NOT_FOUND")]]),
+    (
+        "PUT",
+        "/api/agents/{id}/sessions/{sid}/ui-state",
+        &[OF_AGENT, OF_SESSION, INVALID, &[(409, "NOT_SUSPENDED"), (409, "SESSION_CLOSED")]],
+    ),
+    (
+        "POST",
+        "/api/agents/{id}/sessions/{sid}/messages",
+        &[OF_AGENT, OF_SESSION, INVALID, &[(409, "SESSION_CLOSED"), (413, "MESSAGE_TOO_LARGE")]],
+    ),
+    ("POST", "/api/agents/{id}/sessions/{sid}/cancel", &[OF_SESSION, INVALID, &[(403, "ROLE_FORBIDS"), (404, "AGENT_NOT_FOUND")]]),
+    (
+        "POST",
+        "/api/agents/{id}/sessions/{sid}/files",
+        &[OF_AGENT, OF_SESSION, FILES, &[(409, "SESSION_CLOSED"), (429, "TOO_MANY_UPLOADS")]],
+    ),
+    ("GET", "/api/agents/{id}/sessions/{sid}/files", &[OF_SESSION, &[(404, "AGENT_NOT_FOUND")]]),
+    ("GET", "/api/agents/{id}/sessions/{sid}/files/{digest}", &[OF_SESSION, &[(404, "AGENT_NOT_FOUND"), (404, "FILE_NOT_FOUND")]]),
+    ("POST", "/api/agents/{id}/respond", &[OF_AGENT, OF_SESSION, ANSWERS]),
+    ("GET", "/api/agents/{id}/stream", &[OF_SESSION, STREAMS, &[(404, "AGENT_NOT_FOUND")]]),
+    ("GET", "/api/sessions/{sid}", &[OF_SESSION]),
+    ("POST", "/api/dead-letters/{id}/requeue", &[OF_SESSION, &[(404, "DEAD_LETTER_NOT_FOUND"), (409, "SESSION_CLOSED")]]),
+    ("POST", "/api/backups", &[&[(500, "BACKUP_FAILED")]]),
+    ("POST", "/api/rebuilds", &[&[(409, "REBUILD_RUNNING"), (503, "SHUTTING_DOWN")]]),
+    ("POST", "/api/import", &[INVALID]),
+    ("POST", "/api/keys", &[INVALID, &[(403, "KEY_REVOKED"), (409, "KEY_ISSUED_BEFORE"), (409, "TOO_MANY_KEYS")]]),
+    ("DELETE", "/api/keys/{id}", &[INVALID, &[(404, "KEY_NOT_FOUND")]]),
+    ("POST", "/api/session/", &[OF_AGENT, OPENS, INVALID, &[(400, "INVALID_SESSION_TYPE")]]),
+    ("GET", "/api/session/{sid}", &[OF_SESSION]),
+    ("GET", "/api/session/{sid}/state", &[OF_SESSION]),
+    ("POST", "/api/session/{sid}/respond", &[OF_AGENT, OF_SESSION, ANSWERS, &[(400, "INVALID_TOOL_CALL_ID")]]),
+    ("DELETE", "/api/session/{sid}", &[OF_AGENT, OF_SESSION, INVALID, &[(409, "NO_ACTIVE_SESSION")]]),
+    ("GET", "/api/session/{sid}/stream", &[OF_SESSION, STREAMS, &[(404, "AGENT_NOT_FOUND")]]),
+    ("GET", "/readyz", &[&[(503, "DISK_FULL"), (503, "SHUTTING_DOWN"), (503, "STARTING"), (503, "STORE_UNAVAILABLE")]]),
+];
+
+/// What is asked of the store by the operator, and records nothing.
+const RECORDS_NOTHING: &[&str] = &["/api/backups", "/api/rebuilds", "/api/verifications"];
+
+/// Everything that an operation may say no with.
+pub(crate) fn of(method: &Method, route: &str, reads: Reads, is_open: bool) -> BTreeSet<Code> {
+    let records = *method != Method::GET && !RECORDS_NOTHING.contains(&route);
+    let common = [
+        (!is_open, GUARDED),
+        (!is_open && records, RECORDS),
+        (reads.body, BODY),
+        (reads.query, QUERY),
+        (reads.path, PATH),
+        (reads.key, KEY),
+    ];
+    let common = common.into_iter().filter(|(is_so, _)| *is_so).flat_map(|(_, codes)| codes);
+    let own = OWN.iter().filter(|(of, at, _)| *of == method.as_str() && *at == route).flat_map(|(_, _, groups)| groups.iter().copied());
+    common.chain(own.flatten()).copied().collect()
+}
+
+/// Every route of the table.
+#[cfg(test)]
+pub(crate) fn routes() -> impl Iterator<Item = String> {
+    OWN.iter().map(|(method, route, _)| format!("{method} {route}"))
+}

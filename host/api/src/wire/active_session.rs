@@ -1,0 +1,96 @@
+//! The structured session that holds an agent's slot, as the agent shows it (design S0, `active_session`).
+
+use super::session::{PendingActionView, pending_action};
+use domain::agent::session::{ActiveSession, Execution, PendingAction, Phase};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// See the module. The session itself has more: its items, what is filled in so far, its messages.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = ActiveSession)]
+pub struct ActiveSessionView {
+    /// Its id.
+    pub session_id: String,
+    /// The conversation that it is a part of.
+    pub conversation_id: String,
+    /// Its type.
+    pub session_type: String,
+    /// Who began it.
+    pub started_by: String,
+    /// `active` or `awaiting_client_action`.
+    pub status: &'static str,
+    /// The question that was asked first and is not answered.
+    pub pending_action: Option<PendingActionView>,
+    /// What was asked after that and is not answered either.
+    pub further_actions: Vec<PendingActionView>,
+    /// Where the agent goes on when the client has answered; only while it waits.
+    pub execution_state: Option<ExecutionPlaceView>,
+    /// Client actions that were answered.
+    pub interactions: u64,
+    /// When it began, ISO 8601.
+    pub started_at: String,
+    /// When it expires, ISO 8601.
+    pub expires_at: Option<String>,
+}
+
+/// Where an agent goes on: the execution state without the messages, which `GET /api/agents/{id}/sessions/{sid}` shows with it.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = ExecutionPlace)]
+pub struct ExecutionPlaceView {
+    /// The turn in the making.
+    pub run_id: String,
+    /// The last message of its thread.
+    pub last_message: u64,
+    /// Steps that were taken.
+    pub iteration: u32,
+    /// Tool calls that were made.
+    pub tool_calls_made: u32,
+    /// What waits.
+    #[schema(value_type = Object)]
+    pub pending_tool_call: Value,
+    /// When the turn began, in milliseconds since the Unix epoch.
+    pub started_at_ms: u64,
+    /// When it was suspended, in milliseconds since the Unix epoch.
+    pub suspended_at_ms: u64,
+}
+
+/// A session that holds a slot.
+#[must_use]
+pub(super) fn active_session(session: &ActiveSession) -> ActiveSessionView {
+    let (status, execution_state) = match &session.phase {
+        Phase::Active => ("active", None),
+        Phase::AwaitingClientAction { pending, execution, .. } => ("awaiting_client_action", Some(place(pending, execution))),
+    };
+    let mut waiting = session.phase.pending().map(pending_action);
+    ActiveSessionView {
+        session_id: session.session_id.to_string(),
+        conversation_id: session.conversation_id.to_string(),
+        session_type: session.session_type.clone(),
+        started_by: session.started_by.to_string(),
+        status,
+        pending_action: waiting.next(),
+        further_actions: waiting.collect(),
+        execution_state,
+        interactions: session.interactions,
+        started_at: session.started_at.to_string(),
+        expires_at: session.expires_at.map(|time| time.to_string()),
+    }
+}
+
+fn place(pending: &PendingAction, execution: &Execution) -> ExecutionPlaceView {
+    let Execution { run, iteration, tool_calls_made, head, started_at, suspended_at } = execution;
+    ExecutionPlaceView {
+        run_id: run.to_string(),
+        last_message: *head,
+        iteration: *iteration,
+        tool_calls_made: *tool_calls_made,
+        pending_tool_call: pending_tool_call(pending),
+        started_at_ms: started_at.0,
+        suspended_at_ms: suspended_at.0,
+    }
+}
+
+/// The call that waits (design S0, `PendingToolCall`).
+pub(super) fn pending_tool_call(pending: &PendingAction) -> Value {
+    json!({ "call_id": pending.tool_call_id, "tool_name": pending.tool_name, "arguments": pending.action.props })
+}

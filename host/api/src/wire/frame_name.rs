@@ -1,0 +1,325 @@
+//! The frames of event streams: their names and what each has as its data, for the streams that send them and the description of the API.
+
+use super::message::CallView;
+use super::session::PendingActionView;
+use super::spawned::Spawned;
+use serde_json::Value;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+
+/// How a frame is described.
+pub(crate) struct FrameSchema {
+    /// The name of the frame.
+    pub(crate) word: &'static str,
+    /// The name of the schema.
+    pub(crate) name: String,
+    /// What its data is.
+    pub(crate) schema: RefOr<Schema>,
+    /// The schemas that it refers to.
+    pub(crate) others: Vec<(String, RefOr<Schema>)>,
+}
+
+/// What the data of a frame is, with what all of its kind have.
+macro_rules! shape {
+    // What a stored event means.
+    (stored, $(#[$doc:meta])* $name:ident { $($fields:tt)* }) => {
+        shape! { plain, $(#[$doc])* $name {
+            /// The session; none for what is about the agent alone.
+            session_id: Option<String>,
+            /// The run.
+            run_id: Option<String>,
+            /// When it was stored, ISO 8601.
+            time: String,
+            /// With `spawned=true`: whose session it is, below the followed one.
+            spawned: Option<Spawned>,
+            $($fields)*
+        } }
+    };
+    // What is shown while it happens, and is not stored.
+    (shown, $(#[$doc:meta])* $name:ident { $($fields:tt)* }) => {
+        shape! { plain, $(#[$doc])* $name {
+            /// The session.
+            session_id: String,
+            /// The run.
+            run_id: String,
+            /// The operation.
+            operation_id: String,
+            /// The attempt at it.
+            attempt: u64,
+            /// Its place in the attempt.
+            seq: u64,
+            /// With `spawned=true`: whose session it is, below the followed one.
+            spawned: Option<Spawned>,
+            $($fields)*
+        } }
+    };
+    (plain, $(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(utoipa::ToSchema)]
+        pub(super) struct $name { $($(#[$of])* $field: $type,)* }
+    };
+}
+
+/// The names of frames and what each has, in one list.
+macro_rules! frames {
+    ($(#[$about:meta])* $names:ident in $shapes:ident {
+        $($(#[$doc:meta])* $kind:ident $name:ident = $word:literal { $($fields:tt)* })*
+    }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $names { $($(#[$doc])* $name,)* }
+
+        impl $names {
+            /// Its name on the stream.
+            #[must_use]
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$name => $word,)* }
+            }
+
+            /// How each is described.
+            pub(crate) fn schemas() -> Vec<FrameSchema> {
+                vec![$(described::<$shapes::$name>($word, stringify!($name)),)*]
+            }
+        }
+
+        mod $shapes {
+            #![expect(dead_code, reason = "describes what frames have")]
+
+            use super::*;
+
+            $(shape! { $kind, $(#[$doc])* $name { $($fields)* } })*
+        }
+    };
+}
+
+fn described<T: utoipa::ToSchema>(word: &'static str, name: &str) -> FrameSchema {
+    let mut others = Vec::new();
+    T::schemas(&mut others);
+    FrameSchema { word, name: format!("{name}Frame"), schema: T::schema(), others }
+}
+
+frames! {
+    /// A frame in the view `session`.
+    FrameName in shapes {
+        /// Comes first: what is followed, as it is now.
+        plain Connected = "connected" {
+            /// The session; none when an agent is followed that has no active one.
+            session_id: Option<String>,
+            /// `active`, `awaiting_client_action`, `completed`, `expired` or `terminated`.
+            status: Option<String>,
+            /// `reactive` or `proactive`.
+            control_mode: Option<String>,
+            /// What waits for its answer.
+            pending_action: Option<PendingActionView>,
+        }
+        /// A structured session is in another state.
+        stored StateChange = "state_change" {
+            /// `active`, `awaiting_client_action`, `completed`, `expired` or `terminated`.
+            status: String,
+            /// Its type; when it begins.
+            session_type: Option<String>,
+        }
+        /// The client is asked something; also when it comes back and the question still waits.
+        plain ClientAction = "client_action" {
+            /// What to answer under.
+            tool_call_id: String,
+            /// What the agent calls it, or the tool that asks.
+            tool_name: String,
+            /// The widget.
+            widget_type: String,
+            /// What it shows.
+            props: Value,
+            /// JSON Schema of the answer.
+            response_schema: Option<Value>,
+            /// Whether the message box is locked meanwhile.
+            lock_input: bool,
+            /// The session.
+            session_id: String,
+            /// The run; not when it is told again.
+            run_id: Option<String>,
+            /// When it was stored, ISO 8601; not when it is told again.
+            time: Option<String>,
+            /// With `spawned=true`: whose session it is, below the followed one.
+            spawned: Option<Spawned>,
+        }
+        /// A question is not to be answered any more.
+        stored ClientActionWithdrawn = "client_action_withdrawn" {
+            /// The question.
+            tool_call_id: String,
+            /// `timed_out` or `cancelled`.
+            reason: String,
+        }
+        /// A user handed over a file.
+        stored FileUploaded = "file_uploaded" {
+            /// `sha256:` and 64 hexadecimal digits.
+            digest: String,
+            /// What it is called.
+            name: String,
+            /// What it is, as it was handed over.
+            media_type: String,
+            /// How many bytes it has.
+            bytes: u64,
+            /// Who handed it over.
+            user_id: String,
+        }
+        /// A turn begins.
+        stored RunStarted = "run_started" {
+            /// The type of its session.
+            session_type: String,
+        }
+        /// The turn of a structured session waits for the client.
+        stored RunSuspended = "run_suspended" {
+            /// The question.
+            tool_call_id: String,
+        }
+        /// It goes on.
+        stored RunResumed = "run_resumed" {
+            /// The question that was answered.
+            tool_call_id: String,
+        }
+        /// A piece of a model's reply; void after `content_discarded` of its attempt.
+        shown ContentChunk = "content_chunk" {
+            /// The text.
+            content: String,
+        }
+        /// What was shown of this attempt is void.
+        shown ContentDiscarded = "content_discarded" {}
+        /// A message of the agent's is complete.
+        stored ContentComplete = "content_complete" {
+            /// Its place in the thread.
+            message: u64,
+            /// Its text.
+            content: String,
+            /// Who wrote it.
+            origin: String,
+        }
+        /// A model calls tools.
+        stored ToolCallsDetected = "tool_calls_detected" {
+            /// The message with the calls.
+            message: u64,
+            /// The calls.
+            tool_calls: Vec<CallView>,
+        }
+        /// A tool is called, another agent is handed work, or memory is searched.
+        stored ToolExecuting = "tool_executing" {
+            /// The operation.
+            operation_id: String,
+            /// The agent's name for it.
+            key: String,
+            /// `tool`, `agent` or `recall`.
+            kind: String,
+            /// The step that started it.
+            step: u64,
+            /// The tool.
+            tool: Option<String>,
+            /// The call that it answers: `message` and `index`.
+            #[schema(value_type = Option<Object>)]
+            answers: Option<Value>,
+            /// With what.
+            arguments: Option<Value>,
+            /// Whom work was handed to: `agent_id`, `session_id`, `input_id`.
+            #[schema(value_type = Option<Object>)]
+            target: Option<Value>,
+            /// What memory is searched for.
+            query: Option<String>,
+            /// How much of it is to be found at most.
+            limit: Option<u64>,
+            /// When its time is up, ISO 8601.
+            deadline: Option<String>,
+        }
+        /// What a tool says while it works.
+        shown ToolProgress = "tool_progress" {
+            /// The words.
+            message: String,
+        }
+        /// What came of a tool.
+        stored ToolResult = "tool_result" {
+            /// The operation.
+            operation_id: String,
+            /// `message`, `parts`, `value`, `elapsed`, `failed`, `denied`, `timed_out`, `cancelled` or `unknown`.
+            outcome: String,
+            /// The value, of the outcome `value`.
+            value: Option<Value>,
+            /// Why, of the outcome `failed`.
+            failure: Option<Value>,
+            /// The place of the result in the thread, once it has one.
+            message: Option<u64>,
+            /// The tool.
+            tool: Option<String>,
+            /// Whether the model is told that it failed.
+            failed: Option<bool>,
+            /// The attempts at it.
+            #[schema(value_type = Option<Vec<Object>>)]
+            attempts: Option<Value>,
+        }
+        /// A turn is stored.
+        stored MessageComplete = "message_complete" {
+            /// The turn.
+            turn_id: String,
+            /// Its last message.
+            last_message: u64,
+        }
+        /// A run has ended.
+        stored StreamComplete = "stream_complete" {
+            /// `replied`, `completed`, `failed` or `aborted`.
+            end: String,
+        }
+        /// A structured session has ended well.
+        stored SessionCompleted = "session_completed" {
+            /// The agent's summary.
+            summary: Value,
+        }
+        /// A structured session has ended because its time was up.
+        stored SessionExpired = "session_expired" {}
+        /// A structured session was ended.
+        stored Terminated = "terminated" {
+            /// Why.
+            reason: String,
+        }
+        /// A turn has failed, or was aborted.
+        stored Error = "error" {
+            /// A stable code.
+            code: Option<String>,
+            /// Why.
+            message: Option<String>,
+        }
+        /// Nothing has happened for a while.
+        plain Heartbeat = "heartbeat" {
+            /// Which it is, from 1.
+            count: u64,
+        }
+        /// The host ends the stream.
+        plain Disconnected = "disconnected" {
+            /// Why.
+            reason: String,
+        }
+    }
+}
+
+frames! {
+    /// A frame in the view `log` that is no stored event.
+    EphemeralName in ephemeral {
+        /// Something that is shown while it happens; void after `attempt-discarded` of its attempt.
+        shown Delta = "delta" {
+            /// True.
+            ephemeral: bool,
+            /// The agent.
+            agent_id: String,
+            /// `text`, `thinking`, `call_started`, `note` or `performing`.
+            kind: String,
+            /// The text, of `text`, `thinking` and `note`.
+            text: Option<String>,
+            /// The tool, of `call_started`.
+            name: Option<String>,
+            /// What is performed, of `performing`.
+            what: Option<String>,
+        }
+        /// All deltas of this attempt are void.
+        shown AttemptDiscarded = "attempt-discarded" {
+            /// True.
+            ephemeral: bool,
+            /// The agent.
+            agent_id: String,
+        }
+    }
+}

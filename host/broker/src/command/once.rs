@@ -1,0 +1,167 @@
+//! Commands that carry their user's key: done once, and answered as they were when they come again.
+//!
+//! The key lands in the commit of the effect, with what is to be answered, so that no crash can part them. Whoever asks again is answered
+//! before anything is decided: what was done would often refuse the same thing a second time.
+
+use super::agents::invalid;
+use super::{Broker, Error};
+use domain::agent::Agent;
+use domain::agent::role::Role;
+use domain::digest::Digest;
+use domain::id::{AgentId, RunId, Stream};
+use domain::time::Timestamp;
+use domain::user::UserId;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::io;
+use store::{AgentRow, Commit, Key, RememberedRequest};
+
+/// Bytes of an idempotency key.
+const KEY_BYTES_MAX: usize = 255;
+/// Events that are read at a time when an agent is shown as it was.
+const EVENTS_READ: usize = 256;
+
+/// Who asks for something, and under which key it is the same request when it comes again.
+#[derive(Debug, Clone, Copy)]
+pub struct By<'a> {
+    /// The user.
+    pub user: &'a UserId,
+    /// Makes a repeated request the same request, for seven days. Keys of different users have nothing to do with each other.
+    pub key: Option<&'a str>,
+}
+
+impl<'a> From<&'a UserId> for By<'a> {
+    fn from(user: &'a UserId) -> Self {
+        Self { user, key: None }
+    }
+}
+
+/// A request with a key.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    source: String,
+    key: String,
+    digest: Digest,
+}
+
+impl Request {
+    /// What a user asks for, all of it; none without a key.
+    ///
+    /// # Errors
+    /// The key is empty or too long.
+    pub(super) fn of(by: By<'_>, asked: &Value) -> Result<Option<Self>, Error> {
+        let Some(key) = by.key else { return Ok(None) };
+        if key.is_empty() || key.len() > KEY_BYTES_MAX {
+            return Err(invalid(format!("an idempotency key has 1 to {KEY_BYTES_MAX} bytes"), "header:Idempotency-Key"));
+        }
+        let digest = Digest::of(asked.to_string().as_bytes());
+        Ok(Some(Self { source: format!("user:{}", by.user), key: key.to_owned(), digest }))
+    }
+
+    /// What goes into the commit of its effect: when it comes again, it is answered with this.
+    pub(crate) fn answered(&self, reply: &impl Serialize) -> Key {
+        Key {
+            source: self.source.clone(),
+            key: self.key.clone(),
+            request: self.digest,
+            reply: serde_json::to_vec(reply).unwrap_or_default(),
+        }
+    }
+}
+
+/// What came of a command.
+pub(super) enum Once<T, R> {
+    /// It was done now.
+    Now(T),
+    /// It was done before, and this is remembered of it.
+    Before(R),
+}
+
+/// An agent as a command has left it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct AsItWas {
+    pub(super) agent: AgentId,
+    /// The version of its stream.
+    pub(super) version: u64,
+    /// What the user was to it.
+    pub(super) role: Role,
+}
+
+/// Where an answer is stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct AnswerAt {
+    pub(crate) run: RunId,
+    /// The version of its event in the run's stream.
+    pub(crate) version: u64,
+}
+
+impl Broker {
+    /// Does something once: what the same request has done before is told instead, also when it is doing it at this very moment.
+    ///
+    /// # Errors
+    /// Those of the command, and that the key belongs to another request.
+    pub(super) async fn once<T, R: DeserializeOwned>(
+        &self,
+        request: Option<&Request>,
+        act: impl Future<Output = Result<T, Error>> + Send,
+    ) -> Result<Once<T, R>, Error> {
+        let Some(request) = request else { return act.await.map(Once::Now) };
+        match self.landed(request, self.core.now()).await? {
+            Some(landed) if landed.request == request.digest => return before(&landed),
+            Some(_) => return Err(crate::refusals::key_reused().into()),
+            None => {}
+        }
+        match act.await {
+            Ok(done) => Ok(Once::Now(done)),
+            // What refuses it may be its own effect, which landed after the look. However old it is: a commit without events goes by the
+            // time of the last event, and after a long silence knows keys that the look did not.
+            Err(error) => match self.landed(request, Timestamp(0)).await? {
+                Some(landed) if landed.request == request.digest => before(&landed),
+                Some(_) | None => Err(error),
+            },
+        }
+    }
+
+    async fn landed(&self, request: &Request, now: Timestamp) -> Result<Option<RememberedRequest>, Error> {
+        Ok(self.core.store.remembered_request(&request.source, &request.key, now).await?)
+    }
+
+    /// Remembers a request that changed nothing, so that it changes nothing later either.
+    pub(super) async fn note(&self, request: Option<&Request>, reply: &impl Serialize) -> Result<(), Error> {
+        if let Some(request) = request {
+            self.core.store.commit(Commit::new().key(request.answered(reply))).await?;
+        }
+        Ok(())
+    }
+
+    /// An agent as it was, whatever has become of it since: folded again from its stream.
+    pub(super) async fn agent_as_it_was(&self, was: &AsItWas) -> Result<AgentRow, Error> {
+        let row = self.core.store.agent(was.agent).await?.ok_or_else(|| crate::refusals::agent_not_found(&was.agent.to_string()))?;
+        let (mut agent, mut version, mut updated_at) = (None, 0, row.created_at);
+        while version < was.version {
+            let events = self.core.store.stream(Stream::Agent(was.agent), version, EVENTS_READ).await?;
+            let Some(last) = events.last().map(|last| last.version) else { break };
+            for recorded in events.iter().take_while(|recorded| recorded.version <= was.version) {
+                let Some(event) = &recorded.event else { return Err(Error::unavailable(io::Error::other("an event was erased"))) };
+                agent = Agent::apply(agent, event);
+                updated_at = recorded.time;
+            }
+            version = last;
+        }
+        let agent = agent.ok_or_else(|| Error::unavailable(io::Error::other("an agent has no events")))?;
+        // One that was spawned is archived with the topmost agent above it, and its own stream does not say when.
+        let active = if row.parent.is_some() { row.active } else { !agent.is_archived() };
+        Ok(AgentRow { agent, version: was.version, updated_at, active, ..row })
+    }
+
+    /// Where in all events an answer is.
+    pub(super) async fn position_of(&self, answer: &AnswerAt) -> Result<u64, Error> {
+        let found = self.core.store.stream(Stream::Run(answer.run), answer.version.saturating_sub(1), 1).await?;
+        found.first().map(|recorded| recorded.position).ok_or_else(|| Error::unavailable(io::Error::other("an answer is not there")))
+    }
+}
+
+fn before<T, R: DeserializeOwned>(landed: &RememberedRequest) -> Result<Once<T, R>, Error> {
+    serde_json::from_slice(&landed.reply).map(Once::Before).map_err(Error::unavailable)
+}
