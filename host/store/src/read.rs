@@ -21,7 +21,7 @@ pub use inputs::{DeadInput, InputState};
 pub use keys::KeyRow;
 pub use recall::Hit;
 pub use runs::RunRow;
-pub use sessions::{SessionFilter, SessionRow, SessionStatus};
+pub use sessions::{SessionFilter, SessionRow, SessionStatus, UserSession};
 pub use spawned::SpawnedSession;
 
 use crate::sql::Source;
