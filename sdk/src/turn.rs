@@ -209,7 +209,8 @@ impl<'a> Turn<'a> {
         read(settings, "settings")
     }
 
-    /// What the session was opened with, such as the lesson that a user supplies; the default of `T` when with nothing.
+    /// What the session was opened with, such as the lesson that a user supplies; the default of `T` when with nothing. One that was imported
+    /// from another system and goes on has what was open there in `imported`.
     ///
     /// # Errors
     /// It is not what `T` takes: the user supplied something else.

@@ -4,6 +4,7 @@
 
 mod all {
     mod account;
+    mod aggregate;
     mod attacks;
     mod bad_input;
     mod boundary;
@@ -20,6 +21,7 @@ mod all {
     mod garbage;
     mod http;
     mod identity;
+    mod importing;
     mod keyvalue;
     mod languages;
     mod ledger;

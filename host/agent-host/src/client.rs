@@ -29,7 +29,8 @@ pub(crate) struct Refused {
     pub(crate) code: String,
     title: String,
     detail: String,
-    field: Option<String>,
+    /// What of the request is at fault.
+    pub(crate) field: Option<String>,
 }
 
 /// See the module. Its token is never printed.

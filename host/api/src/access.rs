@@ -7,6 +7,7 @@ use crate::identity::Identity;
 use crate::problem::{Place, Problem};
 use domain::digest::Digest;
 use domain::key::{ApiKey, KEY_PREFIX};
+use domain::user::Naming;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, StatusCode, Uri};
@@ -55,6 +56,11 @@ impl Access {
     #[must_use]
     pub fn by(self, clock: Clock) -> Self {
         Self { clock, ..self }
+    }
+
+    /// How the users of an issuer are called; none for one that is not trusted.
+    pub(crate) fn naming_of(&self, issuer: &str) -> Option<Naming> {
+        self.identity.as_ref()?.naming_of(issuer)
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -16,13 +16,13 @@ mod keys;
 mod tests;
 
 pub use algorithm::Algorithm;
-pub use config::{IssuerConfig, IssuerProblem};
+pub use config::{IssuerConfig, IssuerProblem, naming, plain_again};
 
 use crate::access::unauthorized;
 use crate::caller::{Caller, Credential};
 use crate::clock::Clock;
 use crate::problem::Problem;
-use domain::user::UserId;
+use domain::user::{Naming, UserId};
 use egress::Resolve;
 use fetch::Source;
 use http::StatusCode;
@@ -42,6 +42,7 @@ pub struct Identity {
 struct Issuer {
     name: Arc<str>,
     config: IssuerConfig,
+    naming: Naming,
     keys: Arc<Keys>,
 }
 
@@ -49,15 +50,19 @@ impl Identity {
     /// Trusts these issuers. Nothing is fetched before the first token comes.
     ///
     /// # Errors
-    /// The first of them that makes no sense, by its place in the list.
+    /// The first of them that makes no sense, by its place in the list; two with plain users.
     pub fn new(issuers: Vec<IssuerConfig>, resolver: &Arc<dyn Resolve>, clock: Clock) -> Result<Self, (usize, IssuerProblem)> {
-        let trusted = issuers.into_iter().enumerate().map(|(index, config)| {
+        if let Some(again) = plain_again(&issuers).next() {
+            return Err(again);
+        }
+        let namings: Vec<Naming> = issuers.iter().map(|config| naming(&issuers, &config.issuer).unwrap_or(Naming::ByIssuer)).collect();
+        let trusted = issuers.into_iter().zip(namings).enumerate().map(|(index, (config, naming))| {
             if let Some(problem) = config.problems().into_iter().next() {
                 return Err((index, problem));
             }
             let source = Source::new(&config, Arc::clone(resolver)).map_err(|problem| (index, problem))?;
             let keys = Keys::new(source, &config, clock.clone());
-            Ok(Issuer { name: config.issuer.as_str().into(), config, keys: Arc::new(keys) })
+            Ok(Issuer { name: config.issuer.as_str().into(), config, naming, keys: Arc::new(keys) })
         });
         Ok(Self { issuers: trusted.collect::<Result<_, _>>()?, clock })
     }
@@ -65,6 +70,11 @@ impl Identity {
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.issuers.is_empty()
+    }
+
+    /// How the users of an issuer are called; none for one that is not trusted.
+    pub(crate) fn naming_of(&self, issuer: &str) -> Option<Naming> {
+        self.issuers.iter().find(|trusted| trusted.config.issuer == issuer).map(|trusted| trusted.naming)
     }
 
     /// The user that a token vouches for.
@@ -83,7 +93,7 @@ impl Identity {
         let verified = token.verify(&keys, algorithm).map_err(refused)?;
         let claims = verified.claims(&issuer.config, self.clock.now()).map_err(refused)?;
         Ok(Caller {
-            user: UserId::of_claim(&issuer.name, &claims.user),
+            user: UserId::of_claim(&issuer.name, &claims.user, issuer.naming),
             scopes: Arc::new(claims.scopes),
             credential: Credential::Token { issuer: Arc::clone(&issuer.name), expires_at: claims.expires_at },
         })

@@ -105,7 +105,7 @@ fn add_problems(operation: &mut Operation, method: &Method, path: &str, is_open:
         })
     };
     let reads = Reads {
-        body: operation.request_body.as_ref().is_some_and(|body| body.content.contains_key("application/json")),
+        body: matches!(&operation.request_body, Some(RefOr::T(body)) if body.content.contains_key("application/json")),
         query: has(&ParameterIn::Query, None),
         path: path.contains('{'),
         key: has(&ParameterIn::Header, Some("Idempotency-Key")),

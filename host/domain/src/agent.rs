@@ -212,6 +212,7 @@ impl Agent {
                     expires_at: it.expires_at,
                     phase: Phase::Active,
                     interactions: 0,
+                    items_imported: it.items_imported,
                 });
                 self.total_sessions += 1;
                 self.last_interaction_at = Some(it.started_at);

@@ -55,6 +55,9 @@ pub struct ChatSettings {
     pub provider: Option<String>,
 }
 
+/// Seconds that a structured session may last at most: a year.
+pub const SESSION_TIME_LIMIT_S_MAX: u32 = 31_536_000;
+
 /// Limits of a structured session; none where there is no number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

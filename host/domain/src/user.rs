@@ -29,6 +29,16 @@ pub struct NotAUser {
     given: String,
 }
 
+/// How a host calls the users of an issuer of tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// As the issuer does, where that can be an id: its `alice` is whoever has an API key as `alice`. At most one issuer's users are called
+    /// so, because two that know an `alice` need not mean the same person.
+    Plain,
+    /// By what follows from issuer and claim together, so that nobody else's users are theirs.
+    ByIssuer,
+}
+
 impl UserId {
     /// The user of a host that nobody shares.
     #[must_use]
@@ -36,11 +46,16 @@ impl UserId {
         Self("local".to_owned())
     }
 
-    /// The user that an issuer of tokens means by a claim: the claim itself if it can be an id, and otherwise, or if it would pass for this
-    /// host's own user or for one that was made here, `oidc-` and 32 hexadecimal digits that follow from issuer and claim.
+    /// The user that an issuer of tokens means by a claim: `oidc-` and 32 hexadecimal digits that follow from issuer and claim. Of an issuer
+    /// with plain names it is the claim itself, if that can be an id and passes neither for this host's own user nor for one that was made
+    /// here.
     #[must_use]
-    pub fn of_claim(issuer: &str, claim: &str) -> Self {
-        let plain = claim.parse().ok().filter(|user: &Self| *user != Self::local() && !user.0.starts_with(FOREIGN));
+    pub fn of_claim(issuer: &str, claim: &str, naming: Naming) -> Self {
+        let may_be_plain = |user: &Self| *user != Self::local() && !user.0.starts_with(FOREIGN);
+        let plain = match naming {
+            Naming::Plain => claim.parse().ok().filter(may_be_plain),
+            Naming::ByIssuer => None,
+        };
         let made = || Self(format!("{FOREIGN}{}", Digest::of_parts(&[issuer.as_bytes(), claim.as_bytes()]).short()));
         plain.unwrap_or_else(made)
     }
@@ -122,7 +137,7 @@ impl FromStr for Scope {
 
 #[cfg(test)]
 mod tests {
-    use super::UserId;
+    use super::{Naming, UserId};
 
     #[test]
     fn a_user_id_can_stand_in_a_path() {
@@ -136,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_claim_never_passes_for_the_hosts_own_user_or_for_an_id_that_was_made() {
-        let user = |issuer: &str, claim: &str| UserId::of_claim(issuer, claim).to_string();
+        let user = |issuer: &str, claim: &str| UserId::of_claim(issuer, claim, Naming::Plain).to_string();
         for plain in ["alice", "00u1b2c3", "alice@example.org"] {
             assert_eq!(user("https://a.example", plain), plain);
         }
@@ -147,5 +162,21 @@ mod tests {
             assert_ne!(made, user("https://b.example", odd), "{odd}");
             assert_ne!(made, user("https://b.example", &made), "nobody else says what was made");
         }
+    }
+
+    #[test]
+    fn two_issuers_never_mean_the_same_user_by_one_claim_unless_one_of_them_is_plain() {
+        let user = |issuer: &str, claim: &str| UserId::of_claim(issuer, claim, Naming::ByIssuer);
+        for claim in ["alice", "local", "auth0|5f7c", "oidc-0123"] {
+            let (of_a, of_b) = (user("https://a.example", claim), user("https://b.example", claim));
+            assert!(of_a != of_b && of_a.as_str() != claim, "{claim}: {of_a}");
+            assert_eq!(of_a, user("https://a.example", claim), "the same whenever it is made");
+            assert!(of_a.as_str().parse::<UserId>().is_ok(), "{of_a}");
+            assert_ne!(of_a, UserId::of_claim("https://b.example", claim, Naming::Plain), "{claim}");
+        }
+        // What is long or has separators in it cannot be shifted from one to the other.
+        assert_ne!(user("https://a.example", "b|c"), user("https://a.example|b", "c"));
+        // An odd claim is called the same by either rule.
+        assert_eq!(user("https://a.example", "a b"), UserId::of_claim("https://a.example", "a b", Naming::Plain));
     }
 }

@@ -34,7 +34,7 @@ pub use health::Health;
 pub use open::{OpenError, Options};
 pub use read::{
     AgentFilter, AgentRow, DeadInput, EventFilter, FileRow, HandedOver, Hit, InputState, KeyRow, ReadError, RememberedRequest, RunRow,
-    SessionFilter, SessionRow, SessionStatus, SpawnedSession,
+    SessionFilter, SessionRow, SessionStatus, SpawnedSession, UserSession,
 };
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};
 pub use sql::Source;

@@ -25,7 +25,7 @@ pub use keys::KeyRow;
 pub use recall::Hit;
 pub use requests::RememberedRequest;
 pub use runs::RunRow;
-pub use sessions::{SessionFilter, SessionRow, SessionStatus};
+pub use sessions::{SessionFilter, SessionRow, SessionStatus, UserSession};
 pub use spawned::SpawnedSession;
 
 use crate::sql::Source;

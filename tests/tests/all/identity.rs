@@ -95,3 +95,17 @@ async fn an_issuer_that_the_configuration_trusts_is_asked_and_503_is_told_while_
     assert_eq!(ended.status.code(), Some(2));
     assert!(ended.said.contains("server.identity[0].algorithms[0]: `HS256` is not one of its values"), "{}", ended.said);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_whose_issuers_could_mean_the_same_user_does_not_start_and_the_check_says_why() {
+    let issuer = |name: &str| json!({ "issuer": format!("https://{name}.example"), "audience": ["agent-host"], "algorithms": ["RS256"], "plainUsers": true });
+    let server = json!({ "listen": "127.0.0.1:0", "dataDir": "data", "identity": [issuer("a"), issuer("b")] });
+    let folder = Folder::new(json!({ "server": server }));
+    let ended = folder.start(None).await.unwrap_err();
+    assert_eq!(ended.status.code(), Some(2), "{}", ended.said);
+    let fault = "server.identity[1].plainUsers";
+    assert!(ended.said.contains(fault) && ended.said.contains("server.identity[0] has plain users already"), "{}", ended.said);
+    let checked = folder.run(&["config", "check"]).await;
+    let said = format!("{}{}", String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
+    assert!(!checked.status.success() && said.contains(fault) && said.contains("set it to false here or there"), "{said}");
+}

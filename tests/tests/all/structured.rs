@@ -362,6 +362,7 @@ async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprec
     assert_eq!((ended["items"].as_array().unwrap().len(), &ended["items"][0]["sequence"]), (1, &json!(1)));
     let listed = host.get("/api/session/?session_type=learning").await.unwrap().body;
     assert_eq!((&listed[0]["id"], &listed[0]["items_completed"]), (&ended["id"], &json!(1)));
+    assert_eq!(listed[0]["status"], "completed");
     for (limit, status) in [(json!("soon"), 422), (json!(-1), 422), (json!(1.5), 422), (json!(u64::MAX), 422)] {
         let asked = json!({ "session_type": "learning", "config": { "time_limit_seconds": limit } });
         let refused = host.post("/api/session/", &asked).await.unwrap();
@@ -403,45 +404,40 @@ async fn an_exam_that_is_broken_off_keeps_what_was_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn old_sessions_are_imported_once_and_become_the_history_of_their_users_agents() {
-    let (folder, host) = started(json!({ "lesson": { "timeLimitS": 3600 } })).await;
-    let old = |n: u32, user: &str, status: &str| {
-        json!({
-            "user_id": user, "session_id": format!("00000000-0000-4000-8000-{n:012}"),
-            "conversation_id": format!("00000000-0000-4000-9000-{n:012}"), "session_type": "lesson", "status": status,
-            "items": [{ "agent_prompt": "1 + 1?", "user_response": { "n": n }, "evaluation": { "correct": true } }],
-            "started_at": format!("2025-12-{:02}T10:00:00+00:00", n), "completed_at": (status == "completed").then(|| format!("2025-12-{n:02}T11:00:00")),
-        })
+async fn the_old_api_has_the_old_words_in_its_lists_too_and_keeps_what_a_session_was_opened_with() {
+    let mut config = config(&json!({}));
+    config["agents"] = json!([{ "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] }]);
+    let folder = Folder::new(config);
+    folder.warm(&["puppet", "tutor"]).await;
+    let host = folder.start(None).await.unwrap();
+    let lesson = json!({ "title": "Sums", "questions": [{ "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0 }] });
+    let opened_with = json!({ "lesson": lesson, "time_limit_seconds": 600 });
+    let new = json!({ "session_type": "learning", "config": opened_with, "system_prompt": "Be kind.", "model_id": "m" });
+    let created = host.post("/api/session/", &new).await.unwrap();
+    assert_eq!(created.status, 200, "{created:?}");
+    let session = format!("/api/session/{}", created.text("session_id"));
+    let waiting = until(&host, &session, |seen| seen["status"] == "awaiting_client_action").await;
+    let config = json!({ "lesson": lesson, "time_limit_seconds": 600, "system_prompt": "Be kind.", "model_id": "m" });
+    assert_eq!((&waiting["config"], &waiting["system_prompt"]), (&config, &json!("Be kind.")));
+    let status = async |query: &str| {
+        let listed = host.get(&format!("/api/session/{query}")).await.unwrap().body;
+        listed.as_array().unwrap().iter().map(|session| session["status"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let mut goes_on = old(3, "alice", "awaiting_client_action");
-    goes_on["config"] = json!({ "lesson": { "title": "Sums" } });
-    let sessions = [old(1, "alice", "completed"), old(2, "alice", "active"), goes_on, old(4, "bob", "completed")];
-    let file = folder.path().join("old.json");
-    std::fs::write(&file, json!({ "format": "agent-host.sessions/1", "sessions": sessions }).to_string()).unwrap();
-    for (ended, active, known) in [(3, 1, 0), (0, 0, 4)] {
-        let run = folder.run(&["import", file.to_str().unwrap(), "--json"]).await;
-        let said: Value = serde_json::from_slice(&run.stdout).unwrap_or_else(|_| panic!("{run:?}"));
-        assert_eq!(said, json!({ "ended": ended, "active": active, "known": known }));
+    for query in ["", "?active_only=true", "?session_type=learning"] {
+        assert_eq!(status(query).await, ["awaiting_client_action"], "{query}");
     }
-    let alice = host.user("alice", &["read", "write"]).await;
-    let agents = alice.ask(Method::GET, "/api/agents", None).await.unwrap().body;
-    let agent = agents["agents"][0].clone();
-    assert_eq!(agents["agents"].as_array().unwrap().len(), 1, "one agent for each user and type");
-    assert_eq!(agent["current_session_id"], "00000000-0000-4000-8000-000000000003", "the one that began last goes on");
-    let history: Vec<&Value> = agent["session_history"].as_array().unwrap().iter().map(|past| &past["session_id"]).collect();
-    assert_eq!(history, ["00000000-0000-4000-8000-000000000002", "00000000-0000-4000-8000-000000000001"]);
-    assert_eq!((&agent["total_sessions"], &agent["successful_completions"]), (&json!(3), &json!(1)));
-    let path = format!("/api/agents/{}/sessions/00000000-0000-4000-8000-000000000001", agent["id"].as_str().unwrap());
-    let seen = alice.ask(Method::GET, &path, None).await.unwrap().body;
-    assert_eq!((&seen["status"], &seen["completed_at"]), (&json!("completed"), &json!("2025-12-01T11:00:00.000Z")));
-    let items = alice.ask(Method::GET, &format!("{path}/items"), None).await.unwrap().body;
-    assert_eq!(items["items"][0]["user_response"], json!({ "n": 1 }));
-    let current = format!("/api/agents/{}/sessions/00000000-0000-4000-8000-000000000003", agent["id"].as_str().unwrap());
-    let current = alice.ask(Method::GET, &current, None).await.unwrap().body;
-    assert_eq!(current["config"]["lesson"]["title"], "Sums");
-    assert!(current["expires_at"].is_string(), "its time counts from now: {current}");
-    let nonsense = host.post("/api/import", &json!({ "format": "agent-host.sessions/1", "sessions": [{ "user_id": 1 }] })).await.unwrap();
-    assert_eq!((nonsense.status, nonsense.text("code").as_str()), (422, "INVALID_FIELD"), "{nonsense:?}");
+    let call = &waiting["pending_action"]["tool_call_id"];
+    host.post(&format!("{session}/respond"), &json!({ "tool_call_id": call, "response": { "index": 0 } })).await.unwrap();
+    until(&host, &session, |seen| seen["status"] == "completed").await;
+    assert_eq!(status("").await, ["completed"]);
+    assert!(status("?active_only=true").await.is_empty());
+    // A second one is ended by its user, without having been answered.
+    let created = host.post("/api/session/", &json!({ "session_type": "learning", "config": { "lesson": lesson } })).await.unwrap();
+    let session = format!("/api/session/{}", created.text("session_id"));
+    until(&host, &session, |seen| seen["status"] == "awaiting_client_action").await;
+    assert_eq!(status("").await, ["awaiting_client_action", "completed"]);
+    host.send(host.request(Method::DELETE, &session)).await.unwrap();
+    assert_eq!(status("").await, ["terminated", "completed"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,11 +1,16 @@
 //! `import`: sessions of the system that this one replaces.
+//!
+//! A file may be larger than what the host takes at a time, so it is sent in batches; before the first of them is imported, all of the file is
+//! read here and every batch is looked at by the host.
 
-use crate::client::Client;
+use crate::client::{Client, Refused};
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
 use crate::terminal::Terminal;
 use anyhow::{Context, anyhow};
-use domain::import::FORMAT;
+use domain::import::{FORMAT, OldSessions, Voucher, read};
+use domain::time::Timestamp;
+use domain::user::Naming;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -22,16 +27,18 @@ pub(super) async fn run(loaded: &Loaded, file: &Path, terminal: Terminal) -> Res
         let told = anyhow!("`{}` has no `sessions`; it must be {{\"format\": \"{FORMAT}\", \"sessions\": [...]}}", file.display());
         Failure::new(Exit::Usage, told)
     })?;
-    let mut sessions = sessions.clone();
-    // Those that began last first: of several that go on, the latest is the one that an agent goes on with, in whichever batch it is.
-    sessions
-        .sort_by_key(|session| std::cmp::Reverse(session.get("started_at").or_else(|| session.get("created_at")).map(Value::to_string)));
+    let order = checked(&document, sessions, api::Clock::system().now())
+        .map_err(|fault| Failure::new(Exit::Usage, anyhow!("`{}`: {fault}", file.display())))?;
     let client = Client::new(loaded)?;
+    let batches = batches(sessions, &order);
+    if batches.len() > 1 {
+        for batch in &batches {
+            ask(&client, &body(&document, sessions, batch, true), batch).await?;
+        }
+    }
     let mut totals = [("ended", 0), ("active", 0), ("known", 0)];
-    for batch in batches(&sessions) {
-        let report = client
-            .post("/api/import", &json!({ "format": document.get("format"), "issuer": document.get("issuer"), "sessions": batch }))
-            .await?;
+    for batch in &batches {
+        let report = ask(&client, &body(&document, sessions, batch, false), batch).await?;
         for (name, total) in &mut totals {
             *total += report.get(*name).and_then(Value::as_u64).unwrap_or(0);
         }
@@ -43,18 +50,55 @@ pub(super) async fn run(loaded: &Loaded, file: &Path, terminal: Terminal) -> Res
     Ok(())
 }
 
-/// The sessions in batches that can be sent.
-fn batches(sessions: &[Value]) -> Vec<Vec<&Value>> {
+/// The places of a document's sessions, those that began last first: of several that go on, the latest is the one that an agent goes on
+/// with, in whichever batch it is.
+fn checked(document: &Value, sessions: &[Value], now: Timestamp) -> Result<Vec<usize>, domain::import::Fault> {
+    let format = document.get("format").and_then(Value::as_str).unwrap_or_default().to_owned();
+    // What its users are called is the host's to say; that does not matter to whether the document can be read.
+    let voucher = |issuer: &str| Voucher { issuer: issuer.to_owned(), naming: Naming::ByIssuer };
+    let issuer = document.get("issuer").and_then(Value::as_str).map(voucher);
+    let read = read(&OldSessions { format, issuer, sessions: sessions.to_vec() }, now)?;
+    Ok(read.iter().rev().map(|session| session.place).collect())
+}
+
+/// What is sent of a batch.
+fn body(document: &Value, sessions: &[Value], batch: &[usize], check: bool) -> Value {
+    let sent: Vec<&Value> = batch.iter().filter_map(|place| sessions.get(*place)).collect();
+    json!({ "format": document.get("format"), "issuer": document.get("issuer"), "check": check, "sessions": sent })
+}
+
+/// Sends a batch. What the host refuses of it is told by its place in the file.
+async fn ask(client: &Client, body: &Value, batch: &[usize]) -> Result<Value, Failure> {
+    client.post("/api/import", body).await.map_err(|mut failure| {
+        if let Some(refused) = failure.error.downcast_mut::<Refused>() {
+            refused.field = refused.field.take().map(|field| in_file(&field, batch));
+        }
+        failure
+    })
+}
+
+/// A place in a batch as one in the file.
+fn in_file(field: &str, batch: &[usize]) -> String {
+    let moved = || {
+        let (place, rest) = field.strip_prefix("/sessions/").map(|tail| tail.split_once('/').unwrap_or((tail, "")))?;
+        let place = batch.get(place.parse::<usize>().ok()?)?;
+        Some(if rest.is_empty() { format!("/sessions/{place}") } else { format!("/sessions/{place}/{rest}") })
+    };
+    moved().unwrap_or_else(|| field.to_owned())
+}
+
+/// The sessions in batches that can be sent, by their places, in this order.
+fn batches(sessions: &[Value], order: &[usize]) -> Vec<Vec<usize>> {
     let (mut batches, mut bytes) = (Vec::new(), usize::MAX);
-    for session in sessions {
-        let size = session.to_string().len();
+    for place in order {
+        let size = sessions.get(*place).map_or(0, |session| session.to_string().len());
         if bytes.saturating_add(size) > BATCH_BYTES {
             batches.push(Vec::new());
             bytes = 0;
         }
         bytes += size;
         if let Some(batch) = batches.last_mut() {
-            batch.push(session);
+            batch.push(*place);
         }
     }
     batches
@@ -62,14 +106,28 @@ fn batches(sessions: &[Value]) -> Vec<Vec<&Value>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BATCH_BYTES, batches};
+    use super::{BATCH_BYTES, batches, in_file};
     use serde_json::json;
 
     #[test]
     fn batches_are_small_and_nothing_is_left_out() {
         let sessions: Vec<_> = (0..5).map(|n| json!({ "n": n, "x": "y".repeat(BATCH_BYTES / 2) })).collect();
-        let batches = batches(&sessions);
+        let order = [3, 4, 1, 0, 2];
+        let batches = batches(&sessions, &order);
         assert!(batches.iter().all(|batch| batch.len() == 1), "two of them are too large together");
-        assert_eq!(batches.concat(), sessions.iter().collect::<Vec<_>>());
+        assert_eq!(batches.concat(), order);
+    }
+
+    #[test]
+    fn what_the_host_refuses_of_a_batch_is_told_by_its_place_in_the_file() {
+        for (field, moved) in [
+            ("/sessions/1/items/0/id", "/sessions/4/items/0/id"),
+            ("/sessions/0", "/sessions/7"),
+            ("/sessions/2", "/sessions/2"),
+            ("/sessions", "/sessions"),
+            ("/issuer", "/issuer"),
+        ] {
+            assert_eq!(in_file(field, &[7, 4]), moved);
+        }
     }
 }

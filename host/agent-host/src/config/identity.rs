@@ -2,10 +2,11 @@
 
 use super::check::{Finding, error, warning};
 use super::ranges;
-use api::identity::IssuerConfig;
+use api::identity::{IssuerConfig, plain_again};
 use domain::user::Scope;
 
-/// Entries that make no sense, that stand twice, and one that makes everybody an administrator.
+/// Entries that make no sense, that stand twice or have plain users together; and what may not be meant: one that makes everybody an
+/// administrator, and several that leave it open what the users of each are called.
 pub(super) fn check(issuers: &[IssuerConfig], findings: &mut Vec<Finding>) {
     for (index, issuer) in issuers.iter().enumerate() {
         let section = format!("server.identity[{index}]");
@@ -19,6 +20,20 @@ pub(super) fn check(issuers: &[IssuerConfig], findings: &mut Vec<Finding>) {
             findings.push(warning(format!("{section}.scopes"), message));
         }
     }
+    let again = plain_again(issuers).map(|(index, problem)| error(format!("server.identity[{index}].{}", problem.key), problem.message));
+    findings.extend(again);
+    findings.extend(unsaid(issuers));
+}
+
+/// Nobody says which of several issuers has plain users: then none has, also not the one that was the only one before.
+fn unsaid(issuers: &[IssuerConfig]) -> Option<Finding> {
+    if issuers.len() < 2 || issuers.iter().any(|issuer| issuer.plain_users == Some(true)) {
+        return None;
+    }
+    let index = issuers.iter().position(|issuer| issuer.plain_users.is_none())?;
+    let message = "of several issuers none has plain users unless one says so, and users whose only issuer this was until now are other \
+                   users from now on; set it to true to keep them, and to false where there are none to keep";
+    Some(warning(format!("server.identity[{index}].plainUsers"), message))
 }
 
 #[cfg(test)]
@@ -72,6 +87,28 @@ mod tests {
             [(Severity::Warning, "server.identity[0].scopes")]
         );
         assert_eq!(findings(&json!({ "scopes": ["read", "admin"], "scopesClaim": "scope" })), []);
+    }
+
+    #[test]
+    fn one_issuer_at_most_has_plain_users_and_of_several_it_is_said_which() {
+        let several = |plain: &[Option<bool>]| {
+            let issuer = |(n, plain): (usize, &Option<bool>)| {
+                let issuer =
+                    json!({ "issuer": format!("https://{n}.example"), "audience": ["a"], "algorithms": ["RS256"], "plainUsers": plain });
+                serde_json::from_value(issuer).unwrap()
+            };
+            let mut findings = Vec::new();
+            check(&plain.iter().enumerate().map(issuer).collect::<Vec<_>>(), &mut findings);
+            findings.into_iter().map(|found| (found.severity, found.key)).collect::<Vec<_>>()
+        };
+        let at = |severity, n: usize| (severity, format!("server.identity[{n}].plainUsers"));
+        for fine in [&[None][..], &[Some(true)], &[Some(false)], &[Some(true), None], &[None, Some(true)], &[Some(false); 3]] {
+            assert_eq!(several(fine), [], "{fine:?}");
+        }
+        assert_eq!(several(&[Some(true), Some(true)]), [at(Severity::Error, 1)]);
+        assert_eq!(several(&[Some(true), None, Some(true), Some(true)]), [at(Severity::Error, 2), at(Severity::Error, 3)]);
+        assert_eq!(several(&[None, None]), [at(Severity::Warning, 0)]);
+        assert_eq!(several(&[Some(false), None]), [at(Severity::Warning, 1)]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::algorithm::Algorithm;
 use super::fetch::place;
 use domain::egress::AddressRange;
-use domain::user::Scope;
+use domain::user::{Naming, Scope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,8 +14,8 @@ const REFRESH_S: u64 = 3_600;
 /// Seconds after which keys that could not be asked for again are trusted no longer when nobody says: a day.
 const HARD_EXPIRY_S: u64 = 86_400;
 
-/// An issuer of tokens (JWT, OpenID Connect) that the host trusts to say who its users are. Two issuers that name a user in the same way mean
-/// the same user.
+/// An issuer of tokens (JWT, OpenID Connect) that the host trusts to say who its users are. Two issuers never mean the same user: what the
+/// users of one are called is for `plainUsers` to say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IssuerConfig {
@@ -34,6 +34,12 @@ pub struct IssuerConfig {
     /// The claim that names the user. With `email`, only addresses count that the issuer has verified.
     #[serde(default = "user_claim")]
     pub user_claim: String,
+    /// Whether its users are called what the claim says, so that its `alice` is the user `alice` here, whom an API key can be of too, wherever
+    /// the claim can be a user's id. Otherwise their ids follow from issuer and claim: `oidc-` and 32 hexadecimal digits. One issuer at most
+    /// may have plain users; when nothing is said, the only issuer has them, and of several none. Say it before a second issuer is added:
+    /// users who are called otherwise are other users, with other agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plain_users: Option<bool>,
     /// The claim that says what a token may be used for, as words or as a list; it can only take away from `scopes`. Without, every token
     /// may be used for all of `scopes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,6 +98,28 @@ impl IssuerProblem {
     pub(super) fn new(key: &'static str, message: impl Into<String>) -> Self {
         Self { key, message: message.into() }
     }
+}
+
+/// The issuers that have plain users although one before them has, each by its place in the list.
+pub fn plain_again(issuers: &[IssuerConfig]) -> impl Iterator<Item = (usize, IssuerProblem)> {
+    let mut plain = issuers.iter().enumerate().filter(|(_, issuer)| issuer.plain_users == Some(true)).map(|(index, _)| index);
+    let first = plain.next();
+    plain.zip(std::iter::repeat(first)).map(|(index, first)| {
+        let first = first.unwrap_or_default();
+        let message = format!(
+            "server.identity[{first}] has plain users already, and the `alice` of one would be the `alice` of the other; set it to false \
+             here or there"
+        );
+        (index, IssuerProblem::new("plainUsers", message))
+    })
+}
+
+/// How the users of one of these issuers are called; none for an issuer that is not among them.
+#[must_use]
+pub fn naming(issuers: &[IssuerConfig], issuer: &str) -> Option<Naming> {
+    let of_the_only_one = issuers.len() == 1;
+    let config = issuers.iter().find(|config| config.issuer == issuer)?;
+    Some(if config.plain_users.unwrap_or(of_the_only_one) { Naming::Plain } else { Naming::ByIssuer })
 }
 
 impl IssuerConfig {

@@ -23,7 +23,7 @@ use store::{SessionFilter, SessionRow, SessionStatus};
 /// Sessions or items in one list.
 const LIST_MAX: usize = 200;
 /// Seconds until a session expires, at most: a year.
-pub(super) const TIME_LIMIT_S_MAX: u32 = 31_536_000;
+pub(super) const TIME_LIMIT_S_MAX: u32 = domain::definition::SESSION_TIME_LIMIT_S_MAX;
 /// What begins a session.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -10,8 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 async fn trusting(config: IssuerConfig, clock: crate::Clock) -> Host {
+    trusting_all(vec![config], clock).await
+}
+
+async fn trusting_all(issuers: Vec<IssuerConfig>, clock: crate::Clock) -> Host {
     let resolver: Arc<dyn Resolve> = Arc::new(SystemResolver);
-    let identity = Identity::new(vec![config], &resolver, clock.clone()).unwrap();
+    let identity = Identity::new(issuers, &resolver, clock.clone()).unwrap();
     Host::start_letting_in(|access| access.trusting(identity).by(clock)).await
 }
 
@@ -105,4 +109,45 @@ async fn an_event_stream_ends_with_the_token_that_opened_it() {
     let ending = async { while frames.next().await.is_some() {} };
     tokio::time::timeout(Duration::from_secs(10), ending).await.expect("the stream goes on");
     assert_eq!(host.get_with(&token, "/api/me").await.status, 401);
+}
+
+/// Who a token of each of these issuers is to a host that trusts them all.
+async fn users(issuers: &[(&str, Option<bool>)], subject: &str) -> Vec<String> {
+    let (mint, hands) = (Mint::new(), Hands::at(1_700_000_000_000));
+    let server = IssuerServer::with_keys(&mint).await;
+    let config = |(issuer, plain_users): &(&str, Option<bool>)| IssuerConfig {
+        issuer: (*issuer).to_owned(),
+        plain_users: *plain_users,
+        ..server.config()
+    };
+    let host = trusting_all(issuers.iter().map(config).collect(), hands.clock()).await;
+    let mut users = Vec::new();
+    for (issuer, _) in issuers {
+        let claims = json!({ "iss": issuer, "sub": subject, "aud": AUDIENCE, "exp": hands.seconds() + 600 });
+        let me = host.get_with(&mint.token(Algorithm::Es256, &claims), "/api/me").await;
+        assert_eq!(me.status, 200, "{}", me.body);
+        users.push(me.json()["user_id"].as_str().unwrap().to_owned());
+    }
+    users
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_issuers_that_name_a_user_in_the_same_way_mean_two_users() {
+    let (a, b) = ("https://a.example", "https://b.example");
+    let of_two = users(&[(a, None), (b, None)], "alice").await;
+    assert!(of_two.iter().all(|user| user.starts_with("oidc-") && user.len() == 37), "{of_two:?}");
+    assert_ne!(of_two[0], of_two[1]);
+    assert_eq!(users(&[(b, None), (a, Some(false))], "alice").await, [of_two[1].as_str(), &of_two[0]], "whatever their order");
+    // One of them may be plain; the other is called as before.
+    assert_eq!(users(&[(a, None), (b, Some(true))], "alice").await, [of_two[0].as_str(), "alice"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_users_of_the_only_issuer_are_plain_unless_it_says_otherwise() {
+    let only = "https://a.example";
+    assert_eq!(users(&[(only, None)], "alice").await, ["alice"]);
+    assert_eq!(users(&[(only, Some(true))], "alice").await, ["alice"]);
+    let derived = users(&[(only, Some(false))], "alice").await;
+    assert_eq!(derived, users(&[(only, None), ("https://b.example", None)], "alice").await[..1]);
+    assert!(users(&[(only, Some(true))], "local").await[0].starts_with("oidc-"), "nobody becomes the host's own user");
 }

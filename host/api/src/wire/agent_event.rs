@@ -37,7 +37,7 @@ pub(super) fn data(event: &E) -> Value {
         E::SlotTaken(it) => json!({
             "session_id": it.session_id, "conversation_id": it.conversation_id, "session_type": it.session_type,
             "started_by": it.started_by, "started_at": it.started_at.to_string(),
-            "expires_at": it.expires_at.map(|time| time.to_string()),
+            "expires_at": it.expires_at.map(|time| time.to_string()), "items_imported": it.items_imported,
         }),
         E::ExecutionSuspended(it) => json!({
             "session_id": it.session_id, "pending_action": pending_action(&it.pending_action), "execution_state": {

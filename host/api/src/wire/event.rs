@@ -158,6 +158,7 @@ fn item(it: &ItemRecorded) -> Value {
         "item_id": Some(&it.item).filter(|item| !item.is_empty()), "sequence": Some(it.sequence).filter(|sequence| *sequence > 0),
         "prompt": it.prompt, "response": it.response, "evaluation": it.evaluation,
         "client_action": it.client_action.as_ref().map(|action| json!({ "widget": action.widget, "props": action.props })),
+        "imported": it.imported,
         "asked_at": it.asked_at.map(|time| time.to_string()), "answered_at": it.answered_at.map(|time| time.to_string()),
     })
 }

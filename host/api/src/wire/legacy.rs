@@ -5,7 +5,7 @@ use broker::SessionView;
 use domain::event::{Event, Recorded};
 use serde::Serialize;
 use serde_json::{Value, json};
-use store::{SessionRow, SessionStatus};
+use store::{SessionRow, SessionStatus, UserSession};
 
 /// A session in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -16,7 +16,7 @@ pub struct LegacySummary {
     pub session_type: String,
     /// Who drives it: `reactive` or `proactive`.
     pub control_mode: &'static str,
-    /// `active`, `completed`, `expired` or `terminated`. One that waits for its client is active in a list.
+    /// `active`, `awaiting_client_action`, `completed`, `expired` or `terminated`.
     pub status: &'static str,
     /// Items on its record.
     pub items_completed: u64,
@@ -45,7 +45,7 @@ pub struct LegacySession {
     pub status: &'static str,
     /// Its own system prompt.
     pub system_prompt: Option<String>,
-    /// What it was opened with.
+    /// What it was opened with; `system_prompt` and `model_id` are in it when there are any.
     #[schema(value_type = Object)]
     pub config: Value,
     /// The item that waits.
@@ -98,10 +98,12 @@ fn old_status(row: &SessionRow, status: &'static str) -> &'static str {
 
 /// A session of a list.
 #[must_use]
-pub fn legacy_summary(row: &SessionRow) -> LegacySummary {
+pub fn legacy_summary(session: &UserSession) -> LegacySummary {
+    let row = &session.row;
     let status = match row.status {
+        SessionStatus::Open if session.awaits_client => "awaiting_client_action",
         SessionStatus::Open => "active",
-        status => status.word(),
+        SessionStatus::Completed | SessionStatus::Terminated => row.status.word(),
     };
     LegacySummary {
         id: row.id.to_string(),
@@ -120,7 +122,11 @@ pub fn legacy_summary(row: &SessionRow) -> LegacySummary {
 pub fn legacy_session(view: &SessionView, items: &[Recorded]) -> LegacySession {
     let (row, ui_state) = (&view.row, ui_state(view));
     let pending_action = ui_state.active_widget.clone();
-    let config = view.config.clone().unwrap_or_else(|| json!({}));
+    let mut config = view.config.clone().unwrap_or_else(|| json!({}));
+    // The model that its turns use stands beside what it was opened with here, and in it there.
+    if let (Some(model), Some(config)) = (&row.model, config.as_object_mut()) {
+        config.insert("model_id".to_owned(), model.as_str().into());
+    }
     LegacySession {
         id: row.id.to_string(),
         user_id: row.user_id.to_string(),
@@ -145,7 +151,8 @@ pub fn legacy_session(view: &SessionView, items: &[Recorded]) -> LegacySession {
 fn item((sequence, recorded): (u64, &Recorded)) -> Option<Value> {
     let Some(Event::ItemRecorded(it)) = &recorded.event else { return None };
     let id = if it.item.is_empty() { recorded.id.to_string() } else { it.item.clone() };
-    let answered = it.answered_at.unwrap_or(it.time);
+    // What another system asked and nobody answered has no answer; what was recorded here has one, with a time of its own or not.
+    let answered = it.answered_at.or((!it.imported).then_some(it.time));
     // What was not valid was refused, and is no item.
     let skipped = it.response.get("skipped") == Some(&Value::Bool(true));
     let action = it
@@ -157,15 +164,17 @@ fn item((sequence, recorded): (u64, &Recorded)) -> Option<Value> {
         Value::Object(prompt) => prompt.get("prompt").cloned().unwrap_or_else(|| it.prompt.clone()),
         prompt => prompt.clone(),
     };
-    Some(json!({
-        "id": id, "sequence": sequence, "agent_prompt": asked, "client_action": action,
-        "user_response": {
+    let response = answered.map(|answered| {
+        json!({
             "response": it.response, "timestamp": answered.to_string(), "validation_status": if skipped { "skipped" } else { "valid" },
             "validation_errors": [],
-        },
+        })
+    });
+    Some(json!({
+        "id": id, "sequence": sequence, "agent_prompt": asked, "client_action": action, "user_response": response,
         "evaluation": it.evaluation,
-        "started_at": it.asked_at.unwrap_or(it.time).to_string(), "completed_at": answered.to_string(),
-        "response_time_ms": it.asked_at.map(|asked| answered.since_ms(asked)),
+        "started_at": it.asked_at.unwrap_or(it.time).to_string(), "completed_at": answered.map(|answered| answered.to_string()),
+        "response_time_ms": it.asked_at.zip(answered).map(|(asked, answered)| answered.since_ms(asked)),
     }))
 }
 

@@ -81,12 +81,14 @@ pub struct ItemView {
     pub response_time_ms: Option<u64>,
     /// What was asked.
     pub agent_prompt: Value,
-    /// What was answered.
+    /// What was answered; null when nothing was.
     pub user_response: Value,
     /// What was made of it.
     pub evaluation: Option<Value>,
-    /// When it went on record, ISO 8601.
-    pub completed_at: String,
+    /// When it went on record, ISO 8601; none for one that another system asked and nobody answered.
+    pub completed_at: Option<String>,
+    /// Whether another system asked it, and it was imported with its session.
+    pub imported: bool,
 }
 
 /// How a session went.
@@ -219,7 +221,7 @@ fn snapshot(message: &Message) -> Value {
 #[must_use]
 pub fn item((sequence, recorded): (u64, &Recorded)) -> Option<ItemView> {
     let Some(Event::ItemRecorded(it)) = &recorded.event else { return None };
-    let ItemRecorded { item, prompt, response, evaluation, client_action, asked_at, answered_at, time, .. } = it;
+    let ItemRecorded { item, prompt, response, evaluation, client_action, asked_at, answered_at, imported, time, .. } = it;
     Some(ItemView {
         id: Some(item.clone()).filter(|item| !item.is_empty()),
         sequence,
@@ -229,7 +231,8 @@ pub fn item((sequence, recorded): (u64, &Recorded)) -> Option<ItemView> {
         agent_prompt: prompt.clone(),
         user_response: response.clone(),
         evaluation: evaluation.clone(),
-        completed_at: time.to_string(),
+        completed_at: (answered_at.is_some() || !imported).then(|| time.to_string()),
+        imported: *imported,
     })
 }
 

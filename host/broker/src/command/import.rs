@@ -3,21 +3,24 @@
 use super::agents::{Whom, making};
 use super::opening::CONFIG_BYTES_MAX;
 use super::{Broker, Error, Target};
+use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::outfit::Sealed;
 use domain::agent::Agent;
 use domain::agent::role::Right;
 use domain::agent::start_session::Beginning;
-use domain::definition::DefinitionId;
+use domain::definition::Definition;
 use domain::event::{Event, InputAccepted, ItemRecorded, SessionImported, SessionOpened, Source};
-use domain::id::Stream;
-use domain::import::{FORMAT, OldSession};
+use domain::id::{AgentId, SessionId, Stream};
+use domain::import::{FORMAT, OldItem, OldSession, Standing};
 use domain::refusal::{Kind, Refusal};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use store::{AgentRow, Commit, CommitError, Expected, Guard};
 
 /// How often one session is tried when others change its agent at the same time.
@@ -37,56 +40,63 @@ pub struct Imported {
 }
 
 impl Broker {
+    /// Looks whether sessions can be imported; nothing changes.
+    ///
+    /// # Errors
+    /// The first that cannot: nobody leads its type, or its agent would be handed more than a session is opened with.
+    pub fn check_import(&self, sessions: &[OldSession]) -> Result<(), Refusal> {
+        let now = self.core.now();
+        for session in sessions {
+            self.leading(session)?;
+            check_config(session, now)?;
+        }
+        Ok(())
+    }
+
     /// Imports old sessions, in the order in which they began. Done again, it imports nothing again: a session that is here is passed over.
     ///
     /// # Errors
-    /// No definition leads a session's type: then nothing is imported. Anything else ends it in between; what was imported stays.
-    pub async fn import(&self, by: &UserId, sessions: Vec<OldSession>) -> Result<Imported, Error> {
-        let mut leading: BTreeMap<String, DefinitionId> = BTreeMap::new();
-        for session in &sessions {
-            if !leading.contains_key(&session.session_type) {
-                let definition = self.core.catalogue.leading(&session.session_type).ok_or_else(|| nobody_leads(&session.session_type))?;
-                leading.insert(session.session_type.clone(), definition.agent_id.clone());
-            }
-        }
-        for session in &sessions {
-            check_config(session)?;
-        }
+    /// One of them cannot be imported: then none is. When nothing can be recorded any more it ends in between; what was imported stays, and
+    /// importing again goes on from there.
+    pub async fn import(&self, by: &UserId, sessions: &[OldSession]) -> Result<Imported, Error> {
+        self.check_import(sessions)?;
+        let now = self.core.now();
         // The one that goes on is the one that began last: an agent leads one at a time.
-        let mut latest: BTreeMap<(UserId, String), usize> = BTreeMap::new();
-        for (at, session) in sessions.iter().enumerate().filter(|(_, session)| session.goes_on()) {
-            latest.insert((session.user_id.clone(), session.session_type.clone()), at);
+        let mut latest: BTreeMap<(&UserId, &str), SessionId> = BTreeMap::new();
+        for session in sessions.iter().filter(|session| matches!(session.standing(now), Standing::GoesOn { .. })) {
+            latest.insert((&session.user_id, &session.session_type), session.session_id);
         }
         let (mut imported, mut agents) = (Imported::default(), BTreeSet::new());
-        for (at, session) in sessions.iter().enumerate() {
-            if self.core.store.session(session.session_id).await?.is_some() {
-                imported.known += 1;
-                continue;
-            }
-            let Some(definition) = leading.get(&session.session_type) else { continue };
-            let is_latest = latest.get(&(session.user_id.clone(), session.session_type.clone())) == Some(&at);
-            let (agent, active) = self.import_one(by, session, definition, is_latest).await?;
-            agents.insert(agent);
-            if active {
-                imported.active += 1;
-            } else {
-                imported.ended += 1;
+        for session in sessions {
+            let is_latest = latest.get(&(&session.user_id, session.session_type.as_str())) == Some(&session.session_id);
+            match self.import_one(by, session, is_latest, now).await? {
+                None => imported.known += 1,
+                Some((agent, goes_on)) => {
+                    agents.insert(agent);
+                    *(if goes_on { &mut imported.active } else { &mut imported.ended }) += 1;
+                }
             }
         }
         imported.agents = agents.len() as u64;
+        // The time of one that goes on may be the next that comes.
+        self.core.timers.notify_one();
         Ok(imported)
     }
 
-    /// Imports one session; its agent, and whether it goes on.
+    /// Imports one session; its agent, and whether it goes on. None when it is here already.
     async fn import_one(
         &self,
         by: &UserId,
         session: &OldSession,
-        definition: &DefinitionId,
         is_latest: bool,
-    ) -> Result<(domain::id::AgentId, bool), Error> {
+        now: Timestamp,
+    ) -> Result<Option<(AgentId, bool)>, Error> {
+        let definition = self.leading(session)?;
         for _ in 0..TRIES_MAX {
-            let target = Target::Definition(definition.clone());
+            if self.core.store.session(session.session_id).await?.is_some() {
+                return Ok(None);
+            }
+            let target = Target::Definition(definition.agent_id.clone());
             let row = match self.find_or_make(&session.user_id, &target, Right::Interact).await? {
                 Whom::There(row, _) => row,
                 // Then it is there, whoever made it.
@@ -95,32 +105,54 @@ impl Broker {
                     Err(error) => return Err(error.into()),
                 },
             };
-            let goes_on = is_latest && row.agent.active_session.is_none();
-            let limit_ms = self.definition(definition)?.session_policy(&session.session_type).time_limit_ms(None);
-            let commit = import_commit(by, session, &row, goes_on.then_some(Going { limit_ms }), self.core.now())?;
-            let committed =
-                if goes_on { self.core.commit_work(session.session_id, commit).await } else { self.core.store.commit(commit).await };
+            let going = match session.standing(now) {
+                Standing::GoesOn { left_ms } if is_latest && row.agent.active_session.is_none() => {
+                    let of_host = definition.session_policy(&session.session_type).time_limit_ms(None);
+                    Some(Going { limit_ms: left_ms.into_iter().chain(of_host).min() })
+                }
+                Standing::GoesOn { .. } | Standing::Overdue(_) | Standing::Ended => None,
+            };
+            let commit = import_commit(by, session, &row, going, now)?;
+            let committed = match going {
+                Some(_) => self.core.commit_work(session.session_id, commit).await,
+                None => self.core.store.commit(commit).await,
+            };
             match committed {
-                Ok(_) => return Ok((row.agent.id, goes_on)),
+                Ok(_) => return Ok(Some((row.agent.id, going.is_some()))),
                 Err(CommitError::Conflict(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }
         Err(crate::refusals::busy("an agent is changing at this moment; import again, which goes on where this ended").into())
     }
+
+    /// What leads a session.
+    fn leading(&self, session: &OldSession) -> Result<&Arc<Definition>, Refusal> {
+        let OldSession { session_type, place, .. } = session;
+        let no = |message: String| Refusal::new(Kind::Invalid, "INVALID", message).at(format!("/sessions/{place}/session_type"));
+        if session_type == CHAT {
+            return Err(no("a chat is no structured session, and only those are imported; leave it out".to_owned()));
+        }
+        let nobody = || no(format!("no agent of this host leads `{session_type}` sessions; configure one, and import again"));
+        self.core.catalogue.leading(session_type).ok_or_else(nobody)
+    }
 }
 
-fn check_config(session: &OldSession) -> Result<(), Refusal> {
-    if session.config.as_ref().is_some_and(|config| Sealed::json(config).bytes.len() > CONFIG_BYTES_MAX) {
-        let message = format!("session {}: what it is opened with has at most {CONFIG_BYTES_MAX} bytes as JSON", session.session_id);
-        return Err(Refusal::new(Kind::Invalid, "INVALID", message).at("/sessions"));
+/// That a session is not opened with more than any other.
+fn check_config(session: &OldSession, now: Timestamp) -> Result<(), Refusal> {
+    let (place, bytes) = (session.place, |config: &Map<String, Value>| Sealed::json(config).bytes.len());
+    let no = |what: &str, field: String| {
+        let message = format!("{what} at most {CONFIG_BYTES_MAX} bytes as JSON");
+        Err(Refusal::new(Kind::Invalid, "INVALID", message).at(field))
+    };
+    if session.config.as_ref().is_some_and(|config| bytes(config) > CONFIG_BYTES_MAX) {
+        return no("what a session is opened with has", format!("/sessions/{place}/config"));
+    }
+    if matches!(session.standing(now), Standing::GoesOn { .. }) && bytes(&session.handed_over()) > CONFIG_BYTES_MAX {
+        let what = "the config of a session that goes on, its ui_state and what was asked in it and not answered have together";
+        return no(what, format!("/sessions/{place}"));
     }
     Ok(())
-}
-
-fn nobody_leads(session_type: &str) -> Refusal {
-    let message = format!("no agent of this host leads `{session_type}` sessions; configure one, and import again");
-    Refusal::new(Kind::Invalid, "INVALID", message).at("/sessions")
 }
 
 /// How a session that goes on does so.
@@ -132,7 +164,11 @@ struct Going {
 
 /// Everything of one session, stored together.
 fn import_commit(by: &UserId, session: &OldSession, row: &AgentRow, going: Option<Going>, now: Timestamp) -> Result<Commit, Refusal> {
-    let config = session.config.as_ref().filter(|config| !config.is_empty()).map(Sealed::json);
+    let config = match going {
+        Some(_) => Some(session.handed_over()),
+        None => session.config.clone(),
+    };
+    let config = config.filter(|config| !config.is_empty()).map(|config| Sealed::json(&config));
     let (agent, id) = (row.agent.id, session.session_id);
     let context = Context::new(format!("user:{by}"), now).about(agent, Some(id), None);
     let mut events = vec![Event::SessionOpened(SessionOpened {
@@ -148,20 +184,7 @@ fn import_commit(by: &UserId, session: &OldSession, row: &AgentRow, going: Optio
         config: config.as_ref().map(|config| config.digest),
         time: session.started_at,
     })];
-    events.extend((1_u32..).zip(session.answered()).map(|(sequence, item)| {
-        Event::ItemRecorded(ItemRecorded {
-            session: id,
-            item: item.id.unwrap_or_else(|| format!("imported-{sequence}")),
-            sequence,
-            prompt: item.prompt,
-            response: item.response,
-            evaluation: item.evaluation,
-            client_action: item.client_action,
-            asked_at: item.asked,
-            answered_at: Some(item.time),
-            time: item.time,
-        })
-    }));
+    events.extend((1_u32..).zip(&session.items).map(|(sequence, item)| recorded(session, sequence, item)));
     let told = told(session, &row.agent, going, now)?;
     if going.is_some() {
         events.push(Event::InputAccepted(InputAccepted {
@@ -182,6 +205,24 @@ fn import_commit(by: &UserId, session: &OldSession, row: &AgentRow, going: Optio
     Ok(commit)
 }
 
+/// An item as it stands on the record.
+fn recorded(session: &OldSession, sequence: u32, item: &OldItem) -> Event {
+    let answered = item.answered.as_ref();
+    Event::ItemRecorded(ItemRecorded {
+        session: session.session_id,
+        item: item.id.clone(),
+        sequence,
+        prompt: item.prompt.clone(),
+        response: answered.map(|answered| answered.response.clone()).unwrap_or_default(),
+        imported: true,
+        evaluation: item.evaluation.clone(),
+        client_action: item.shown.as_ref().map(|shown| shown.action.clone()),
+        asked_at: item.asked,
+        answered_at: answered.map(|answered| answered.time),
+        time: answered.map(|answered| answered.time).or(item.asked).unwrap_or(session.started_at),
+    })
+}
+
 /// What the agent's stream has of it.
 fn told(session: &OldSession, agent: &Agent, going: Option<Going>, now: Timestamp) -> Result<Event, Refusal> {
     if let Some(Going { limit_ms }) = going {
@@ -191,10 +232,10 @@ fn told(session: &OldSession, agent: &Agent, going: Option<Going>, now: Timestam
             session_type: session.session_type.clone(),
             started_by: session.user_id.clone(),
             time_limit_ms: limit_ms,
+            items_imported: u32::try_from(session.items.len()).unwrap_or(u32::MAX),
         };
         return agent.start_session(beginning, now);
     }
-    let reason = session.goes_on().then(|| "another session was active when this one was imported".to_owned());
-    let imported = SessionImported { agent: agent.id, session: session.past(reason, now), source: FORMAT.to_owned(), imported_at: now };
-    Ok(Event::SessionImported(imported))
+    let past = session.past("another session was active when this one was imported", now);
+    Ok(Event::SessionImported(SessionImported { agent: agent.id, session: past, source: FORMAT.to_owned(), imported_at: now }))
 }

@@ -121,6 +121,7 @@ impl Broker {
                     session_type,
                     started_by: command.user.clone(),
                     time_limit_ms: policy.time_limit_ms(command.time_limit_s),
+                    items_imported: 0,
                 },
                 now,
             );

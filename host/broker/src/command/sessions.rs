@@ -16,7 +16,7 @@ use domain::run::settle::question;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::{Value, json};
-use store::{Commit, CommitError, Expected, Guard, Key, SessionFilter, SessionRow};
+use store::{Commit, CommitError, Expected, Guard, Key, SessionFilter, SessionRow, UserSession};
 use tokio::sync::oneshot;
 
 /// Bytes of what is kept of a half-filled widget, as JSON.
@@ -75,7 +75,7 @@ impl Broker {
         session_type: Option<String>,
         open: bool,
         limit: usize,
-    ) -> Result<Vec<SessionRow>, Error> {
+    ) -> Result<Vec<UserSession>, Error> {
         Ok(self.core.store.sessions_of_user(user, session_type, open, limit).await?)
     }
 

@@ -168,7 +168,10 @@ impl Driver {
         let asked = driving.run.open.values().filter(|open| matches!(open.operation.performer, Performer::Client { .. })).count();
         // An agent may put what was answered on record at the end alone: an answered question counts all the same.
         let row = self.session_row().await?;
-        Ok((row.items + new as u64).max(row.interactions) + asked as u64)
+        // What another system asked does not count: the session begins anew here.
+        let active = self.agent_row(driving).await?.agent.active_session.filter(|active| active.session_id == row.id);
+        let imported = active.map_or(0, |active| u64::from(active.items_imported));
+        Ok((row.items.saturating_sub(imported) + new as u64).max(row.interactions) + asked as u64)
     }
 
     pub(super) async fn resolve(

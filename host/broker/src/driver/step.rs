@@ -227,7 +227,7 @@ impl Driver {
         })
     }
 
-    async fn agent_row(&self, driving: &Driving) -> Result<AgentRow, Trouble> {
+    pub(super) async fn agent_row(&self, driving: &Driving) -> Result<AgentRow, Trouble> {
         let id = driving.run.started.agent;
         self.core.store.agent(id).await?.ok_or_else(|| Trouble::Missing(format!("agent {id}")))
     }

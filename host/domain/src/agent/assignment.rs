@@ -150,6 +150,11 @@ mod tests {
 
     #[test]
     fn a_primary_assigns_and_each_user_once() {
+        let before = agent();
+        let assigned = before.assign_user(user("bob"), Role::Mentee, user("alice"), Timestamp(7)).unwrap();
+        let (user_id, assigned_by) = (user("bob"), user("alice"));
+        let says = UserAssigned { agent: before.id, user_id, role: Role::Mentee, assigned_by, assigned_at: Timestamp(7) };
+        assert_eq!(assigned, Event::UserAssigned(says), "who, as what, by whom and when");
         let agent = shared_with(Role::Mentee);
         assert_eq!(agent.role_of(&user("bob")), Some(Role::Mentee));
         let again = agent.assign_user(user("bob"), Role::Shared, user("alice"), T).unwrap_err();
@@ -202,9 +207,14 @@ mod tests {
 
     #[test]
     fn an_assignment_reads_as_it_was_written() {
-        for assignment in &shared_with(Role::Mentee).assignments {
-            let text = serde_json::to_string(assignment).unwrap();
-            assert_eq!(serde_json::from_str::<Assignment>(&text).unwrap(), *assignment);
+        for role in [Role::Primary, Role::Shared, Role::Mentee, Role::Observer] {
+            let agent = shared_with(role);
+            let expected = Assignment { user_id: user("bob"), role, assigned_at: T, assigned_by: user("alice") };
+            assert_eq!(agent.assignments.get(1), Some(&expected), "its event says all of it");
+            let written = serde_json::to_value(&expected).unwrap();
+            let says = serde_json::json!({ "user_id": "bob", "role": role.word(), "assigned_at": T.0, "assigned_by": "alice" });
+            assert_eq!(written, says);
+            assert_eq!(serde_json::from_value::<Assignment>(written).unwrap(), expected);
         }
     }
 }

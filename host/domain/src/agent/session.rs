@@ -33,6 +33,13 @@ pub struct ActiveSession {
     pub phase: Phase,
     /// Client actions that were answered.
     pub interactions: u64,
+    /// Items on its record from another system, which do not count towards its limit of items.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub items_imported: u32,
+}
+
+fn is_none(items: &u32) -> bool {
+    *items == 0
 }
 
 /// What an active session is doing.

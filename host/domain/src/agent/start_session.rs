@@ -20,6 +20,8 @@ pub struct Beginning {
     pub started_by: UserId,
     /// Milliseconds until it expires.
     pub time_limit_ms: Option<u64>,
+    /// Items on its record from another system.
+    pub items_imported: u32,
 }
 
 impl Agent {
@@ -33,7 +35,7 @@ impl Agent {
             let message = format!("Agent {} already has an active session. Complete or terminate the current session first.", self.id);
             return Err(Refusal::new(Kind::Conflict, "SESSION_ALREADY_ACTIVE", message));
         }
-        let Beginning { session_id, conversation_id, session_type, started_by, time_limit_ms } = beginning;
+        let Beginning { session_id, conversation_id, session_type, started_by, time_limit_ms, items_imported } = beginning;
         Ok(Event::SlotTaken(SlotTaken {
             agent: self.id,
             session_id,
@@ -42,6 +44,7 @@ impl Agent {
             started_by,
             started_at: now,
             expires_at: time_limit_ms.map(|ms| now.plus_ms(ms)),
+            items_imported,
         }))
     }
 }
@@ -55,9 +58,23 @@ mod tests {
     #[test]
     fn a_session_starts_active_and_is_counted() {
         let before = agent();
-        let after = before.after(&before.start_session(beginning(), Timestamp(7)).unwrap());
+        let started = before.start_session(beginning(), Timestamp(7)).unwrap();
+        let Beginning { session_id, conversation_id, session_type, started_by, .. } = beginning();
+        let taken = SlotTaken {
+            agent: before.id,
+            session_id,
+            conversation_id,
+            session_type,
+            started_by,
+            started_at: Timestamp(7),
+            expires_at: None,
+            items_imported: 0,
+        };
+        assert_eq!(started, Event::SlotTaken(taken), "it names agent, session, conversation and type");
+        let after = before.after(&started);
         let session = after.active_session.as_ref().unwrap();
         assert_eq!((&session.phase, session.started_at, session.interactions), (&Phase::Active, Timestamp(7), 0));
+        assert_eq!((session.session_id, session.conversation_id), (beginning().session_id, beginning().conversation_id));
         assert_eq!((after.total_sessions, after.last_interaction_at, after.updated_at), (1, Some(Timestamp(7)), Timestamp(7)));
     }
 

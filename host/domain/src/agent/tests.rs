@@ -47,6 +47,7 @@ pub(super) fn beginning() -> Beginning {
         session_type: "learning".into(),
         started_by: user("alice"),
         time_limit_ms: None,
+        items_imported: 0,
     }
 }
 

@@ -178,6 +178,13 @@ pub struct SlotTaken {
     /// When it expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// Items on its record from another system: it begins anew here, and they do not count towards its limit of items.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub items_imported: u32,
+}
+
+fn is_none(items: &u32) -> bool {
+    *items == 0
 }
 
 /// The conversation of what was stored before there were any.

@@ -95,8 +95,11 @@ pub struct ItemRecorded {
     pub sequence: u32,
     /// What was asked.
     pub prompt: Value,
-    /// What was answered.
+    /// What was answered; null when nothing was, as in a session of another system that was imported with a question open.
     pub response: Value,
+    /// Whether it was asked by another system, and imported with its session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub imported: bool,
     /// What was made of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Value>,

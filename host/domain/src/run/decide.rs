@@ -324,6 +324,7 @@ pub fn consequences(
                     sequence: 0,
                     prompt: prompt.clone(),
                     response: response.clone(),
+                    imported: false,
                     evaluation: evaluation.clone(),
                     client_action: asked.map(|asked| asked.action.clone()),
                     asked_at: asked.map(|asked| asked.at),

@@ -105,12 +105,26 @@ pub struct SessionRow {
     pub waiting: u64,
 }
 
+/// A session of a user's, as a list of all of them has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserSession {
+    /// The session.
+    pub row: SessionRow,
+    /// Whether it holds its agent's slot and waits for its client.
+    pub awaits_client: bool,
+}
+
 macro_rules! select {
     ($rest:literal) => {
+        select!("", $rest)
+    };
+    ($more:literal, $rest:literal) => {
         concat!(
             "SELECT id, agent, session_type, name, head, head_message, revision, state, model, status, open_run, started_by, created_at, \
              updated_at, last_snippet, (SELECT count(*) FROM inputs WHERE inputs.session = sessions.id AND inputs.state = 'waiting'), \
-             user_id, conversation, config, expires_at, ended_at, ended_reason, summary, items, interactions, partial_state FROM sessions ",
+             user_id, conversation, config, expires_at, ended_at, ended_reason, summary, items, interactions, partial_state",
+            $more,
+            " FROM sessions ",
             $rest
         )
     };
@@ -185,14 +199,17 @@ impl Store {
         session_type: Option<String>,
         open: bool,
         limit: usize,
-    ) -> Result<Vec<SessionRow>, ReadError> {
+    ) -> Result<Vec<UserSession>, ReadError> {
         let user = user.clone();
         self.read(move |sql| {
             let text = select!(
+                ", EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent AND agents.slot = sessions.id AND \
+                 json_extract(agents.agent, '$.active_session.phase.status') = 'awaiting_client_action') ",
                 "WHERE user_id = ?1 AND started_by LIKE 'user:%' AND EXISTS (SELECT 1 FROM access WHERE access.user = ?1 AND \
                  access.agent = sessions.agent) AND (?2 IS NULL OR session_type = ?2) AND (NOT ?3 OR status = 'open') \
                  ORDER BY created_at DESC, id LIMIT ?4"
             );
+            let read = |row: &Row<'_>| Ok(UserSession { row: read(row)?, awaits_client: row.get(26)? });
             sql.rows(text, params![user.as_str(), session_type, open, rows(limit)], read)
         })
         .await

@@ -1,10 +1,17 @@
 //! What a commit promises: all or nothing, expected versions, dense positions, one event for a repeated request.
 
-use super::sample::{Sample, agent, begin, commit, created, expecting, new, noise, opened, run, session};
+use super::projections::everything;
+use super::sample::{NOON, Sample, agent, begin, commit, created, expecting, new, noise, opened, run, session};
 use crate::{Clash, Commit, CommitError, EventFilter, Expected, Guard, Key};
 use domain::digest::Digest;
-use domain::id::Stream;
+use domain::event::{Event, SlotTaken};
+use domain::id::{ConversationId, Stream};
+use domain::user::UserId;
+use rusqlite::{Connection, OpenFlags};
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use uuid::Uuid;
 
 fn key(name: &str, request: &[u8], reply: &[u8]) -> Key {
     Key { source: "user:ada".to_owned(), key: name.to_owned(), request: Digest::of(request), reply: reply.to_vec() }
@@ -244,4 +251,98 @@ async fn a_closed_store_takes_and_gives_nothing() {
     sample.store.close().await;
     assert!(matches!(sample.store.commit(Commit::new()).await, Err(CommitError::Closed)));
     assert!(matches!(sample.store.agent(agent(1)).await, Err(crate::ReadError::Closed)));
+}
+
+/// What can be read is changed by the commit of the event, as a whole or not at all: there is nothing to reconcile afterwards.
+#[tokio::test]
+async fn a_commit_that_fails_leaves_neither_its_events_nor_anything_to_read() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let taken = || {
+        new(Event::SlotTaken(SlotTaken {
+            agent: agent(1),
+            session_id: session(2),
+            conversation_id: ConversationId(Uuid::from_u128(1)),
+            session_type: "lesson".to_owned(),
+            started_by: UserId::local(),
+            started_at: NOON,
+            expires_at: Some(NOON.plus_ms(1)),
+            items_imported: 0,
+        }))
+    };
+    // Both of what has rows of its own and of what changes those of others.
+    let good = || {
+        commit(Stream::Session(session(2)), vec![opened(2, 1, None)])
+            .append(Stream::Agent(agent(2)), Expected::New, vec![new(created(2, "/ada/other", None))])
+            .append(Stream::Agent(agent(1)), Expected::Any, vec![taken()])
+    };
+    let (before, position) = (everything(&sample.database()), *sample.store.durable().borrow());
+    for (bad, clash) in [
+        (good().guard(Guard::SessionOpen(session(9))), Clash::Guard(Guard::SessionOpen(session(9)))),
+        (good().append(Stream::Run(run(1)), Expected::Version(7), vec![new(noise(1))]), Clash::Stream(Stream::Run(run(1)))),
+        // The last of its events contradicts a row.
+        (good().append(Stream::Agent(agent(3)), Expected::New, vec![new(created(3, "/ada/assistant", None))]), Clash::Row),
+    ] {
+        let Err(CommitError::Conflict(conflict)) = sample.store.commit(bad).await else { panic!("it landed") };
+        assert_eq!(conflict.clash, clash);
+        assert_eq!(everything(&sample.database()), before, "{clash:?}");
+        assert_eq!(*sample.store.durable().borrow(), position);
+    }
+    let landed = sample.store.commit(good()).await.unwrap();
+    assert_eq!((landed.first_position, landed.last_position), (position + 1, position + 3));
+    let row = sample.store.agent(agent(1)).await.unwrap().unwrap();
+    assert_eq!(row.agent.active_session.map(|active| active.session_id), Some(session(2)));
+    assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_sees_an_event_sees_what_it_changed_in_the_same_instant() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    // Another connection to the database looks on, at one moment after the other.
+    let (over, database) = (Arc::new(AtomicBool::new(false)), sample.database());
+    let looker = std::thread::spawn({
+        let over = Arc::clone(&over);
+        move || {
+            let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+            let text = "SELECT (SELECT position FROM head), (SELECT max(position) FROM events), \
+                        (SELECT count(*) FROM events WHERE kind = 'session.opened.v1'), (SELECT count(*) FROM sessions)";
+            let mut seen = std::collections::BTreeSet::new();
+            while !over.load(Ordering::Relaxed) {
+                let look = |row: &rusqlite::Row<'_>| Ok([row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?]);
+                let [head, position, opened, sessions] = connection.query_row(text, [], look).unwrap();
+                assert_eq!((head, opened), (position, sessions));
+                seen.insert(position);
+            }
+            seen.len()
+        }
+    });
+    // Whoever is told a position finds what it changed.
+    let mut durable = sample.store.durable();
+    let store = sample.store.clone();
+    let follower = tokio::spawn(async move {
+        for n in 2..200_u128 {
+            let position = u64::try_from(n).unwrap() + 1;
+            durable.wait_for(|there| *there >= position).await.unwrap();
+            assert!(store.session(session(n)).await.unwrap().is_some(), "session {n} at {position}");
+        }
+    });
+    for n in 2..200 {
+        sample.append(Stream::Session(session(n)), vec![opened(n, 1, None)]).await;
+    }
+    follower.await.unwrap();
+    over.store(true, Ordering::Relaxed);
+    assert!(looker.join().unwrap() > 1, "it looked while something happened");
+}
+
+#[tokio::test]
+async fn a_session_is_one_agents_for_ever() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    sample.append(Stream::Agent(agent(2)), vec![created(2, "/ada/other", None)]).await;
+    for expected in [Expected::New, Expected::Any] {
+        let again = expecting(Stream::Session(session(1)), expected, vec![opened(1, 2, None)]);
+        assert!(matches!(sample.store.commit(again).await, Err(CommitError::Conflict(_))), "{expected:?}");
+    }
+    assert_eq!(sample.store.session(session(1)).await.unwrap().unwrap().agent, agent(1));
 }

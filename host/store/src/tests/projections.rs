@@ -55,6 +55,7 @@ async fn agents_are_the_folds_of_their_streams() {
     let taken = SlotTaken {
         conversation_id: ConversationId(Uuid::nil()),
         expires_at: None,
+        items_imported: 0,
         started_by: UserId::local(),
         agent: agent(1),
         session_id: session(1),
@@ -228,6 +229,7 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         sequence: 0,
         prompt: json!("1 + 1?"),
         response: json!(2),
+        imported: false,
         evaluation: None,
         client_action: None,
         asked_at: None,

@@ -1,0 +1,279 @@
+//! One old session: what it says, how it stands by now, and what is handed to the agent that goes on with it.
+
+use super::fields::Fields;
+use super::item::{ID_BYTES_MAX, OldAction, OldItem, unnamed};
+use super::{Fault, Voucher};
+use crate::agent::end_session::EXPIRED;
+use crate::agent::session::{EndStatus, PastSession};
+use crate::definition::SESSION_TIME_LIMIT_S_MAX;
+use crate::id::{ConversationId, SessionId};
+use crate::time::Timestamp;
+use crate::user::UserId;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::str::FromStr;
+
+/// Items of one session.
+const ITEMS_MAX: usize = 1_000;
+/// Bytes of a session's type.
+const TYPE_BYTES_MAX: usize = 64;
+/// Bytes of what the old system called a user, as of the claim of a token.
+const USER_BYTES_MAX: usize = 512;
+/// Bytes of a reason.
+const REASON_BYTES_MAX: usize = 1_000;
+/// The key of a session's config under which its agent finds what came from the old system.
+const IMPORTED: &str = "imported";
+
+/// An old session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OldSession {
+    /// Its place in the document.
+    pub place: usize,
+    /// Whose it was.
+    pub user_id: UserId,
+    /// Its id, which it keeps.
+    pub session_id: SessionId,
+    /// Its conversation's id, which it keeps too.
+    pub conversation_id: ConversationId,
+    /// Its type.
+    pub session_type: String,
+    /// How it stood.
+    pub status: OldStatus,
+    /// What was asked, in order; at the end what waited for its client, unless it stands before.
+    pub items: Vec<OldItem>,
+    /// What waited for its client.
+    pub pending_action: Option<OldAction>,
+    /// What a client needed to show it as it was left.
+    pub ui_state: Option<Map<String, Value>>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+    /// Why it was ended from outside.
+    pub terminated_reason: Option<String>,
+    /// What it was opened with, such as a tutor's lesson.
+    pub config: Option<Map<String, Value>>,
+    /// How long it may last, as its config says.
+    pub time_limit_s: Option<u32>,
+}
+
+/// How an old session stood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OldStatus {
+    /// It had not begun.
+    Pending,
+    /// It went on.
+    Active,
+    /// It waited for its client.
+    AwaitingClientAction,
+    /// It had ended well.
+    Completed,
+    /// Its time was up.
+    Expired,
+    /// It was ended from outside.
+    Terminated,
+}
+
+/// How it stands at the time of its import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It goes on, until its own time is up if it has one.
+    GoesOn {
+        /// What is left of it, in milliseconds.
+        left_ms: Option<u64>,
+    },
+    /// It went on, and its own time has been up since then.
+    Overdue(Timestamp),
+    /// It had ended.
+    Ended,
+}
+
+impl OldStatus {
+    const ALL: [(&'static str, Self); 6] = [
+        ("pending", Self::Pending),
+        ("active", Self::Active),
+        ("awaiting_client_action", Self::AwaitingClientAction),
+        ("completed", Self::Completed),
+        ("expired", Self::Expired),
+        ("terminated", Self::Terminated),
+    ];
+}
+
+impl FromStr for OldStatus {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = || Self::ALL.map(|(word, _)| word).join(", ");
+        let found = Self::ALL.into_iter().find(|(word, _)| *word == text).map(|(_, status)| status);
+        found.ok_or_else(|| format!("`{text:.64}` is no status; there are: {}", known()))
+    }
+}
+
+impl OldSession {
+    /// The session at a place of its document. Nothing in it is later than `latest`.
+    pub(super) fn read(fields: &Fields<'_>, place: usize, issuer: Option<&Voucher>, latest: Timestamp) -> Result<Self, Fault> {
+        let name = fields.named("started_at", "created_at");
+        let started_at = fields.time(name, Timestamp(0)..=latest)?;
+        let started_at = started_at.ok_or_else(|| fields.fault(name, "it is missing: when did the session begin?"))?;
+        let completed_at = fields.time("completed_at", started_at..=latest)?;
+        let pending = fields.object("pending_action")?.map(|action| OldAction::read(&action)).transpose()?;
+        let current = fields.text("current_item_id", 1..=ID_BYTES_MAX)?;
+        let mut items = items(fields, started_at, completed_at.unwrap_or(latest))?;
+        if let Some(action) = &pending {
+            put_on_record(&mut items, action, current);
+        }
+        let config = fields.object("config")?;
+        if let Some(config) = &config
+            && config.value(IMPORTED).is_some()
+        {
+            return Err(config.fault(IMPORTED, "this host puts there what came with the session; call it something else"));
+        }
+        let time_limit_s = match &config {
+            Some(config) => config.whole("time_limit_seconds", 0..=u64::from(SESSION_TIME_LIMIT_S_MAX))?,
+            None => None,
+        };
+        let ui_state = fields.object("ui_state")?;
+        if let Some(ui_state) = &ui_state {
+            ui_state.flag("chat_input_locked")?;
+            ui_state.object("active_widget")?;
+        }
+        Ok(Self {
+            place,
+            user_id: user(fields, issuer)?,
+            session_id: fields.parsed_needed(fields.named("session_id", "id"))?,
+            conversation_id: fields.parsed_needed("conversation_id")?,
+            session_type: fields.text_needed("session_type", 1..=TYPE_BYTES_MAX)?.to_owned(),
+            status: fields.parsed_needed("status")?,
+            items,
+            pending_action: pending,
+            ui_state: ui_state.map(|ui_state| ui_state.map().clone()).filter(|ui_state| !ui_state.is_empty()),
+            started_at,
+            completed_at,
+            terminated_reason: fields.text("terminated_reason", 0..=REASON_BYTES_MAX)?.map(str::to_owned),
+            config: config.map(|config| config.map().clone()),
+            // 0 is none, as in the old system.
+            time_limit_s: time_limit_s.and_then(|seconds| u32::try_from(seconds).ok()).filter(|seconds| *seconds > 0),
+        })
+    }
+
+    /// How it stands by now.
+    #[must_use]
+    pub fn standing(&self, now: Timestamp) -> Standing {
+        match self.status {
+            OldStatus::Completed | OldStatus::Expired | OldStatus::Terminated => Standing::Ended,
+            OldStatus::Pending | OldStatus::Active | OldStatus::AwaitingClientAction => match self.deadline() {
+                None => Standing::GoesOn { left_ms: None },
+                Some(deadline) if deadline > now => Standing::GoesOn { left_ms: Some(deadline.since_ms(now)) },
+                Some(deadline) => Standing::Overdue(deadline),
+            },
+        }
+    }
+
+    /// When its own time is up, counted from when it began.
+    fn deadline(&self) -> Option<Timestamp> {
+        self.time_limit_s.map(|seconds| self.started_at.plus_ms(u64::from(seconds) * 1_000))
+    }
+
+    /// How many of its items were answered.
+    #[must_use]
+    pub fn answered(&self) -> usize {
+        self.items.iter().filter(|item| item.answered.is_some()).count()
+    }
+
+    /// What it is opened with when it goes on: its config, and under `imported` what its agent needs to ask again, which is what was asked
+    /// and not answered, and what its client showed.
+    #[must_use]
+    pub fn handed_over(&self) -> Map<String, Value> {
+        let mut config = self.config.clone().unwrap_or_default();
+        let unanswered: Vec<Value> = self.items.iter().filter(|item| item.answered.is_none()).map(OldItem::told).collect();
+        let imported = json!({
+            "pending_action": self.pending_action.as_ref().map(OldAction::told), "ui_state": self.ui_state, "unanswered": unanswered,
+            "answered": self.answered(), "started_at": self.started_at.to_string(),
+        });
+        config.insert(IMPORTED.to_owned(), imported);
+        config
+    }
+
+    /// The session as an agent's history has it. One that would go on and cannot, for this reason, ends now.
+    #[must_use]
+    pub fn past(&self, cannot_go_on: &str, now: Timestamp) -> PastSession {
+        let (status, ended, reason) = match (self.standing(now), self.status) {
+            (Standing::GoesOn { .. }, _) => (EndStatus::Terminated, now, Some(cannot_go_on.to_owned())),
+            (Standing::Overdue(since), _) => (EndStatus::Terminated, since, Some(EXPIRED.to_owned())),
+            (Standing::Ended, OldStatus::Completed) => (EndStatus::Completed, self.ended(), None),
+            (Standing::Ended, OldStatus::Expired) => (EndStatus::Terminated, self.ended(), Some(EXPIRED.to_owned())),
+            (Standing::Ended, _) => {
+                let reason = self.terminated_reason.clone().unwrap_or_else(|| "unknown".to_owned());
+                (EndStatus::Terminated, self.ended(), Some(reason))
+            }
+        };
+        PastSession {
+            session_id: self.session_id,
+            conversation_id: self.conversation_id,
+            session_type: self.session_type.clone(),
+            started_by: self.user_id.clone(),
+            status,
+            started_at: self.started_at,
+            completed_at: ended,
+            terminated_reason: reason,
+            interactions: self.answered() as u64,
+            summary: None,
+        }
+    }
+
+    /// When it ended; when nothing says it, when something last happened in it.
+    fn ended(&self) -> Timestamp {
+        let happened = self.items.iter().flat_map(|item| [item.asked, item.answered.as_ref().map(|answered| answered.time)]);
+        self.completed_at.unwrap_or_else(|| happened.flatten().fold(self.started_at, Timestamp::max))
+    }
+}
+
+/// Whose it was: by its id here, or whom its issuer means.
+fn user(fields: &Fields<'_>, issuer: Option<&Voucher>) -> Result<UserId, Fault> {
+    match issuer {
+        None => fields.parsed_needed("user_id"),
+        Some(Voucher { issuer, naming }) => {
+            let claim = fields.text_needed("user_id", 1..=USER_BYTES_MAX)?;
+            Ok(UserId::of_claim(issuer, claim, *naming))
+        }
+    }
+}
+
+/// The items, each once and in order.
+fn items(fields: &Fields<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<OldItem>, Fault> {
+    let (mut items, mut last) = (Vec::new(), 0);
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (at, entry) in fields.objects("items", ITEMS_MAX)?.iter().enumerate() {
+        let sequence = entry.whole("sequence", 0..=u64::from(u32::MAX))?;
+        if let Some(sequence) = sequence {
+            if at > 0 && sequence <= last {
+                return Err(entry.fault("sequence", format!("it is {sequence} and follows {last}; put the items in their order")));
+            }
+            last = sequence;
+        }
+        let item = OldItem::read(entry, at + 1, from, to)?;
+        if let Some(first) = places.insert(item.id.clone(), at) {
+            return Err(entry.fault("id", format!("item {first} of this session is called `{}` too", item.id)));
+        }
+        items.push(item);
+    }
+    Ok(items)
+}
+
+/// What waits stands on the record as an item without an answer: the one that is current, the one that shows the same, or one of its own.
+fn put_on_record(items: &mut Vec<OldItem>, action: &OldAction, current: Option<&str>) {
+    let shows_it = |item: &&mut OldItem| {
+        let shown = item.shown.as_ref();
+        let by_call = || action.tool_call_id.is_some() && shown.is_some_and(|shown| shown.tool_call_id == action.tool_call_id);
+        let is_it = || current == Some(item.id.as_str()) || by_call() || shown.is_some_and(|shown| shown.action == action.action);
+        item.answered.is_none() && is_it()
+    };
+    if let Some(item) = items.iter_mut().rev().find(shows_it) {
+        item.shown.get_or_insert_with(|| action.clone());
+        return;
+    }
+    let is_free = |id: &str| items.iter().all(|item| item.id != id);
+    let own = current.filter(|id| is_free(id)).map(str::to_owned);
+    // Of one more place than there are items, one is free.
+    let id = own.or_else(|| (1..=items.len() + 1).rev().map(unnamed).find(|id| is_free(id)));
+    items.push(OldItem::of_pending(action.clone(), id.unwrap_or_default()));
+}
