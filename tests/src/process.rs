@@ -58,7 +58,7 @@ pub fn puppets(agents: &Value) -> Value {
     let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
     json!({
         "agents": agents,
-        "components": { "puppet": { "path": puppet } },
+        "components": { "puppet": { "path": puppet, "models": ["*"], "agents": ["*"] } },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
     })

@@ -71,10 +71,10 @@ async fn answer(host: &Host, agent: &str, call: &Value, files: Value) -> Answer 
     host.post(&format!("{agent}/respond"), &json!({ "call_id": call, "response": { "files": files } })).await.unwrap()
 }
 
-/// What the agent says when its turn has ended.
-async fn reply(host: &Host, session: &str) -> String {
-    let seen = until(host, session, |seen| seen["run_id"].is_null()).await;
-    seen["messages"].as_array().unwrap().last().unwrap()["text"].as_str().unwrap().to_owned()
+/// Waits until the agent says this, and has nothing more to do.
+async fn says(host: &Host, session: &str, text: &str) {
+    let last = |seen: &Value| seen["messages"].as_array().and_then(|messages| messages.last()).map(|last| last["text"] == text);
+    until(host, session, |seen| seen["run_id"].is_null() && last(seen) == Some(true)).await;
 }
 
 /// The bytes of a file; none for a status that is not 200.
@@ -83,28 +83,27 @@ async fn back(host: &Host, session: &str, digest: &str) -> Option<Vec<u8>> {
     if response.status() == 200 { Some(response.bytes().await.unwrap().to_vec()) } else { None }
 }
 
-fn base64(text: &str) -> Value {
-    let known = [("an essay", "YW4gZXNzYXk="), ("four", "Zm91cg==")];
-    known.iter().find(|(of, _)| *of == text).unwrap().1.into()
+/// What the agent says of the bytes of a file.
+fn sum(content: &[u8]) -> u64 {
+    content.iter().map(|byte| u64::from(*byte)).sum()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_of_ten_mebibytes_is_handed_over_named_in_an_answer_read_by_its_agent_and_given_back() {
     let Chat { host, folder, agent, session } = chat().await;
     let content: Vec<u8> = (0..LARGEST).map(|at| u8::try_from(at % 251).unwrap()).collect();
-    let sum: u64 = content.iter().map(|byte| u64::from(*byte)).sum();
     let kept = upload(&host, &session, "thesis.pdf", "application/pdf", &content).await;
     assert_eq!(kept.status, 201, "{kept:?}");
     let digest = kept.text("digest");
     assert_eq!(digest, Digest::of(&content).reference());
     let call = ask(&host, &session, json!({ "accept": ["application/pdf", "text/*"], "max_files": 2 })).await;
     // One that was handed over before, and a small one that comes along.
-    let small = json!({ "name": "note.txt", "media_type": "text/plain", "content_base64": base64("an essay") });
+    let small = json!({ "name": "note.txt", "media_type": "text/plain", "content_base64": "YW4gZXNzYXk=" });
     let taken = answer(&host, &agent, &call, json!([{ "digest": digest }, small])).await;
     assert_eq!(taken.status, 202, "{taken:?}");
-    let essay: u64 = b"an essay".iter().map(|byte| u64::from(*byte)).sum();
-    let said = format!("thesis.pdf application/pdf {LARGEST} bytes sum {sum}\nnote.txt text/plain 8 bytes sum {essay}");
-    assert_eq!(reply(&host, &session).await, said);
+    let note = b"an essay";
+    let said = format!("thesis.pdf application/pdf {LARGEST} bytes sum {}\nnote.txt text/plain 8 bytes sum {}", sum(&content), sum(note));
+    says(&host, &session, &said).await;
     // Both are files of the session like any other, also after the host was killed.
     host.kill().await;
     let host = folder.start(None).await.unwrap();
@@ -115,10 +114,10 @@ async fn a_file_of_ten_mebibytes_is_handed_over_named_in_an_answer_read_by_its_a
     assert_eq!(back(&host, &session, &Digest::of(b"an essay").reference()).await.unwrap(), b"an essay");
     // A later turn of the session reads it still, and one of another session does not.
     say(&host, &session, json!([{ "read": digest }])).await;
-    assert_eq!(reply(&host, &session).await, format!("{LARGEST} bytes"));
+    says(&host, &session, &format!("{LARGEST} bytes")).await;
     let (_, other) = open(&host).await;
     say(&host, &other, json!([{ "read": digest }])).await;
-    assert_eq!(reply(&host, &other).await, "no blob");
+    says(&host, &other, "no blob").await;
     assert_eq!(back(&host, &other, &digest).await, None);
     let verified = host.post("/api/verifications", &json!({})).await.unwrap();
     assert_eq!(verified.body["intact"], true, "{verified:?}");
@@ -159,7 +158,8 @@ async fn files_that_do_not_fit_are_refused_with_their_place_and_the_question_sta
     assert_eq!(host.post(&format!("{agent}/respond"), &flat).await.unwrap().text("code"), "INVALID_RESPONSE");
     assert_eq!(host.get(&format!("{session}/files")).await.unwrap().body["files"].as_array().unwrap().len(), 3, "nothing was kept of them");
     assert_eq!(answer(&host, &agent, &call, json!([inline("x.txt", "Zm91cg=="), named(0)])).await.status, 202);
-    assert!(reply(&host, &session).await.starts_with("x.txt text/plain 4 bytes"));
+    let said = format!("x.txt text/plain 4 bytes sum {}\na.txt text/plain 4 bytes sum {}", sum(b"four"), sum(b"fits"));
+    says(&host, &session, &said).await;
 }
 
 async fn with(line: &Line, method: Method, path: &str) -> u16 {

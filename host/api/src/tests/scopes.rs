@@ -19,6 +19,9 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("GET /api/agents/{id}/history", &["read"]),
     ("GET /api/agents/{id}/preferences", &["read"]),
     ("PATCH /api/agents/{id}/preferences", &["write"]),
+    ("GET /api/agents/{id}/sessions/{sid}/files", &["read"]),
+    ("POST /api/agents/{id}/sessions/{sid}/files", &["write"]),
+    ("GET /api/agents/{id}/sessions/{sid}/files/{digest}", &["read"]),
     ("GET /api/agents/{id}/sessions/{sid}/items", &["read"]),
     ("PUT /api/agents/{id}/sessions/{sid}/ui-state", &["write"]),
     ("POST /api/import", &["admin"]),
@@ -83,7 +86,7 @@ async fn every_route_is_closed_to_a_credential_without_its_scope() {
             some => some.iter().map(|scope| serde_json::json!({ "token": [scope] })).collect(),
         };
         assert_eq!(document["paths"][&path][method.to_lowercase()]["security"], said, "{route}");
-        let path = path.replace("{id}", "x").replace("{sid}", "x").replace("{user}", "x");
+        let path = path.replace("{id}", "x").replace("{sid}", "x").replace("{user}", "x").replace("{digest}", "x");
         for (scope, key) in &keys {
             let answer = host.send_with(key, &method, &path, &[], "").await;
             let is_closed = answer.status == 403 && answer.json()["code"] == "SCOPE_MISSING";

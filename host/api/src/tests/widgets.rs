@@ -38,7 +38,7 @@ fn every_widgets_props_and_answer_are_described_and_referred_to() {
         }
     }
     let refers = |schema: &Value, name: &str| schema.to_string().contains(&format!("\"#/components/schemas/{name}\""));
-    assert!(refers(&schemas["Session"]["properties"]["client_actions"], "ClientAction"), "{}", schemas["Session"]);
+    assert!(refers(&schemas["Session"], "ClientAction"));
     assert!(refers(&schemas["UiState"]["properties"]["active_widget"], "PendingAction"));
     let frames = &description["paths"]["/api/agents/{id}/stream"]["get"]["x-events"]["session"];
     assert!(refers(&frames["client_action"], "ClientActionFrame"), "{frames}");

@@ -1,6 +1,7 @@
 //! Projections: what follows from the events of a conversation, and that it follows from nothing else.
 
 use super::buckets::{place, written};
+use super::files::uploaded;
 use super::keys::{issued, revoked};
 use super::sample::active as active_agents;
 use super::sample::ada;
@@ -236,7 +237,7 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         answered_at: None,
         time: NOON,
     };
-    sample.append(stream, vec![Event::ItemRecorded(item)]).await;
+    sample.append(stream, vec![Event::ItemRecorded(item), uploaded(1, b"[]", "list.json")]).await;
     sample.append(Stream::Host, vec![issued(1, "ada"), issued(2, "bob"), revoked(2, "lost")]).await;
 
     let before = everything(&sample.database());

@@ -149,6 +149,8 @@ fn scalar(schema: &Value, line: &str) -> Result<Value, String> {
         },
         Some("integer") => line.parse::<i64>().map(Value::from).map_err(|_| "type a whole number".to_owned()),
         Some("number") => line.parse::<f64>().map(Value::from).map_err(|_| "type a number".to_owned()),
+        // Files, for one.
+        Some("array" | "object") => Err(format!("type the answer as JSON, with a field that fits {schema}")),
         _ => Ok(json!(line)),
     }
 }
@@ -181,6 +183,8 @@ mod tests {
             (field("confirmed", "boolean"), "yes", Ok(json!({ "confirmed": true }))),
             (field("confirmed", "boolean"), "maybe", Err(())),
             (field("count", "integer"), "3", Ok(json!({ "count": 3 }))),
+            (field("files", "array"), "notes.txt", Err(())),
+            (field("files", "array"), "{\"files\":[]}", Ok(json!({ "files": [] }))),
             (json!({ "type": "string" }), "hi", Ok(json!("hi"))),
             (json!({ "type": "object" }), "{\"a\":1}", Ok(json!({ "a": 1 }))),
             (json!({ "type": "object" }), "a", Err(())),
