@@ -15,7 +15,10 @@ fn definition(id: &str, steps: &Value) -> Value {
 }
 
 async fn serving(agents: &Value) -> (Folder, Host) {
-    let folder = Folder::new(puppets(agents));
+    let mut config = puppets(agents);
+    // They may hand work to each other.
+    config["components"]["puppet"]["agents"] = agents.as_array().unwrap().iter().map(|agent| agent["agentId"].clone()).collect();
+    let folder = Folder::new(config);
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     (folder, host)

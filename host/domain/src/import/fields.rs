@@ -105,12 +105,12 @@ impl<'a> Fields<'a> {
     }
 
     /// An object in it.
-    pub(super) fn object(&self, name: &str) -> Result<Option<Fields<'a>>, Fault> {
+    pub(super) fn object(&self, name: &str) -> Result<Option<Self>, Fault> {
         self.value(name).map(|value| Fields::of(value, format!("{}/{name}", self.at))).transpose()
     }
 
     /// A list of objects in it.
-    pub(super) fn objects(&self, name: &str, most: usize) -> Result<Vec<Fields<'a>>, Fault> {
+    pub(super) fn objects(&self, name: &str, most: usize) -> Result<Vec<Self>, Fault> {
         let Some(value) = self.value(name) else { return Ok(Vec::new()) };
         let list = value.as_array().ok_or_else(|| self.fault(name, format!("a list is needed, this is {}", kind(value))))?;
         if list.len() > most {
