@@ -32,7 +32,7 @@ async fn started() -> (Folder, Host) {
         { "start": [{ "key": "m", "model": "say something" }], "effects": [{ "say": "Listen." }] },
         { "start": [{ "key": "r", "recall": "zebra" }] },
         { "start": [{ "key": "a", "client": "confirmation" }, { "key": "t", "timer": 1 }] },
-        { "cancel": ["a"], "start": [{ "key": "q", "client": "confirmation", "lock": true }] },
+        { "cancel": ["a"], "start": [{ "key": "q", "client": "confirmation", "lock": true }], "until": "all" },
         { "complete": { "score": 1 } },
     ]);
     let agent = |id: &str, steps: &Value| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": { "steps": steps } } });
