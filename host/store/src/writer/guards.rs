@@ -5,7 +5,8 @@ use crate::commit::{Clash, Conflict, Guard};
 use crate::read::dispatches::in_tree;
 use crate::sql::{Columns, Sql, int};
 use domain::agent::role::{Right, Role};
-use domain::id::{AgentId, RunId, SessionId, TurnId};
+use domain::id::{AgentId, InputId, RunId, SessionId, TurnId};
+use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::params;
 
@@ -25,15 +26,7 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
             None => Some("there is no such session".to_owned()),
         },
         Guard::Head { session, head, revision } => moved_head(sql, *session, *head, *revision)?,
-        Guard::NothingWaiting { session, now, except } => sql
-            .rows(
-                "SELECT id FROM inputs WHERE session = ?1 AND state = 'waiting' AND words AND (due IS NULL OR due <= ?2) ORDER BY position LIMIT ?3",
-                params![session.to_string(), int(now.0), int(except.len() as u64 + 1)],
-                |row| row.get::<_, String>(0),
-            )?
-            .into_iter()
-            .find(|input| !except.iter().any(|claimed| claimed.to_string() == *input))
-            .map(|input| format!("input {input} waits")),
+        Guard::NothingWaiting { session, now, except } => waiting(sql, *session, *now, except)?,
         Guard::InputWaiting(input) | Guard::InputDead(input) => {
             let wanted = if matches!(guard, Guard::InputDead(_)) { "dead" } else { "waiting" };
             let state = sql.row("SELECT state FROM inputs WHERE id = ?1", [input.to_string()], |row| row.get::<_, String>(0))?;
@@ -72,11 +65,7 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
             let there = sql.exists(text, params![session.to_string(), digest.0, name])?;
             unless(!there, || "it is there".to_owned())
         }
-        Guard::FilesAtMost { session, files, bytes } => {
-            let text = "SELECT count(*), coalesce(sum(bytes), 0) FROM files WHERE session = ?1";
-            let found = sql.row(text, [session.to_string()], |row| Ok((row.uint(0)?, row.uint(1)?)))?.unwrap_or((0, 0));
-            unless(found.0 <= *files && found.1 <= *bytes, || format!("it has {} of {} bytes", found.0, found.1))
-        }
+        Guard::FilesAtMost { session, files, bytes } => too_many_files(sql, *session, *files, *bytes)?,
         Guard::TreeDispatchesAtMost { tree, max } => {
             let open = in_tree(sql, *tree)?;
             unless(open <= *max, || format!("{open} have not ended"))
@@ -104,6 +93,21 @@ fn unless(holds: bool, detail: impl FnOnce() -> String) -> Option<String> {
 /// The run of a session that is open, if there is the session.
 fn open_run(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Option<RunId>>> {
     sql.row("SELECT open_run FROM sessions WHERE id = ?1", [session.to_string()], |row| row.id_opt(0))
+}
+
+/// An input of a session whose time has come, and that is not one of these.
+fn waiting(sql: &Sql<'_>, session: SessionId, now: Timestamp, except: &[InputId]) -> rusqlite::Result<Option<String>> {
+    let text = "SELECT id FROM inputs WHERE session = ?1 AND state = 'waiting' AND words AND (due IS NULL OR due <= ?2) ORDER BY position LIMIT ?3";
+    let few = sql.rows(text, params![session.to_string(), int(now.0), int(except.len() as u64 + 1)], |row| row.get::<_, String>(0))?;
+    let other = few.into_iter().find(|input| !except.iter().any(|claimed| claimed.to_string() == *input));
+    Ok(other.map(|input| format!("input {input} waits")))
+}
+
+/// What a session has of files, when that is more than this.
+fn too_many_files(sql: &Sql<'_>, session: SessionId, files: u64, bytes: u64) -> rusqlite::Result<Option<String>> {
+    let text = "SELECT count(*), coalesce(sum(bytes), 0) FROM files WHERE session = ?1";
+    let found = sql.row(text, [session.to_string()], |row| Ok((row.uint(0)?, row.uint(1)?)))?.unwrap_or((0, 0));
+    Ok(unless(found.0 <= files && found.1 <= bytes, || format!("it has {} of {} bytes", found.0, found.1)))
 }
 
 /// Why a user may not do something with an agent.

@@ -23,13 +23,13 @@ fn inline(content: &[u8], name: &str) -> Value {
     json!({ "name": name, "media_type": "text/plain", "content_base64": STANDARD.encode(content) })
 }
 
-fn answer(props: Value, files: Value) -> Result<Accepted, Misfit> {
+fn answer(props: Value, files: &Value) -> Result<Accepted, Misfit> {
     accept(&action(props), &json!({ "files": files }), &known()).map(|accepted| accepted.unwrap())
 }
 
 #[test]
 fn an_agent_reads_the_same_of_a_file_whichever_way_it_came() {
-    let accepted = answer(json!({ "max_files": 3 }), json!([named(b"an essay"), inline(b"more", "more.txt")])).unwrap();
+    let accepted = answer(json!({ "max_files": 3 }), &json!([named(b"an essay"), inline(b"more", "more.txt")])).unwrap();
     assert_eq!(
         accepted.answer,
         json!({ "files": [
@@ -43,15 +43,15 @@ fn an_agent_reads_the_same_of_a_file_whichever_way_it_came() {
 #[test]
 fn of_several_names_for_one_content_the_first_is_meant_or_the_one_that_is_said() {
     let digest = Digest::of(b"an essay").reference();
-    let accepted = answer(json!({}), json!([{ "digest": digest, "name": "copy.txt" }])).unwrap();
+    let accepted = answer(json!({}), &json!([{ "digest": digest, "name": "copy.txt" }])).unwrap();
     assert_eq!(accepted.answer["files"][0]["media_type"], "text/markdown");
-    let unknown = answer(json!({}), json!([{ "digest": digest, "name": "other.txt" }])).unwrap_err();
+    let unknown = answer(json!({}), &json!([{ "digest": digest, "name": "other.txt" }])).unwrap_err();
     assert_eq!(unknown.place, "/files/0/name");
 }
 
 #[test]
 fn a_file_that_comes_again_in_an_answer_is_the_one_that_was_there() {
-    let accepted = answer(json!({}), json!([inline(b"an essay", "copy.txt")])).unwrap();
+    let accepted = answer(json!({}), &json!([inline(b"an essay", "copy.txt")])).unwrap();
     assert_eq!((accepted.brought.len(), &accepted.answer["files"][0]["media_type"]), (0, &json!("text/markdown")));
 }
 
@@ -96,13 +96,13 @@ fn what_does_not_fit_is_told_with_its_place() {
         (json!({}), with("content_base64", json!("e_8=")), "/files/0/content_base64"),
         (json!({}), with("content_base64", json!(large)), "/files/0/content_base64"),
     ] {
-        let misfit = answer(props, files.clone()).unwrap_err();
+        let misfit = answer(props, &files).unwrap_err();
         assert_eq!(misfit.place, place, "{}", misfit.problem);
     }
 }
 
 #[test]
 fn a_file_of_exactly_as_many_bytes_as_are_asked_for_fits() {
-    assert!(answer(json!({ "max_bytes": 50 }), json!([named(&[0; 50])])).is_ok());
-    assert!(answer(json!({ "max_bytes": 4 }), json!([inline(b"four", "x.txt")])).is_ok());
+    assert!(answer(json!({ "max_bytes": 50 }), &json!([named(&[0; 50])])).is_ok());
+    assert!(answer(json!({ "max_bytes": 4 }), &json!([inline(b"four", "x.txt")])).is_ok());
 }
