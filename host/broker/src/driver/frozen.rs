@@ -1,0 +1,166 @@
+//! What a step sees, frozen: everything that it is told, under the digests that its record names.
+
+use super::{Driver, Driving, Trouble};
+use crate::outfit::{Outfit, Sealed};
+use crate::view::{LastRead, StepView};
+use domain::agent::role::Role;
+use domain::basis::{Basis, Scene};
+use domain::digest::Digest;
+use domain::operation::Settlement;
+use domain::run::intake::Intake;
+use domain::time::Timestamp;
+use runtime::ViewStatic;
+use std::sync::Arc;
+use store::AgentRow;
+
+/// Why a run whose session's state is not stored any more fails.
+const STATE_GONE: (&str, &str) =
+    ("state-gone", "the session's state is missing: the data folder was damaged; `agent-host verify` says more");
+/// The same of its settings.
+const SETTINGS_GONE: (&str, &str) = ("settings-gone", "what the session was opened with, or the agent's own settings, are gone");
+
+/// What a step sees, frozen, with the blobs that its basis names.
+pub(super) struct Frozen {
+    pub(super) basis: Basis,
+    pub(super) view: StepView,
+    pub(super) blobs: Vec<Sealed>,
+}
+
+/// What a step sees of what belongs to its agent and its session alone.
+pub(super) struct Own {
+    /// The code that takes the step.
+    component: Digest,
+    /// The session's state.
+    state: Vec<u8>,
+    /// The prompt and the settings: the definition's, with the agent's own over them.
+    settings: Sealed,
+    /// What the session was opened with.
+    session_config: Option<Sealed>,
+    /// The agent's structured sessions that have ended, as far as the user would see them.
+    history: Option<Sealed>,
+    /// What the user is to the agent.
+    pub(super) role: Option<Role>,
+    /// What of the settings is the agent's own.
+    overrides: Option<Sealed>,
+    /// How many files the session has.
+    files: u64,
+}
+
+/// What a session was opened with that was opened with nothing.
+pub(crate) const NOTHING: &str = "{}";
+/// The history when there is none.
+pub(crate) const NONE_BEFORE: &str = "[]";
+
+impl Driver {
+    /// What belongs to a run's agent and session alone, for a component's step; what is gone when it is not stored any more.
+    pub(super) async fn own(
+        &self,
+        driving: &Driving,
+        agent: &AgentRow,
+        outfit: &Outfit,
+        component: Digest,
+    ) -> Result<Result<Own, (&'static str, &'static str)>, Trouble> {
+        let Some(state) = self.session_state(driving.run.session_state).await? else { return Ok(Err(STATE_GONE)) };
+        let started = &driving.run.started;
+        let overrides = match started.overrides {
+            None => None,
+            Some(digest) => match driving.overrides.clone().filter(|sealed| sealed.digest == digest) {
+                Some(sealed) => Some(sealed),
+                None => match self.core.store.blob(digest).await? {
+                    Some(bytes) => Some(Sealed { digest, bytes: Arc::new(bytes) }),
+                    None => return Ok(Err(SETTINGS_GONE)),
+                },
+            },
+        };
+        let settings = match &overrides {
+            None => outfit.settings.clone(),
+            Some(sealed) => match serde_json::from_slice(&sealed.bytes) {
+                Ok(overrides) => outfit.settings_with(&overrides),
+                Err(_) => return Ok(Err(SETTINGS_GONE)),
+            },
+        };
+        let session_config = match started.session_config {
+            None => None,
+            Some(digest) => match self.core.store.blob(digest).await? {
+                Some(bytes) => Some(Sealed { digest, bytes: Arc::new(bytes) }),
+                None => return Ok(Err(SETTINGS_GONE)),
+            },
+        };
+        let role = self.core.store.role(&started.user_id, agent.agent.id).await?;
+        let history = crate::history::seen_by(&self.core.store, agent.agent.id, &started.user_id, role).await?;
+        let files = self.core.store.file_count(started.session).await?;
+        Ok(Ok(Own { component, state, settings, session_config, history, role, overrides, files }))
+    }
+
+    /// The session's state as it stands; none if it should be there and is not.
+    async fn session_state(&self, digest: Digest) -> Result<Option<Vec<u8>>, Trouble> {
+        if digest == Digest::of(store::EMPTY_STATE) {
+            return Ok(Some(store::EMPTY_STATE.to_vec()));
+        }
+        Ok(self.core.store.blob(digest).await?)
+    }
+
+    pub(super) fn freeze(&self, driving: &Driving, agent: &AgentRow, outfit: &Outfit, intake: &Intake, own: Own, now: Timestamp) -> Frozen {
+        let run = &driving.run;
+        let scene = Scene {
+            agent_id: run.started.agent.to_string(),
+            path: agent.agent.path.clone(),
+            session_type: run.started.session_type.clone(),
+            user: run.started.user_id.clone(),
+        };
+        let sealed_scene = Sealed::json(&scene);
+        let agent = &agent.agent;
+        let preferences = Sealed::json(&agent.preferences_for(&run.started.user_id));
+        let shared = agent.user_preferences.contains_key(&run.started.user_id).then(|| Sealed::json(&agent.preferences));
+        let head = intake.heard.last().map_or(run.head(), |message| message.id);
+        let basis = Basis {
+            component: own.component,
+            base: run.started.base,
+            head,
+            scene: sealed_scene.digest,
+            settings: own.settings.digest,
+            tools: outfit.tools.digest,
+            peers: outfit.peers.digest,
+            preferences: preferences.digest,
+            shared_preferences: shared.as_ref().map(|sealed| sealed.digest),
+            session_config: own.session_config.as_ref().map(|sealed| sealed.digest),
+            history: own.history.as_ref().map(|sealed| sealed.digest),
+            session_state: run.session_state,
+            files: own.files,
+            now,
+            left: run.left(),
+            seed: Basis::seed(run.started.run, run.step),
+        };
+        let fixed = ViewStatic {
+            agent_id: scene.agent_id,
+            path: scene.path,
+            user: scene.user.into(),
+            session_type: scene.session_type,
+            session_config: own.session_config.as_ref().map_or_else(|| NOTHING.to_owned(), Sealed::text),
+            history: own.history.as_ref().map_or_else(|| NONE_BEFORE.to_owned(), Sealed::text),
+            settings: own.settings.text(),
+            preferences: preferences.text(),
+            shared_preferences: shared.as_ref().unwrap_or(&preferences).text(),
+            session_state: String::from_utf8_lossy(&own.state).into_owned(),
+            head: (head > 0).then_some(head),
+            tools: outfit.tool_list.clone(),
+            peers: outfit.peer_list.clone(),
+            memo: run.memo.clone(),
+        };
+        let view = StepView {
+            fixed,
+            store: self.core.store.clone(),
+            base: run.started.base,
+            base_message: run.started.base_message,
+            own: run.messages.iter().cloned().chain(intake.heard.iter().cloned().map(Arc::new)).collect(),
+            shown: run.shown.iter().copied().chain(intake.settled.iter().flat_map(Settlement::blobs)).collect(),
+            fresh: driving.blobs().into_iter().map(|blob| (Digest::of(&blob), blob)).collect(),
+            files: (run.started.session, own.files),
+            last_read: LastRead::default(),
+        };
+        let Own { settings, session_config, history, overrides, .. } = own;
+        let some = session_config.into_iter().chain(history).chain(overrides).chain(shared);
+        let blobs = [sealed_scene, preferences, settings].into_iter().chain(some).chain(outfit.sealed()).collect();
+        Frozen { basis, view, blobs }
+    }
+}
