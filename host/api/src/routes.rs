@@ -11,6 +11,7 @@ mod files;
 mod import;
 mod keys;
 mod legacy;
+mod lists;
 mod me;
 mod operator;
 mod probes;
@@ -41,14 +42,14 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(assignments::assign))
         .routes(routes!(assignments::change_role, assignments::unassign))
         .routes(routes!(assignments::hand_off))
-        .routes(routes!(sessions::open, sessions::list))
+        .routes(routes!(sessions::open, lists::sessions))
         .routes(routes!(sessions::terminate_current))
         .routes(routes!(sessions::show))
-        .routes(routes!(sessions::items))
+        .routes(routes!(lists::items))
         .routes(routes!(sessions::save_ui))
         .routes(routes!(files::upload, files::list))
         .routes(routes!(files::show))
-        .routes(routes!(sessions::history))
+        .routes(routes!(lists::history))
         .routes(routes!(sessions::post_message))
         .routes(routes!(sessions::cancel))
         .routes(routes!(sessions::respond))

@@ -1,10 +1,9 @@
-//! Sessions: begin, look at, talk in, answer, stop.
+//! Sessions: begin, look at, talk in, answer, stop. Lists of them are beside this.
 
 mod content;
 
 use crate::caller::Caller;
-use crate::cursor::List;
-use crate::input::{Idempotency, IdempotencyKey, InPath, Json, OfAgent, OfSession, OptionalJson, Params, id_in_path, limit, target};
+use crate::input::{Idempotency, IdempotencyKey, InPath, Json, OfAgent, OfSession, OptionalJson, Params, id_in_path, target};
 use crate::problem::{Place, Problem};
 use crate::state::Api;
 use crate::wire;
@@ -13,17 +12,14 @@ use broker::{NewSession, PostMessage, Respond, Target};
 use content::{Content, ContentShape};
 use domain::id::{NotAnId, OperationId, SessionId};
 use domain::refusal::Kind;
-use domain::user::UserId;
 use http::header::LOCATION;
 use http::{HeaderName, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{SessionFilter, SessionRow, SessionStatus};
 
-/// Sessions or items in one list.
-const LIST_MAX: usize = 200;
 /// Seconds until a session expires, at most: a year.
 pub(super) const TIME_LIMIT_S_MAX: u32 = domain::definition::SESSION_TIME_LIMIT_S_MAX;
+
 /// What begins a session.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -77,163 +73,6 @@ pub(super) async fn open(
     let view = api.command()?.open_session(command).await.map_err(blameless)?;
     let location = format!("/api/agents/{}/sessions/{}", view.row.agent, view.row.id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(wire::session(&view))))
-}
-
-/// Which page of sessions.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListParams {
-    /// At most so many, from 1 to 200; 200 without.
-    limit: Option<usize>,
-    /// The `next_after` of the page before: an opaque token, of this list alone.
-    after: Option<String>,
-    /// Only of this type.
-    session_type: Option<String>,
-    /// Only those that are `open`, `completed` or `terminated`.
-    #[param(inline)]
-    status: Option<Status>,
-    /// Only those for this user.
-    user: Option<String>,
-}
-
-/// Whether a session takes input.
-#[derive(Debug, Clone, Copy, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum Status {
-    /// It does.
-    Open,
-    /// A structured one that ended well.
-    Completed,
-    /// A structured one that was ended from outside, failed or expired.
-    Terminated,
-}
-
-/// An agent's sessions.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct SessionList {
-    /// The most recently updated first. One that is updated after a page was read goes to the front, and is not on the pages that follow; the
-    /// others stay where they are, whichever it was.
-    sessions: Vec<wire::SessionRowView>,
-    /// Where the next page begins, an opaque token; none on the last.
-    next_after: Option<String>,
-}
-
-/// Lists an agent's sessions; for a mentee, their own.
-#[utoipa::path(
-    get, path = "/api/agents/{id}/sessions", tag = "sessions", params(("id" = String, Path, description = "UUID or path."), ListParams),
-    responses((status = 200, description = "The sessions.", body = SessionList))
-)]
-pub(super) async fn list(
-    State(api): State<Api>,
-    caller: Caller,
-    OfAgent(target): OfAgent,
-    Params(params): Params<ListParams>,
-) -> Result<axum::Json<SessionList>, Problem> {
-    let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
-    let filter = SessionFilter {
-        user: user_in_query(params.user.as_deref())?,
-        session_type: params.session_type,
-        status: params.status.map(|status| match status {
-            Status::Open => SessionStatus::Open,
-            Status::Completed => SessionStatus::Completed,
-            Status::Terminated => SessionStatus::Terminated,
-        }),
-    };
-    let after = List::Sessions.after(params.after.as_deref())?;
-    let mut sessions = api.broker()?.sessions(&caller.user, &target, filter, after, limit + 1).await?;
-    let next_after = next_after(&mut sessions, limit, |last| List::Sessions.token(last.updated_at, last.id));
-    Ok(axum::Json(SessionList { sessions: sessions.iter().map(wire::session_row).collect(), next_after }))
-}
-
-/// Where the next page begins, once one more was read than it has.
-fn next_after(sessions: &mut Vec<SessionRow>, limit: usize, token: impl FnOnce(&SessionRow) -> String) -> Option<String> {
-    let more = sessions.len() > limit;
-    sessions.truncate(limit);
-    sessions.last().filter(|_| more).map(token)
-}
-
-fn user_in_query(text: Option<&str>) -> Result<Option<UserId>, Problem> {
-    let parsed = text.map(str::parse::<UserId>).transpose();
-    parsed.map_err(|error| Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query("user")))
-}
-
-/// Which page of an agent's history.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct HistoryParams {
-    /// At most so many, from 1 to 200; 200 without.
-    limit: Option<usize>,
-    /// The `next_after` of the page before: an opaque token, of this list alone.
-    after: Option<String>,
-    /// Only those for this user.
-    user: Option<String>,
-}
-
-/// Structured sessions of an agent that have ended.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct SessionHistory {
-    /// The latest first.
-    sessions: Vec<wire::PastSessionView>,
-    /// Where the next page begins, an opaque token; none on the last.
-    next_after: Option<String>,
-}
-
-/// Lists an agent's structured sessions that have ended, all of them; for a mentee, their own.
-#[utoipa::path(
-    get, path = "/api/agents/{id}/history", tag = "sessions", params(("id" = String, Path, description = "UUID or path."), HistoryParams),
-    responses((status = 200, description = "The sessions.", body = SessionHistory))
-)]
-pub(super) async fn history(
-    State(api): State<Api>,
-    caller: Caller,
-    OfAgent(target): OfAgent,
-    Params(params): Params<HistoryParams>,
-) -> Result<axum::Json<SessionHistory>, Problem> {
-    let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
-    let (of, after) = (user_in_query(params.user.as_deref())?, List::History.after(params.after.as_deref())?);
-    let mut sessions = api.broker()?.history(&caller.user, &target, of, after, limit + 1).await?;
-    let ended_at = |last: &SessionRow| last.ended_at.unwrap_or(last.updated_at);
-    let next_after = next_after(&mut sessions, limit, |last| List::History.token(ended_at(last), last.id));
-    Ok(axum::Json(SessionHistory { sessions: sessions.iter().map(wire::past_session).collect(), next_after }))
-}
-
-/// Which items of a session.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ItemParams {
-    /// Only items after this one; 0 without.
-    after: Option<u64>,
-    /// At most so many, from 1 to 200; 200 without.
-    limit: Option<usize>,
-}
-
-/// Items of a session.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct ItemList {
-    /// In the order in which they went on record.
-    items: Vec<wire::ItemView>,
-}
-
-/// Lists what was asked and answered in a structured session.
-#[utoipa::path(
-    get, path = "/api/agents/{id}/sessions/{sid}/items", tag = "sessions",
-    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."), ItemParams),
-    responses((status = 200, description = "The items.", body = ItemList))
-)]
-pub(super) async fn items(
-    State(api): State<Api>,
-    caller: Caller,
-    OfSession(target, session): OfSession,
-    Params(params): Params<ItemParams>,
-) -> Result<axum::Json<ItemList>, Problem> {
-    let (after, limit) = (params.after.unwrap_or(0), limit(params.limit, LIST_MAX, LIST_MAX)?);
-    let recorded = api.broker()?.items(&caller.user, &target, session, after, limit).await?;
-    let place = |index: u64| after.saturating_add(index);
-    let items = (1..).map(place).zip(&recorded).filter_map(wire::item).collect();
-    Ok(axum::Json(ItemList { items }))
 }
 
 /// What a client has filled in so far.
