@@ -115,7 +115,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Idempotency {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let key = parts.headers.get(IDEMPOTENCY_KEY).map(|value| value.to_str().map(str::to_owned)).transpose();
+        let mut keys = parts.headers.get_all(IDEMPOTENCY_KEY).iter();
+        let key = keys.next().map(|value| value.to_str().map(str::to_owned)).transpose();
+        if keys.next().is_some() {
+            let problem = Problem::bad_request("INVALID_IDEMPOTENCY_KEY", "there is more than one idempotency key; send one");
+            return Err(problem.at(Place::Header("Idempotency-Key")));
+        }
         key.map(Self).map_err(|_| {
             let detail = "the idempotency key must be visible ASCII characters";
             Problem::bad_request("INVALID_IDEMPOTENCY_KEY", detail).at(Place::Header("Idempotency-Key"))

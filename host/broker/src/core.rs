@@ -90,6 +90,8 @@ pub(crate) struct Core {
     pub(crate) revocations: watch::Sender<u64>,
     pub(crate) model_calls: Arc<Places>,
     pub(crate) holds: Arc<Holds>,
+    /// Held while a key is issued, so that no two together pass the limit of their user's keys.
+    pub(crate) issuing: tokio::sync::Mutex<()>,
     pub(crate) timers: Notify,
     tasks: TaskTracker,
     /// Nothing new is begun.
@@ -252,6 +254,7 @@ impl Broker {
             revocations: watch::Sender::default(),
             model_calls: Places::new(limits.model_calls_max),
             holds: Arc::default(),
+            issuing: tokio::sync::Mutex::default(),
             timers: Notify::new(),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),

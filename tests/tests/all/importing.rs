@@ -207,3 +207,30 @@ async fn a_document_with_a_fault_anywhere_in_it_imports_nothing_and_says_where_i
     let run = folder.run(&["import", file.to_str().unwrap(), "--json"]).await;
     assert_eq!(serde_json::from_slice::<Value>(&run.stdout).unwrap(), json!({ "ended": 4, "active": 0, "known": 0 }), "{run:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_another_users_session_has_is_refused_and_imports_nothing() {
+    let (_folder, host) = leading(asks(), json!({})).await;
+    let first = host.post("/api/import", &document(&[old(1, "alice", "completed")])).await.unwrap();
+    assert_eq!(first.body["ended"], 1, "{first:?}");
+    let position = async || host.get("/api/events?limit=1").await.unwrap().body["last_position"].clone();
+    let before = position().await;
+    for check in [true, false] {
+        let mut both = document(&[old(2, "bob", "completed"), old(1, "bob", "completed")]);
+        both["check"] = json!(check);
+        let refused = host.post("/api/import", &both).await.unwrap();
+        assert_eq!((refused.status, refused.text("field").as_str()), (422, "/sessions"), "{refused:?}");
+    }
+    assert_eq!(position().await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_old_api_shows_a_session_of_many_items_whole() {
+    let (_folder, host) = leading(asks(), json!({})).await;
+    let mut long = old(1, "local", "completed");
+    long["items"] = (0..450).map(|n| json!({ "agent_prompt": "?", "user_response": { "n": n } })).collect();
+    let imported = host.post("/api/import", &document(&[long])).await.unwrap();
+    assert_eq!(imported.body["ended"], 1, "{imported:?}");
+    let seen = host.get(&format!("/api/session/{}", id(1))).await.unwrap().body;
+    assert_eq!(seen["items"].as_array().unwrap().len(), 450);
+}

@@ -195,3 +195,24 @@ async fn an_api_key_is_issued_once_under_a_key_and_its_secret_is_not_kept_for_th
         assert!(!bytes.windows(secret.len()).any(|found| found == secret.as_bytes()), "{}", entry.path().display());
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_with_two_keys_is_refused() {
+    let (_folder, host) = started().await;
+    let request = host.request(Method::POST, "/api/agents").header("idempotency-key", "a").header("idempotency-key", "b");
+    let refused = host.send(request.json(&json!({ "definition": "spare" }))).await.unwrap();
+    assert_eq!((refused.status, refused.text("code").as_str()), (400, "INVALID_IDEMPOTENCY_KEY"), "{refused:?}");
+    assert!(host.get("/api/agents").await.unwrap().body["agents"].as_array().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_are_asked_for_at_the_same_time_do_not_pass_their_users_limit() {
+    let (_folder, host) = started().await;
+    let wanted = json!({ "user": "bob", "name": "k", "scopes": ["read"] });
+    for _ in 0..98 {
+        assert_eq!(host.post("/api/keys", &wanted).await.unwrap().status, 201);
+    }
+    let came = futures::future::join_all((0..16).map(|_| host.post("/api/keys", &wanted))).await;
+    let issued = came.into_iter().filter(|came| came.as_ref().unwrap().status == 201).count();
+    assert_eq!(issued, 2, "100 count at most");
+}

@@ -80,6 +80,7 @@ pub(super) struct Page {
     /// The `next_after` of the page before.
     after: Option<String>,
     /// At most so many, from 1 to 200; 200 without.
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
     /// Only of this type, such as `tutor`.
     agent_type: Option<String>,

@@ -24,6 +24,7 @@ pub(super) struct Page {
     /// Only what comes after this position; 0 without.
     after: Option<u64>,
     /// The lines of at most so many events, from 1 to 1,000; 100 without.
+    #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
     /// Only of this agent, a UUID, or of all agents of this definition.
     agent: Option<String>,

@@ -18,6 +18,7 @@ const LIST_MAX: usize = 200;
 #[serde(deny_unknown_fields)]
 pub(super) struct ListParams {
     /// At most so many, from 1 to 200; 200 without.
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
 }
 

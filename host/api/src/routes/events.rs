@@ -25,6 +25,7 @@ pub(super) struct Page {
     /// Only events after this position; 0 without.
     after: Option<u64>,
     /// At most so many, from 1 to 1,000; 100 without.
+    #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
     /// Only about this agent, a UUID.
     agent: Option<String>,

@@ -59,7 +59,7 @@ pub(super) async fn import(State(api): State<Api>, caller: Caller, Json(document
         .map_err(|fault| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", fault.message).at(Place::Body(&fault.field)))?;
     let broker = api.command()?;
     if check {
-        broker.check_import(&sessions).map_err(broker::Error::from)?;
+        broker.check_import(&sessions).await?;
         return Ok(axum::Json(Report { ended: 0, active: 0, known: 0, agents: 0 }));
     }
     let broker::Imported { ended, active, known, agents } = broker.import(&caller.user, &sessions).await?;

@@ -30,8 +30,9 @@ pub(super) struct Wanted {
     /// What it is to be used for: `read`, `write`, `keys`, `admin`. Never more than the credential that you ask with.
     #[schema(value_type = Vec<String>)]
     scopes: Vec<Scope>,
-    /// Seconds that it is to count for, from 60 to 31,622,400 (366 days); 90 days without. One that is issued with a key ends no later
-    /// than that.
+    /// Seconds that it is to count for, from 60 to 31,622,400 (366 days); 90 days without. One that is issued with a key must end
+    /// no later than that: with one that ends before 90 days are over, say when.
+    #[schema(minimum = 60, maximum = 31_622_400)]
     expires_in_s: Option<u64>,
 }
 
@@ -82,6 +83,7 @@ pub(super) struct Page {
     /// The `next_after` of the page before.
     after: Option<String>,
     /// At most so many, from 1 to 200; 200 without.
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
 }
 

@@ -139,6 +139,7 @@ pub(super) struct ListParams {
     /// Only of this type.
     session_type: Option<String>,
     /// At most so many; 50 without, 200 at most.
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
 }
 
@@ -291,6 +292,14 @@ async fn view(api: &Api, caller: &Caller, agent: AgentId, session: SessionId) ->
 
 async fn shown(api: &Api, caller: &Caller, agent: AgentId, session: SessionId) -> Result<LegacySession, Problem> {
     let view = view(api, caller, agent, session).await?;
-    let items = api.broker()?.items(&caller.user, &Target::Agent(agent), session, 0, LIST.1).await?;
-    Ok(wire::legacy_session(&view, &items))
+    // The old format has no pages.
+    let mut items = Vec::new();
+    loop {
+        let page = api.broker()?.items(&caller.user, &Target::Agent(agent), session, items.len() as u64, LIST.1).await?;
+        let is_last = page.len() < LIST.1;
+        items.extend(page);
+        if is_last {
+            return Ok(wire::legacy_session(&view, &items));
+        }
+    }
 }

@@ -20,6 +20,7 @@ const LIST_MAX: usize = 200;
 #[serde(deny_unknown_fields)]
 pub(super) struct ListParams {
     /// At most so many, from 1 to 200; 200 without.
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
     /// The `next_after` of the page before: an opaque token, of this list alone.
     after: Option<String>,
@@ -99,6 +100,7 @@ fn user_in_query(text: Option<&str>) -> Result<Option<UserId>, Problem> {
 #[serde(deny_unknown_fields)]
 pub(super) struct HistoryParams {
     /// At most so many, from 1 to 200; 200 without.
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
     /// The `next_after` of the page before: an opaque token, of this list alone.
     after: Option<String>,
@@ -142,6 +144,7 @@ pub(super) struct ItemParams {
     /// Only items after this one; 0 without.
     after: Option<u64>,
     /// At most so many, from 1 to 200; 200 without.
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
 }
 

@@ -43,12 +43,18 @@ impl Broker {
     /// Looks whether sessions can be imported; nothing changes.
     ///
     /// # Errors
-    /// The first that cannot: nobody leads its type, or its agent would be handed more than a session is opened with.
-    pub fn check_import(&self, sessions: &[OldSession]) -> Result<(), Refusal> {
+    /// The first that cannot: nobody leads its type, its agent would be handed more than a session is opened with, or its id is another
+    /// session's.
+    pub async fn check_import(&self, sessions: &[OldSession]) -> Result<(), Error> {
         let now = self.core.now();
         for session in sessions {
             self.leading(session)?;
             check_config(session, now)?;
+            let there = self.core.store.session(session.session_id).await?;
+            if there.is_some_and(|row| row.user_id != session.user_id || row.session_type != session.session_type) {
+                let message = format!("session {}: this host has another session of this id, of another user or type", session.session_id);
+                return Err(Refusal::new(Kind::Invalid, "INVALID", message).at("/sessions").into());
+            }
         }
         Ok(())
     }
@@ -59,7 +65,7 @@ impl Broker {
     /// One of them cannot be imported: then none is. When nothing can be recorded any more it ends in between; what was imported stays, and
     /// importing again goes on from there.
     pub async fn import(&self, by: &UserId, sessions: &[OldSession]) -> Result<Imported, Error> {
-        self.check_import(sessions)?;
+        self.check_import(sessions).await?;
         let now = self.core.now();
         // The one that goes on is the one that began last: an agent leads one at a time.
         let mut latest: BTreeMap<(&UserId, &str), SessionId> = BTreeMap::new();

@@ -51,6 +51,7 @@ impl Broker {
     async fn issue(&self, issuer: &Issuer, asked: NewKey, request: Option<&Request>) -> Result<IssuedKey, Error> {
         let now = self.core.now();
         may_issue(issuer, &asked, now)?;
+        let _one_at_a_time = self.core.issuing.lock().await;
         if self.core.store.keys_that_count(&asked.user, now).await? >= KEYS_OF_A_USER_MAX {
             let message = format!("`{}` has {KEYS_OF_A_USER_MAX} keys that count; revoke one first", asked.user);
             return Err(Refusal::new(Kind::Conflict, "TOO_MANY_KEYS", message).into());
