@@ -151,15 +151,21 @@ pub struct NewKey {
     pub name: String,
     /// What it is to be used for.
     pub scopes: BTreeSet<Scope>,
-    /// Seconds that it is to count for.
-    pub lifetime_s: u64,
+    /// Seconds that it is to count for; without, as long as keys count that nobody said it of ([`KEY_LIFETIME_S`]), and no longer than the
+    /// key that asks.
+    pub lifetime_s: Option<u64>,
 }
 
 impl NewKey {
-    /// When it ends.
+    /// When it ends, issued by somebody at a time.
     #[must_use]
-    pub fn expires_at(&self, now: Timestamp) -> Timestamp {
-        now.plus_ms(self.lifetime_s.saturating_mul(1_000))
+    pub fn expires_at(&self, issuer: &Issuer, now: Timestamp) -> Timestamp {
+        let after = |seconds: u64| now.plus_ms(seconds.saturating_mul(1_000));
+        match (self.lifetime_s, &issuer.key) {
+            (Some(seconds), _) => after(seconds),
+            (None, Some((_, ends))) => after(KEY_LIFETIME_S.1).min(*ends),
+            (None, None) => after(KEY_LIFETIME_S.1),
+        }
     }
 }
 
@@ -185,11 +191,11 @@ pub fn may_issue(issuer: &Issuer, asked: &NewKey, now: Timestamp) -> Result<(), 
         return missing(format!("`{}` is more than the credential that asks has: {}", scope.word(), has.join(", ")), "/scopes");
     }
     let (least, _, most) = KEY_LIFETIME_S;
-    if !(least..=most).contains(&asked.lifetime_s) {
-        return invalid(format!("{} is out of its range: it must be from {least} to {most}", asked.lifetime_s), "/expires_in_s");
+    if let Some(seconds) = asked.lifetime_s.filter(|seconds| !(least..=most).contains(seconds)) {
+        return invalid(format!("{seconds} is out of its range: it must be from {least} to {most}"), "/expires_in_s");
     }
     match &issuer.key {
-        Some((_, ends)) if *ends < asked.expires_at(now) => {
+        Some((_, ends)) if *ends < asked.expires_at(issuer, now) => {
             invalid(format!("a key that is issued with a key ends no later than that one, at {ends}"), "/expires_in_s")
         }
         Some(_) | None => Ok(()),

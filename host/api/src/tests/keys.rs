@@ -141,7 +141,7 @@ async fn what_is_wrong_with_a_key_that_is_asked_for_is_told_with_its_code_and_fi
         (&own, json!({ "scopes": ["read", "write"], "expires_in_s": 60 }), 403, "SCOPE_MISSING", "/scopes"),
         (&own, json!({ "scopes": ["admin"], "expires_in_s": 60 }), 403, "SCOPE_MISSING", "/scopes"),
         (&own, json!({ "scopes": ["read"], "user": "bob", "expires_in_s": 60 }), 403, "SCOPE_MISSING", "/user"),
-        (&own, json!({ "scopes": ["read"] }), 422, "INVALID", "/expires_in_s"),
+        (&own, json!({ "scopes": ["read"], "expires_in_s": 7_200 }), 422, "INVALID", "/expires_in_s"),
     ] {
         let answer = host.post_with(credential, "/api/keys", &wanted).await;
         assert_eq!(problem(&answer), (status, code.into(), Some(field.into())), "{wanted}: {}", answer.body);
@@ -314,7 +314,8 @@ async fn a_key_that_was_revoked_meanwhile_issues_nothing() {
     let issuer = domain::key::Issuer { user: "alice".parse().unwrap(), scopes, key: Some((id.clone(), Timestamp(u64::MAX))) };
     host.broker.revoke_key(&issuer, &id, None).await.unwrap();
     // It was let in before that.
-    let asked = domain::key::NewKey { user: "alice".parse().unwrap(), name: String::new(), scopes: [Scope::Read].into(), lifetime_s: 60 };
+    let asked =
+        domain::key::NewKey { user: "alice".parse().unwrap(), name: String::new(), scopes: [Scope::Read].into(), lifetime_s: Some(60) };
     match host.broker.issue_key(&issuer, asked, None).await {
         Err(broker::Error::Refused(refusal)) => assert_eq!(refusal.code, "KEY_REVOKED"),
         other => panic!("{other:?}"),

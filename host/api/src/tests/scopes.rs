@@ -61,7 +61,7 @@ const NEEDED: &[(&str, &[&str])] = &[
 pub(super) async fn key(host: &Host, user: &str, scopes: &[Scope]) -> String {
     let operator = Issuer { user: UserId::local(), scopes: Scope::ALL.into(), key: None };
     let scopes = scopes.iter().copied().collect();
-    let asked = NewKey { user: user.parse().unwrap(), name: String::new(), scopes, lifetime_s: 3_600 };
+    let asked = NewKey { user: user.parse().unwrap(), name: String::new(), scopes, lifetime_s: Some(3_600) };
     host.broker.issue_key(&operator, asked, None).await.unwrap().key.expose()
 }
 

@@ -58,7 +58,7 @@ impl Broker {
         }
         let key = fresh::api_key().map_err(Error::unavailable)?;
         let with = issuer.key.as_ref().map(|(key, _)| key.clone());
-        let expires_at = asked.expires_at(now);
+        let expires_at = asked.expires_at(issuer, now);
         let issued = KeyIssued {
             key_id: key.id().clone(),
             user_id: asked.user,

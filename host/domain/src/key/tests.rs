@@ -43,7 +43,7 @@ fn issuer(scopes: &[Scope]) -> Issuer {
 
 fn asked(scopes: &[Scope]) -> NewKey {
     let (user, scopes) = ("alice".parse().unwrap(), scopes.iter().copied().collect());
-    NewKey { user, name: "laptop".to_owned(), scopes, lifetime_s: KEY_LIFETIME_S.1 }
+    NewKey { user, name: "laptop".to_owned(), scopes, lifetime_s: Some(KEY_LIFETIME_S.1) }
 }
 
 /// The code and the field of the refusal.
@@ -82,18 +82,24 @@ fn what_is_wrong_with_a_key_that_is_asked_for_is_told_with_its_field() {
     assert_eq!(refused(&by, &NewKey { name: "x".repeat(101), ..fine.clone() }), wrong("/name"));
     assert_eq!(refused(&by, &NewKey { name: "a\nb".to_owned(), ..fine.clone() }), wrong("/name"));
     for (lifetime_s, expected) in [(0, wrong("/expires_in_s")), (least - 1, wrong("/expires_in_s")), (least, None), (most, None)] {
-        assert_eq!(refused(&by, &NewKey { lifetime_s, ..fine.clone() }), expected, "{lifetime_s}");
+        assert_eq!(refused(&by, &NewKey { lifetime_s: Some(lifetime_s), ..fine.clone() }), expected, "{lifetime_s}");
     }
-    assert_eq!(refused(&by, &NewKey { lifetime_s: u64::MAX, ..fine }), wrong("/expires_in_s"));
+    assert_eq!(refused(&by, &NewKey { lifetime_s: Some(u64::MAX), ..fine }), wrong("/expires_in_s"));
 }
 
 #[test]
 fn a_key_that_is_issued_with_a_key_does_not_outlast_it() {
     let fine = asked(&[Scope::Read]);
     let with = |ends| Issuer { key: Some((key().id().clone(), ends)), ..issuer(&Scope::ALL) };
-    assert_eq!(refused(&with(fine.expires_at(NOW)), &fine), None);
-    let earlier = Timestamp(fine.expires_at(NOW).0 - 1);
+    let by = issuer(&Scope::ALL);
+    assert_eq!(refused(&with(fine.expires_at(&by, NOW)), &fine), None);
+    let earlier = Timestamp(fine.expires_at(&by, NOW).0 - 1);
     assert_eq!(refused(&with(earlier), &fine), Some(("INVALID", "/expires_in_s".to_owned())));
+    // Whoever does not say how long gets as long as there is.
+    let unsaid = NewKey { lifetime_s: None, ..fine };
+    assert_eq!((refused(&with(earlier), &unsaid), unsaid.expires_at(&with(earlier), NOW)), (None, earlier));
+    let days = NOW.plus_ms(KEY_LIFETIME_S.1 * 1_000);
+    assert_eq!((unsaid.expires_at(&by, NOW), unsaid.expires_at(&with(days.plus_ms(1)), NOW)), (days, days));
 }
 
 #[test]
