@@ -80,16 +80,25 @@ impl Folder {
     /// # Panics
     /// When it cannot be made.
     #[must_use]
-    pub fn new(mut config: Value) -> Self {
+    pub fn new(config: Value) -> Self {
         let dir = TempDir::new().expect("a temporary folder");
         std::fs::create_dir(dir.path().join("files")).expect("a folder for tools");
         std::fs::write(dir.path().join("script.toml"), crate::world::SCRIPT).expect("a rule file");
+        let folder = Self { dir, disk: None, slow: None };
+        folder.configure(config);
+        folder
+    }
+
+    /// Writes a configuration for the next host, as [`Self::new`] does.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn configure(&self, mut config: Value) {
         if let Some(config) = config.as_object_mut() {
             let server = json!({ "listen": "127.0.0.1:0", "dataDir": "data" });
             config.entry("server").or_insert(server);
         }
-        std::fs::write(dir.path().join(CONFIG), config.to_string()).expect("a config file");
-        Self { dir, disk: None, slow: None }
+        std::fs::write(self.dir.path().join(CONFIG), config.to_string()).expect("a config file");
     }
 
     /// The same, with its data on a file system of its own that has so much room.

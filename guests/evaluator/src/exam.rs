@@ -27,6 +27,13 @@ const ASKED_RANGE: RangeInclusive<usize> = 1..=40;
 const NOTHING_TO_ASK: &str = "there is no exam: set it in the agent's `settings.exam`, or open the session with one in `exam`. It needs a \
     `title`, a `rubric` with `criteria` and `pass_score`, and `items`";
 
+/// What is said when whoever is examined brings an exam and has one already.
+const TWO_EXAMS: &str = "session_config.exam: this agent has its exam in `settings.exam`; open the session without one";
+
+fn exam_of(place: &Value) -> Option<&Value> {
+    place.get("exam").filter(|exam| !exam.is_null())
+}
+
 /// An exam.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -72,17 +79,20 @@ impl Criterion {
 }
 
 impl Exam {
-    /// The exam that the agent is set up with, else the one that the session was opened with: where there is one for all, whoever is examined
+    /// The exam that the agent is set up with, or the one that the session was opened with: where there is one for all, whoever is examined
     /// does not bring their own.
     ///
     /// # Errors
-    /// That there is none, or the first field that makes no sense, for whoever wrote it.
+    /// That there is none or are two, or the first field that makes no sense, for whoever wrote it.
     pub(crate) fn of(turn: Turn<'_>) -> Result<Self, String> {
         let config: Value = turn.session_config().unwrap_or_default();
         let settings: Value = turn.settings().unwrap_or_default();
-        let places = [(settings.get("exam"), "settings.exam"), (config.get("exam"), "session_config.exam")];
-        let found = places.into_iter().find_map(|(exam, place)| Some((exam.filter(|exam| !exam.is_null())?, place)));
-        let Some((exam, place)) = found else { return Err(NOTHING_TO_ASK.to_owned()) };
+        let (exam, place) = match (exam_of(&settings), exam_of(&config)) {
+            (None, None) => return Err(NOTHING_TO_ASK.to_owned()),
+            (Some(_), Some(_)) => return Err(TWO_EXAMS.to_owned()),
+            (Some(exam), None) => (exam, "settings.exam"),
+            (None, Some(exam)) => (exam, "session_config.exam"),
+        };
         let written = digest(exam);
         let exam = Self { digest: written, ..read(exam, place)? };
         exam.check(place)?;

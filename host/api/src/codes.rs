@@ -78,7 +78,7 @@ const STREAMS: &[Code] = &[(400, "INVALID_LAST_EVENT_ID"), (429, "TOO_MANY_STREA
 const OWN: &[(&str, &str, &[&[Code]])] = &[
     ("POST", "/api/agents", &[INVALID, &[(404, "DEFINITION_NOT_FOUND"), (409, "AGENT_EXISTS"), (409, "PATH_TAKEN")]]),
     ("GET", "/api/agents/{id}", &[&[(404, "AGENT_NOT_FOUND")]]),
-    ("PATCH", "/api/agents/{id}", &[OF_AGENT, OF_TOPMOST, INVALID]),
+    ("PATCH", "/api/agents/{id}", &[OF_AGENT, OF_TOPMOST, INVALID, &[(403, "SETTING_FIXED")]]),
     ("GET", "/api/agents/{id}/preferences", &[&[(404, "AGENT_NOT_FOUND")]]),
     ("PATCH", "/api/agents/{id}/preferences", &[OF_AGENT, OF_TOPMOST, INVALID]),
     (

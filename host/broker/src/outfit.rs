@@ -13,13 +13,15 @@ use domain::event::RunStarted;
 use domain::grant::Grant;
 use domain::tool::ToolDefinition;
 use jsonschema::Validator;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{ReadError, Store};
 
 /// Outfits of earlier configurations that are kept at hand; then the list is begun anew.
 const EARLIER_OUTFITS_MAX: usize = 64;
+/// Where the names of the fixed settings stand beside prompt and settings.
+const FIXED: &str = "fixed";
 
 /// Bytes with their digest.
 #[derive(Debug, Clone)]
@@ -170,7 +172,13 @@ impl Outfit {
     ) -> Self {
         let caller = Caller { agent: definition, denies: &Denies::default(), permissions: &Permissions::default() };
         let granted = catalogue.entry(&definition.component).map(|entry| entry.grant.clone()).unwrap_or_default();
-        let settings = serde_json::json!({ "prompt": definition.prompt(), "settings": definition.settings });
+        let mut settings = Map::from_iter([
+            ("prompt".to_owned(), Value::from(definition.prompt())),
+            ("settings".to_owned(), Value::from(definition.settings.clone())),
+        ]);
+        if !definition.fixed_settings.is_empty() {
+            settings.insert(FIXED.to_owned(), Value::from(definition.fixed_settings.clone()));
+        }
         let tool_list: Vec<ToolDefinition> =
             tools.iter().filter(|tool| caller.may_call(&***tool).is_ok()).map(|tool| ToolDefinition::clone(tool)).collect();
         let peer_list: Vec<Peer> = catalogue
@@ -208,14 +216,16 @@ impl Outfit {
         Some(Self { settings, tools, peers, ceiling, tool_list: Arc::new(tool_list), peer_list, arguments })
     }
 
-    /// Its settings with an agent's own over them.
+    /// Its settings with an agent's own over them, but for those that are fixed.
     pub(crate) fn settings_with(&self, overrides: &Overrides) -> Sealed {
         let mut all: Value = serde_json::from_slice(&self.settings.bytes).unwrap_or_default();
         if let (Some(prompt), Some(there)) = (&overrides.system_prompt, all.get_mut("prompt")) {
             *there = Value::String(prompt.clone());
         }
+        let fixed: Vec<Value> = all.get(FIXED).and_then(Value::as_array).cloned().unwrap_or_default();
         if let Some(Value::Object(settings)) = all.get_mut("settings") {
-            settings.extend(overrides.settings.clone());
+            let own = overrides.settings.iter().filter(|(name, _)| !fixed.iter().any(|fixed| fixed == name.as_str()));
+            settings.extend(own.map(|(name, value)| (name.clone(), value.clone())));
         }
         Sealed::json(&all)
     }

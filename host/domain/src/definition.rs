@@ -5,6 +5,7 @@ mod tests;
 
 use crate::grant::PatternList;
 use crate::limits::TurnLimits;
+use crate::refusal::{Kind, Refusal};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -165,9 +166,13 @@ pub struct Definition {
     /// The model or alias that it uses; the host's default without.
     #[serde(default)]
     pub model: Option<String>,
-    /// Handed to the component as `settings`.
+    /// Handed to the component as `settings`, under those of the agent.
     #[serde(default)]
     pub settings: Map<String, Value>,
+    /// Names of settings that are as they are here: an agent's own do not count, and are refused. Such as `exam` of an evaluator, whose
+    /// user shall not choose the questions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixed_settings: Vec<String>,
     /// What one of its turns may use.
     #[serde(default)]
     pub limits: TurnLimits,
@@ -193,6 +198,22 @@ impl Definition {
     #[must_use]
     pub fn session_policy(&self, session_type: &str) -> SessionPolicy {
         self.sessions.get(session_type).copied().unwrap_or_else(|| SessionPolicy::of_type(session_type))
+    }
+
+    /// Whether an agent may have these settings of its own.
+    ///
+    /// # Errors
+    /// One of them is fixed here. Taking one away (`null`) is no such setting.
+    pub fn check_own_settings(&self, settings: &Map<String, Value>) -> Result<(), Refusal> {
+        let set = settings.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name);
+        match set.into_iter().find(|name| self.fixed_settings.contains(name)) {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("`{name}` is fixed by the configuration (`fixedSettings` of `{}`)", self.agent_id);
+                Err(Refusal::new(Kind::Forbidden, "SETTING_FIXED", message)
+                    .at(format!("/settings/{}", name.replace('~', "~0").replace('/', "~1"))))
+            }
+        }
     }
 
     /// The prompt that it starts from (S3.22).

@@ -1,11 +1,13 @@
 //! What an agent sees of the host is frozen for a turn; what it may do is not.
 
 use agent_host_tests::guests::wasm;
+use agent_host_tests::process::{Folder, Host, puppets};
 use agent_host_tests::{Setup, World};
 use broker::replay::{Verdict, replay};
 use domain::event::Event;
 use domain::id::{RunId, Stream};
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
 
 /// A model that says which of two tools it was given, and in which order.
 const SCRIPT: &str = r#"
@@ -119,4 +121,42 @@ async fn what_other_code_began_it_ends_unless_the_new_code_is_pinned() {
         let told = world.last_reply(session).await;
         assert!(told.starts_with(expected), "{is_pinned}: {told}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setting_that_the_operator_fixes_counts_over_an_agents_own_and_nobody_changes_it() {
+    let say = |word: &str| json!({ "steps": [{ "complete": word }] });
+    let agent = |more: Value| {
+        let mut agent =
+            json!({ "agentId": "examiner", "displayName": "E", "component": "puppet", "settings": { "script": say("the operator's") } });
+        agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        puppets(&json!([agent]))
+    };
+    let folder = Folder::new(agent(json!({})));
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    let path = format!("/api/agents/{}", host.post("/api/agents", &json!({ "definition": "examiner" })).await.unwrap().text("id"));
+    let set = async |host: &Host, script: &Value| {
+        host.send(host.request(Method::PATCH, &path).json(&json!({ "settings": { "script": script } }))).await.unwrap()
+    };
+    let summary = async |host: &Host| {
+        let session = host.post(&format!("{path}/sessions"), &json!({ "session_type": "lesson" })).await.unwrap().text("id");
+        loop {
+            let seen = host.get(&format!("{path}/sessions/{session}")).await.unwrap().body;
+            if seen["status"] != "open" {
+                return seen["summary"].clone();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    assert_eq!(set(&host, &say("the user's")).await.status, 200);
+    assert_eq!(summary(&host).await, "the user's");
+    host.kill().await;
+    folder.configure(agent(json!({ "fixedSettings": ["script"] })));
+    let host = folder.start(None).await.unwrap();
+    assert_eq!(summary(&host).await, "the operator's");
+    let refused = set(&host, &say("the user's")).await;
+    assert_eq!((refused.status, refused.text("code").as_str(), refused.text("field").as_str()), (403, "SETTING_FIXED", "/settings/script"));
+    // What does not count may be taken away.
+    assert_eq!(set(&host, &Value::Null).await.status, 200);
 }

@@ -96,6 +96,14 @@ fn the_operators_exam_is_taken_when_the_user_has_none() {
 }
 
 #[test]
+fn whoever_brings_an_exam_where_there_is_one_is_told() {
+    let settings = json!({ "exam": exam(&closed(1)) });
+    let mut session = evaluator(&exam(&closed(2))).settings(settings);
+    let Standing::Failed(reason) = session.open() else { panic!("it did not fail") };
+    assert_eq!(reason, "session_config.exam: this agent has its exam in `settings.exam`; open the session without one");
+}
+
+#[test]
 fn an_exam_that_makes_no_sense_fails_with_the_field_at_fault() {
     let with = |path: &str, value: Value| {
         let mut written = exam(&closed(2));

@@ -285,6 +285,9 @@ impl Broker {
             "name": setup.name, "prompt": setup.system_prompt_override.as_ref().map(|prompt| json!({ "is": prompt })), "settings": setup.settings,
         } });
         self.change(by.into(), target, Right::Configure, asked, |agent, now| {
+            if let (Some(settings), Some(definition)) = (&setup.settings, self.core.catalogue.definition(&agent.definition)) {
+                definition.check_own_settings(settings)?;
+            }
             let mut events: Vec<Event> = Vec::new();
             if let Some(name) = setup.name.clone() {
                 events.extend(agent.rename(name, now)?);

@@ -20,3 +20,18 @@ fn without_a_prompt_of_its_own_a_definition_says_who_it_is() {
         assert_eq!(definition(&keys).prompt(), prompt);
     }
 }
+
+#[test]
+fn a_setting_that_is_fixed_is_refused_as_an_agents_own_and_may_be_taken_away() {
+    let definition = definition(&json!({ "fixedSettings": ["exam", "a/b~c"] }));
+    for (settings, field) in [
+        (json!({ "tone": "warm" }), None),
+        (json!({ "exam": null, "tone": 1 }), None),
+        (json!({ "tone": 1, "exam": {} }), Some("/settings/exam")),
+        (json!({ "a/b~c": 1 }), Some("/settings/a~1b~0c")),
+    ] {
+        let refused = definition.check_own_settings(settings.as_object().unwrap()).err();
+        assert_eq!(refused.as_ref().and_then(|refused| refused.field.as_deref()), field, "{settings}");
+        assert!(refused.is_none_or(|refused| refused.code == "SETTING_FIXED"));
+    }
+}
