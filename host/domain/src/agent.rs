@@ -8,6 +8,7 @@
 pub mod assignment;
 pub mod configure;
 pub mod end_session;
+pub mod import_session;
 pub mod lifecycle;
 pub mod memory;
 pub mod milestones;

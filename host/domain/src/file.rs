@@ -4,6 +4,7 @@
 
 use crate::digest::Digest;
 use crate::refusal::{Kind, Refusal};
+use crate::shown::controls_what_is_shown;
 use serde_json::{Value, json};
 
 /// Bytes of one file.
@@ -60,9 +61,8 @@ pub fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// Separators of paths, control characters, and what makes text run in another direction than it is written.
 fn is_refused(char: char) -> bool {
-    matches!(char, '/' | '\\' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') || char.is_control()
+    matches!(char, '/' | '\\') || controls_what_is_shown(char)
 }
 
 /// Checks that a text is a media type, with or without parameters.

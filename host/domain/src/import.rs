@@ -14,9 +14,9 @@ mod tests;
 pub use item::{Answered, OldAction, OldItem};
 pub use session::{OldSession, OldStatus, Standing};
 
-use crate::id::SessionId;
+use crate::id::{ConversationId, SessionId};
 use crate::time::Timestamp;
-use crate::user::Naming;
+use crate::user::{Naming, UserId};
 use fields::Fields;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -73,6 +73,7 @@ pub fn read(document: &OldSessions, now: Timestamp) -> Result<Vec<OldSession>, F
         return Err(Fault { field: "/sessions".to_owned(), message });
     }
     let mut places: HashMap<SessionId, usize> = HashMap::new();
+    let mut conversations: HashMap<ConversationId, (UserId, usize)> = HashMap::new();
     let mut sessions = Vec::with_capacity(document.sessions.len());
     for (place, value) in document.sessions.iter().enumerate() {
         let fields = Fields::of(value, format!("/sessions/{place}"))?;
@@ -80,6 +81,13 @@ pub fn read(document: &OldSessions, now: Timestamp) -> Result<Vec<OldSession>, F
         if let Some(first) = places.insert(session.session_id, place) {
             let message = format!("/sessions/{first} has the id `{}` too; each session stands in a document once", session.session_id);
             return Err(fields.fault(fields.named("session_id", "id"), message));
+        }
+        // A conversation is one user's (design S0, section 3.2).
+        let (of, first) = conversations.entry(session.conversation_id).or_insert_with(|| (session.user_id.clone(), place));
+        if *of != session.user_id {
+            let message =
+                format!("/sessions/{first} has the conversation `{}` too, of another user; each is one user's", session.conversation_id);
+            return Err(fields.fault("conversation_id", message));
         }
         sessions.push(session);
     }

@@ -31,6 +31,7 @@ pub mod redact;
 pub mod refusal;
 pub mod run;
 pub mod secret;
+pub mod shown;
 pub mod spill;
 pub mod step;
 pub mod time;

@@ -11,7 +11,7 @@ use domain::agent::Agent;
 use domain::agent::role::Right;
 use domain::agent::start_session::Beginning;
 use domain::definition::Definition;
-use domain::event::{Event, InputAccepted, ItemRecorded, SessionImported, SessionOpened, Source};
+use domain::event::{Event, InputAccepted, ItemRecorded, SessionOpened, Source};
 use domain::id::{AgentId, SessionId, Stream};
 use domain::import::{FORMAT, OldItem, OldSession, Standing};
 use domain::refusal::{Kind, Refusal};
@@ -243,5 +243,5 @@ fn told(session: &OldSession, agent: &Agent, going: Option<Going>, now: Timestam
         return agent.start_session(beginning, now);
     }
     let past = session.past("another session was active when this one was imported", now);
-    Ok(Event::SessionImported(SessionImported { agent: agent.id, session: past, source: FORMAT.to_owned(), imported_at: now }))
+    agent.import_session(past, FORMAT.to_owned(), now)
 }

@@ -3,6 +3,7 @@
 use super::Agent;
 use crate::event::{AgentRenamed, Event, PreferencesUpdated, PromptOverridden, SettingsUpdated};
 use crate::refusal::{Kind, Refusal};
+use crate::shown::controls_what_is_shown;
 use crate::time::Timestamp;
 use crate::user::UserId;
 use serde_json::{Map, Value};
@@ -110,10 +111,16 @@ pub fn merged(keys: &Map<String, Value>, others: &Map<String, Value>) -> Map<Str
 /// # Errors
 /// It is empty, too long, or has control characters.
 pub fn check_name(name: &str) -> Result<(), Refusal> {
-    if name.trim().is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
-        return Err(invalid(format!("a name has 1 to {NAME_BYTES_MAX} bytes, not all of them blank, and no control characters"), "/name"));
+    if name.trim().is_empty() || name.len() > NAME_BYTES_MAX {
+        return Err(invalid(format!("a name has 1 to {NAME_BYTES_MAX} bytes, not all of them blank"), "/name"));
     }
-    Ok(())
+    match name.chars().find(|char| controls_what_is_shown(*char)) {
+        None => Ok(()),
+        Some(char) => {
+            let told = "a name has no character that controls what is shown";
+            Err(invalid(format!("{told}; this one has `{}`", char.escape_default()), "/name"))
+        }
+    }
 }
 
 fn check_size(keys: &Map<String, Value>, field: &str) -> Result<(), Refusal> {

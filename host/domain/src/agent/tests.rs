@@ -70,6 +70,22 @@ pub(super) fn execution() -> Execution {
     Execution { run, iteration: 3, tool_calls_made: 5, head: 12, started_at: Timestamp(1), suspended_at: Timestamp(2) }
 }
 
+/// A session that ended elsewhere, after as many milliseconds.
+pub(super) fn past(n: u8, status: EndStatus) -> PastSession {
+    PastSession {
+        session_id: SessionId(Uuid::from_u128(200 + u128::from(n))),
+        conversation_id: beginning().conversation_id,
+        session_type: "learning".into(),
+        started_by: user("bob"),
+        status,
+        started_at: Timestamp(1),
+        completed_at: Timestamp(1 + u64::from(n)),
+        terminated_reason: None,
+        interactions: u64::from(n),
+        summary: None,
+    }
+}
+
 #[test]
 fn its_creator_is_primary_from_the_created_event_alone() {
     let agent = agent();
@@ -106,6 +122,7 @@ enum Command {
     Withdraw(u8),
     Complete,
     Terminate,
+    Import(u8, bool),
     Archive,
     Assign(u8, usize, u8),
     ChangeRole(u8, usize, u8),
@@ -130,6 +147,7 @@ fn command() -> impl Strategy<Value = Command> {
         id.clone().prop_map(Withdraw),
         Just(Complete),
         Just(Terminate),
+        (id.clone(), any::<bool>()).prop_map(|(a, b)| Import(a, b)),
         prop_oneof![9 => Just(Rename(0)), 1 => Just(Archive)],
         (who.clone(), role.clone(), who.clone()).prop_map(|(a, b, c)| Assign(a, b, c)),
         (who.clone(), role.clone(), who.clone()).prop_map(|(a, b, c)| ChangeRole(a, b, c)),
@@ -160,6 +178,10 @@ fn carry_out(agent: &Agent, command: &Command, now: Timestamp) -> Result<Vec<Eve
         Command::Withdraw(n) => Ok(maybe(agent.withdraw_action(call(n), respond::Withdrawal::TimedOut, now))),
         Command::Complete => agent.complete_session(json!({}), now).map(one),
         Command::Terminate => agent.terminate_session("x".into(), now).map(one),
+        Command::Import(n, well) => {
+            let status = if well { EndStatus::Completed } else { EndStatus::Terminated };
+            agent.import_session(past(n, status), "x/1".into(), now).map(one)
+        }
         Command::Archive => agent.archive("x".into(), now).map(one),
         Command::Assign(user, role, by) => agent.assign_user(who(user), Role::ALL[role], who(by), now).map(one),
         Command::ChangeRole(user, role, by) => agent.change_role(who(user), Role::ALL[role], who(by), now).map(maybe),
@@ -196,6 +218,8 @@ fn check(agent: &Agent, before: &Agent, events: &[Event]) {
     assert_eq!(users.len(), agent.assignments.len());
     assert!(agent.assignments.iter().any(|assignment| assignment.role == Role::Primary));
     assert!(agent.session_history.len() <= HISTORY_MAX);
+    // The history begins with what ended last, wherever that was.
+    assert!(agent.session_history.is_sorted_by(|later, earlier| later.completed_at >= earlier.completed_at));
     assert!(agent.successful_completions <= agent.total_sessions);
 }
 

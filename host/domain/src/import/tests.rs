@@ -237,3 +237,18 @@ fn what_is_not_known_is_ignored_and_what_is_null_or_left_out_is_none() {
     assert_eq!((old.items.len(), old.answered(), old.standing(NOW)), (1, 0, Standing::GoesOn { left_ms: None }));
     assert_eq!((old.config, old.ui_state, old.pending_action, old.terminated_reason), (None, None, None, None));
 }
+
+#[test]
+fn a_conversation_of_two_users_is_refused() {
+    let with = |id: &str, user: &str| {
+        let mut session = session();
+        session["session_id"] = json!(id);
+        session["user_id"] = json!(user);
+        session
+    };
+    let (first, second) = ("00000000-0000-4000-8000-0000000000a1", "00000000-0000-4000-8000-0000000000a2");
+    assert_eq!(read(&document(vec![with(first, "alice"), with(second, "alice")]), NOW).unwrap().len(), 2);
+    let refused = read(&document(vec![with(first, "alice"), with(second, "bob")]), NOW).unwrap_err();
+    assert_eq!(refused.field, "/sessions/1/conversation_id");
+    assert!(refused.message.starts_with("/sessions/0 has the conversation"), "{}", refused.message);
+}
