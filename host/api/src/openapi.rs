@@ -1,5 +1,6 @@
 //! What the description of the API says besides its routes.
 
+mod headers;
 mod session_config;
 pub(crate) mod widgets;
 
@@ -31,7 +32,8 @@ const OPENING: &str = "/api/agents/{id}/sessions";
         title = "agent-host",
         description = "Durable conversations with sandboxed agents.\n\nNames are snake_case, times ISO 8601 in UTC. `{id}` of an agent is its UUID \
             or its path with `/` written as `%2F`; where a session is begun it may be the id of a definition, whose agent is then created \
-            if it is not there yet. Every error is a problem (RFC 9457) with a stable `code`; `x-codes` of a response lists those that it \
+            if it is not there yet. What takes an `Idempotency-Key` is done once for each key of a user, for seven days; what takes none may be \
+            repeated without harm, but for the deprecated operations, which are as they were. Every error is a problem (RFC 9457) with a stable `code`; `x-codes` of a response lists those that it \
             may have. Its `field` says what of the request is at fault: a JSON pointer into the body, such as `/content/0/text`, `body` for a body that \
             is not JSON, or `header:`, `query:` or `path:` and the name, such as `header:Idempotency-Key`, `query:limit` and `path:sid`.\n\nThe scopes that a \
             credential needs stand in `security`: of several entries one will do.\n\nFrames of event streams are described in `x-events` \
@@ -71,6 +73,7 @@ pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
                 operation.security = Some(security(&method, path));
             }
             add_problems(operation, &method, path, is_open);
+            headers::add(operation);
         }
     }
     describe_streams(document);

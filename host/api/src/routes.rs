@@ -78,6 +78,8 @@ fn deprecated() -> OpenApiRouter<Api> {
         .routes(routes!(legacy::state))
         .routes(routes!(legacy::respond))
         .routes(routes!(legacy::follow))
+        // The old server sent whoever left the slash out to where it is.
+        .route("/api/session", axum::routing::get(legacy::list).post(legacy::create))
 }
 
 /// Every route that needs none. They pass through no middleware: whoever watches the host asks them all the time.

@@ -139,6 +139,12 @@ async fn a_mentor_reviews_what_mentees_do_and_mentees_see_their_own() {
     // Nor do they learn who else is there.
     let seen = get(&team.bob, &team.agent).await.body;
     assert_eq!(seen["assignments"].as_array().unwrap().len(), 1, "{seen}");
+    // Or how much they do.
+    let hers = get(&team.alice, &team.agent).await.body;
+    for counts in ["total_sessions", "total_interactions", "successful_completions", "last_interaction_at"] {
+        assert!(seen[counts].is_null(), "{seen}");
+    }
+    assert!(hers["total_sessions"].is_u64(), "{hers}");
     // The operator's lists are not theirs at all.
     for path in ["/api/events", "/api/audit", "/api/dead-letters", "/api/components"] {
         assert_eq!(get(&team.bob, path).await.status, 403, "{path}");

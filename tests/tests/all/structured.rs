@@ -363,6 +363,7 @@ async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprec
     let listed = host.get("/api/session/?session_type=learning").await.unwrap().body;
     assert_eq!((&listed[0]["id"], &listed[0]["items_completed"]), (&ended["id"], &json!(1)));
     assert_eq!(listed[0]["status"], "completed");
+    assert_eq!(host.get("/api/session?session_type=learning").await.unwrap().body, listed, "the slash may be left out");
     for (limit, status) in [(json!("soon"), 422), (json!(-1), 422), (json!(1.5), 422), (json!(u64::MAX), 422)] {
         let asked = json!({ "session_type": "learning", "config": { "time_limit_seconds": limit } });
         let refused = host.post("/api/session/", &asked).await.unwrap();

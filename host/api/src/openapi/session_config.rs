@@ -56,7 +56,7 @@ struct Lesson {
     questions: Option<Vec<Question>>,
 }
 
-/// What a `validation` session is opened with. An exam that the agent is set up with goes before it.
+/// What a `validation` session is opened with. An agent that is set up with an exam takes none here.
 #[derive(Debug, Deserialize, ToSchema)]
 struct ValidationConfig {
     /// What is examined; needed unless the agent is set up with one.

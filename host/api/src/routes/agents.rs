@@ -41,7 +41,7 @@ pub(super) struct NewAgent {
 /// Makes an agent. You are its first user, in the role primary.
 #[utoipa::path(
     post, path = "/api/agents", tag = "agents", params(IdempotencyKey), request_body = NewAgent,
-    responses((status = 201, description = "It exists.", body = wire::AgentView))
+    responses((status = 201, description = "It exists.", body = wire::AgentView, headers(("Location" = String, description = "Where it is."))))
 )]
 pub(super) async fn create(
     State(api): State<Api>,

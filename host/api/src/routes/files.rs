@@ -127,7 +127,16 @@ pub(super) struct DownloadParams {
         ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
         ("digest" = String, Path, description = "The file's `digest`: `sha256:` and 64 hexadecimal digits."), DownloadParams,
     ),
-    responses((status = 200, description = "The file.", body = inline(FileContent), content_type = "*/*"))
+    responses(
+        (
+            status = 200, description = "The file.", body = inline(FileContent), content_type = "*/*",
+            headers(
+                ("ETag" = String, description = "Its digest, in quotes: with it in `If-None-Match` it is not sent again."),
+                ("Content-Disposition" = String, description = "An attachment, with the name of the file (RFC 6266)."),
+            ),
+        ),
+        (status = 304, description = "You have it.", headers(("ETag" = String, description = "Its digest, in quotes."))),
+    )
 )]
 pub(super) async fn show(
     State(api): State<Api>,

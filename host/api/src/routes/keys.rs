@@ -7,7 +7,7 @@ use crate::state::Api;
 use crate::wire::{self, KeyView};
 use axum::extract::State;
 use broker::KeysOf;
-use domain::key::{KEY_LIFETIME_S, KeyId, NewKey};
+use domain::key::{KeyId, NewKey};
 use domain::user::{NotAUser, Scope, UserId};
 use http::header::{CACHE_CONTROL, LOCATION};
 use http::{HeaderName, StatusCode};
@@ -30,8 +30,8 @@ pub(super) struct Wanted {
     /// What it is to be used for: `read`, `write`, `keys`, `admin`. Never more than the credential that you ask with.
     #[schema(value_type = Vec<String>)]
     scopes: Vec<Scope>,
-    /// Seconds that it is to count for, from 60 to 31,622,400 (366 days); 90 days without. One that is issued with a key must end
-    /// no later than that: with one that ends before 90 days are over, say when.
+    /// Seconds that it is to count for, from 60 to 31,622,400 (366 days). One that is issued with a key must end no later than that. Without,
+    /// it counts for 90 days, or as long as the key that it is issued with.
     #[schema(minimum = 60, maximum = 31_622_400)]
     expires_in_s: Option<u64>,
 }
@@ -50,7 +50,7 @@ pub(super) struct IssuedKey {
 /// second one, and because the secret is not kept it is refused, with the id of the key that it issued.
 #[utoipa::path(
     post, path = "/api/keys", tag = "keys", params(IdempotencyKey), request_body = Wanted,
-    responses((status = 201, description = "It counts from now on.", body = IssuedKey))
+    responses((status = 201, description = "It counts from now on.", body = IssuedKey, headers(("Location" = String, description = "Where it is revoked."))))
 )]
 pub(super) async fn issue(
     State(api): State<Api>,
@@ -62,7 +62,7 @@ pub(super) async fn issue(
         user: wanted.user.unwrap_or_else(|| caller.user.clone()),
         name: wanted.name,
         scopes: wanted.scopes.into_iter().collect(),
-        lifetime_s: wanted.expires_in_s.unwrap_or(KEY_LIFETIME_S.1),
+        lifetime_s: wanted.expires_in_s,
     };
     let issued = api.command()?.issue_key(&caller.issuer(), asked, key.as_deref()).await?;
     let headers = [(LOCATION, format!("/api/keys/{}", issued.row.id)), (CACHE_CONTROL, "no-store".to_owned())];

@@ -48,7 +48,7 @@ pub(super) struct NewSessionBody {
         IdempotencyKey,
     ),
     request_body = Option<NewSessionBody>,
-    responses((status = 201, description = "It has begun.", body = wire::SessionView))
+    responses((status = 201, description = "It has begun.", body = wire::SessionView, headers(("Location" = String, description = "Where it is."))))
 )]
 pub(super) async fn open(
     State(api): State<Api>,

@@ -292,3 +292,26 @@ async fn agents_sessions_and_events_can_be_looked_at() {
     assert_eq!(backup.status, 201, "{}", backup.body);
     assert!(std::path::Path::new(backup.json()["file"].as_str().unwrap()).is_file());
 }
+
+#[test]
+fn what_a_client_reads_of_headers_is_described() {
+    let document = description();
+    let named = |path: &str, method: &str, status: &str| -> Vec<String> {
+        let headers = document["paths"][path][method]["responses"][status]["headers"].as_object().cloned().unwrap_or_default();
+        headers.into_iter().map(|(name, _)| name).collect()
+    };
+    for (path, method, status, expected) in [
+        ("/api/agents", "post", "201", ["Location"].as_slice()),
+        ("/api/agents", "post", "401", &["WWW-Authenticate"]),
+        ("/api/agents", "post", "429", &["Retry-After"]),
+        ("/api/agents/{id}/sessions", "post", "201", &["Location"]),
+        ("/api/keys", "post", "201", &["Location"]),
+        ("/api/agents/{id}/sessions/{sid}/files/{digest}", "get", "200", &["Content-Disposition", "ETag"]),
+        ("/api/agents/{id}/sessions/{sid}/files/{digest}", "get", "304", &["ETag"]),
+        ("/api/session/{sid}", "get", "200", &["Deprecation", "Link"]),
+        ("/api/session/{sid}", "get", "404", &["Deprecation", "Link"]),
+        ("/api/session/", "post", "503", &["Deprecation", "Link", "Retry-After"]),
+    ] {
+        assert_eq!(named(path, method, status), expected, "{method} {path} {status}");
+    }
+}

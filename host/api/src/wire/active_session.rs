@@ -3,7 +3,7 @@
 use super::session::{PendingActionView, pending_action};
 use domain::agent::session::{ActiveSession, Execution, PendingAction, Phase};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// See the module. The session itself has more: its items, what is filled in so far, its messages.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -46,12 +46,23 @@ pub struct ExecutionPlaceView {
     /// Tool calls that were made.
     pub tool_calls_made: u32,
     /// What waits.
-    #[schema(value_type = Object)]
-    pub pending_tool_call: Value,
+    pub pending_tool_call: PendingToolCallView,
     /// When the turn began, in milliseconds since the Unix epoch.
     pub started_at_ms: u64,
     /// When it was suspended, in milliseconds since the Unix epoch.
     pub suspended_at_ms: u64,
+}
+
+/// A call that waits for the client (design S0, `PendingToolCall`).
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = PendingToolCall)]
+pub struct PendingToolCallView {
+    /// What to answer under.
+    pub call_id: String,
+    /// What the agent calls it, or the tool that asks.
+    pub tool_name: String,
+    /// What the widget shows.
+    pub arguments: Value,
 }
 
 /// A session that holds a slot.
@@ -90,7 +101,11 @@ fn place(pending: &PendingAction, execution: &Execution) -> ExecutionPlaceView {
     }
 }
 
-/// The call that waits (design S0, `PendingToolCall`).
-pub(super) fn pending_tool_call(pending: &PendingAction) -> Value {
-    json!({ "call_id": pending.tool_call_id, "tool_name": pending.tool_name, "arguments": pending.action.props })
+/// The call that waits.
+pub(super) fn pending_tool_call(pending: &PendingAction) -> PendingToolCallView {
+    PendingToolCallView {
+        call_id: pending.tool_call_id.to_string(),
+        tool_name: pending.tool_name.clone(),
+        arguments: pending.action.props.clone(),
+    }
 }

@@ -1,6 +1,7 @@
 //! The frames of event streams: their names and what each has as its data, for the streams that send them and the description of the API.
 
 use super::message::CallView;
+use super::operation::{AnsweredCall, ModelAttempt, WorkTarget};
 use super::session::PendingActionView;
 use super::spawned::Spawned;
 use serde_json::Value;
@@ -213,13 +214,11 @@ frames! {
             /// The tool.
             tool: Option<String>,
             /// The call that it answers: `message` and `index`.
-            #[schema(value_type = Option<Object>)]
-            answers: Option<Value>,
+            answers: Option<AnsweredCall>,
             /// With what.
             arguments: Option<Value>,
             /// Whom work was handed to: `agent_id`, `session_id`, `input_id`.
-            #[schema(value_type = Option<Object>)]
-            target: Option<Value>,
+            target: Option<WorkTarget>,
             /// What memory is searched for.
             query: Option<String>,
             /// How much of it is to be found at most.
@@ -249,8 +248,7 @@ frames! {
             /// Whether the model is told that it failed.
             failed: Option<bool>,
             /// The attempts at it.
-            #[schema(value_type = Option<Vec<Object>>)]
-            attempts: Option<Value>,
+            attempts: Option<Vec<ModelAttempt>>,
         }
         /// A turn is stored.
         stored MessageComplete = "message_complete" {

@@ -51,8 +51,7 @@ pub struct LegacySession {
     /// The item that waits.
     pub current_item_id: Option<String>,
     /// What was asked and answered, the first 200.
-    #[schema(value_type = Vec<Object>)]
-    pub items: Vec<Value>,
+    pub items: Vec<LegacyItem>,
     /// What a client needs to show it as it was left.
     pub ui_state: UiStateView,
     /// What waits.
@@ -65,6 +64,53 @@ pub struct LegacySession {
     pub completed_at: Option<String>,
     /// Why it was ended from outside.
     pub terminated_reason: Option<String>,
+}
+
+/// What was asked, and what was answered.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct LegacyItem {
+    /// Its id.
+    pub id: String,
+    /// Its place, from 1.
+    pub sequence: u64,
+    /// What was asked.
+    pub agent_prompt: Value,
+    /// What the client was shown.
+    pub client_action: Option<LegacyAction>,
+    /// What was answered; null when nothing was.
+    pub user_response: Option<LegacyResponse>,
+    /// What was made of it.
+    pub evaluation: Option<Value>,
+    /// When it was asked.
+    pub started_at: String,
+    /// When it was answered.
+    pub completed_at: Option<String>,
+    /// Milliseconds from the question to the answer.
+    pub response_time_ms: Option<u64>,
+}
+
+/// A widget and what it shows.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct LegacyAction {
+    /// The widget.
+    pub widget_type: String,
+    /// What it shows.
+    pub props: Value,
+    /// Whether the message box is locked meanwhile.
+    pub lock_input: bool,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct LegacyResponse {
+    /// What was answered.
+    pub response: Value,
+    /// When.
+    pub timestamp: String,
+    /// `valid` or `skipped`: what is not valid is refused, and no item.
+    pub validation_status: &'static str,
+    /// Always empty: see `validation_status`.
+    pub validation_errors: Vec<String>,
 }
 
 /// What a client needs to restore a page.
@@ -148,34 +194,39 @@ pub fn legacy_session(view: &SessionView, items: &[Recorded]) -> LegacySession {
 }
 
 /// An item as the old system had it.
-fn item((sequence, recorded): (u64, &Recorded)) -> Option<Value> {
+fn item((sequence, recorded): (u64, &Recorded)) -> Option<LegacyItem> {
     let Some(Event::ItemRecorded(it)) = &recorded.event else { return None };
     let id = if it.item.is_empty() { recorded.id.to_string() } else { it.item.clone() };
     // What another system asked and nobody answered has no answer; what was recorded here has one, with a time of its own or not.
     let answered = it.answered_at.or((!it.imported).then_some(it.time));
-    // What was not valid was refused, and is no item.
     let skipped = it.response.get("skipped") == Some(&Value::Bool(true));
-    let action = it
-        .client_action
-        .as_ref()
-        .map(|action| json!({ "widget_type": action.widget, "props": action.props, "lock_input": action.lock_input }));
+    let action = it.client_action.as_ref().map(|action| LegacyAction {
+        widget_type: action.widget.clone(),
+        props: action.props.clone(),
+        lock_input: action.lock_input,
+    });
     // The old system's prompts were text; what asks in a widget says so there.
     let asked = match &it.prompt {
         Value::Object(prompt) => prompt.get("prompt").cloned().unwrap_or_else(|| it.prompt.clone()),
         prompt => prompt.clone(),
     };
-    let response = answered.map(|answered| {
-        json!({
-            "response": it.response, "timestamp": answered.to_string(), "validation_status": if skipped { "skipped" } else { "valid" },
-            "validation_errors": [],
-        })
+    let response = answered.map(|answered| LegacyResponse {
+        response: it.response.clone(),
+        timestamp: answered.to_string(),
+        validation_status: if skipped { "skipped" } else { "valid" },
+        validation_errors: Vec::new(),
     });
-    Some(json!({
-        "id": id, "sequence": sequence, "agent_prompt": asked, "client_action": action, "user_response": response,
-        "evaluation": it.evaluation,
-        "started_at": it.asked_at.unwrap_or(it.time).to_string(), "completed_at": answered.map(|answered| answered.to_string()),
-        "response_time_ms": it.asked_at.zip(answered).map(|(asked, answered)| answered.since_ms(asked)),
-    }))
+    Some(LegacyItem {
+        id,
+        sequence,
+        agent_prompt: asked,
+        client_action: action,
+        user_response: response,
+        evaluation: it.evaluation.clone(),
+        started_at: it.asked_at.unwrap_or(it.time).to_string(),
+        completed_at: answered.map(|answered| answered.to_string()),
+        response_time_ms: it.asked_at.zip(answered).map(|(asked, answered)| answered.since_ms(asked)),
+    })
 }
 
 /// What a client needs to restore a page.

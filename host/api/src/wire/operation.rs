@@ -37,6 +37,97 @@ pub fn client_action(call: OperationId, action: &ClientAction) -> ClientActionVi
     }
 }
 
+/// An operation of a run, as it was started: what its kind has besides stands behind it.
+#[derive(Debug, utoipa::ToSchema)]
+#[schema(as = Operation)]
+#[expect(dead_code, reason = "says in the description what an operation is")]
+pub(crate) struct OperationSchema {
+    /// Its id: what a question is answered under.
+    operation_id: String,
+    /// The agent's name for it.
+    key: String,
+    /// `model`, `tool`, `client`, `agent`, `recall`, `timer` or `refused`.
+    kind: String,
+    /// The step that started it.
+    step: u64,
+    /// The tool that the model called with it.
+    tool: Option<String>,
+    /// The call that it answers.
+    answers: Option<AnsweredCall>,
+    /// Of a model call: the model, as the agent names it.
+    model: Option<String>,
+    /// Of a model call: whether the user sees what it says (`user`), or nobody (`hidden`).
+    audience: Option<String>,
+    /// Of a tool call and of work that was handed over: with what.
+    arguments: Option<Value>,
+    /// Of a question: what is asked.
+    client_action: Option<ClientActionView>,
+    /// Of work that was handed over: to whom.
+    target: Option<WorkTarget>,
+    /// Of a search in memory: for what.
+    query: Option<String>,
+    /// Of a search in memory: how much is to be found at most.
+    limit: Option<u64>,
+    /// Of a timer: when it is due, ISO 8601.
+    due: Option<String>,
+    /// Of a refused call: what the agent is told, `failed` or `denied`.
+    outcome: Option<String>,
+    /// Of a refused call that is told as failed: why.
+    failure: Option<Value>,
+    /// When its time is up, ISO 8601.
+    deadline: Option<String>,
+}
+
+/// The call of a message that an operation answers.
+#[derive(Debug, utoipa::ToSchema)]
+#[expect(dead_code, reason = "says in the description what an operation is")]
+pub(crate) struct AnsweredCall {
+    /// The message's place in the thread.
+    message: u64,
+    /// The call's index in it.
+    index: u32,
+}
+
+/// Whom work was handed to.
+#[derive(Debug, utoipa::ToSchema)]
+#[expect(dead_code, reason = "says in the description what an operation is")]
+pub(crate) struct WorkTarget {
+    /// The agent.
+    agent_id: String,
+    /// Its session.
+    session_id: String,
+    /// The input that tells it what to do.
+    input_id: String,
+}
+
+/// One attempt at a model call.
+#[derive(Debug, utoipa::ToSchema)]
+#[expect(dead_code, reason = "says in the description what an attempt is")]
+pub(crate) struct ModelAttempt {
+    /// The provider.
+    provider: String,
+    /// The provider's name of the model.
+    model: String,
+    /// What it used; none where the provider did not say.
+    usage: Option<TokenUsage>,
+    /// How long it took, in milliseconds.
+    wall_ms: u64,
+    /// What went wrong; none of the attempt that gave the reply.
+    error: Option<String>,
+}
+
+/// What a model call used.
+#[derive(Debug, utoipa::ToSchema)]
+#[expect(dead_code, reason = "says in the description what an attempt is")]
+pub(crate) struct TokenUsage {
+    /// Tokens of the prompt, cached ones included.
+    input_tokens: u64,
+    /// Tokens of the reply.
+    output_tokens: u64,
+    /// Tokens of the prompt that were read from a cache.
+    cached_tokens: u64,
+}
+
 /// An operation as it was started: `operation_id`, `key`, `kind`, and what its kind has besides.
 #[must_use]
 pub fn operation(operation: &Operation) -> Value {

@@ -1,10 +1,10 @@
 //! Structured sessions in public form, in the design's shape (S0): status, pending action, execution state, items, metrics.
 
-use super::active_session::pending_tool_call;
-use super::message::message as message_view;
+use super::active_session::{PendingToolCallView, pending_tool_call};
+use super::message::{CallView, message as message_view};
 use super::operation::ClientActionView;
 use broker::SessionView;
-use domain::agent::session::{Execution, PastSession, PendingAction, Phase};
+use domain::agent::session::{EndStatus, Execution, PastSession, PendingAction, Phase};
 use domain::event::{Event, ItemRecorded, Recorded};
 use domain::id::OperationId;
 use domain::message::{Message, Role};
@@ -50,19 +50,33 @@ pub struct ExecutionStateView {
     /// The turn in the making.
     pub run_id: String,
     /// The messages that were asked for, as a model sees them.
-    #[schema(value_type = Vec<Object>)]
-    pub conversation_snapshot: Vec<Value>,
+    pub conversation_snapshot: Vec<SnapshotMessageView>,
     /// Steps that were taken.
     pub iteration: u32,
     /// Tool calls that were made.
     pub tool_calls_made: u32,
     /// What waits.
-    #[schema(value_type = Option<Object>)]
-    pub pending_tool_call: Option<Value>,
+    pub pending_tool_call: Option<PendingToolCallView>,
     /// When the turn began, in milliseconds since the Unix epoch.
     pub started_at_ms: u64,
     /// When it was suspended, in milliseconds since the Unix epoch.
     pub suspended_at_ms: u64,
+}
+
+/// A message as a model sees it (design S0, `LlmMessageSnapshot`).
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = SnapshotMessage)]
+pub struct SnapshotMessageView {
+    /// `user`, `assistant` or `tool`.
+    pub role: &'static str,
+    /// Its text.
+    pub content: String,
+    /// The calls that the model made in it.
+    pub tool_calls: Vec<CallView>,
+    /// For the result of a call: the provider's id of the call.
+    pub tool_call_id: Option<String>,
+    /// For the result of a call: the tool.
+    pub name: Option<String>,
 }
 
 /// One question and its answer (design S0, `SessionItem`).
@@ -127,6 +141,32 @@ pub struct PastSessionView {
     pub summary: Option<Value>,
     /// How it went.
     pub metrics: MetricsView,
+}
+
+/// A structured session that has ended, as its agent remembers it.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = RememberedSession)]
+pub struct RememberedSessionView {
+    /// Its id.
+    pub session_id: String,
+    /// The conversation that it was a part of.
+    pub conversation_id: String,
+    /// Its type.
+    pub session_type: String,
+    /// Who began it.
+    pub started_by: String,
+    /// `completed` or `terminated`.
+    pub status: &'static str,
+    /// When it began, ISO 8601.
+    pub started_at: String,
+    /// When it ended, ISO 8601.
+    pub completed_at: String,
+    /// Why it was terminated; `expired` when its time was up.
+    pub terminated_reason: Option<String>,
+    /// Client actions that were answered.
+    pub interactions: u64,
+    /// The agent's summary of a completed one; none when it is over 8 KiB.
+    pub summary: Option<Value>,
 }
 
 /// A pending action.
@@ -200,21 +240,20 @@ pub fn execution_state(view: &SessionView) -> Option<ExecutionStateView> {
     })
 }
 
-/// A message as a model sees it (design S0, `LlmMessageSnapshot`).
-fn snapshot(message: &Message) -> Value {
+fn snapshot(message: &Message) -> SnapshotMessageView {
     let view = message_view(message);
     let role = match message.role {
         Role::User | Role::Notice => "user",
         Role::Assistant => "assistant",
         Role::Tool => "tool",
     };
-    json!({
-        "role": role,
-        "content": view.text,
-        "tool_calls": view.calls,
-        "tool_call_id": message.answers.as_ref().map(|answers| answers.call_id.clone()),
-        "name": message.answers.as_ref().map(|answers| answers.name.clone()),
-    })
+    SnapshotMessageView {
+        role,
+        content: view.text,
+        tool_calls: view.calls,
+        tool_call_id: message.answers.as_ref().map(|answers| answers.call_id.clone()),
+        name: message.answers.as_ref().map(|answers| answers.name.clone()),
+    }
 }
 
 /// An item of a session's record; none when it was erased.
@@ -261,11 +300,20 @@ pub fn past_session(row: &SessionRow) -> PastSessionView {
 
 /// The same as an agent's aggregate keeps it.
 #[must_use]
-pub fn remembered(past: &PastSession) -> Value {
-    json!({
-        "session_id": past.session_id, "conversation_id": past.conversation_id, "session_type": past.session_type,
-        "started_by": past.started_by, "status": past.status, "started_at": past.started_at.to_string(),
-        "completed_at": past.completed_at.to_string(), "terminated_reason": past.terminated_reason, "interactions": past.interactions,
-        "summary": past.summary,
-    })
+pub fn remembered(past: &PastSession) -> RememberedSessionView {
+    RememberedSessionView {
+        session_id: past.session_id.to_string(),
+        conversation_id: past.conversation_id.to_string(),
+        session_type: past.session_type.clone(),
+        started_by: past.started_by.to_string(),
+        status: match past.status {
+            EndStatus::Completed => "completed",
+            EndStatus::Terminated => "terminated",
+        },
+        started_at: past.started_at.to_string(),
+        completed_at: past.completed_at.to_string(),
+        terminated_reason: past.terminated_reason.clone(),
+        interactions: past.interactions,
+        summary: past.summary.clone(),
+    }
 }

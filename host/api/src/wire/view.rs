@@ -2,8 +2,10 @@
 
 use super::active_session::{ActiveSessionView, active_session};
 use super::message::{MessageView, draft, message};
-use super::operation::{ClientActionView, client_action, operation};
-use super::session::{ExecutionStateView, MetricsView, UiStateView, execution_state, metrics, remembered, status, ui_state};
+use super::operation::{ClientActionView, OperationSchema, client_action, operation};
+use super::session::{
+    ExecutionStateView, MetricsView, RememberedSessionView, UiStateView, execution_state, metrics, remembered, status, ui_state,
+};
 use domain::agent::assignment::Assignment;
 use domain::agent::session::Phase;
 use domain::user::UserId;
@@ -60,16 +62,16 @@ pub struct AgentView {
     /// That session: what it does, what it waits for and where it goes on; none when it is somebody else's and you are a mentee.
     pub active_session: Option<ActiveSessionView>,
     /// The structured sessions that ended last, the latest first, ten at most; for a mentee, their own.
-    #[schema(value_type = Vec<Object>)]
-    pub session_history: Vec<Value>,
-    /// How many client actions were answered.
-    pub total_interactions: u64,
-    /// When a structured session last began or went on, ISO 8601.
+    pub session_history: Vec<RememberedSessionView>,
+    /// How many client actions were answered. Hidden from a mentee, as all that tells of what its other users do: each session of theirs has
+    /// its own `metrics`.
+    pub total_interactions: Option<u64>,
+    /// When a structured session last began or went on, ISO 8601. Hidden from a mentee.
     pub last_interaction_at: Option<String>,
-    /// How many structured sessions it has begun.
-    pub total_sessions: u64,
-    /// How many of them ended well.
-    pub successful_completions: u64,
+    /// How many structured sessions it has begun. Hidden from a mentee.
+    pub total_sessions: Option<u64>,
+    /// How many of them ended well. Hidden from a mentee.
+    pub successful_completions: Option<u64>,
     /// When it was created, ISO 8601.
     pub created_at: String,
     /// When something last changed about it, ISO 8601.
@@ -164,7 +166,7 @@ pub struct SessionView {
     /// The questions that wait for an answer.
     pub client_actions: Vec<ClientActionView>,
     /// The operations of the open run that have no outcome.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<OperationSchema>)]
     pub operations: Vec<Value>,
     /// The messages that were asked for, in order.
     pub messages: Vec<MessageView>,
@@ -207,8 +209,8 @@ pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
         settings: if sees_all { agent.settings.clone() } else { Map::new() },
         is_suspended: current.is_some_and(|session| session.phase != Phase::Active),
         session_history: history.collect(),
-        total_interactions: agent.total_interactions,
-        last_interaction_at: agent.last_interaction_at.map(|time| time.to_string()),
+        total_interactions: sees_all.then_some(agent.total_interactions),
+        last_interaction_at: agent.last_interaction_at.filter(|_| sees_all).map(|time| time.to_string()),
         id: agent.id.to_string(),
         definition: agent.definition.to_string(),
         definition_name: view.definition_name.clone(),
@@ -221,8 +223,8 @@ pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
         preferences: if sees_all { agent.preferences_for(user) } else { agent.user_preferences.get(user).cloned().unwrap_or_default() },
         current_session_id: current.map(|session| session.session_id.to_string()),
         active_session: current.map(active_session),
-        total_sessions: agent.total_sessions,
-        successful_completions: agent.successful_completions,
+        total_sessions: sees_all.then_some(agent.total_sessions),
+        successful_completions: sees_all.then_some(agent.successful_completions),
         created_at: created_at.to_string(),
         updated_at: updated_at.to_string(),
         stream_url: format!("/api/agents/{}/stream", agent.id),
