@@ -1,14 +1,13 @@
 //! Users: who they are to the host, and what a credential of theirs may be used for.
 
 use crate::digest::Digest;
+use crate::path::RESERVED_WORDS;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// Bytes of a user's id.
-const USER_BYTES_MAX: usize = 64;
-/// Words that give segments of a path their meaning, and so name no user.
-const RESERVED: &[&str] = &["agent", "cron", "task", "subuser", "sub", "memory", "search", "system"];
+pub(crate) const USER_BYTES_MAX: usize = 64;
 /// What the ids begin with that are made of claims.
 const FOREIGN: &str = "oidc-";
 
@@ -23,7 +22,7 @@ pub struct UserId(String);
 #[error(
     "`{given}` is no user id: 1 to {USER_BYTES_MAX} letters, digits, `-`, `_`, `.` and `@`, beginning with a letter or a digit, and none of: \
      {reserved}",
-    reserved = RESERVED.join(", ")
+    reserved = RESERVED_WORDS.join(", ")
 )]
 pub struct NotAUser {
     given: String,
@@ -79,7 +78,7 @@ impl FromStr for UserId {
         let well_formed = (1..=USER_BYTES_MAX).contains(&text.len())
             && text.starts_with(|c: char| c.is_ascii_alphanumeric())
             && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.@".contains(c))
-            && !RESERVED.contains(&text);
+            && !RESERVED_WORDS.contains(&text);
         if well_formed { Ok(Self(text.to_owned())) } else { Err(NotAUser { given: text.chars().take(USER_BYTES_MAX).collect() }) }
     }
 }

@@ -1,0 +1,40 @@
+//! Fetch strategies: how an agent is found that nobody named.
+
+use super::{AgentPath, Root};
+use serde::{Deserialize, Serialize};
+
+/// The tag of the system agent that [`FetchStrategy::Heartbeat`] finds.
+const HEARTBEAT: &str = "heartbeat";
+
+/// How an agent is found that nobody named: of those whose paths match, the one that was used last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FetchStrategy {
+    /// `most-recent-foreground`: an agent that a person talks with.
+    MostRecentForeground,
+    /// `heartbeat`: the system agent that does what recurs.
+    Heartbeat,
+}
+
+impl FetchStrategy {
+    /// Every strategy.
+    pub const ALL: [Self; 2] = [Self::MostRecentForeground, Self::Heartbeat];
+
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::MostRecentForeground => "most-recent-foreground",
+            Self::Heartbeat => "heartbeat",
+        }
+    }
+
+    /// Whether the agent at the path is one of those that it looks for.
+    #[must_use]
+    pub fn matches(self, path: &AgentPath) -> bool {
+        match self {
+            Self::MostRecentForeground => path.kind().is_foreground(),
+            Self::Heartbeat => path.depth() == 0 && matches!(path.origin(), Root::System(tag) if tag.as_str() == HEARTBEAT),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What a path says of the agent that lives there: its kind, the model role that it has, and what it is called without a name.
+
+use super::{AgentPath, Folder, Root, Suffix};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What sort of agent lives at a path (S4.5): what its last suffix says, or else its root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// `/<user>/<connector>`
+    Connector,
+    /// `/<user>/agent/<name>`
+    Agent,
+    /// `/<user>/cron/<name>`
+    Cron,
+    /// `/<user>/task/<name>`
+    Task,
+    /// `/<user>/subuser/<name>`
+    Subuser,
+    /// `/system/<tag>`
+    System,
+    /// `…/sub/<n>`
+    Sub,
+    /// `…/memory`
+    Memory,
+    /// `…/search/<n>`
+    Search,
+}
+
+/// Which of the models that are configured by role an agent uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ModelRole {
+    /// `user`: who talks with people.
+    User,
+    /// `subagent`: who works for another agent.
+    Subagent,
+    /// `memory`: who extracts what is to be remembered.
+    Memory,
+    /// `memorySearch`: who searches what is remembered.
+    MemorySearch,
+    /// `task`: who does work once.
+    Task,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 9] =
+        [Self::Connector, Self::Agent, Self::Cron, Self::Task, Self::Subuser, Self::System, Self::Sub, Self::Memory, Self::Search];
+
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Connector => "connector",
+            Self::Agent => "agent",
+            Self::Cron => "cron",
+            Self::Task => "task",
+            Self::Subuser => "subuser",
+            Self::System => "system",
+            Self::Sub => "sub",
+            Self::Memory => "memory",
+            Self::Search => "search",
+        }
+    }
+
+    /// The model role of agents of this kind (S4.7); none where the host's default model is used: schedules and system agents.
+    #[must_use]
+    pub fn model_role(self) -> Option<ModelRole> {
+        match self {
+            Self::Connector | Self::Agent | Self::Subuser => Some(ModelRole::User),
+            Self::Sub => Some(ModelRole::Subagent),
+            Self::Memory => Some(ModelRole::Memory),
+            Self::Search => Some(ModelRole::MemorySearch),
+            Self::Task => Some(ModelRole::Task),
+            Self::Cron | Self::System => None,
+        }
+    }
+
+    /// Whether a person talks with agents of this kind: what is posted to a user's agents goes to these (S4.14).
+    #[must_use]
+    pub fn is_foreground(self) -> bool {
+        match self {
+            Self::Connector | Self::Agent | Self::Subuser => true,
+            Self::Cron | Self::Task | Self::System | Self::Sub | Self::Memory | Self::Search => false,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl ModelRole {
+    /// Every role.
+    pub const ALL: [Self; 5] = [Self::User, Self::Subagent, Self::Memory, Self::MemorySearch, Self::Task];
+
+    /// Its word, as on the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Subagent => "subagent",
+            Self::Memory => "memory",
+            Self::MemorySearch => "memorySearch",
+            Self::Task => "task",
+        }
+    }
+}
+
+impl fmt::Display for ModelRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl AgentPath {
+    /// What sort of agent lives there.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match (self.suffixes.last(), &self.root) {
+            (Some(Suffix::Sub(_)), _) => Kind::Sub,
+            (Some(Suffix::Memory), _) => Kind::Memory,
+            (Some(Suffix::Search(_)), _) => Kind::Search,
+            (None, Root::System(_)) => Kind::System,
+            (None, Root::Connector { .. }) => Kind::Connector,
+            (None, Root::Named { folder, .. }) => match folder {
+                Folder::Agent => Kind::Agent,
+                Folder::Cron => Kind::Cron,
+                Folder::Task => Kind::Task,
+                Folder::Subuser => Kind::Subuser,
+            },
+        }
+    }
+
+    /// The model role of the agent that lives there (S4.7).
+    #[must_use]
+    pub fn model_role(&self) -> Option<ModelRole> {
+        self.kind().model_role()
+    }
+
+    /// What people read for the agent (S4.8): the name that was configured, where its kind has one, and else what the path says. Spaces
+    /// around a name do not count, and a name of nothing else is none. System agents, tasks and memory agents are called by their paths.
+    #[must_use]
+    pub fn label(&self, name: Option<&str>) -> String {
+        let name = name.map(str::trim).filter(|name| !name.is_empty());
+        let or = |otherwise: &str| name.unwrap_or(otherwise).to_owned();
+        match (self.suffixes.last(), &self.root) {
+            (Some(Suffix::Sub(_)), _) => or("subagent"),
+            (Some(Suffix::Memory), _) => "memory-agent".to_owned(),
+            (Some(Suffix::Search(_)), _) => or("memory-search"),
+            (None, Root::System(tag)) => tag.to_string(),
+            (None, Root::Connector { .. }) => or("user"),
+            (None, Root::Named { folder, name: own, .. }) => match folder {
+                Folder::Task => format!("task {own}"),
+                Folder::Cron => or("cron task"),
+                Folder::Agent | Folder::Subuser => or(own.as_str()),
+            },
+        }
+    }
+}

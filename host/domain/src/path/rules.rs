@@ -1,0 +1,169 @@
+//! Rules on subtrees of paths: which agents may be looked at and which may be changed (S4.18).
+//!
+//! Rules only narrow: without any, everything is allowed. They work as an agent's lists do. Rules that allow (`read`, `write`) are a list
+//! of what there is: as soon as there is one, what none of them covers is not allowed. Rules that deny (`none`) come after them and always
+//! win, however far they reach: none that is more specific takes anything back, and a deny takes all that is below with it, stars or not.
+//! Several sets (an operator's, a persona's) hold together when each is asked and all of them have to allow it.
+
+use super::{AgentPath, Subtree};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Rules of one set.
+pub const PATH_RULES_MAX: usize = 256;
+
+/// What somebody wants to do with the agent at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PathAccess {
+    /// Look at it: what it is, its sessions, its events.
+    Read,
+    /// Command it: post to it, change it, end it.
+    Write,
+}
+
+/// What a rule permits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Permit {
+    /// Nothing: it denies.
+    None,
+    /// Reading.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// What is permitted with the agents of a subtree.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PathRule {
+    /// With which agents.
+    pub path: Subtree,
+    /// What is permitted.
+    pub access: Permit,
+}
+
+/// A set of rules: [`PATH_RULES_MAX`] at most. The order decides nothing but which rule is named.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(try_from = "Vec<PathRule>", into = "Vec<PathRule>")]
+#[schemars(extend("maxItems" = PATH_RULES_MAX))]
+pub struct PathRules(Vec<PathRule>);
+
+/// More rules than a set may have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there are {rules} rules on paths; {PATH_RULES_MAX} is the most, and one with `/**` at its end stands for many")]
+pub struct TooManyRules {
+    /// How many.
+    pub rules: usize,
+}
+
+/// Whether something is allowed, and which rule decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict<'a> {
+    /// Allowed: no rule denies it, and there is none that allows, which would be a list of what there is.
+    Unruled,
+    /// Allowed by this rule, and no rule denies it.
+    Allowed(&'a PathRule),
+    /// Denied by this rule.
+    Denied(&'a PathRule),
+    /// Not allowed: it would write, and this rule and others that cover the path permit reading.
+    ReadOnly(&'a PathRule),
+    /// Not allowed: there are rules that allow, and none of them covers the path.
+    Uncovered,
+}
+
+impl PathRules {
+    /// A set of rules.
+    ///
+    /// # Errors
+    /// There are more than [`PATH_RULES_MAX`].
+    pub fn new(rules: Vec<PathRule>) -> Result<Self, TooManyRules> {
+        if rules.len() > PATH_RULES_MAX { Err(TooManyRules { rules: rules.len() }) } else { Ok(Self(rules)) }
+    }
+
+    /// The rules, as they were written.
+    #[must_use]
+    pub fn rules(&self) -> &[PathRule] {
+        &self.0
+    }
+
+    /// Whether this may be done with the agent at the path, and which rule decided: of several, the first as they were written.
+    #[must_use]
+    pub fn allows(&self, access: PathAccess, path: &AgentPath) -> Verdict<'_> {
+        let (denying, allowing): (Vec<_>, Vec<_>) = self.0.iter().partition(|rule| rule.access == Permit::None);
+        if let Some(rule) = denying.into_iter().find(|rule| rule.path.is_over(path)) {
+            return Verdict::Denied(rule);
+        }
+        if allowing.is_empty() {
+            return Verdict::Unruled;
+        }
+        let covering = || allowing.iter().filter(|rule| rule.path.covers(path)).copied();
+        let permitting = covering().find(|rule| rule.access.permits(access));
+        match (permitting, covering().next()) {
+            (Some(rule), _) => Verdict::Allowed(rule),
+            (None, Some(rule)) => Verdict::ReadOnly(rule),
+            (None, None) => Verdict::Uncovered,
+        }
+    }
+}
+
+impl Permit {
+    fn permits(self, access: PathAccess) -> bool {
+        match (self, access) {
+            (Self::None, _) | (Self::Read, PathAccess::Write) => false,
+            (Self::Read, PathAccess::Read) | (Self::Write, _) => true,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+}
+
+impl Verdict<'_> {
+    /// Whether it is allowed.
+    #[must_use]
+    pub fn is_allowed(self) -> bool {
+        match self {
+            Self::Unruled | Self::Allowed(_) => true,
+            Self::Denied(_) | Self::ReadOnly(_) | Self::Uncovered => false,
+        }
+    }
+}
+
+impl TryFrom<Vec<PathRule>> for PathRules {
+    type Error = TooManyRules;
+
+    fn try_from(rules: Vec<PathRule>) -> Result<Self, TooManyRules> {
+        Self::new(rules)
+    }
+}
+
+impl From<PathRules> for Vec<PathRule> {
+    fn from(rules: PathRules) -> Self {
+        rules.0
+    }
+}
+
+impl fmt::Display for PathRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.access.word(), self.path)
+    }
+}
+
+impl fmt::Display for Verdict<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unruled => f.write_str("allowed: no rule is about the path"),
+            Self::Allowed(rule) => write!(f, "allowed by `{rule}`"),
+            Self::Denied(rule) => write!(f, "denied by `{rule}`"),
+            Self::ReadOnly(rule) => write!(f, "not allowed: `{rule}` permits no writing"),
+            Self::Uncovered => f.write_str("not allowed: there are rules that allow, and none covers the path"),
+        }
+    }
+}
