@@ -1,0 +1,102 @@
+//! An input arrives: what its mode comes to, and what it pushes out of a queue that is full.
+
+use super::mode::Mode;
+use super::overflow::{Overflow, excerpt};
+use super::plan::Condition;
+use super::settings::{Debounce, DropPolicy, QueueSettings};
+use super::waiting::{Kind, Manner, Queue, Queued, are_of_one_route};
+
+/// Words that arrive. Inputs that get a turn of their own do not ask: they are [`Kind::OwnTurn`].
+#[derive(Debug, Clone, Copy)]
+pub struct Arriving<'a> {
+    /// What holds for them ([`QueueSettings::resolve`]).
+    pub settings: QueueSettings,
+    /// Where their answer goes, when that is said.
+    pub route: Option<&'a str>,
+    /// What they say, as text.
+    pub text: &'a str,
+}
+
+/// What is stored of words that arrived, in one transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted<Id> {
+    /// What they wait for.
+    pub kind: Kind,
+    /// What they pushed out; none when there was room.
+    pub drops: Option<Drops<Id>>,
+}
+
+/// Inputs that no longer wait, because the queue was full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drops<Id> {
+    /// Which: those of the queue that have waited longest, whatever their priority.
+    pub ids: Vec<Id>,
+    /// What is to be told of them and of those before, instead of the queue's present [`Queue::overflow`].
+    pub overflow: Overflow,
+}
+
+/// The queue is full, and nothing of it is to be dropped for what arrives.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the queue holds {waiting} messages and its cap is {cap}; wait for the run, or send it with the mode `steer`, \
+     a higher cap, or the drop policy `old` or `summarize`"
+)]
+pub struct QueueFull {
+    waiting: usize,
+    cap: usize,
+}
+
+impl<Id: Clone> Queue<Id> {
+    /// Says what words come to that arrive while the session is in this condition.
+    ///
+    /// - Words that would steer or interrupt a run which awaits its client are followups: only the client's answer continues that run, and
+    ///   only an abort ends it.
+    /// - Words for the queue that find the agent free and the queue empty begin a turn at once, by themselves. If others of the queue wait
+    ///   still, they get their turn after those, and nobody waits for a debounce any longer.
+    ///
+    /// # Errors
+    /// The words are for the queue, the queue has as many inputs as their cap, and their policy is to drop nothing that waits.
+    pub fn arrive(&self, arriving: &Arriving<'_>, condition: Condition) -> Result<Accepted<Id>, QueueFull> {
+        let collects = match (arriving.settings.mode, condition) {
+            (Mode::Steer | Mode::Interrupt, Condition::AwaitingClient) | (Mode::Followup, _) => false,
+            (Mode::Collect, _) => condition != Condition::Free || self.queued().next().is_some(),
+            (Mode::Steer, _) => return Ok(Accepted { kind: Kind::Steer, drops: None }),
+            (Mode::Interrupt, _) => return Ok(Accepted { kind: Kind::Interrupt, drops: None }),
+        };
+        let dropped = self.surplus(arriving.settings)?;
+        let manner = if collects { self.collecting(arriving, dropped) } else { Manner::Followup };
+        let debounce_ms = if condition == Condition::Free { Debounce::NONE } else { arriving.settings.debounce_ms };
+        let kind = Kind::Queued(Queued { manner, debounce_ms, excerpt: excerpt(arriving.text) });
+        Ok(Accepted { kind, drops: (dropped > 0).then(|| self.drops(dropped, arriving.settings)) })
+    }
+
+    /// How many have to go for one more to have room.
+    fn surplus(&self, settings: QueueSettings) -> Result<usize, QueueFull> {
+        let (waiting, cap) = (self.queued().count(), settings.cap.inputs());
+        match (waiting + 1).saturating_sub(cap) {
+            surplus if surplus > 0 && settings.drop == DropPolicy::New => Err(QueueFull { waiting, cap }),
+            surplus => Ok(surplus),
+        }
+    }
+
+    fn collecting(&self, arriving: &Arriving<'_>, dropped: usize) -> Manner {
+        let route = arriving.route.map(str::to_owned);
+        let manner = Manner::Collect { route: route.clone(), text_bytes: arriving.text.len() as u64 };
+        let others = self.queued().skip(dropped).map(|(_, queued)| &queued.manner);
+        if are_of_one_route(others.chain([&manner])) { manner } else { Manner::OneByOne { route } }
+    }
+
+    fn drops(&self, dropped: usize, settings: QueueSettings) -> Drops<Id> {
+        let mut drops = Drops { ids: Vec::new(), overflow: self.overflow.clone() };
+        for (waiting, queued) in self.queued().take(dropped) {
+            drops.ids.push(waiting.id.clone());
+            match settings.drop {
+                DropPolicy::Summarize => drops.overflow.summarize(&queued.excerpt, settings.cap.inputs()),
+                DropPolicy::Old => drops.overflow.count(),
+                // Then nothing is dropped.
+                DropPolicy::New => {}
+            }
+        }
+        drops
+    }
+}

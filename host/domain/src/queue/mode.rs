@@ -1,0 +1,111 @@
+//! The modes of the queue, and every spelling of them.
+
+use super::shown;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What is to happen to words that arrive while the agent is busy. Read in every spelling that it has, written in one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", rename_all = "snake_case")]
+pub enum Mode {
+    /// They join the open run at its next boundary. No tool that runs is cancelled for it.
+    #[default]
+    Steer,
+    /// They get a turn of their own after the run.
+    Followup,
+    /// They get one turn after the run, together with what else was collected.
+    Collect,
+    /// The run ends, and they begin the next one.
+    Interrupt,
+}
+
+/// Other spellings, in lower case.
+///
+/// `steer-backlog` once meant to steer and to be a followup as well, which answered the same words twice. Here it steers and no more:
+/// an input is claimed once.
+const ALIASES: [(&str, Mode); 14] = [
+    ("steering", Mode::Steer),
+    ("queue", Mode::Steer),
+    ("queued", Mode::Steer),
+    ("steer-backlog", Mode::Steer),
+    ("steer+backlog", Mode::Steer),
+    ("steer_backlog", Mode::Steer),
+    ("followups", Mode::Followup),
+    ("follow-up", Mode::Followup),
+    ("follow-ups", Mode::Followup),
+    ("follow_up", Mode::Followup),
+    ("follow_ups", Mode::Followup),
+    ("coalesce", Mode::Collect),
+    ("interrupts", Mode::Interrupt),
+    ("abort", Mode::Interrupt),
+];
+
+/// A word that is no mode of the queue.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{word}` is no mode of the queue; write {}", Mode::spellings())]
+pub struct UnknownMode {
+    word: String,
+}
+
+impl Mode {
+    /// Every mode there is.
+    pub const ALL: [Self; 4] = [Self::Steer, Self::Followup, Self::Collect, Self::Interrupt];
+
+    /// Its name on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Steer => "steer",
+            Self::Followup => "followup",
+            Self::Collect => "collect",
+            Self::Interrupt => "interrupt",
+        }
+    }
+
+    /// The mode that a word means, in any case and with blanks around it; none when it means none.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        let word = word.trim().to_lowercase();
+        let names = Self::ALL.into_iter().map(|mode| (mode.name(), mode));
+        names.chain(ALIASES).find_map(|(spelling, mode)| (spelling == word).then_some(mode))
+    }
+
+    /// The mode of the first level that has a word which means one: message, session, configured default. A word that means none is passed
+    /// over, as words are to be that were stored by a host which knew more modes; where somebody can be told, parse the word instead.
+    /// Without any it is [`Mode::Steer`].
+    pub fn first_named<'a>(levels: impl IntoIterator<Item = Option<&'a str>>) -> Self {
+        levels.into_iter().flatten().find_map(Self::named).unwrap_or_default()
+    }
+
+    /// All modes with their aliases, for errors.
+    fn spellings() -> String {
+        let each = Self::ALL.into_iter().map(|mode| {
+            let aliases: Vec<&str> = ALIASES.iter().filter(|(_, of)| *of == mode).map(|(alias, _)| *alias).collect();
+            format!("{mode} (or {})", aliases.join(", "))
+        });
+        each.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = UnknownMode;
+
+    fn from_str(word: &str) -> Result<Self, UnknownMode> {
+        Self::named(word).ok_or_else(|| UnknownMode { word: shown(word) })
+    }
+}
+
+impl TryFrom<String> for Mode {
+    type Error = UnknownMode;
+
+    fn try_from(word: String) -> Result<Self, UnknownMode> {
+        word.parse()
+    }
+}

@@ -1,0 +1,91 @@
+//! What stays of inputs that were dropped: their number, a line of each, and the notice that tells the agent and its user.
+
+use super::EXCERPT_CHARS_MAX;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The inputs of a session that were dropped and that no turn has told of yet. A row of the session's; empty once a turn has told.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Overflow {
+    dropped: u64,
+    lines: Vec<String>,
+}
+
+/// The text that says what was dropped, for a turn to begin with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OverflowNotice(String);
+
+impl Overflow {
+    /// How many were dropped.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// One line each of those that were dropped last and that a line was to stay of, oldest first.
+    #[must_use]
+    pub fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
+    /// One more was dropped, without a line.
+    pub(super) fn count(&mut self) {
+        self.dropped = self.dropped.saturating_add(1);
+    }
+
+    /// One more was dropped, with a line. Beyond so many lines the oldest are lost; they still count.
+    pub(super) fn summarize(&mut self, line: &str, lines_max: usize) {
+        self.count();
+        self.lines.push(line.to_owned());
+        self.lines.drain(..self.lines.len().saturating_sub(lines_max));
+    }
+
+    /// What a turn begins with that tells of it; none when nothing was dropped.
+    #[must_use]
+    pub fn notice(&self) -> Option<OverflowNotice> {
+        if self.dropped == 0 {
+            return None;
+        }
+        let plural = if self.dropped == 1 { "" } else { "s" };
+        let mut text = format!("[Queue overflow] Dropped {} message{plural} due to cap.", self.dropped);
+        if !self.lines.is_empty() {
+            text.push_str("\nSummary:");
+        }
+        for line in &self.lines {
+            text.push_str("\n- ");
+            text.push_str(line);
+        }
+        Some(OverflowNotice(text))
+    }
+}
+
+impl OverflowNotice {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for OverflowNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text on one line: blanks and ends of lines in a row become one blank, and one of more than [`EXCERPT_CHARS_MAX`] letters is cut
+/// and ends in `…`.
+#[must_use]
+pub fn excerpt(text: &str) -> String {
+    let words = text.split_whitespace().enumerate();
+    let letters = words.flat_map(|(index, word)| (index > 0).then_some(' ').into_iter().chain(word.chars()));
+    // Read no further than one letter too many: a text may have a million of them.
+    let line: String = letters.take(EXCERPT_CHARS_MAX + 1).collect();
+    match line.char_indices().nth(EXCERPT_CHARS_MAX - 1) {
+        Some((last, letter)) if last + letter.len_utf8() < line.len() => {
+            format!("{}…", line.get(..last).unwrap_or_default().trim_end())
+        }
+        Some(_) | None => line,
+    }
+}

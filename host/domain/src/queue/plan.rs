@@ -1,0 +1,179 @@
+//! The driver is free or at a boundary: which inputs it claims now, and as what they enter the thread.
+
+use super::overflow::OverflowNotice;
+use super::waiting::{Kind, Manner, Queue, Waiting, are_of_one_route};
+use super::{COLLECTED_BYTES_MAX, COLLECTED_TITLE, JOINED_INPUTS_MAX};
+use crate::time::Timestamp;
+use std::cmp::Reverse;
+
+/// What a session's run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// There is none.
+    Free,
+    /// It is at work.
+    Running {
+        /// Whether it takes in words at the boundary that it is at, or at its next one.
+        steerable: bool,
+    },
+    /// It is of a structured session, and goes on when its client has answered.
+    AwaitingClient,
+    /// Its thread is being compacted: nothing may be added.
+    Compacting,
+}
+
+/// What is to be done now. Whatever it claims is claimed in the commit that does it, so that it is claimed once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Plan<Id> {
+    /// Nothing, until something arrives or the run comes to its next boundary or its end.
+    Nothing,
+    /// Nothing before this time, which is later than now, unless something arrives.
+    WaitUntil(Timestamp),
+    /// These join the open run, each as a message of its own.
+    Join(Claims<Id>),
+    /// A turn begins.
+    Start(Turn<Id>),
+    /// The open run is to end. Nothing is claimed yet: asked again without a run, the plan is a turn whose last message is the newest.
+    Abort {
+        /// The newest input that interrupts, for the record of why the run ended.
+        newest: Id,
+    },
+}
+
+/// How a turn begins. Where it has a notice, the queue's [`super::Overflow`] is told and is emptied by the commit that claims.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn<Id> {
+    /// With an input that gets a turn of its own. What was dropped is left to a turn of words: an agent that handed over work has no
+    /// use for it.
+    Own(Id),
+    /// With these words, each a message of its own, and before them the notice as a message of the host's.
+    Words {
+        /// What was dropped before.
+        notice: Option<OverflowNotice>,
+        /// The words, in this order.
+        claims: Claims<Id>,
+    },
+    /// With one message for all of these, whose text is that of [`collected`].
+    Collected {
+        /// What was dropped before; part of the text.
+        notice: Option<OverflowNotice>,
+        /// The words, in this order. What else holds for the turn, its model for instance, is what the last of them says.
+        claims: Claims<Id>,
+    },
+}
+
+/// Inputs that are claimed together: one at least, in the order in which they enter the thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claims<Id> {
+    first: Id,
+    rest: Vec<Id>,
+}
+
+impl<Id> Claims<Id> {
+    fn of(mut ids: impl Iterator<Item = Id>) -> Option<Self> {
+        ids.next().map(|first| Self { first, rest: ids.collect() })
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Id> {
+        std::iter::once(&self.first).chain(&self.rest)
+    }
+}
+
+impl<Id: Clone> Queue<Id> {
+    /// Says what to do now, in this condition.
+    ///
+    /// With a run open:
+    /// - an input that interrupts ends it, also a run that awaits its client by now: it was accepted before that;
+    /// - words that steer join it where it is steerable, in the order of their acceptance, [`JOINED_INPUTS_MAX`] at one boundary.
+    ///
+    /// Without one, the next turn begins with
+    /// - all that interrupt, the newest last, so that an older one neither ends the run of a newer one nor is lost;
+    /// - else the most urgent, and of equally urgent ones the first to be accepted. Words that steer take along those that steer and are as
+    ///   urgent; words that are collected take along those that stand next to them in the queue and are as urgent.
+    ///
+    /// Inputs of the queue take part in this once the debounce of the last of them is over. One from the future, whose time a clock wrote
+    /// that was set back since, keeps nobody waiting.
+    #[must_use]
+    pub fn plan(&self, condition: Condition, now: Timestamp) -> Plan<Id> {
+        let newest = self.of_kind(&Kind::Interrupt).last();
+        match (condition, newest) {
+            (Condition::Free, _) => self.next_turn(now),
+            (_, Some(newest)) => Plan::Abort { newest: newest.id.clone() },
+            (Condition::Running { steerable: true }, None) => {
+                let joining = self.of_kind(&Kind::Steer).take(JOINED_INPUTS_MAX);
+                claims(joining).map_or(Plan::Nothing, Plan::Join)
+            }
+            (Condition::Running { steerable: false } | Condition::AwaitingClient | Condition::Compacting, None) => Plan::Nothing,
+        }
+    }
+
+    fn next_turn(&self, now: Timestamp) -> Plan<Id> {
+        if let Some(claims) = claims(self.of_kind(&Kind::Interrupt)) {
+            return self.words(claims);
+        }
+        let held_until = self.held_until(now);
+        let free = self.waiting.iter().filter(|waiting| held_until.is_none() || waiting.kind.queued().is_none());
+        let Some(head) = free.min_by_key(|waiting| Reverse(waiting.priority)) else {
+            return held_until.map_or(Plan::Nothing, Plan::WaitUntil);
+        };
+        let alone = || Claims { first: head.id.clone(), rest: Vec::new() };
+        match &head.kind {
+            Kind::OwnTurn => Plan::Start(Turn::Own(head.id.clone())),
+            Kind::Steer | Kind::Interrupt => {
+                let with = self.of_kind(&head.kind).filter(|waiting| waiting.priority == head.priority);
+                self.words(claims(with.take(JOINED_INPUTS_MAX)).unwrap_or_else(alone))
+            }
+            Kind::Queued(queued) => match queued.manner {
+                Manner::Collect { .. } if are_of_one_route(self.queued().map(|(_, queued)| &queued.manner)) => {
+                    let claims = claims(self.next_to(head)).unwrap_or_else(alone);
+                    Plan::Start(Turn::Collected { notice: self.overflow.notice(), claims })
+                }
+                Manner::Followup | Manner::OneByOne { .. } | Manner::Collect { .. } => self.words(alone()),
+            },
+        }
+    }
+
+    fn words(&self, claims: Claims<Id>) -> Plan<Id> {
+        Plan::Start(Turn::Words { notice: self.overflow.notice(), claims })
+    }
+
+    fn of_kind(&self, kind: &Kind) -> impl Iterator<Item = &Waiting<Id>> {
+        self.waiting.iter().filter(move |waiting| waiting.kind == *kind)
+    }
+
+    /// Until when the debounce of the last input of the queue holds all of them; none when it holds none.
+    fn held_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let (last, queued) = self.queued().next_back()?;
+        let until = last.arrived.plus_ms(queued.debounce_ms.ms());
+        (last.arrived <= now && now < until).then_some(until)
+    }
+
+    /// The most urgent collected input, and what stands next to it among those that are as urgent, as far as it goes into one message.
+    fn next_to<'a>(&'a self, head: &Waiting<Id>) -> impl Iterator<Item = &'a Waiting<Id>> {
+        let (priority, mut text_bytes) = (head.priority, 0_u64);
+        let turns = self.waiting.iter().filter(move |waiting| waiting.priority == priority && waiting.kind != Kind::Steer);
+        turns.enumerate().map_while(move |(index, waiting)| match &waiting.kind {
+            Kind::Queued(queued) => match queued.manner {
+                Manner::Collect { text_bytes: bytes, .. } => {
+                    text_bytes = text_bytes.saturating_add(bytes);
+                    (index == 0 || text_bytes <= COLLECTED_BYTES_MAX).then_some(waiting)
+                }
+                Manner::Followup | Manner::OneByOne { .. } => None,
+            },
+            Kind::OwnTurn | Kind::Steer | Kind::Interrupt => None,
+        })
+    }
+}
+
+fn claims<'a, Id: Clone + 'a>(inputs: impl Iterator<Item = &'a Waiting<Id>>) -> Option<Claims<Id>> {
+    Claims::of(inputs.map(|waiting| waiting.id.clone()))
+}
+
+/// The text of the one message that stands for all that were collected: a title, what was dropped, and each text under its number.
+pub fn collected<'a>(notice: Option<&OverflowNotice>, texts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut blocks = vec![COLLECTED_TITLE.to_owned()];
+    blocks.extend(notice.map(ToString::to_string));
+    blocks.extend(texts.into_iter().zip(1..).map(|(text, number)| format!("---\nQueued #{number}\n{text}")));
+    blocks.join("\n\n")
+}

@@ -1,0 +1,263 @@
+//! The simplest queue that could be right, for tests: a list in memory that is asked and changes.
+//!
+//! It shares no rule with [`super::Queue`], only its words. It keeps the texts, marks nothing but what it must, and says what the agent
+//! is told, so that a test can drive it beside the real one, with a store and a broker below it or without, and compare what is said.
+//! It is slow, and it forgets everything with its process: nothing but a test may use it.
+
+use super::{COLLECTED_BYTES_MAX, Condition, DropPolicy, JOINED_INPUTS_MAX, Mode, QueueSettings};
+use crate::delegate::Priority;
+use crate::time::Timestamp;
+
+/// Something to be dealt with, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Letter {
+    /// How it is to be dealt with; none for what gets a turn of its own whatever the mode.
+    pub settings: Option<QueueSettings>,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// Where its answer goes.
+    pub route: Option<String>,
+    /// What it says.
+    pub text: String,
+}
+
+/// What the agent is told, or why it is told nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next<Id> {
+    /// Nothing is to be done.
+    Nothing,
+    /// Nothing is to be done before this time.
+    Wait(Timestamp),
+    /// The open run is to end because of this one.
+    Abort(Id),
+    /// The open run hears these messages, which say what these inputs say.
+    Join(Vec<Id>, Vec<Said>),
+    /// A turn begins with these messages, which say what these inputs say.
+    Start(Vec<Id>, Vec<Said>),
+}
+
+/// A message that enters the thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// The host's.
+    Notice(String),
+    /// That of whoever sent the input, or the inputs that it stands for.
+    Words(String),
+}
+
+/// The queue is full and drops nothing that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the queue is full")]
+pub struct Full;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Item<Id> {
+    id: Id,
+    letter: Letter,
+    /// How it is dealt with; none for a turn of its own.
+    mode: Option<Mode>,
+    /// Until when nothing more must come for the queue to move on, if it is the last of the queue.
+    quiet: (Timestamp, Timestamp),
+    /// Whether it came when letters of several routes were being collected.
+    apart: bool,
+}
+
+/// The queue of one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference<Id> {
+    items: Vec<Item<Id>>,
+    dropped: usize,
+    lines: Vec<String>,
+}
+
+impl<Id> Default for Reference<Id> {
+    fn default() -> Self {
+        Self { items: Vec::new(), dropped: 0, lines: Vec::new() }
+    }
+}
+
+impl<Id: Clone> Reference<Id> {
+    /// Which wait, in the order in which they came.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<Id> {
+        self.items.iter().map(|item| item.id.clone()).collect()
+    }
+
+    /// Something arrives. Returns which were dropped for it.
+    ///
+    /// # Errors
+    /// The queue is full and drops nothing that waits; it is not taken.
+    pub fn arrive(&mut self, id: Id, letter: Letter, condition: Condition, now: Timestamp) -> Result<Vec<Id>, Full> {
+        let Some(settings) = letter.settings else {
+            self.items.push(Item { id, letter, mode: None, quiet: (now, now), apart: false });
+            return Ok(Vec::new());
+        };
+        let mut mode = settings.mode;
+        if condition == Condition::AwaitingClient && mode != Mode::Collect {
+            mode = Mode::Followup;
+        }
+        let (mut quiet, mut apart, mut dropped) = ((now, now), false, Vec::new());
+        if is_queued(Some(mode)) {
+            if condition != Condition::Free {
+                quiet.1 = now.plus_ms(settings.debounce_ms.ms());
+            } else if !self.items.iter().any(|item| is_queued(item.mode)) {
+                mode = Mode::Followup;
+            }
+            dropped = self.make_room(settings)?;
+            let mut collected = self.items.iter().filter(|item| item.mode == Some(Mode::Collect));
+            apart = mode == Mode::Collect && collected.any(|item| item.apart || item.letter.route != letter.route);
+        }
+        self.items.push(Item { id, letter, mode: Some(mode), quiet, apart });
+        Ok(dropped)
+    }
+
+    fn make_room(&mut self, settings: QueueSettings) -> Result<Vec<Id>, Full> {
+        let cap = settings.cap.inputs();
+        let mut dropped = Vec::new();
+        while self.items.iter().filter(|item| is_queued(item.mode)).count() >= cap {
+            if settings.drop == DropPolicy::New {
+                return Err(Full);
+            }
+            let oldest = self.items.iter().position(|item| is_queued(item.mode)).unwrap_or_default();
+            let item = self.items.remove(oldest);
+            self.dropped += 1;
+            if settings.drop == DropPolicy::Summarize {
+                self.lines.push(line(&item.letter.text));
+                self.lines = self.lines.split_off(self.lines.len().saturating_sub(cap));
+            }
+            dropped.push(item.id);
+        }
+        Ok(dropped)
+    }
+
+    /// The driver is free or at a boundary. What it takes waits no longer.
+    pub fn next(&mut self, condition: Condition, now: Timestamp) -> Next<Id> {
+        let interrupting = self.pick(usize::MAX, |item| item.mode == Some(Mode::Interrupt));
+        if condition != Condition::Free {
+            if let Some(newest) = interrupting.last().and_then(|place| self.items.get(*place)) {
+                return Next::Abort(newest.id.clone());
+            }
+            let steering = self.pick(JOINED_INPUTS_MAX, |item| item.mode == Some(Mode::Steer));
+            if condition != (Condition::Running { steerable: true }) || steering.is_empty() {
+                return Next::Nothing;
+            }
+            let taken = self.take(&steering);
+            return Next::Join(ids(&taken), words(&taken));
+        }
+        if !interrupting.is_empty() {
+            return self.start(&interrupting);
+        }
+        let last = self.items.iter().rfind(|item| is_queued(item.mode));
+        let held_until = last.map(|item| item.quiet).filter(|(from, until)| *from <= now && now < *until).map(|(_, until)| until);
+        let urgencies = [Priority::Critical, Priority::High, Priority::Normal, Priority::Low];
+        for urgency in urgencies {
+            let urgent = self.pick(usize::MAX, |item| item.letter.priority == urgency);
+            let may_go = |place: &&usize| self.items.get(**place).is_some_and(|item| held_until.is_none() || !is_queued(item.mode));
+            if let Some(place) = urgent.iter().find(may_go) {
+                return self.begin(*place, &urgent);
+            }
+        }
+        held_until.map_or(Next::Nothing, Next::Wait)
+    }
+
+    /// A turn begins with the item at this place, among those that are as urgent.
+    fn begin(&mut self, place: usize, urgent: &[usize]) -> Next<Id> {
+        let mode = self.items.get(place).and_then(|item| item.mode);
+        let is = |place: &usize, mode: Mode| self.items.get(*place).is_some_and(|item| item.mode == Some(mode));
+        match mode {
+            None => {
+                let taken = self.take(&[place]);
+                Next::Start(ids(&taken), words(&taken))
+            }
+            Some(Mode::Steer) => {
+                let places: Vec<usize> = urgent.iter().copied().filter(|place| is(place, Mode::Steer)).take(JOINED_INPUTS_MAX).collect();
+                self.start(&places)
+            }
+            Some(Mode::Collect) if !self.is_mixed() => {
+                let rest = urgent.iter().copied().filter(|place| !is(place, Mode::Steer));
+                let next: Vec<usize> = rest.take_while(|place| is(place, Mode::Collect)).collect();
+                let fits = |count: &usize| {
+                    let texts = next.iter().take(*count).filter_map(|place| self.items.get(*place)).map(|item| item.letter.text.len());
+                    *count == 1 || texts.sum::<usize>() as u64 <= COLLECTED_BYTES_MAX
+                };
+                let count = (1..=next.len()).rev().find(fits).unwrap_or(1);
+                let taken = self.take(next.get(..count).unwrap_or_default());
+                Next::Start(ids(&taken), vec![self.one_message(&taken)])
+            }
+            Some(Mode::Collect | Mode::Followup | Mode::Interrupt) => self.start(&[place]),
+        }
+    }
+
+    fn is_mixed(&self) -> bool {
+        let collected: Vec<&Item<Id>> = self.items.iter().filter(|item| item.mode == Some(Mode::Collect)).collect();
+        let routes = collected.iter().map(|item| &item.letter.route);
+        collected.iter().any(|item| item.apart) || routes.clone().zip(routes.skip(1)).any(|(one, other)| one != other)
+    }
+
+    fn one_message(&mut self, taken: &[Item<Id>]) -> Said {
+        let mut text = "[Queued messages while agent was busy]".to_owned();
+        if let Some(notice) = self.tell() {
+            text += &format!("\n\n{notice}");
+        }
+        for (index, item) in taken.iter().enumerate() {
+            text += &format!("\n\n---\nQueued #{}\n{}", index + 1, item.letter.text);
+        }
+        Said::Words(text)
+    }
+
+    fn start(&mut self, places: &[usize]) -> Next<Id> {
+        let taken = self.take(places);
+        let mut said: Vec<Said> = self.tell().map(Said::Notice).into_iter().collect();
+        said.extend(words(&taken));
+        Next::Start(ids(&taken), said)
+    }
+
+    /// What was dropped since it was last told.
+    fn tell(&mut self) -> Option<String> {
+        let (dropped, lines) = (std::mem::take(&mut self.dropped), std::mem::take(&mut self.lines));
+        let mut told = match dropped {
+            0 => return None,
+            1 => vec!["[Queue overflow] Dropped 1 message due to cap.".to_owned()],
+            many => vec![format!("[Queue overflow] Dropped {many} messages due to cap.")],
+        };
+        if !lines.is_empty() {
+            told.push("Summary:".to_owned());
+        }
+        told.extend(lines.iter().map(|line| format!("- {line}")));
+        Some(told.join("\n"))
+    }
+
+    fn pick(&self, most: usize, which: impl Fn(&Item<Id>) -> bool) -> Vec<usize> {
+        self.items.iter().enumerate().filter(|(_, item)| which(item)).map(|(place, _)| place).take(most).collect()
+    }
+
+    fn take(&mut self, places: &[usize]) -> Vec<Item<Id>> {
+        let taken = places.iter().filter_map(|place| self.items.get(*place)).cloned().collect();
+        let mut place = 0;
+        self.items.retain(|_| {
+            place += 1;
+            !places.contains(&(place - 1))
+        });
+        taken
+    }
+}
+
+fn is_queued(mode: Option<Mode>) -> bool {
+    matches!(mode, Some(Mode::Followup | Mode::Collect))
+}
+
+fn ids<Id: Clone>(items: &[Item<Id>]) -> Vec<Id> {
+    items.iter().map(|item| item.id.clone()).collect()
+}
+
+fn words<Id>(items: &[Item<Id>]) -> Vec<Said> {
+    items.iter().map(|item| Said::Words(item.letter.text.clone())).collect()
+}
+
+fn line(text: &str) -> String {
+    let letters: Vec<char> = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().collect();
+    match letters.get(..159) {
+        Some(beginning) if letters.len() > 160 => beginning.iter().collect::<String>().trim_end().to_owned() + "…",
+        Some(_) | None => letters.into_iter().collect(),
+    }
+}

@@ -1,0 +1,243 @@
+//! Random histories of a session, beside the simplest queue that could be right: nothing is lost, doubled or out of its order.
+
+use super::reference::{Letter, Next, Reference, Said};
+use super::*;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Debug, Clone, Copy)]
+enum Happening {
+    /// Something arrives; without settings it gets a turn of its own.
+    Arrives { settings: Option<QueueSettings>, priority: Priority, route: Option<&'static str>, long: bool },
+    /// The driver looks, as it does at every boundary.
+    Looks,
+    /// The open run comes to be in this condition; without one nothing happens.
+    Changes(Condition),
+    /// The open run ends.
+    Ends,
+    /// The clock goes on, or back.
+    Passes(i64),
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let mode = proptest::sample::select(Mode::ALL.to_vec());
+    let drop = proptest::sample::select(vec![DropPolicy::New, DropPolicy::Old, DropPolicy::Summarize]);
+    let settings = (mode, 0..3_000_u32, 1..5_usize, drop).prop_map(|(mode, debounce, cap, drop)| QueueSettings {
+        mode,
+        debounce_ms: debounce.to_string().parse().unwrap(),
+        cap: cap.to_string().parse().unwrap(),
+        drop,
+    });
+    let settings = prop_oneof![6 => settings.prop_map(Some), 1 => Just(None)];
+    let priority = proptest::sample::select(vec![Priority::Normal, Priority::Normal, Priority::Low, Priority::High, Priority::Critical]);
+    let route = proptest::sample::select(vec![Some("a"), Some("a"), Some("a"), None, Some("b")]);
+    let arrives = (settings, priority, route, proptest::bool::weighted(0.05))
+        .prop_map(|(settings, priority, route, long)| Happening::Arrives { settings, priority, route, long });
+    let condition = proptest::sample::select(vec![RUNNING, DEAF, Condition::Compacting, Condition::AwaitingClient]);
+    prop_oneof![
+        6 => arrives,
+        4 => Just(Happening::Looks),
+        1 => condition.prop_map(Happening::Changes),
+        1 => Just(Happening::Ends),
+        2 => (-200..2_000_i64).prop_map(Happening::Passes),
+    ]
+}
+
+/// What became of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Waits,
+    Claimed,
+    Dropped,
+    Refused,
+}
+
+/// The rows, the model and what became of everything.
+struct World {
+    queue: Queue<u32>,
+    model: Reference<u32>,
+    condition: Condition,
+    now: Timestamp,
+    texts: BTreeMap<u32, String>,
+    fates: BTreeMap<u32, Fate>,
+    /// The last that was claimed of each kind and priority.
+    last: BTreeMap<(&'static str, Priority), u32>,
+    /// How many the agent was told were dropped.
+    told: u64,
+}
+
+impl World {
+    fn new() -> Self {
+        let (queue, model) = (Queue::default(), Reference::default());
+        let (texts, fates, last) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { queue, model, condition: Condition::Free, now: NOON, texts, fates, last, told: 0 }
+    }
+
+    fn takes(&mut self, happening: Happening) {
+        match happening {
+            Happening::Arrives { settings, priority, route, long } => self.hears(settings, priority, route, long),
+            Happening::Looks => self.looks(),
+            Happening::Changes(condition) if self.condition != Condition::Free => self.condition = condition,
+            Happening::Changes(_) => {}
+            Happening::Ends => self.condition = Condition::Free,
+            Happening::Passes(ms) => self.now = Timestamp(self.now.0.saturating_add_signed(ms)),
+        }
+        self.is_sound();
+    }
+
+    fn hears(&mut self, settings: Option<QueueSettings>, priority: Priority, route: Option<&str>, long: bool) {
+        let id = u32::try_from(self.fates.len()).unwrap();
+        let text = if long { format!("{id} {}", "long ".repeat(300_000)) } else { format!("{id}\n  of {route:?}") };
+        self.texts.insert(id, text.clone());
+        let letter = Letter { settings, priority, route: route.map(str::to_owned), text: text.clone() };
+        let modelled = self.model.arrive(id, letter, self.condition, self.now);
+        let accepted = match settings {
+            None => Ok(Accepted { kind: Kind::OwnTurn, drops: None }),
+            Some(settings) => self.queue.arrive(&Arriving { settings, route, text: &text }, self.condition),
+        };
+        let Ok(accepted) = accepted else {
+            assert!(modelled.is_err(), "{id} is refused");
+            self.fates.insert(id, Fate::Refused);
+            return;
+        };
+        let queued = matches!(accepted.kind, Kind::Queued(_));
+        let dropped = accepted.drops.as_ref().map(|drops| drops.ids.clone()).unwrap_or_default();
+        assert_eq!(modelled.as_ref(), Ok(&dropped));
+        if let Some(drops) = accepted.drops {
+            self.queue.waiting.retain(|waiting| !drops.ids.contains(&waiting.id));
+            self.queue.overflow = drops.overflow;
+        }
+        for id in dropped {
+            assert_eq!(self.fates.insert(id, Fate::Dropped), Some(Fate::Waits));
+        }
+        self.queue.waiting.push(Waiting { id, arrived: self.now, priority, kind: accepted.kind });
+        self.fates.insert(id, Fate::Waits);
+        if let Some(settings) = settings.filter(|_| queued) {
+            assert!(self.queue.queued().count() <= settings.cap.inputs(), "the cap holds");
+        }
+    }
+
+    /// Asks for the plan, crashes, asks again from the rows, and does it.
+    fn looks(&mut self) {
+        let plan = self.queue.plan(self.condition, self.now);
+        let rows = serde_json::to_string(&self.queue).unwrap();
+        self.queue = serde_json::from_str(&rows).unwrap();
+        assert_eq!(self.queue.plan(self.condition, self.now), plan, "the rows say it all");
+        let modelled = self.model.next(self.condition, self.now);
+        assert_eq!(self.does(plan), modelled);
+        if let Next::Start(..) = modelled {
+            self.condition = RUNNING;
+        }
+    }
+
+    /// Does what the plan says, and says what the agent is told.
+    fn does(&mut self, plan: Plan<u32>) -> Next<u32> {
+        match plan {
+            Plan::Nothing => Next::Nothing,
+            Plan::WaitUntil(until) => {
+                assert!(until > self.now);
+                assert!(!matches!(self.queue.plan(self.condition, until), Plan::WaitUntil(_)), "the time is no promise of another");
+                Next::Wait(until)
+            }
+            Plan::Abort { newest } => {
+                assert_ne!(self.condition, Condition::Free);
+                self.condition = Condition::Free;
+                let Plan::Start(Turn::Words { claims, .. }) = self.queue.plan(Condition::Free, self.now) else { panic!() };
+                assert_eq!(claims.iter().last(), Some(&newest));
+                Next::Abort(newest)
+            }
+            Plan::Join(claims) => {
+                assert_eq!(self.condition, RUNNING);
+                let (ids, said) = self.claims(claims.iter().copied());
+                Next::Join(ids, said)
+            }
+            Plan::Start(turn) => {
+                assert_eq!(self.condition, Condition::Free);
+                self.starts(turn)
+            }
+        }
+    }
+
+    fn starts(&mut self, turn: Turn<u32>) -> Next<u32> {
+        match turn {
+            Turn::Own(id) => {
+                let (ids, said) = self.claims([id]);
+                Next::Start(ids, said)
+            }
+            Turn::Words { notice, claims } => {
+                self.tells(notice.as_ref());
+                let (ids, words) = self.claims(claims.iter().copied());
+                let notice = notice.map(|notice| Said::Notice(notice.to_string()));
+                Next::Start(ids, notice.into_iter().chain(words).collect())
+            }
+            Turn::Collected { notice, claims } => {
+                self.tells(notice.as_ref());
+                let (ids, _) = self.claims(claims.iter().copied());
+                let texts = ids.iter().map(|id| self.texts[id].as_str());
+                let text = collected(notice.as_ref(), texts);
+                Next::Start(ids, vec![Said::Words(text)])
+            }
+        }
+    }
+
+    fn tells(&mut self, notice: Option<&OverflowNotice>) {
+        assert_eq!(notice, self.queue.overflow.notice().as_ref());
+        self.told += std::mem::take(&mut self.queue.overflow).dropped();
+    }
+
+    fn claims(&mut self, ids: impl IntoIterator<Item = u32>) -> (Vec<u32>, Vec<Said>) {
+        let ids: Vec<u32> = ids.into_iter().collect();
+        for id in &ids {
+            assert_eq!(self.fates.insert(*id, Fate::Claimed), Some(Fate::Waits), "{id} is claimed once");
+            let place = self.queue.waiting.iter().position(|waiting| waiting.id == *id).unwrap();
+            let waiting = self.queue.waiting.remove(place);
+            let kind = match &waiting.kind {
+                Kind::OwnTurn => "own",
+                Kind::Steer => "steer",
+                Kind::Interrupt => "interrupt",
+                Kind::Queued(_) => "queued",
+            };
+            let before = self.last.insert((kind, waiting.priority), *id);
+            assert!(before < Some(*id), "{id} keeps its place among those of {kind} and {:?}", waiting.priority);
+        }
+        let said = ids.iter().map(|id| Said::Words(self.texts[id].clone())).collect();
+        (ids, said)
+    }
+
+    /// Every input has one fate, which the rows, the model and the notices agree on.
+    fn is_sound(&self) {
+        let with = |fate: Fate| self.fates.iter().filter(move |(_, of)| **of == fate).map(|(id, _)| *id);
+        let rows: Vec<u32> = self.queue.waiting.iter().map(|waiting| waiting.id).collect();
+        assert_eq!(rows.iter().copied().collect::<BTreeSet<_>>(), with(Fate::Waits).collect());
+        assert_eq!(rows, self.model.waiting());
+        assert_eq!(with(Fate::Dropped).count() as u64, self.told + self.queue.overflow.dropped(), "who is dropped is told of");
+    }
+
+    /// Lets runs end and time pass until nothing waits.
+    fn settles(&mut self) {
+        for _ in 0..2 * self.fates.len() + 2 {
+            self.condition = Condition::Free;
+            if let Plan::WaitUntil(until) = self.queue.plan(self.condition, self.now) {
+                self.now = until;
+            }
+            self.looks();
+        }
+        assert!(self.queue.waiting.is_empty(), "whatever waits gets its turn");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn every_input_of_any_history_is_claimed_once_in_its_order_or_dropped_with_a_notice_or_refused(
+        happenings in proptest::collection::vec(happening(), 1..80),
+    ) {
+        let mut world = World::new();
+        for happening in happenings {
+            world.takes(happening);
+        }
+        world.settles();
+        world.is_sound();
+    }
+}
