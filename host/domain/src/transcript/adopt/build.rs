@@ -1,0 +1,215 @@
+//! Turns of what was said: where each begins and ends, and what it becomes.
+
+use super::{ABORTED_CALL, Adoption, COPIED_BYTES_MAX, COPIED_MESSAGES_MAX, Said};
+use crate::digest::Digest;
+use crate::id::{RunId, SessionId, TurnId};
+use crate::message::{Answers, Draft, Message, Part, Role};
+use crate::model::Usage;
+use crate::transcript::fault::Fault;
+use crate::transcript::verify::jump;
+use crate::transcript::{EMPTY_STATE, Turn};
+use crate::turn::{TurnEnd, TurnNode};
+use std::collections::{HashMap, HashSet};
+
+/// The turns, and where what was said went.
+#[derive(Debug)]
+pub(in crate::transcript) struct Adopted {
+    /// The turns, each after its parent.
+    pub(in crate::transcript) turns: Vec<Turn>,
+    /// For each thing that was said, the turn that ends with it, or else the first that has it.
+    pub(in crate::transcript) homes: Vec<TurnId>,
+}
+
+/// How what was said is divided into turns.
+struct Plan {
+    /// For each, where its turn begins.
+    starts: Vec<usize>,
+    /// For each, whether a turn ends with it.
+    ends: Vec<bool>,
+}
+
+/// Makes turns. Parents stand before their children; `head` is where the session stands, which is the end of a turn too.
+pub(in crate::transcript) fn turns(said: &[Said], head: Option<usize>, session: SessionId, adoption: &Adoption) -> Result<Adopted, Fault> {
+    let plan = plan(said, head);
+    let mut turns: Vec<Turn> = Vec::new();
+    let mut places: HashMap<TurnId, usize> = HashMap::new();
+    let mut ended: HashMap<usize, TurnId> = HashMap::new();
+    let mut first: HashMap<usize, TurnId> = HashMap::new();
+    let mut copied = Copied { messages: 0, bytes: 0 };
+    for end in (0..said.len()).filter(|place| plan.ends.get(*place) == Some(&true)) {
+        let path = path(said, &plan, end, &first, &mut copied)?;
+        let start = path.first().and_then(|place| said.get(*place));
+        let before = start.and_then(|start| start.parent).and_then(|parent| ended.get(&parent));
+        let parent = before.and_then(|turn| places.get(turn)).and_then(|place| turns.get(*place)).map(|turn| &turn.node);
+        let find = |id: TurnId| places.get(&id).and_then(|place| turns.get(*place)).map(|turn| &turn.node);
+        let said: Vec<&Said> = path.iter().filter_map(|place| said.get(*place)).collect();
+        let turn = make(&said, parent, jump(parent, find), session, adoption)?;
+        let id = turn.node.id;
+        for place in path {
+            first.entry(place).or_insert(id);
+        }
+        ended.insert(end, id);
+        places.insert(id, turns.len());
+        turns.push(turn);
+    }
+    let homes = (0..said.len()).filter_map(|place| ended.get(&place).or_else(|| first.get(&place)).copied()).collect();
+    Ok(Adopted { turns, homes })
+}
+
+/// What was copied so far.
+struct Copied {
+    messages: usize,
+    bytes: usize,
+}
+
+fn plan(said: &[Said], head: Option<usize>) -> Plan {
+    let mut starts: Vec<usize> = Vec::with_capacity(said.len());
+    // Whether the turn has an answer up to here.
+    let mut answered: Vec<bool> = Vec::with_capacity(said.len());
+    let mut goes_on: HashSet<usize> = HashSet::new();
+    let mut is_left: HashSet<usize> = HashSet::new();
+    for (place, this) in said.iter().enumerate() {
+        let before = this.parent.and_then(|parent| Some((parent, *starts.get(parent)?, *answered.get(parent)?)));
+        let within = before.filter(|(_, _, answered)| !(*answered && this.asks()));
+        if let Some((parent, ..)) = before {
+            let children = if within.is_some() { &mut goes_on } else { &mut is_left };
+            children.insert(parent);
+        }
+        starts.push(within.map_or(place, |(_, start, _)| start));
+        answered.push(!this.asks() || within.is_some_and(|(_, _, answered)| answered));
+    }
+    let is_end = |place: &usize| !goes_on.contains(place) || is_left.contains(place) || head == Some(*place);
+    Plan { ends: (0..said.len()).map(|place| is_end(&place)).collect(), starts }
+}
+
+/// What is said in the turn that ends here, in order.
+fn path(said: &[Said], plan: &Plan, end: usize, first: &HashMap<usize, TurnId>, copied: &mut Copied) -> Result<Vec<usize>, Fault> {
+    let start = plan.starts.get(end).copied().unwrap_or(end);
+    let mut path = vec![end];
+    let mut at = end;
+    while at != start {
+        let Some(parent) = said.get(at).and_then(|this| this.parent) else { break };
+        path.push(parent);
+        at = parent;
+        if first.contains_key(&parent) {
+            copied.messages += 1;
+            copied.bytes += said.get(parent).map_or(0, |this| this.bytes);
+        }
+        if copied.messages > COPIED_MESSAGES_MAX || copied.bytes > COPIED_BYTES_MAX {
+            let line = said.get(end).map_or(0, |this| this.line);
+            let message = format!(
+                "too many branches part in the middle of their turns: what they have in common is copied to each, and \
+                 {COPIED_MESSAGES_MAX} messages or {COPIED_BYTES_MAX} bytes of copies are the most. Take branches out"
+            );
+            return Err(Fault::line(line, message));
+        }
+    }
+    path.reverse();
+    Ok(path)
+}
+
+/// One turn.
+fn make(said: &[&Said], parent: Option<&TurnNode>, jump: Option<TurnId>, session: SessionId, adoption: &Adoption) -> Result<Turn, Fault> {
+    let first_message = parent.map_or(1, |parent| parent.last_message + 1);
+    let last = said.last();
+    let committed = said.iter().map(|this| this.time).max().unwrap_or_default();
+    let key = last.map_or("", |last| last.key.as_str());
+    let run = run(session, key, committed.0);
+    let salt = salt(adoption, run);
+    let mut told = Telling { next: first_message, salt, messages: Vec::new(), open: Vec::new() };
+    for this in said {
+        told.say(this)?;
+    }
+    let was_cut_off = !told.open.is_empty();
+    told.pair_what_is_left();
+    let answer = said.iter().rev().find(|this| this.role == Role::Assistant);
+    let end = match answer.map(|answer| answer.end) {
+        Some(TurnEnd::Replied) if was_cut_off || last.is_some_and(|last| last.asks()) => TurnEnd::Aborted,
+        Some(end) => end,
+        None => TurnEnd::Aborted,
+    };
+    let mut models: Vec<String> = Vec::new();
+    for model in said.iter().filter_map(|this| this.model.as_ref()) {
+        if !models.contains(model) {
+            models.push(model.clone());
+        }
+    }
+    let messages = told.messages;
+    let mut node = TurnNode {
+        id: TurnId(Digest([0; 32])),
+        parent: parent.map(|parent| parent.id),
+        jump,
+        depth: parent.map_or(1, |parent| parent.depth + 1),
+        run,
+        first_message,
+        last_message: (first_message + messages.len() as u64).saturating_sub(1),
+        messages: messages.iter().map(Message::digest).collect(),
+        session_state: Digest::of(EMPTY_STATE),
+        end,
+        usage: said.iter().fold(Usage::default(), |sum, this| sum.plus(this.usage)),
+        models,
+    };
+    node.id = node.compute_id();
+    Ok(Turn { node, committed, messages: messages.into_iter().map(Some).collect() })
+}
+
+/// The run that a turn is taken to be of: it follows from the session and from what ends the turn, and says the turn's time.
+fn run(session: SessionId, key: &str, time_ms: u64) -> RunId {
+    let Digest(digest) = Digest::of_parts(&[b"imported run", session.0.as_bytes(), key.as_bytes()]);
+    RunId(uuid::Builder::from_unix_timestamp_millis(time_ms, digest.first_chunk().unwrap_or(&[0; 10])).into_uuid())
+}
+
+/// The salt that those of a run's messages follow from.
+fn salt(adoption: &Adoption, run: RunId) -> crate::digest::Salt {
+    let Digest(digest) = adoption.salt.digest(run.0.as_bytes());
+    crate::digest::Salt(*digest.first_chunk().unwrap_or(&[0; 16]))
+}
+
+/// The messages of a turn in the making.
+struct Telling {
+    next: u64,
+    salt: crate::digest::Salt,
+    messages: Vec<Message>,
+    /// Calls without a result so far.
+    open: Vec<Answers>,
+}
+
+impl Telling {
+    fn say(&mut self, said: &Said) -> Result<(), Fault> {
+        let answers = match &said.answers {
+            None => None,
+            Some(answered) => {
+                let place = self.open.iter().position(|call| call.call_id == answered.call_id);
+                let call = place.map(|place| self.open.remove(place)).ok_or_else(|| {
+                    let message = format!(
+                        "no call before it in its turn waits for a result under the id `{}`: put it behind the message that calls, or take \
+                         it out",
+                        answered.call_id
+                    );
+                    Fault::line(said.line, message)
+                })?;
+                Some(Answers { name: answered.name.clone(), failed: answered.failed, ..call })
+            }
+        };
+        let id = self.next;
+        for (index, part) in (0_u32..).zip(said.parts.iter().filter(|part| matches!(part, Part::Call { .. }))) {
+            let Part::Call { call_id, name, .. } = part else { continue };
+            self.open.push(Answers { message: id, index, call_id: call_id.clone(), name: name.clone(), failed: false });
+        }
+        // Nobody here vouches for what another program wrote, least of all for what its tools found.
+        self.put(Draft { role: said.role, parts: said.parts.clone(), origin: said.origin.clone(), untrusted: true, answers });
+        Ok(())
+    }
+
+    fn pair_what_is_left(&mut self) {
+        for call in std::mem::take(&mut self.open) {
+            let answers = Some(Answers { failed: true, ..call });
+            self.put(Draft { answers, ..Draft::text(Role::Tool, "host", ABORTED_CALL) });
+        }
+    }
+
+    fn put(&mut self, draft: Draft) {
+        self.messages.push(draft.at(self.next, self.salt));
+        self.next += 1;
+    }
+}

@@ -1,0 +1,77 @@
+//! What is wrong with a file that is read, and why a transcript is not written.
+
+use super::{LINE_BYTES_MAX, Unsound};
+use crate::id::TurnId;
+use std::fmt;
+
+/// The first thing in a file that cannot be meant. Nothing was taken of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The line, counted from 1; 0 for the file as a whole.
+    pub line: usize,
+    /// The element at fault in it, as a JSON pointer: `/message/role`. Empty for the whole line.
+    pub field: String,
+    /// What is wrong with it, and how to mend it.
+    pub message: String,
+}
+
+impl Fault {
+    /// Something wrong with a whole line.
+    pub(super) fn line(line: usize, message: impl Into<String>) -> Self {
+        Self { line, field: String::new(), message: message.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.line, self.field.as_str()) {
+            (0, _) => write!(f, "the file: {}", self.message),
+            (line, "") => write!(f, "line {line}: {}", self.message),
+            (line, field) => write!(f, "line {line}, {field}: {}", self.message),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Why a transcript cannot be written in a dialect. Nothing was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unwritable {
+    /// It does not fit together, so nobody could read it again.
+    #[error("the transcript is not sound")]
+    Unsound(#[from] Unsound),
+    /// The dialect has one thread, and this is a tree.
+    #[error("turn {turn} does not follow the turn before it, and this dialect has one thread: cut the thread of one turn first")]
+    Forked {
+        /// The first turn of a second thread.
+        turn: TurnId,
+    },
+    /// A line would be longer than what is read.
+    #[error("{what} makes a line of {bytes} bytes and {LINE_BYTES_MAX} is the most: keep what is long in it as a blob")]
+    TooLong {
+        /// What stands in the line, such as `message 5 of turn 3fa…`.
+        what: String,
+        /// How long it would be.
+        bytes: usize,
+    },
+    /// A line would be nested deeper than what is read.
+    #[error("{what} is nested deeper than {max} levels of lists and objects", max = super::line::OWN_DEPTH_MAX)]
+    TooDeep {
+        /// What stands in the line.
+        what: String,
+    },
+    /// A number would be read as its neighbour.
+    #[error("{what} has a number with more digits than what is read: round it, or keep it as text")]
+    Number {
+        /// What stands in the line.
+        what: String,
+    },
+    /// It has more lines, or more bytes, than what is read.
+    #[error("it has more than {max} {unit}: export its threads one by one")]
+    TooMuch {
+        /// The most.
+        max: usize,
+        /// Of what.
+        unit: &'static str,
+    },
+}
