@@ -15,6 +15,7 @@ use domain::id::{AgentId, EventId, InputId, RunId, SessionId, Stream, TurnId};
 use domain::limits::TurnLimits;
 use domain::message::{Draft, Message, Role};
 use domain::operation::CallUsage;
+use domain::path::AgentConfig;
 use domain::run::Run;
 use domain::step::Decision;
 use domain::turn::{Place, TurnEnd, TurnNode, jumps_over};
@@ -51,6 +52,8 @@ impl Conversation {
             agent,
             definition: DefinitionId("assistant".to_owned()),
             path: format!("/local/{agent}"),
+            kind: None,
+            config: AgentConfig::default(),
             parent: None,
             owner_user_id: UserId::local(),
             name: "Assistant".to_owned(),
@@ -100,6 +103,8 @@ impl Conversation {
             source: Source::Api,
             message: Some(Draft::text(Role::User, "api", WORDS)),
             model: None,
+            waits_for: None,
+            priority: None,
             time: NOON,
         };
         let ended = RunEnded {
@@ -144,6 +149,8 @@ impl Conversation {
             revision: parent.map_or(0, |parent| parent.depth),
             session_state: Digest::of(EMPTY_STATE),
             claimed: vec![input],
+            collected: false,
+            overflow: None,
             limits: TurnLimits::default(),
             deadline: None,
             reply_to: None,
@@ -231,6 +238,7 @@ impl Conversation {
             session_type: "chat".to_owned(),
             name: None,
             head: None,
+            persona: None,
             model: None,
             started_by: "user:local".to_owned(),
             time: NOON,

@@ -25,6 +25,7 @@ use crate::authority::Denies;
 use crate::definition::DefinitionId;
 use crate::event::{AgentCreated, Event};
 use crate::id::{AgentId, OperationId};
+use crate::path::{self, AgentConfig};
 use crate::time::Timestamp;
 use crate::user::UserId;
 use assignment::Assignment;
@@ -45,6 +46,12 @@ pub struct Agent {
     pub agent_type: String,
     /// Its address.
     pub path: String,
+    /// What sort of address that is; none where it was not said when the agent was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<path::Kind>,
+    /// What is kept about it beside its address.
+    #[serde(default, skip_serializing_if = "AgentConfig::is_empty")]
+    pub config: AgentConfig,
     /// Who created it. What a user may do with it follows from the assignments alone.
     pub owner_user_id: UserId,
     /// Its name.
@@ -122,6 +129,8 @@ impl Agent {
             definition: created.definition.clone(),
             agent_type: created.agent_type.clone().unwrap_or_else(|| created.definition.0.clone()),
             path: created.path.clone(),
+            kind: created.kind,
+            config: created.config.clone(),
             owner_user_id: owner,
             name: created.name.clone(),
             archived: None,
@@ -181,6 +190,10 @@ impl Agent {
             Event::AgentRenamed(it) => {
                 self.name.clone_from(&it.name);
                 self.changed(it.renamed_at);
+            }
+            Event::AgentConfigured(it) => {
+                self.config.clone_from(&it.config);
+                self.changed(it.updated_at);
             }
             Event::PromptOverridden(it) => {
                 self.system_prompt_override.clone_from(&it.system_prompt);

@@ -5,30 +5,34 @@
 
 mod agent;
 mod boundary;
+mod connector;
 mod host;
 mod input;
 mod key;
 mod keyvalue;
 mod kinds;
+mod label;
 mod record;
 mod run;
 mod session;
 pub mod upcast;
 
 pub use agent::{
-    ActionRequested, ActionWithdrawn, AgentArchived, AgentCreated, AgentRenamed, ExecutionResumed, ExecutionSuspended, NoteRemembered,
-    PreferencesCarried, PreferencesUpdated, PromptOverridden, ResponseReceived, RoleChanged, SessionImported, SettingsUpdated,
-    SlotCompleted, SlotTaken, SlotTerminated, UserAssigned, UserUnassigned,
+    ActionRequested, ActionWithdrawn, AgentArchived, AgentConfigured, AgentCreated, AgentRenamed, ExecutionResumed, ExecutionSuspended,
+    NoteRemembered, PreferencesCarried, PreferencesUpdated, PromptOverridden, ResponseReceived, RoleChanged, SessionImported,
+    SettingsUpdated, SlotCompleted, SlotTaken, SlotTerminated, UserAssigned, UserUnassigned,
 };
 pub use boundary::{
     AGENT_CALL, BoundaryDecided, ComponentAdmitted, DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX, Decision, MODEL_CALL, STEP, TOOL_CALL,
     Verdict,
 };
+pub use connector::{ConnectorKeyBound, ConnectorKeyUnbound};
 pub use host::{HostRestored, RestoreChoice};
-pub use input::{InputAccepted, InputDead, InputRequeued, Source};
+pub use input::{InputAccepted, InputCancelled, InputDead, InputRequeued, InputsDropped, Source};
 pub use key::{KeyIssued, KeyRevoked};
 pub use keyvalue::KeyValueWritten;
 pub use kinds::kinds;
+pub use label::{QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted, SessionPinned, SessionRenamed};
 pub use record::{NewEvent, Recorded, Subject};
 pub use run::{OperationStarted, PluginEmitted, RunEnded, RunSettled, RunStarted, RunStepped, StepFailed};
 pub use session::{FileUploaded, ItemRecorded, SessionOpened, TurnCommitted, UiSaved};
@@ -58,6 +62,9 @@ pub enum Event {
     /// An agent has another name.
     #[serde(rename = "agent.renamed.v1")]
     AgentRenamed(AgentRenamed),
+    /// What is kept about an agent beside its address is another.
+    #[serde(rename = "agent.config.updated.v1")]
+    AgentConfigured(Box<AgentConfigured>),
     /// An agent got a system prompt of its own, or lost it.
     #[serde(rename = "agent.prompt.overridden.v1")]
     PromptOverridden(PromptOverridden),
@@ -103,6 +110,24 @@ pub enum Event {
     /// A session exists.
     #[serde(rename = "session.opened.v1")]
     SessionOpened(SessionOpened),
+    /// A session is called something else, or nothing.
+    #[serde(rename = "session.renamed.v1")]
+    SessionRenamed(SessionRenamed),
+    /// A session was pinned, or is not pinned any more.
+    #[serde(rename = "session.pinned.v1")]
+    SessionPinned(SessionPinned),
+    /// Keys were merged into a session's attributes, or taken away.
+    #[serde(rename = "session.attributes.updated.v1")]
+    SessionAttributed(SessionAttributed),
+    /// A session points to an empty thread again. Its turns stay, and what else points to them.
+    #[serde(rename = "session.cleared.v1")]
+    SessionCleared(SessionCleared),
+    /// A session is gone: nobody finds it any more. Its turns stay, and what else points to them.
+    #[serde(rename = "session.deleted.v1")]
+    SessionDeleted(SessionDeleted),
+    /// A session says something else of its queue.
+    #[serde(rename = "session.queue.configured.v1")]
+    QueueConfigured(QueueConfigured),
     /// An input was accepted: from here on nothing loses it.
     #[serde(rename = "session.input.accepted.v1")]
     InputAccepted(InputAccepted),
@@ -124,6 +149,12 @@ pub enum Event {
     /// An input that had been put aside waits again.
     #[serde(rename = "session.input.requeued.v1")]
     InputRequeued(InputRequeued),
+    /// An input that waited was cancelled.
+    #[serde(rename = "session.input.cancelled.v1")]
+    InputCancelled(InputCancelled),
+    /// Inputs that waited were dropped, because more came than the queue holds. The next turn of words tells of them.
+    #[serde(rename = "session.inputs.dropped.v1")]
+    InputsDropped(InputsDropped),
     /// A run began and claimed its inputs.
     #[serde(rename = "run.started.v1")]
     RunStarted(Box<RunStarted>),
@@ -163,6 +194,12 @@ pub enum Event {
     /// An API key no longer counts.
     #[serde(rename = "user.key.revoked.v1")]
     KeyRevoked(KeyRevoked),
+    /// What a service calls somebody stands for a user from now on.
+    #[serde(rename = "user.connector.bound.v1")]
+    ConnectorKeyBound(ConnectorKeyBound),
+    /// It stands for nobody any more.
+    #[serde(rename = "user.connector.unbound.v1")]
+    ConnectorKeyUnbound(ConnectorKeyUnbound),
     /// The host serves a store that was restored from a backup.
     #[serde(rename = "host.restored.v1")]
     HostRestored(HostRestored),

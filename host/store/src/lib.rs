@@ -43,4 +43,4 @@ pub use store::Store;
 pub use verify::{Fault, Verification};
 
 /// The state of a session that has none yet: the JSON text `null`. Its blob is always there.
-pub const EMPTY_STATE: &[u8] = b"null";
+pub use domain::transcript::EMPTY_STATE;

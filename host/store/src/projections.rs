@@ -6,10 +6,12 @@
 mod agents;
 mod blobs;
 mod buckets;
+mod connectors;
 mod files;
 mod inputs;
 mod items;
 mod keys;
+mod labels;
 mod messages;
 mod operations;
 mod recall;
@@ -25,6 +27,7 @@ pub(crate) use recall::owner_word;
 
 use crate::sql::Sql;
 use domain::event::{Event, InputAccepted, Recorded, RunEnded, RunStarted, RunStepped, Source};
+use domain::id::InputId;
 use domain::operation::{Continuation, Pause, Performer, Settlement};
 
 /// Brings every table up to date with one more event. An erased event changes nothing.
@@ -41,6 +44,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::AgentRenamed(it) => agents::changed(sql, it.agent, event)?,
         Event::PromptOverridden(it) => agents::changed(sql, it.agent, event)?,
         Event::SettingsUpdated(it) => agents::changed(sql, it.agent, event)?,
+        Event::AgentConfigured(it) => agents::changed(sql, it.agent, event)?,
         Event::SessionImported(_)
         | Event::SlotTaken(_)
         | Event::ExecutionSuspended(_)
@@ -55,6 +59,19 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::ItemRecorded(it) => items::recorded(sql, it.session, recorded.position)?,
         Event::NoteRemembered(note) => recall::remember(sql, note)?,
         Event::SessionOpened(opened) => sessions::opened(sql, opened)?,
+        Event::SessionRenamed(it) => labels::renamed(sql, it)?,
+        Event::SessionPinned(it) => labels::pinned(sql, it)?,
+        Event::SessionAttributed(it) => labels::attributed(sql, it)?,
+        Event::SessionCleared(it) => labels::cleared(sql, it)?,
+        Event::SessionDeleted(it) => labels::deleted(sql, it)?,
+        Event::QueueConfigured(it) => labels::configured(sql, it)?,
+        Event::InputCancelled(it) => input_gone(sql, it.input, "cancelled")?,
+        Event::InputsDropped(it) => {
+            for input in &it.inputs {
+                input_gone(sql, *input, "dropped")?;
+            }
+            labels::dropped(sql, it)?;
+        }
         Event::InputAccepted(accepted) => input_accepted(sql, accepted, recorded.position)?,
         Event::InputDead(dead) => {
             inputs::died(sql, dead.input, recorded.position)?;
@@ -79,6 +96,8 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::KeyValueWritten(written) => buckets::written(sql, written)?,
         Event::KeyIssued(issued) => keys::issued(sql, issued)?,
         Event::KeyRevoked(revoked) => keys::revoked(sql, revoked)?,
+        Event::ConnectorKeyBound(it) => connectors::bound(sql, it)?,
+        Event::ConnectorKeyUnbound(it) => connectors::unbound(sql, it)?,
         // These are looked up as events.
         Event::StepFailed(_)
         | Event::BoundaryDecided(_)
@@ -106,7 +125,16 @@ fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rus
     sessions::touched(sql, accepted.session, accepted.time)
 }
 
+/// An input that waited does so no more, and nothing comes of it.
+fn input_gone(sql: &Sql<'_>, input: InputId, state: &str) -> rusqlite::Result<()> {
+    inputs::gone(sql, input, state)?;
+    wakes::remove(sql, &input.to_string())
+}
+
 fn run_started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
+    if started.overflow.is_some() {
+        labels::told(sql, started.session)?;
+    }
     runs::started(sql, started)?;
     sessions::running(sql, started.session, started.run)?;
     wakes::set(sql, &started.run.to_string(), "run", started.session, started.deadline)?;

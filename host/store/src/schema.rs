@@ -14,6 +14,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0005.sql"),
     include_str!("schema/0006.sql"),
     include_str!("schema/0007.sql"),
+    include_str!("schema/0008.sql"),
 ];
 
 /// The tables that follow from the events alone.
@@ -35,6 +36,7 @@ pub(crate) const PROJECTIONS: &[&str] = &[
     "buckets",
     "bucket_entries",
     "api_keys",
+    "connector_keys",
 ];
 
 /// The version that this program writes.

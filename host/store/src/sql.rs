@@ -114,6 +114,8 @@ pub(crate) trait Columns {
     fn digest_opt(&self, column: usize) -> rusqlite::Result<Option<Digest>>;
     /// JSON text.
     fn json<T: DeserializeOwned>(&self, column: usize) -> rusqlite::Result<T>;
+    /// The same, or nothing.
+    fn json_opt<T: DeserializeOwned>(&self, column: usize) -> rusqlite::Result<Option<T>>;
 }
 
 impl Columns for Row<'_> {
@@ -149,5 +151,10 @@ impl Columns for Row<'_> {
     fn json<T: DeserializeOwned>(&self, column: usize) -> rusqlite::Result<T> {
         let text = self.get_ref(column)?.as_str().map_err(|error| unreadable(column, error))?;
         serde_json::from_str(text).map_err(|error| unreadable(column, error))
+    }
+
+    fn json_opt<T: DeserializeOwned>(&self, column: usize) -> rusqlite::Result<Option<T>> {
+        let text = self.get_ref(column)?.as_str_or_null().map_err(|error| unreadable(column, error))?;
+        text.map(serde_json::from_str).transpose().map_err(|error| unreadable(column, error))
     }
 }

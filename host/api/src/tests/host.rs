@@ -10,6 +10,7 @@ use domain::id::ConversationId;
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, Stream};
 use domain::limits::TurnLimits;
 use domain::operation::ReplyTo;
+use domain::path::AgentConfig;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::{Value, json};
@@ -181,6 +182,8 @@ impl Host {
             agent,
             definition: DefinitionId("gone".to_owned()),
             path: format!("/local/agent/{}", agent.0.simple()),
+            kind: None,
+            config: AgentConfig::default(),
             parent: None,
             owner_user_id: user.clone(),
             name: "Gone".to_owned(),
@@ -196,6 +199,7 @@ impl Host {
             session_type: "chat".to_owned(),
             name: None,
             head: None,
+            persona: None,
             model: None,
             started_by: "user:local".to_owned(),
             time: Timestamp(1),
@@ -217,6 +221,8 @@ impl Host {
             agent,
             definition: DefinitionId("gone".to_owned()),
             path: path.to_owned(),
+            kind: None,
+            config: AgentConfig::default(),
             parent: Some(parent),
             owner_user_id: UserId::local(),
             name: "Below".to_owned(),
@@ -232,6 +238,7 @@ impl Host {
             session_type: "chat".to_owned(),
             name: None,
             head: None,
+            persona: None,
             model: None,
             started_by: "agent:/local/agent/gone".to_owned(),
             time: Timestamp(1),
@@ -251,6 +258,8 @@ impl Host {
             },
             message: None,
             model: None,
+            waits_for: None,
+            priority: None,
             time: Timestamp(1),
         });
         let commit = Commit::new()
@@ -291,6 +300,8 @@ fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
         revision: 0,
         session_state: Digest::of(store::EMPTY_STATE),
         claimed: Vec::new(),
+        collected: false,
+        overflow: None,
         limits: TurnLimits::default(),
         deadline: None,
         reply_to: None,

@@ -72,6 +72,7 @@ fn data(event: &event::Event) -> Value {
         | E::RoleChanged(_)
         | E::UserUnassigned(_)
         | E::AgentRenamed(_)
+        | E::AgentConfigured(_)
         | E::PromptOverridden(_)
         | E::SettingsUpdated(_)
         | E::PreferencesUpdated(_)
@@ -97,6 +98,16 @@ fn data(event: &event::Event) -> Value {
         E::FileUploaded(it) => file_uploaded(it),
         E::InputDead(it) => json!({ "input_id": it.input, "reason": it.reason }),
         E::InputRequeued(it) => json!({ "input_id": it.input }),
+        E::InputCancelled(it) => json!({ "input_id": it.input, "cancelled_by": it.cancelled_by, "reason": it.reason }),
+        E::InputsDropped(it) => json!({ "input_ids": it.inputs, "overflow": it.overflow }),
+        E::SessionRenamed(it) => json!({ "name": it.name }),
+        E::SessionPinned(it) => json!({ "pinned": it.pinned }),
+        E::SessionAttributed(it) => json!({ "attributes": it.attributes }),
+        E::SessionCleared(it) => json!({ "revision": it.revision }),
+        E::SessionDeleted(it) => json!({ "deleted_by": it.deleted_by }),
+        E::QueueConfigured(it) => json!({ "queue": it.queue }),
+        E::ConnectorKeyBound(it) => json!({ "key": it.key, "user_id": it.user_id, "bound_by": it.bound_by }),
+        E::ConnectorKeyUnbound(it) => json!({ "key": it.key, "user_id": it.user_id, "unbound_by": it.unbound_by }),
         E::RunStarted(it) => started(it),
         E::RunStepped(it) => stepped(it),
         E::StepFailed(it) => {

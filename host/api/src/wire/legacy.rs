@@ -149,7 +149,7 @@ pub fn legacy_summary(session: &UserSession) -> LegacySummary {
     let status = match row.status {
         SessionStatus::Open if session.awaits_client => "awaiting_client_action",
         SessionStatus::Open => "active",
-        SessionStatus::Completed | SessionStatus::Terminated => row.status.word(),
+        SessionStatus::Completed | SessionStatus::Terminated | SessionStatus::Deleted => row.status.word(),
     };
     LegacySummary {
         id: row.id.to_string(),

@@ -188,6 +188,7 @@ pub(super) fn status(view: &SessionView) -> &'static str {
     match (view.row.status, &view.active) {
         (SessionStatus::Completed, _) => "completed",
         (SessionStatus::Terminated, _) => "terminated",
+        (SessionStatus::Deleted, _) => "deleted",
         (SessionStatus::Open, Some(active)) if matches!(active.phase, Phase::AwaitingClientAction { .. }) => "awaiting_client_action",
         (SessionStatus::Open, _) => "active",
     }

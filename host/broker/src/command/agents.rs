@@ -13,6 +13,7 @@ use domain::agent::role::{Right, Role};
 use domain::definition::{Definition, DefinitionId};
 use domain::event::{AgentCreated, Event};
 use domain::id::{AgentId, Stream};
+use domain::path::AgentConfig;
 use domain::refusal::{Kind, Refusal};
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -117,6 +118,8 @@ impl Broker {
             definition: definition.agent_id.clone(),
             agent_type: Some(self.core.catalogue.agent_type(definition)),
             path,
+            kind: None,
+            config: AgentConfig::default(),
             parent: None,
             owner_user_id: command.user.clone(),
             name,
@@ -379,6 +382,8 @@ impl Broker {
                 definition: definition.agent_id.clone(),
                 agent_type: Some(self.core.catalogue.agent_type(definition)),
                 path: row.agent.path.clone(),
+                kind: None,
+                config: AgentConfig::default(),
                 parent: None,
                 owner_user_id: user.clone(),
                 name: row.agent.name.clone(),

@@ -184,6 +184,7 @@ fn import_commit(by: &UserId, session: &OldSession, row: &AgentRow, going: Optio
         conversation: session.conversation_id,
         name: None,
         head: None,
+        persona: None,
         model: None,
         started_by: format!("user:{}", session.user_id),
         user_id: session.user_id.clone(),
@@ -200,6 +201,8 @@ fn import_commit(by: &UserId, session: &OldSession, row: &AgentRow, going: Optio
             user_id: Some(session.user_id.clone()),
             message: None,
             model: None,
+            waits_for: None,
+            priority: None,
             time: now,
         }));
     }

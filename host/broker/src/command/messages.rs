@@ -37,8 +37,17 @@ impl Broker {
         let key = self.key(&command, input)?;
         let message = Draft { role: Role::User, parts: command.content, origin: "api".into(), untrusted: false, answers: None };
         let user_id = Some(command.user.clone());
-        let accepted =
-            InputAccepted { input, session, source: Source::Api, user_id, message: Some(message), model: command.model, time: now };
+        let accepted = InputAccepted {
+            input,
+            session,
+            source: Source::Api,
+            user_id,
+            message: Some(message),
+            model: command.model,
+            waits_for: None,
+            priority: None,
+            time: now,
+        };
         let context = Context::new(format!("user:{}", command.user), now).about(row.agent, Some(session), None).following(Some(input));
         let mut commit = Commit::new()
             .guard(Guard::SessionOpen(session))

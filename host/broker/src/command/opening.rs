@@ -103,6 +103,7 @@ impl Broker {
             conversation,
             name: command.name.clone(),
             head: None,
+            persona: None,
             model: command.model.clone(),
             started_by: format!("user:{}", command.user),
             user_id: command.user.clone(),
@@ -139,6 +140,8 @@ impl Broker {
                 user_id: Some(command.user.clone()),
                 message: None,
                 model: None,
+                waits_for: None,
+                priority: None,
                 time: now,
             }));
         } else if command.time_limit_s.is_some() {

@@ -50,6 +50,8 @@ impl Driver {
             revision: session.revision,
             session_state: session.state,
             claimed: vec![input.input],
+            collected: false,
+            overflow: None,
             limits: definition.limits,
             deadline,
             reply_to,

@@ -215,7 +215,17 @@ impl Driver {
             let source = Source::LateReply { from: run.started.definition.to_string(), depth: started.depth, hops };
             let (input, session) = (fresh::input(), started.session);
             let user_id = Some(run.started.user_id.clone());
-            let accepted = InputAccepted { input, session, source, user_id, message: Some(message), model: None, time };
+            let accepted = InputAccepted {
+                input,
+                session,
+                source,
+                user_id,
+                message: Some(message),
+                model: None,
+                waits_for: None,
+                priority: None,
+                time,
+            };
             add(commit, Stream::Session(session), &context, Event::InputAccepted(accepted));
             if let Some(reason) = self.core.limits.dispatch.too_many_hops(hops) {
                 tracing::warn!(session.id = %session, input.id = %input, reason, "a late reply is put aside as a dead letter");

@@ -19,6 +19,7 @@ use domain::id::{OperationId, SessionId, Stream};
 use domain::limits::{RECALL_HITS_MAX, TIMER_MS_MAX};
 use domain::message::{Draft, Part, Role};
 use domain::operation::{Performer, ReplyTo};
+use domain::path::AgentConfig;
 use domain::run::decide::{Resolved, find_call};
 use domain::run::intake::Intake;
 use domain::step::{Call, Decision, Dispatch, Effect, Failure, ModelRequest, Outcome, StepResult, Toolset, Work};
@@ -423,6 +424,8 @@ impl Driver {
             agent,
             definition: target.agent_id.clone(),
             path: format!("{}/sub/{count}", caller.path),
+            kind: None,
+            config: AgentConfig::default(),
             parent: Some(caller.id),
             agent_type: Some(self.core.catalogue.agent_type(&target)),
             owner_user_id: caller.owner_user_id.clone(),
@@ -439,6 +442,7 @@ impl Driver {
             config: None,
             name: None,
             head: None,
+            persona: None,
             model: target.model.clone(),
             started_by: format!("agent:{}", caller.path),
             time: now,
@@ -448,7 +452,7 @@ impl Driver {
         let reply_to = Some(ReplyTo { run: run.started.run, operation, attached: !detached });
         let source = Source::Dispatch { reply_to, from: caller.path.clone(), deadline, depth, hops, priority };
         let user_id = Some(run.started.user_id.clone());
-        let accepted = InputAccepted { input, session, source, user_id, message, model: None, time: now };
+        let accepted = InputAccepted { input, session, source, user_id, message, model: None, waits_for: None, priority: None, time: now };
         spawned.push(Spawned {
             session,
             guards,

@@ -7,6 +7,7 @@ use super::*;
 use crate::digest::Digest;
 use crate::id::{ConversationId, RunId, SessionId};
 use crate::operation::Kept;
+use crate::path::AgentConfig;
 use crate::refusal::Refusal;
 use crate::tool::ClientAction;
 use proptest::prelude::*;
@@ -32,6 +33,8 @@ fn created() -> Event {
         definition: DefinitionId("tutor".into()),
         agent_type: Some("tutor".into()),
         path: "/alice/agent/tutor".into(),
+        kind: None,
+        config: AgentConfig::default(),
         parent: None,
         owner_user_id: user("alice"),
         name: lifecycle::default_name("tutor"),

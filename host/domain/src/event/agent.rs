@@ -7,6 +7,7 @@ use crate::authority::Denies;
 use crate::definition::DefinitionId;
 use crate::id::{AgentId, ConversationId, OperationId, SessionId};
 use crate::operation::Kept;
+use crate::path::{self, AgentConfig};
 use crate::time::Timestamp;
 use crate::user::UserId;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,12 @@ pub struct AgentCreated {
     pub agent_type: Option<String>,
     /// Its address, unique among active agents.
     pub path: String,
+    /// What sort of address that is, as it was when the agent was made; in events from before it was said, what the address itself says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<path::Kind>,
+    /// What is kept about it beside its address.
+    #[serde(default, skip_serializing_if = "AgentConfig::is_empty")]
+    pub config: AgentConfig,
     /// The agent that spawned it.
     pub parent: Option<AgentId>,
     /// Who it belongs to.
@@ -134,6 +141,17 @@ pub struct AgentRenamed {
     pub name: String,
     /// When.
     pub renamed_at: Timestamp,
+}
+
+/// See [`super::Event::AgentConfigured`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentConfigured {
+    /// The agent.
+    pub agent: AgentId,
+    /// All of it from now on.
+    pub config: AgentConfig,
+    /// When.
+    pub updated_at: Timestamp,
 }
 
 /// See [`super::Event::PromptOverridden`].

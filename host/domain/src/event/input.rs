@@ -4,6 +4,7 @@ use crate::delegate::Priority;
 use crate::id::{InputId, SessionId};
 use crate::message::Draft;
 use crate::operation::ReplyTo;
+use crate::queue::{self, Overflow};
 use crate::time::Timestamp;
 use crate::user::UserId;
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,12 @@ impl Source {
         matches!(self, Self::Api | Self::LateReply { .. } | Self::Reminder { .. })
     }
 
+    /// What it waits for when nobody said: words join what is under way.
+    #[must_use]
+    pub fn waits_for(&self) -> queue::Kind {
+        if self.is_words() { queue::Kind::Steer } else { queue::Kind::OwnTurn }
+    }
+
     /// How many calls deep a run is that begins with it.
     #[must_use]
     pub fn depth(&self) -> u32 {
@@ -105,6 +112,56 @@ pub struct InputAccepted {
     pub message: Option<Draft>,
     /// The model that its turn is to use.
     pub model: Option<String>,
+    /// What it waits for, as the rules of the queue decided it when it came; in events from before there were any, what
+    /// [`Source::waits_for`] says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<queue::Kind>,
+    /// How urgent its sender says it is; none for what its source says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+    /// When.
+    pub time: Timestamp,
+}
+
+impl InputAccepted {
+    /// What it waits for.
+    #[must_use]
+    pub fn waits_for(&self) -> queue::Kind {
+        self.waits_for.clone().unwrap_or_else(|| self.source.waits_for())
+    }
+
+    /// How urgent it is.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        self.priority.unwrap_or_else(|| self.source.priority())
+    }
+}
+
+/// See [`super::Event::InputCancelled`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputCancelled {
+    /// The input.
+    pub input: InputId,
+    /// The session.
+    pub session: SessionId,
+    /// By whom.
+    pub cancelled_by: UserId,
+    /// Why, in their words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::InputsDropped`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputsDropped {
+    /// The session.
+    pub session: SessionId,
+    /// The inputs, those that had waited longest.
+    pub inputs: Vec<InputId>,
+    /// What is to be told of them, and of those that were dropped before and that no turn has told of.
+    pub overflow: Overflow,
     /// When.
     pub time: Timestamp,
 }

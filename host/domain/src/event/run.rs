@@ -9,6 +9,7 @@ use crate::id::{AgentId, InputId, OperationId, RunId, SessionId, TurnId};
 use crate::limits::TurnLimits;
 use crate::message::Message;
 use crate::operation::{CallUsage, Operation, ReplyTo, Settlement};
+use crate::queue::OverflowNotice;
 use crate::step::{Decision, Effect, Memo, News};
 use crate::time::Timestamp;
 use crate::turn::TurnEnd;
@@ -44,6 +45,12 @@ pub struct RunStarted {
     pub session_state: Digest,
     /// The inputs that it claimed, in order.
     pub claimed: Vec<InputId>,
+    /// Whether what they say is one message, as those are that were collected.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub collected: bool,
+    /// What it tells of inputs that were dropped before it; after it nobody tells of them again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overflow: Option<OverflowNotice>,
     /// What it may use.
     pub limits: TurnLimits,
     /// When it ends as timed out, whatever it waits for.

@@ -2,6 +2,7 @@
 
 use crate::digest::Digest;
 use crate::id::{AgentId, ConversationId, OperationId, RunId, SessionId, TurnId};
+use crate::persona::PersonaId;
 use crate::time::Timestamp;
 use crate::tool::ClientAction;
 use crate::turn::TurnNode;
@@ -25,6 +26,9 @@ pub struct SessionOpened {
     pub name: Option<String>,
     /// The turn that it continues; none for an empty thread.
     pub head: Option<TurnId>,
+    /// The persona that it is led as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persona: Option<PersonaId>,
     /// The model that its turns use unless a message says otherwise.
     pub model: Option<String>,
     /// Who began it: `user:<id>` or `agent:<definition>`.

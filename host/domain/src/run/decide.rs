@@ -346,7 +346,17 @@ pub fn consequences(
                 let message = Some(Draft::text(Role::User, "reminder", content.clone()));
                 let source = Source::Reminder { due, depth: run.started.depth };
                 let user_id = Some(run.started.user_id.clone());
-                let input = InputAccepted { input: new_input(), session, source, user_id, message, model: None, time };
+                let input = InputAccepted {
+                    input: new_input(),
+                    session,
+                    source,
+                    user_id,
+                    message,
+                    model: None,
+                    waits_for: None,
+                    priority: None,
+                    time,
+                };
                 events.push((Stream::Session(session), Event::InputAccepted(input)));
             }
             // Both are part of the step itself.

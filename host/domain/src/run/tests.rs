@@ -42,6 +42,8 @@ fn begun() -> Run {
         revision: 0,
         session_state: Digest::of(b"null"),
         claimed: vec![InputId(Uuid::from_u128(9))],
+        collected: false,
+        overflow: None,
         limits: TurnLimits::default(),
         deadline: None,
         reply_to: None,
@@ -63,6 +65,8 @@ fn words(text: &str) -> InputAccepted {
         source: Source::Api,
         message: Some(Draft::text(Role::User, "api", text)),
         model: None,
+        waits_for: None,
+        priority: None,
         time: NOW,
     }
 }

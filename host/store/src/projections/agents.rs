@@ -6,6 +6,7 @@ use domain::agent::Agent;
 use domain::agent::role::Role;
 use domain::event::{AgentCreated, Event, Recorded};
 use domain::id::AgentId;
+use domain::path::Kind;
 use domain::user::UserId;
 use rusqlite::params;
 
@@ -18,8 +19,8 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result
         None => id.clone(),
     };
     sql.execute(
-        "INSERT INTO agents (id, agent, path, parent, slot, version, created_at, updated_at, active, sub_count, agent_type, root) \
-         VALUES (?1, ?2, ?3, ?4, NULL, 0, ?5, ?5, 1, 0, ?6, ?7)",
+        "INSERT INTO agents (id, agent, path, parent, slot, version, created_at, updated_at, active, sub_count, agent_type, root, \
+         kind) VALUES (?1, ?2, ?3, ?4, NULL, 0, ?5, ?5, 1, 0, ?6, ?7, ?8)",
         params![
             id,
             to_json(&agent)?,
@@ -28,6 +29,7 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result
             int(created.created_at.0),
             agent.agent_type,
             root,
+            created.kind.map(Kind::word),
         ],
     )?;
     match created.parent {

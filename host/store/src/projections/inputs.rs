@@ -1,7 +1,7 @@
 //! The ingress: inputs from acceptance until a run has consumed them.
 
 use crate::read::dispatches::tree_of;
-use crate::sql::{Columns, Sql, int};
+use crate::sql::{Columns, Sql, int, to_json};
 use domain::event::InputAccepted;
 use domain::id::{InputId, RunId};
 use domain::time::Timestamp;
@@ -10,13 +10,17 @@ use rusqlite::params;
 /// It was accepted, and waits.
 pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted, due: Option<Timestamp>, position: u64) -> rusqlite::Result<()> {
     sql.execute(
-        "INSERT INTO inputs (id, session, position, state, words, due) VALUES (?1, ?2, ?3, 'waiting', ?4, ?5)",
+        "INSERT INTO inputs (id, session, position, state, words, due, waits_for, priority, arrived) \
+         VALUES (?1, ?2, ?3, 'waiting', ?4, ?5, ?6, ?7, ?8)",
         params![
             accepted.input.to_string(),
             accepted.session.to_string(),
             int(position),
             accepted.source.is_words(),
-            due.map(|due| int(due.0))
+            due.map(|due| int(due.0)),
+            to_json(&accepted.waits_for())?,
+            accepted.priority().word(),
+            int(accepted.time.0),
         ],
     )?;
     Ok(())
@@ -43,6 +47,12 @@ pub(super) fn claimed(sql: &Sql<'_>, input: InputId, run: RunId) -> rusqlite::Re
 /// A run that dealt with some ended.
 pub(super) fn consumed(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<()> {
     sql.execute("UPDATE inputs SET state = 'consumed' WHERE run = ?1 AND state = 'claimed'", [run.to_string()])?;
+    Ok(())
+}
+
+/// It was cancelled or dropped; why stands in an event.
+pub(super) fn gone(sql: &Sql<'_>, input: InputId, state: &str) -> rusqlite::Result<()> {
+    sql.execute("UPDATE inputs SET state = ?2 WHERE id = ?1", params![input.to_string(), state])?;
     Ok(())
 }
 

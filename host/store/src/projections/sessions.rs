@@ -7,6 +7,7 @@ use domain::digest::Digest;
 use domain::event::{SessionOpened, SlotCompleted, SlotTerminated, TurnCommitted, UiSaved};
 use domain::id::{OperationId, RunId, SessionId};
 use domain::message::Message;
+use domain::persona::PersonaId;
 use domain::time::Timestamp;
 use rusqlite::params;
 use serde_json::Value;
@@ -25,7 +26,8 @@ pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened) -> rusqlite::Result<
     let (head_message, state) = from_head.unwrap_or((0, Digest::of(EMPTY_STATE)));
     sql.execute(
         "INSERT INTO sessions (id, agent, session_type, name, head, head_message, revision, state, model, status, started_by, created_at, \
-         updated_at, user_id, conversation, config) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, 'open', ?9, ?10, ?10, ?11, ?12, ?13)",
+         updated_at, user_id, conversation, config, persona, base) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, 'open', ?9, ?10, ?10, ?11, ?12, ?13, ?14, ?5)",
         params![
             opened.session.to_string(),
             opened.agent.to_string(),
@@ -40,6 +42,7 @@ pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened) -> rusqlite::Result<
             opened.user_id.as_str(),
             opened.conversation.to_string(),
             opened.config.map(|config| config.0),
+            opened.persona.as_ref().map(PersonaId::as_str),
         ],
     )?;
     Ok(())

@@ -29,6 +29,10 @@ pub enum InputState {
         /// Why.
         reason: String,
     },
+    /// It was cancelled while it waited.
+    Cancelled,
+    /// It was dropped from a queue that held too much; a turn tells of it.
+    Dropped,
 }
 
 /// An input that was put aside.
@@ -69,6 +73,8 @@ impl Store {
                 ("claimed", Some(run)) => InputState::Claimed { run },
                 ("consumed", Some(run)) => InputState::Consumed { run },
                 ("dead", _) => InputState::Dead { reason: reason(sql, died)? },
+                ("cancelled", _) => InputState::Cancelled,
+                ("dropped", _) => InputState::Dropped,
                 (other, _) => return Err(unreadable(2, format!("`{other}` is no state of an input"))),
             };
             Ok(Some((accepted, state)))

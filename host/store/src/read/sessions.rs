@@ -8,10 +8,12 @@ use domain::digest::Digest;
 use domain::event::Recorded;
 use domain::id::{AgentId, ConversationId, OperationId, RunId, SessionId, TurnId};
 use domain::message::MessageId;
+use domain::persona::PersonaId;
+use domain::queue::{Overflow, QueueOverride};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::{Row, params};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Whether a session takes input.
@@ -23,6 +25,8 @@ pub enum SessionStatus {
     Completed,
     /// A structured session that was ended from outside, failed or expired.
     Terminated,
+    /// It is gone: nobody finds it.
+    Deleted,
 }
 
 impl SessionStatus {
@@ -33,6 +37,7 @@ impl SessionStatus {
             Self::Open => "open",
             Self::Completed => "completed",
             Self::Terminated => "terminated",
+            Self::Deleted => "deleted",
         }
     }
 }
@@ -103,6 +108,18 @@ pub struct SessionRow {
     pub last_snippet: Option<String>,
     /// How many inputs wait, reminders included.
     pub waiting: u64,
+    /// When it was pinned.
+    pub pinned_at: Option<Timestamp>,
+    /// What is noted of it.
+    pub attributes: Map<String, Value>,
+    /// The persona that it is led as.
+    pub persona: Option<PersonaId>,
+    /// The turn that it was forked from.
+    pub base: Option<TurnId>,
+    /// What it says of its queue.
+    pub queue: QueueOverride,
+    /// What was dropped from its queue and no turn has told of.
+    pub overflow: Overflow,
 }
 
 /// A session of a user's, as a list of all of them has it.
@@ -122,7 +139,8 @@ macro_rules! select {
         concat!(
             "SELECT id, agent, session_type, name, head, head_message, revision, state, model, status, open_run, started_by, created_at, \
              updated_at, last_snippet, (SELECT count(*) FROM inputs WHERE inputs.session = sessions.id AND inputs.state = 'waiting'), \
-             user_id, conversation, config, expires_at, ended_at, ended_reason, summary, items, interactions, partial_state",
+             user_id, conversation, config, expires_at, ended_at, ended_reason, summary, items, interactions, partial_state, \
+             pinned_at, attributes, persona, base, queue, overflow",
             $more,
             " FROM sessions ",
             $rest
@@ -157,7 +175,7 @@ impl Store {
                 rows(limit)
             ];
             let text = select!(
-                "WHERE agent = ?1 AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR session_type = ?3) AND (?4 IS NULL OR status = ?4) \
+                "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR session_type = ?3) AND (?4 IS NULL OR status = ?4) \
                  AND (?5 IS NULL OR updated_at < ?5 OR (updated_at = ?5 AND id > ?6)) ORDER BY updated_at DESC, id LIMIT ?7"
             );
             sql.rows(text, params, read)
@@ -179,11 +197,11 @@ impl Store {
             // Each by an index of its own: every step asks for the few of its user, among however many of others.
             let text = match user {
                 Some(_) => select!(
-                    "WHERE agent = ?1 AND user_id = ?2 AND ended_at IS NOT NULL \
+                    "WHERE agent = ?1 AND user_id = ?2 AND ended_at IS NOT NULL AND status != 'deleted' \
                      AND (?3 IS NULL OR ended_at < ?3 OR (ended_at = ?3 AND id > ?4)) ORDER BY ended_at DESC, id LIMIT ?5"
                 ),
                 None => select!(
-                    "WHERE agent = ?1 AND ?2 IS NULL AND ended_at IS NOT NULL \
+                    "WHERE agent = ?1 AND ?2 IS NULL AND ended_at IS NOT NULL AND status != 'deleted' \
                      AND (?3 IS NULL OR ended_at < ?3 OR (ended_at = ?3 AND id > ?4)) ORDER BY ended_at DESC, id LIMIT ?5"
                 ),
             };
@@ -205,11 +223,11 @@ impl Store {
             let text = select!(
                 ", EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent AND agents.slot = sessions.id AND \
                  json_extract(agents.agent, '$.active_session.phase.status') = 'awaiting_client_action') ",
-                "WHERE user_id = ?1 AND started_by LIKE 'user:%' AND EXISTS (SELECT 1 FROM access WHERE access.user = ?1 AND \
+                "WHERE user_id = ?1 AND status != 'deleted' AND started_by LIKE 'user:%' AND EXISTS (SELECT 1 FROM access WHERE access.user = ?1 AND \
                  access.agent = sessions.agent) AND (?2 IS NULL OR session_type = ?2) AND (NOT ?3 OR status = 'open') \
                  ORDER BY created_at DESC, id LIMIT ?4"
             );
-            let read = |row: &Row<'_>| Ok(UserSession { row: read(row)?, awaits_client: row.get(26)? });
+            let read = |row: &Row<'_>| Ok(UserSession { row: read(row)?, awaits_client: row.get(32)? });
             sql.rows(text, params![user.as_str(), session_type, open, rows(limit)], read)
         })
         .await
@@ -301,6 +319,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
             "open" => SessionStatus::Open,
             "completed" => SessionStatus::Completed,
             "terminated" => SessionStatus::Terminated,
+            "deleted" => SessionStatus::Deleted,
             other => return Err(unreadable(9, format!("`{other}` is no status of a session"))),
         },
         open_run: row.id_opt(10)?,
@@ -319,5 +338,11 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         items: row.uint(23)?,
         interactions: row.uint(24)?,
         partial_state: row.get::<_, Option<String>>(25)?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
+        pinned_at: row.uint_opt(26)?.map(Timestamp),
+        attributes: row.json_opt(27)?.unwrap_or_default(),
+        persona: row.get::<_, Option<String>>(28)?.map(|id| id.parse()).transpose().map_err(|error| unreadable(28, error))?,
+        base: row.digest_opt(29)?.map(TurnId),
+        queue: row.json_opt(30)?.unwrap_or_default(),
+        overflow: row.json_opt(31)?.unwrap_or_default(),
     })
 }

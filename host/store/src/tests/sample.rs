@@ -15,6 +15,7 @@ use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, Strea
 use domain::limits::TurnLimits;
 use domain::message::{Draft, Message, Role};
 use domain::operation::{CallUsage, Operation, Performer};
+use domain::path::AgentConfig;
 use domain::step::Decision;
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
@@ -118,6 +119,8 @@ pub(super) fn created(n: u128, path: &str, parent: Option<AgentId>) -> Event {
         agent: agent(n),
         definition: DefinitionId("assistant".to_owned()),
         path: path.to_owned(),
+        kind: None,
+        config: AgentConfig::default(),
         parent,
         owner_user_id: ada(),
         name: "Assistant".to_owned(),
@@ -136,6 +139,7 @@ pub(super) fn opened(n: u128, of: u128, head: Option<TurnId>) -> Event {
         session_type: "chat".to_owned(),
         name: None,
         head,
+        persona: None,
         model: None,
         started_by: "user:ada".to_owned(),
         time: NOON,
@@ -150,6 +154,8 @@ pub(super) fn accepted(n: u128, to: u128, source: Source, text: &str) -> Event {
         source,
         message: Some(Draft::text(Role::User, "api", text)),
         model: None,
+        waits_for: None,
+        priority: None,
         time: NOON.plus_ms(u64::try_from(n).unwrap()),
     })
 }
@@ -190,6 +196,8 @@ pub(super) fn run_started(of: RunId, in_session: u128, base: Option<&TurnNode>, 
         revision: base.map_or(0, |turn| turn.depth),
         session_state: Digest::of(crate::EMPTY_STATE),
         claimed,
+        collected: false,
+        overflow: None,
         limits: TurnLimits::default(),
         deadline: None,
         reply_to: None,

@@ -1,0 +1,19 @@
+//! What services call the users.
+
+use crate::sql::{Sql, int};
+use domain::event::{ConnectorKeyBound, ConnectorKeyUnbound};
+use rusqlite::params;
+
+/// A name stands for a user from now on, and for nobody else.
+pub(super) fn bound(sql: &Sql<'_>, it: &ConnectorKeyBound) -> rusqlite::Result<()> {
+    let text = "INSERT INTO connector_keys (key, user, bound_at) VALUES (?1, ?2, ?3) \
+                ON CONFLICT (key) DO UPDATE SET user = excluded.user, bound_at = excluded.bound_at";
+    sql.execute(text, params![it.key.to_string(), it.user_id.as_str(), int(it.time.0)])?;
+    Ok(())
+}
+
+/// It stands for nobody.
+pub(super) fn unbound(sql: &Sql<'_>, it: &ConnectorKeyUnbound) -> rusqlite::Result<()> {
+    sql.execute("DELETE FROM connector_keys WHERE key = ?1", [it.key.to_string()])?;
+    Ok(())
+}
