@@ -14,7 +14,7 @@ use crate::SessionFilter;
 use crate::schema::PROJECTIONS;
 use crate::{Clash, Commit, CommitError, Expected, Guard, InputState, SessionStatus};
 use domain::delegate::Priority;
-use domain::event::ItemRecorded;
+use domain::event::{ConnectorKeyBound, ItemRecorded};
 use domain::event::{
     Event, InputDead, InputRequeued, NoteRemembered, OperationStarted, PreferencesUpdated, RunSettled, SlotCompleted, SlotTaken, Source,
 };
@@ -224,6 +224,9 @@ async fn projections_are_the_same_when_they_are_folded_again() {
     spawn(&sample, 70, 1, "/ada/assistant/sub/2", "ada").await;
     let kept = written(&place("shelf", BucketScope::Component, ""), &[("a", Some(b"1"))]);
     sample.append(Stream::Run(run(60)), vec![kept]).await;
+    let (key, named): (_, UserId) = ("telegram:1".parse().unwrap(), "ada".parse().unwrap());
+    let bound = ConnectorKeyBound { key, user_id: named.clone(), bound_by: named, time: NOON };
+    sample.append(Stream::Host, vec![Event::ConnectorKeyBound(bound)]).await;
     let item = ItemRecorded {
         session: session(1),
         item: "i".to_owned(),
