@@ -2,10 +2,13 @@
 
 mod again;
 mod agents;
+mod backlog;
 mod boundary;
+mod depth;
 mod disk;
 mod healthz;
 mod idle;
+mod ingress;
 mod instance;
 mod ledger;
 mod load;
@@ -29,8 +32,23 @@ use size::Size;
 use std::path::Path;
 
 /// Every benchmark, in the order in which they run.
-const NAMES: [&str; 12] =
-    ["instance", "transcript", "syncs", "turn", "healthz", "load", "replay", "boundary", "agents", "idle", "streams", "ready"];
+const NAMES: [&str; 15] = [
+    "instance",
+    "transcript",
+    "syncs",
+    "turn",
+    "healthz",
+    "load",
+    "replay",
+    "boundary",
+    "ingress",
+    "depth",
+    "agents",
+    "idle",
+    "streams",
+    "ready",
+    "backlog",
+];
 
 /// `bench [--json] [--small] [names…]`: runs all benchmarks, or those that are named. Ends well whatever is measured.
 #[tokio::main]
@@ -66,6 +84,7 @@ async fn in_another_role(arguments: &[String]) -> anyhow::Result<bool> {
         [streams::BARE_FLAG, name, data] => Box::pin(streams::serve_bare(name, data)).await?,
         [streams::CROWD_FLAG, address, path, token, clients] => Box::pin(streams::gather(address, path, token, clients)).await?,
         [ready::WRITE_FLAG, data, events] => Box::pin(ready::write(data, events)).await?,
+        [backlog::WRITE_FLAG, data, waiting] => Box::pin(backlog::write(data, waiting)).await?,
         [ready::OPEN_FLAG, database] => ready::open(database).await?,
         _ => return Ok(false),
     }
@@ -85,6 +104,9 @@ async fn measured(name: &str, size: Size) -> anyhow::Result<Vec<Row>> {
         "agents" => Box::pin(agents::run(size)).await,
         "idle" => Box::pin(idle::run(size)).await,
         "streams" => Box::pin(streams::run(size)).await,
-        _ => Box::pin(ready::run(size)).await,
+        "ready" => Box::pin(ready::run(size)).await,
+        "ingress" => Box::pin(ingress::run()).await,
+        "depth" => Box::pin(depth::run(size)).await,
+        _ => Box::pin(backlog::run(size)).await,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::view::{NOON, basis};
 use broker::replay::snapshot;
+use domain::authority::Permissions;
 use domain::basis::Basis;
 use domain::definition::DefinitionId;
 use domain::delegate::Priority;
@@ -96,17 +97,7 @@ impl Conversation {
         let said: Vec<Message> =
             (first + 1..first + messages).map(|id| Draft::text(Role::Assistant, "model:m", WORDS).at(id, Salt::default())).collect();
         let node = after(before, run, std::iter::once(&heard).chain(&said));
-        let accepted = InputAccepted {
-            user_id: None,
-            input,
-            session: self.session,
-            source: Source::Api,
-            message: Some(Draft::text(Role::User, "api", WORDS)),
-            model: None,
-            waits_for: None,
-            priority: None,
-            time: NOON,
-        };
+        let accepted = self.said(input);
         let ended = RunEnded {
             run,
             session: self.session,
@@ -149,6 +140,7 @@ impl Conversation {
             revision: parent.map_or(0, |parent| parent.depth),
             session_state: Digest::of(EMPTY_STATE),
             claimed: vec![input],
+            permissions: Permissions::default(),
             collected: false,
             overflow: None,
             limits: TurnLimits::default(),
@@ -182,6 +174,32 @@ impl Conversation {
             store.commit(commit).await?;
         }
         Ok(())
+    }
+
+    /// Accepts so many messages that wait, in one commit.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn hear(self, store: &Store, messages: usize) -> anyhow::Result<()> {
+        let accepted = |_| self.event(Event::InputAccepted(self.said(InputId(Uuid::now_v7()))), None);
+        let events = (0..messages).map(accepted).collect();
+        store.commit(Commit::new().append(Stream::Session(self.session), Expected::Any, events)).await?;
+        Ok(())
+    }
+
+    /// The user's words.
+    fn said(self, input: InputId) -> InputAccepted {
+        InputAccepted {
+            user_id: None,
+            input,
+            session: self.session,
+            source: Source::Api,
+            message: Some(Draft::text(Role::User, "api", WORDS)),
+            model: None,
+            waits_for: None,
+            priority: None,
+            time: NOON,
+        }
     }
 
     /// Changes the agent's preferences so often: events of its own stream.

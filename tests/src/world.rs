@@ -50,6 +50,8 @@ pub struct Setup {
     pub grants: Vec<(&'static str, Grant)>,
     /// Whether the code of all components is pinned.
     pub is_pinned: bool,
+    /// Personas, as the config file writes them.
+    pub personas: Vec<Value>,
 }
 
 impl Default for Setup {
@@ -74,6 +76,7 @@ impl Default for Setup {
             made: Vec::new(),
             grants: Vec::new(),
             is_pinned: false,
+            personas: Vec::new(),
         }
     }
 }
@@ -202,6 +205,7 @@ impl World {
         PostMessage {
             target: target(definition),
             session,
+            routed: None,
             content: vec![Part::text(text)],
             model: None,
             user: UserId::local(),
@@ -320,7 +324,9 @@ async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Pa
     }
     let definitions: Vec<Definition> =
         setup.definitions.iter().map(|definition| serde_json::from_value(definition.clone()).expect("a definition")).collect();
+    let personas = setup.personas.iter().map(|persona| serde_json::from_value(persona.clone()).expect("a persona")).collect();
     let catalogue = Catalogue::new(definitions, entries).expect("a catalogue that fits");
+    let catalogue = catalogue.with_personas(personas).expect("personas that fit");
     let gateway = Arc::new(gateway(dir, &setup.script));
     Parts { store, runtime: runtime.clone(), gateway, catalogue, limits: setup.limits, after_restore: broker::AfterRestore::default() }
 }

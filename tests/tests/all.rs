@@ -36,6 +36,7 @@ mod all {
     mod recovery;
     mod replay;
     mod restoring;
+    mod routing;
     mod secrets;
     mod sharing;
     mod spill;

@@ -20,6 +20,7 @@ mod mute;
 mod network;
 mod overlay;
 mod patterns;
+mod personas;
 mod place;
 mod ranges;
 mod secrets;
@@ -42,6 +43,7 @@ pub(crate) use server::ServerConfig;
 pub(crate) use unmatched::unmatched;
 
 use domain::definition::Definition;
+use domain::persona::Persona;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,6 +59,8 @@ pub(crate) struct Config {
     /// WebAssembly components and what each is granted, by name. The built-in `assistant`, `worker`, `tutor`, `thought`, `evaluator`,
     /// `files`, `web` and `lists` need no entry unless they are to offer their tools, or are to be granted something.
     pub(crate) components: BTreeMap<String, ComponentConfig>,
+    /// Personas: identities with permissions, put over threads. Each narrows what agents may do that work as it; none names a model.
+    pub(crate) personas: Vec<Persona>,
     /// The model alias that is meant when nobody names one. Not needed when there is only one.
     pub(crate) default_model: Option<String>,
     /// Secrets by name, and where their values come from: `{ env = "NAME" }`, `{ file = "path" }` or `{ command = ["program", "word"] }`.

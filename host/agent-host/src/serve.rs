@@ -99,7 +99,9 @@ async fn open(loaded: &Loaded, options: &cli::Serve, data: &Path, gateway: Gatew
     // After a crash the store reads its log, and guests take their time at any start: neither waits for the other.
     let (store, guests) = tokio::join!(open_store(data), load_guests(loaded, data, secrets));
     let (store, (runtime, entries)) = (store?, guests?);
-    let catalogue = Catalogue::new(loaded.config.definitions(), entries).map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
+    let catalogue = Catalogue::new(loaded.config.definitions(), entries)
+        .and_then(|catalogue| catalogue.with_personas(loaded.config.personas.clone()))
+        .map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
     let (gateway, limits) = (Arc::new(gateway), loaded.config.limits.broker());
     let after_restore = match (options.resume_effects, options.settle_unknown) {
         (true, _) => AfterRestore::Resume,

@@ -125,6 +125,23 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
     ("POST", "/api/agents/{id}/respond", &[OF_AGENT, OF_SESSION, ANSWERS]),
     ("GET", "/api/agents/{id}/stream", &[OF_SESSION, STREAMS, &[(404, "AGENT_NOT_FOUND")]]),
     ("GET", "/api/sessions/{sid}", &[OF_SESSION]),
+    (
+        "POST",
+        "/api/messages",
+        &[
+            OF_AGENT,
+            OF_SESSION,
+            OPENS,
+            INVALID,
+            &[
+                (404, "NO_THREAD_FOUND"),
+                (404, "PERSONA_NOT_FOUND"),
+                (404, "TURN_NOT_FOUND"),
+                (409, "SESSION_CLOSED"),
+                (413, "MESSAGE_TOO_LARGE"),
+            ],
+        ],
+    ),
     ("POST", "/api/dead-letters/{id}/requeue", &[OF_SESSION, &[(404, "DEAD_LETTER_NOT_FOUND"), (409, "SESSION_CLOSED")]]),
     ("POST", "/api/backups", &[&[(500, "BACKUP_FAILED")]]),
     ("POST", "/api/rebuilds", &[&[(409, "REBUILD_RUNNING"), (503, "SHUTTING_DOWN")]]),

@@ -15,6 +15,7 @@ mod lists;
 mod me;
 mod operator;
 mod probes;
+mod route;
 mod sessions;
 
 use crate::credential::caller;
@@ -54,6 +55,8 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(sessions::cancel))
         .routes(routes!(sessions::respond))
         .routes(routes!(sessions::find))
+        .routes(routes!(route::post))
+        .routes(routes!(route::personas))
         .routes(routes!(stream::follow))
         .routes(routes!(events::list))
         .routes(routes!(audit::list))

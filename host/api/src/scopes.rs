@@ -6,7 +6,7 @@ use domain::user::Scope;
 use http::{Method, StatusCode};
 
 /// What users do with their agents, and everything below: looking needs `read`, anything else `write`.
-const USE: &[&str] = &["/api/agents", "/api/sessions", "/api/session", "/api/definitions"];
+const USE: &[&str] = &["/api/agents", "/api/sessions", "/api/session", "/api/definitions", "/api/messages", "/api/personas"];
 /// What the operator does: `admin`.
 const OPERATE: &[&str] = &[
     "/api/audit",

@@ -5,6 +5,7 @@ use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
 use domain::digest::Digest;
 use domain::grant::Grant;
+use domain::persona::{Persona, PersonaId};
 use domain::tool::ToolDefinition;
 use runtime::{Component, Described};
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ pub struct Catalogue {
     entries: BTreeMap<String, Arc<Entry>>,
     by_digest: BTreeMap<Digest, Arc<Entry>>,
     tools: BTreeMap<String, (Arc<Entry>, Arc<ToolDefinition>)>,
+    personas: BTreeMap<PersonaId, Arc<Persona>>,
 }
 
 impl std::fmt::Debug for Catalogue {
@@ -67,6 +69,17 @@ pub enum Misfit {
         definition: DefinitionId,
         /// The component.
         component: String,
+    },
+    /// Two personas have one id.
+    #[error("personas: `{0}` is defined twice; give one of them another id")]
+    PersonaTwice(PersonaId),
+    /// A persona's main sessions have nobody who could lead them.
+    #[error("personas.{persona}.agent: there is no agent `{agent}` in `agents`")]
+    PersonaWithoutAgent {
+        /// The persona.
+        persona: PersonaId,
+        /// The definition that it names.
+        agent: DefinitionId,
     },
     /// Two components offer a tool under one name.
     #[error("components.{second}: it offers the tool `{tool}`, which `{first}` offers already; leave one of them out")]
@@ -132,6 +145,34 @@ impl Catalogue {
             Some(_) => Err(Misfit::DefinitionTwice(id)),
             None => Ok(()),
         }
+    }
+
+    /// The same with personas.
+    ///
+    /// # Errors
+    /// The first thing that does not fit.
+    pub fn with_personas(mut self, personas: Vec<Persona>) -> Result<Self, Misfit> {
+        for persona in personas {
+            let id = persona.id.clone();
+            if !self.definitions.contains_key(&persona.agent) {
+                return Err(Misfit::PersonaWithoutAgent { persona: id, agent: persona.agent });
+            }
+            if self.personas.insert(id.clone(), Arc::new(persona)).is_some() {
+                return Err(Misfit::PersonaTwice(id));
+            }
+        }
+        Ok(self)
+    }
+
+    /// A persona.
+    #[must_use]
+    pub fn persona(&self, id: &PersonaId) -> Option<&Arc<Persona>> {
+        self.personas.get(id)
+    }
+
+    /// All personas, by id.
+    pub fn personas(&self) -> impl Iterator<Item = &Arc<Persona>> {
+        self.personas.values()
     }
 
     /// A definition.

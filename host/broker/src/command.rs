@@ -10,6 +10,7 @@ mod messages;
 mod once;
 mod opening;
 mod respond;
+mod route;
 mod sessions;
 
 pub use keys::{IssuedKey, KeysOf};
@@ -20,6 +21,7 @@ pub use crate::command::agents::{Setup, Template};
 pub(crate) use crate::command::files::{room_for, uploaded};
 pub use crate::command::import::Imported;
 pub(crate) use crate::command::once::{AnswerAt, Request};
+pub use crate::command::route::{Address, Meant, PostRouted, Routed, RoutedReceipt};
 pub(crate) use crate::command::sessions::allowed;
 use crate::core::Core;
 use crate::driver::Trouble;
@@ -105,6 +107,8 @@ pub struct PostMessage {
     pub target: Target,
     /// The session.
     pub session: SessionId,
+    /// What it was addressed to, when that was no session: what makes it the same request when it comes again.
+    pub routed: Option<Value>,
     /// What is said.
     pub content: Vec<Part>,
     /// The model that this turn uses.

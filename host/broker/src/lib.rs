@@ -27,8 +27,8 @@ mod view;
 
 pub use catalogue::{Catalogue, Entry, Misfit};
 pub use command::{
-    AgentView, Broker, By, CreateAgent, Error, Imported, InputReceipt, IssuedKey, KeysOf, NewSession, PostMessage, Respond, SessionView,
-    Setup, Target, Template, UploadFile,
+    Address, AgentView, Broker, By, CreateAgent, Error, Imported, InputReceipt, IssuedKey, KeysOf, Meant, NewSession, PostMessage,
+    PostRouted, Respond, Routed, RoutedReceipt, SessionView, Setup, Target, Template, UploadFile,
 };
 pub use core::{Limits, Parts};
 pub use live::{Frame, Live, Show};

@@ -166,13 +166,23 @@ impl Denies {
     }
 }
 
-/// What a role, a persona or a path permits. None of them exists yet that says less than everything; this is their place.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// What a role, a persona or a path permits.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Permissions {
     /// Tools; none for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<PatternList>,
     /// Capabilities; none for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<PatternList>,
+}
+
+impl Permissions {
+    /// Whether they permit everything.
+    #[must_use]
+    pub fn are_all(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What a tool asks for.

@@ -1,7 +1,9 @@
 //! Personas: an identity and its permissions, put over threads. Which model answers is none of theirs.
 
+use crate::authority::{Denies, Permissions};
+use crate::definition::DefinitionId;
 use crate::grant::PatternList;
-use crate::path::PathRules;
+use crate::user::UserId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -73,24 +75,95 @@ pub struct Persona {
     #[serde(default)]
     pub identity: String,
     /// The definition whose agents lead its main sessions.
-    pub agent: String,
+    pub agent: DefinitionId,
     /// Users who may write to it; all users without.
     #[serde(default)]
     pub users: Option<Vec<String>>,
     /// Tools that its turns may use.
     #[serde(default)]
     pub tool_allowlist: Option<PatternList>,
-    /// Tools that they may not use.
+    /// Tools that they may not use, nor whoever works for them.
     #[serde(default)]
     pub tool_denylist: Option<PatternList>,
-    /// Which agents, by their paths, its turns may reach.
+    /// Capabilities that tools may use in its turns.
     #[serde(default)]
-    pub paths: PathRules,
+    pub capability_allowlist: Option<PatternList>,
+    /// Capabilities that they may not use, nor whoever works for them.
+    #[serde(default)]
+    pub capability_denylist: Option<PatternList>,
+    /// Agents that its turns may not hand work to, nor whoever works for them.
+    #[serde(default)]
+    pub agent_denylist: Option<PatternList>,
+}
+
+impl Persona {
+    /// Whether a user may write to it.
+    #[must_use]
+    pub fn admits(&self, user: &UserId) -> bool {
+        self.users.as_ref().is_none_or(|users| users.iter().any(|named| named == user.as_str()))
+    }
+
+    /// What its turns may do at most.
+    #[must_use]
+    pub fn permissions(&self) -> Permissions {
+        Permissions { tools: self.tool_allowlist.clone(), capabilities: self.capability_allowlist.clone() }
+    }
+
+    /// What its turns may not do, beside what they may not anyway; it goes down with the work that they hand over.
+    #[must_use]
+    pub fn denies(&self, others: &Denies) -> Denies {
+        Denies {
+            tools: others.tools.and(self.tool_denylist.as_ref()),
+            capabilities: others.capabilities.and(self.capability_denylist.as_ref()),
+            agents: others.agents.and(self.agent_denylist.as_ref()),
+        }
+    }
+
+    /// The system prompt of its turns: who it is, before what the agent is.
+    #[must_use]
+    pub fn prompt(&self, of_agent: &str) -> String {
+        if self.identity.trim().is_empty() { of_agent.to_owned() } else { format!("{}\n\n{of_agent}", self.identity) }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    fn persona(keys: &serde_json::Value) -> Persona {
+        let mut whole = json!({ "id": "home", "displayName": "Home", "agent": "assistant" });
+        whole.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+        serde_json::from_value(whole).unwrap()
+    }
+
+    #[test]
+    fn a_persona_has_no_model() {
+        let whole = json!({ "id": "home", "displayName": "Home", "agent": "assistant", "model": "fast" });
+        assert!(serde_json::from_value::<Persona>(whole).unwrap_err().to_string().contains("unknown field `model`"));
+    }
+
+    #[test]
+    fn a_persona_admits_whom_it_names_or_everybody() {
+        let (ada, bob): (UserId, UserId) = ("ada".parse().unwrap(), "bob".parse().unwrap());
+        assert!(persona(&json!({})).admits(&ada));
+        let named = persona(&json!({ "users": ["ada"] }));
+        assert!(named.admits(&ada) && !named.admits(&bob));
+        assert!(!persona(&json!({ "users": [] })).admits(&ada));
+    }
+
+    #[test]
+    fn what_a_persona_denies_is_added_and_takes_nothing_away() {
+        let others = persona(&json!({ "toolDenylist": ["a_*"] })).denies(&Denies::default());
+        let both = persona(&json!({ "toolDenylist": ["b"], "agentDenylist": ["coder"] })).denies(&others);
+        assert!(both.tools.matches("a_1") && both.tools.matches("b") && !both.tools.matches("c") && both.agents.matches("coder"));
+    }
+
+    #[test]
+    fn who_a_persona_is_stands_before_what_its_agent_is() {
+        assert_eq!(persona(&json!({ "identity": "You are Ada." })).prompt("You help."), "You are Ada.\n\nYou help.");
+        assert_eq!(persona(&json!({ "identity": " " })).prompt("You help."), "You help.");
+    }
 
     #[test]
     fn an_id_of_a_persona_is_a_short_word() {

@@ -33,8 +33,8 @@ pub use fault::{CRASH_POINTS, point};
 pub use health::Health;
 pub use open::{OpenError, Options};
 pub use read::{
-    AgentFilter, AgentRow, DeadInput, EventFilter, FileRow, HandedOver, Hit, InputState, KeyRow, ReadError, RememberedRequest, RunRow,
-    SessionFilter, SessionRow, SessionStatus, SpawnedSession, UserSession,
+    AgentFilter, AgentRow, Among, DeadInput, EventFilter, FileRow, HandedOver, Hit, InputState, KeyRow, ReadError, RememberedRequest,
+    RunRow, SessionFilter, SessionRow, SessionStatus, SpawnedSession, UserSession,
 };
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};
 pub use sql::Source;

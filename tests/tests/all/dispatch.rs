@@ -219,6 +219,7 @@ async fn a_tool_is_told_for_whom_it_works_also_in_work_that_was_handed_over() {
         let said = PostMessage {
             target: target("puppet"),
             session: row.id,
+            routed: None,
             content,
             model: None,
             user: user.parse().unwrap(),

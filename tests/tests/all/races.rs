@@ -41,6 +41,7 @@ fn message(session: SessionId, text: String) -> PostMessage {
     PostMessage {
         target: target("puppet"),
         session,
+        routed: None,
         content: vec![Part::text(text)],
         model: None,
         user: UserId::local(),

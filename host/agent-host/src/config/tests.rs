@@ -144,7 +144,7 @@ fn what_is_well_formed_and_wrong_is_found() {
 }
 
 /// What is found in a configuration: severity, key and message.
-fn findings(text: &str) -> Vec<(Severity, String, String)> {
+pub(super) fn findings(text: &str) -> Vec<(Severity, String, String)> {
     let loaded = Loaded { config: config(text), file: "/none/c.toml".into(), overlaid: Vec::new() };
     check(&loaded).into_iter().map(|finding| (finding.severity, finding.key, finding.message)).collect()
 }
@@ -403,7 +403,20 @@ fn the_schema_knows_every_key_and_no_other() {
     keys.sort();
     assert_eq!(
         keys,
-        ["agents", "breaker", "components", "defaultModel", "limits", "models", "providers", "retry", "secrets", "server", "timeouts"]
+        [
+            "agents",
+            "breaker",
+            "components",
+            "defaultModel",
+            "limits",
+            "models",
+            "personas",
+            "providers",
+            "retry",
+            "secrets",
+            "server",
+            "timeouts"
+        ]
     );
 }
 

@@ -9,7 +9,7 @@ use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
 use broker::{NewSession, PostMessage, Respond, Target};
-use content::{Content, ContentShape};
+pub(super) use content::{Content, ContentShape};
 use domain::id::{NotAnId, OperationId, SessionId};
 use domain::refusal::Kind;
 use http::header::LOCATION;
@@ -206,7 +206,8 @@ pub(super) async fn post_message(
         Target::Agent(agent) => agent.to_string(),
         Target::Path(_) | Target::Definition(_) => broker.agent(&caller.user, &target).await?.row.agent.id.to_string(),
     };
-    let command = PostMessage { target, session, content: new.content.0, model: new.model, user: caller.user, idempotency_key: key };
+    let command =
+        PostMessage { target, session, routed: None, content: new.content.0, model: new.model, user: caller.user, idempotency_key: key };
     let receipt = broker.post_message(command).await?;
     let accepted = Accepted {
         input_id: receipt.input.to_string(),

@@ -2,6 +2,7 @@
 
 use crate::{Access, Api, Limits, Server, Stopper, router};
 use broker::{Broker, Catalogue, Parts};
+use domain::authority::Permissions;
 use domain::definition::DefinitionId;
 use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
@@ -300,6 +301,7 @@ fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
         revision: 0,
         session_state: Digest::of(store::EMPTY_STATE),
         claimed: Vec::new(),
+        permissions: Permissions::default(),
         collected: false,
         overflow: None,
         limits: TurnLimits::default(),

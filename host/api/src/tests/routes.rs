@@ -60,6 +60,8 @@ fn the_document_lists_exactly_these_routes() {
             "POST /api/keys",
             "DELETE /api/keys/{id}",
             "GET /api/me",
+            "POST /api/messages",
+            "GET /api/personas",
             "GET /api/rebuilds",
             "POST /api/rebuilds",
             "GET /api/session/",

@@ -78,9 +78,20 @@ impl Broker {
     }
 
     fn key(&self, command: &PostMessage, input: InputId) -> Result<Option<Key>, Error> {
-        let request = serde_json::json!({ "session": command.session, "content": command.content, "model": command.model });
+        let request = requested(command);
         let by = By { user: &command.user, key: command.idempotency_key.as_deref() };
         Ok(Request::of(by, &request)?.map(|request| request.answered(&Remembered { input })))
+    }
+
+    /// What the same request was answered with, if it came before.
+    pub(super) async fn posted_before(&self, command: &PostMessage) -> Result<Option<InputReceipt>, Error> {
+        let by = By { user: &command.user, key: command.idempotency_key.as_deref() };
+        let Some(request) = Request::of(by, &requested(command))? else { return Ok(None) };
+        match self.landed(&request, self.core.now()).await? {
+            None => Ok(None),
+            Some(landed) if !request.is_of(&landed) => Err(crate::refusals::key_reused().into()),
+            Some(landed) => self.replayed(&landed.reply).await.map(Some),
+        }
     }
 
     /// Answers a request that was answered before, in the same way.
@@ -89,6 +100,15 @@ impl Broker {
         let found = self.core.store.input_position(remembered.input).await?;
         let (session, position) = found.ok_or_else(|| crate::refusals::session_not_found(remembered.input))?;
         Ok(InputReceipt { input: remembered.input, session, position, replayed: true })
+    }
+}
+
+/// What makes a request the same: where it was addressed to and what it says.
+fn requested(command: &PostMessage) -> serde_json::Value {
+    let PostMessage { session, routed, content, model, .. } = command;
+    match routed {
+        None => serde_json::json!({ "session": session, "content": content, "model": model }),
+        Some(address) => serde_json::json!({ "to": address, "content": content, "model": model }),
     }
 }
 

@@ -59,6 +59,11 @@ impl Request {
         Ok(Some(Self { source: format!("user:{}", by.user), key: key.to_owned(), digest }))
     }
 
+    /// Whether it is the request that is remembered under its key.
+    pub(super) fn is_of(&self, remembered: &RememberedRequest) -> bool {
+        self.digest == remembered.request
+    }
+
     /// What goes into the commit of its effect: when it comes again, it is answered with this.
     pub(crate) fn answered(&self, reply: &impl Serialize) -> Key {
         Key {
@@ -123,7 +128,7 @@ impl Broker {
         }
     }
 
-    async fn landed(&self, request: &Request, now: Timestamp) -> Result<Option<RememberedRequest>, Error> {
+    pub(super) async fn landed(&self, request: &Request, now: Timestamp) -> Result<Option<RememberedRequest>, Error> {
         Ok(self.core.store.remembered_request(&request.source, &request.key, now).await?)
     }
 

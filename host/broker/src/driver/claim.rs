@@ -6,8 +6,10 @@ use crate::core::fresh;
 use crate::outfit::Sealed;
 use domain::agent::Agent;
 use domain::basis::Overrides;
+use domain::definition::Definition;
 use domain::event::{InputAccepted, RunStarted, Source};
 use domain::id::SessionId;
+use domain::persona::Persona;
 use domain::run::Run;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -32,11 +34,19 @@ impl Driver {
             let reason = format!("the component `{}` is no longer configured", definition.component);
             return self.bury(&input, reason).await;
         };
+        let persona = match &session.persona {
+            None => None,
+            Some(id) => match self.core.catalogue.persona(id) {
+                Some(persona) if persona.admits(&session.user_id) => Some(persona),
+                Some(_) => return self.bury(&input, format!("the persona `{id}` is not for `{}`", session.user_id)).await,
+                None => return self.bury(&input, format!("the persona `{id}` is no longer configured")).await,
+            },
+        };
         let (reply_to, deadline) = match &input.source {
             Source::Dispatch { reply_to, deadline, .. } => (*reply_to, *deadline),
             Source::Api | Source::Opening | Source::LateReply { .. } | Source::Reminder { .. } => (None, None),
         };
-        let overrides = self.overrides(&agent.agent, &session).await?;
+        let overrides = self.overrides(&agent.agent, &session, definition, persona.map(|persona| &**persona)).await?;
         let started = RunStarted {
             run: fresh::run(),
             session: self.session,
@@ -58,7 +68,8 @@ impl Driver {
             depth: input.source.depth(),
             hops: input.source.hops(),
             priority: input.source.priority(),
-            denies: agent.agent.denies.clone(),
+            denies: persona.map_or_else(|| agent.agent.denies.clone(), |persona| persona.denies(&agent.agent.denies)),
+            permissions: persona.map(|persona| persona.permissions()).unwrap_or_default(),
             user_id: input.user_id.clone().unwrap_or_else(|| session.user_id.clone()),
             session_config: session.config,
             session_expires_at: session.expires_at,
@@ -85,8 +96,14 @@ impl Driver {
         Ok(())
     }
 
-    /// What of its prompt and settings is an agent's own, or its session's, sealed; none when nothing is.
-    async fn overrides(&self, agent: &Agent, session: &SessionRow) -> Result<Option<Sealed>, Trouble> {
+    /// What of its prompt and settings is an agent's own, its session's or its persona's, sealed; none when nothing is.
+    async fn overrides(
+        &self,
+        agent: &Agent,
+        session: &SessionRow,
+        definition: &Definition,
+        persona: Option<&Persona>,
+    ) -> Result<Option<Sealed>, Trouble> {
         let of_session = match session.config {
             None => None,
             Some(digest) => {
@@ -95,6 +112,10 @@ impl Driver {
             }
         };
         let system_prompt = of_session.or_else(|| agent.system_prompt_override.clone());
+        let system_prompt = match persona {
+            None => system_prompt,
+            Some(persona) => Some(persona.prompt(&system_prompt.unwrap_or_else(|| definition.prompt()))),
+        };
         let settings = agent.settings.clone();
         Ok((system_prompt.is_some() || !settings.is_empty()).then(|| Sealed::json(&Overrides { system_prompt, settings })))
     }

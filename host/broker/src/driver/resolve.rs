@@ -197,7 +197,6 @@ impl Driver {
             HandedOver { by_run: 0, in_tree: 0, tree: agent.agent.id }
         };
         let own = self.core.catalogue.entry(&definition.component).map(|entry| entry.grant.clone()).unwrap_or_default();
-        let permissions = Permissions::default();
         let mut scope = Scope {
             driving,
             agent,
@@ -210,7 +209,7 @@ impl Driver {
             tokens_left,
             handed_over,
             own: &own,
-            permissions: &permissions,
+            permissions: &driving.run.started.permissions,
             operation: OperationId::mint(driving.run.started.run, driving.run.step, ""),
             granted_so_far: Decided::default(),
             refused_so_far: Vec::new(),

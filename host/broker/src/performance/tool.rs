@@ -6,7 +6,7 @@ use crate::catalogue::Entry;
 use crate::core::Core;
 use crate::driver::{CameTo, Performed};
 use crate::live::{Frame, Show};
-use domain::authority::{Asked, Caller, Denied, Permissions, Rule};
+use domain::authority::{Asked, Caller, Denied, Rule};
 use domain::digest::Digest;
 use domain::event::{Event, KeyValueWritten, RunStarted, TOOL_CALL, Verdict};
 use domain::grant::Bound;
@@ -107,8 +107,7 @@ impl Tool<'_> {
         let capabilities: Vec<String> =
             definition.capabilities.iter().filter(|capability| self.ran.capabilities.contains(capability)).cloned().collect();
         let asked = Asked { tool: self.ran.tool, capabilities: &capabilities };
-        let permissions = Permissions::default();
-        let caller = Caller { agent, denies: &started.denies, permissions: &permissions };
+        let caller = Caller { agent, denies: &started.denies, permissions: &started.permissions };
         let outfit = core.outfits.of_run(&core.store, started).await.map_err(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "what a turn may do could not be read");
             Failure::passing("unavailable", "what this turn may do could not be read")

@@ -1,6 +1,6 @@
 //! What happens in a run: the payloads of its stream.
 
-use crate::authority::Denies;
+use crate::authority::{Denies, Permissions};
 use crate::basis::{Basis, OutfitDigests};
 use crate::definition::DefinitionId;
 use crate::delegate::Priority;
@@ -68,6 +68,9 @@ pub struct RunStarted {
     /// What the agents above its own may not do.
     #[serde(default, skip_serializing_if = "Denies::is_empty")]
     pub denies: Denies,
+    /// What the persona permits that its session is led as.
+    #[serde(default, skip_serializing_if = "Permissions::are_all")]
+    pub permissions: Permissions,
     /// The user for whom it works: from whom its first input is.
     #[serde(default = "UserId::local")]
     pub user_id: UserId,

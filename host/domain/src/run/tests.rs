@@ -6,7 +6,7 @@ use super::intake::{intake, wakes};
 use super::recover::{Next, goes_on, lost, next, ready, would_be_sent};
 use super::settle::{Ended, answer, settlement, stopped};
 use super::*;
-use crate::authority::Denies;
+use crate::authority::{Denies, Permissions};
 use crate::definition::DefinitionId;
 use crate::delegate::Priority;
 use crate::digest::Salt;
@@ -42,6 +42,7 @@ fn begun() -> Run {
         revision: 0,
         session_state: Digest::of(b"null"),
         claimed: vec![InputId(Uuid::from_u128(9))],
+        permissions: Permissions::default(),
         collected: false,
         overflow: None,
         limits: TurnLimits::default(),

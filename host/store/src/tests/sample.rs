@@ -2,6 +2,7 @@
 
 use crate::AgentFilter;
 use crate::{Commit, Committed, Expected, Options, Store};
+use domain::authority::Permissions;
 use domain::basis::{Basis, LimitsLeft};
 use domain::definition::DefinitionId;
 use domain::delegate::Priority;
@@ -196,6 +197,7 @@ pub(super) fn run_started(of: RunId, in_session: u128, base: Option<&TurnNode>, 
         revision: base.map_or(0, |turn| turn.depth),
         session_state: Digest::of(crate::EMPTY_STATE),
         claimed,
+        permissions: Permissions::default(),
         collected: false,
         overflow: None,
         limits: TurnLimits::default(),

@@ -65,6 +65,7 @@ pub(super) fn body(stage: &Stage, operation: &Operation) -> Option<Value> {
             json!({ "reason": "enough" })
         }
         ("POST", "/api/import") => json!({ "format": "agent-host.sessions/1", "sessions": [] }),
+        ("POST", "/api/messages") => json!({ "to": { "session": stage.chatting.session }, "content": "hello" }),
         ("POST", "/api/keys") => json!({ "name": "another", "scopes": ["read"] }),
         ("POST", "/api/session/") => json!({ "session_type": "learning" }),
         ("POST", "/api/session/{sid}/respond") => json!({ "tool_call_id": call, "response": { "confirmed": true } }),

@@ -10,14 +10,14 @@ const PARTS_MAX: usize = 1_000;
 
 /// Content as it was sent. Read by hand, so that what is wrong with a part is told with that part's place.
 #[derive(Debug)]
-pub(super) struct Content(pub(super) Vec<Part>);
+pub(in crate::routes) struct Content(pub(in crate::routes) Vec<Part>);
 
 /// Text, or a list of parts.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 #[schema(as = Content)]
 #[expect(dead_code, reason = "describes what `Content` reads")]
-pub(super) enum ContentShape {
+pub(in crate::routes) enum ContentShape {
     /// Text.
     Text(String),
     /// Parts.
@@ -27,7 +27,7 @@ pub(super) enum ContentShape {
 /// A piece of text.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TextPart {
+pub(in crate::routes) struct TextPart {
     /// `text`.
     #[serde(rename = "type")]
     kind: TextKind,
@@ -38,7 +38,7 @@ pub(super) struct TextPart {
 /// The only kind of part that a client can send.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum TextKind {
+pub(in crate::routes) enum TextKind {
     /// Text.
     Text,
 }

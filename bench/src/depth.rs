@@ -1,0 +1,49 @@
+//! Opening a thread: a session with 10,000 turns, as a client is shown it, beside one with 100.
+
+use crate::measure::{in_turns, mean_us};
+use crate::report::{Bar, Row};
+use crate::size::{Grouped, Size};
+use crate::thread::Conversation;
+use agent_host_tests::{Setup, World};
+use anyhow::ensure;
+use broker::Target;
+use domain::user::UserId;
+use serde_json::json;
+use std::time::Duration;
+
+/// Turns of the long thread.
+const LONG: usize = 10_000;
+/// Turns of the short one.
+const SHORT: usize = 100;
+/// Messages of a turn.
+const MESSAGES: u64 = 2;
+/// Looks of one measurement.
+const LOOKS: u32 = 50;
+/// Messages that a look shows.
+const SHOWN: usize = 100;
+
+pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
+    let long = size.of(LONG);
+    let world = World::new(Setup {
+        components: vec!["assistant"],
+        definitions: vec![json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] })],
+        ..Setup::default()
+    })
+    .await;
+    let (much, little) = (Conversation::begin(world.store()).await?, Conversation::begin(world.store()).await?);
+    much.talk(world.store(), long, MESSAGES).await?;
+    little.talk(world.store(), SHORT, MESSAGES).await?;
+    let opened = in_turns(async || open(&world, much).await, async || open(&world, little).await).await?;
+    world.broker.shutdown(Duration::ZERO).await;
+    let (long, short) = (Grouped(long), Grouped(SHORT));
+    Ok(vec![Row::new(format!("thread of {long} turns opened / {short}"), "µs", opened, Bar::Within(2.0))])
+}
+
+async fn open(world: &World, thread: Conversation) -> anyhow::Result<f64> {
+    mean_us(LOOKS, async || {
+        let seen = world.broker.session(&UserId::local(), &Target::Agent(thread.agent), thread.session, None).await?;
+        ensure!(seen.messages.len() == SHOWN, "it shows {} messages", seen.messages.len());
+        Ok(())
+    })
+    .await
+}

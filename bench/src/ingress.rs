@@ -1,0 +1,175 @@
+//! The one way in: accepting words for 256 sessions at the same time beside bare commits of the store, how many turns a second come of it, and
+//! finding out where words go.
+
+use crate::measure::{Pair, in_turns, median, us};
+use crate::report::{Bar, Row};
+use crate::thread::new;
+use agent_host_tests::{Setup, World};
+use anyhow::ensure;
+use broker::{Address, Target};
+use domain::event::{Event, PluginEmitted, Subject};
+use domain::id::{SessionId, Stream};
+use domain::user::UserId;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::{Commit, Expected, Options, Store};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+/// Sessions that are written to at the same time.
+const SESSIONS: usize = 256;
+/// Messages for each of them in one measurement; all rounds together stay below what may wait in a session.
+const MESSAGES: usize = 20;
+/// What is said.
+const WORDS: &str = "A sentence of the length that people write when they ask for something, and then some more of it.";
+/// Turns of each session when whole turns are counted.
+const TURNS: usize = 4;
+/// How often it is looked up where words go.
+const LOOKUPS: usize = 2_000;
+/// The share of lookups that are done in less time than what is told.
+const P99: f64 = 0.99;
+/// The most that finding out may take, in microseconds.
+const ROUTING_US_MAX: f64 = 1_000.0;
+
+pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
+    let busy = Arc::new(Sessions::busy().await?);
+    let folder = tempfile::tempdir()?;
+    let bare = Store::open(&folder.path().join("data"), Options::default())?;
+    let accepted = in_turns(async || busy.accept().await, async || commit(&bare).await).await?;
+    bare.close().await;
+    let routing = busy.route().await?;
+    busy.world.broker.shutdown(Duration::ZERO).await;
+    let turns = whole_turns().await?;
+    Ok(vec![
+        Row::new("words accepted, 256 sessions / bare group commit", "1/s", accepted, Bar::AtLeast(0.7)),
+        Row::new("whole turns of 256 sessions, model at once", "1/s", Pair { ours: turns, peer: accepted.ours }, Bar::Told),
+        Row::new("where words go, p99", "µs", Pair { ours: routing, peer: ROUTING_US_MAX }, Bar::AtMost(ROUTING_US_MAX)),
+    ])
+}
+
+/// Sessions of one agent.
+struct Sessions {
+    world: World,
+    sessions: Vec<SessionId>,
+}
+
+impl Sessions {
+    /// Each has a turn that waits for its client, so that what is accepted waits and nothing else is done meanwhile.
+    async fn busy() -> anyhow::Result<Self> {
+        let world = World::new(Setup {
+            components: vec!["puppet"],
+            definitions: vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })],
+            ..Setup::default()
+        })
+        .await;
+        let asks = json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] }).to_string();
+        let mut sessions = Vec::with_capacity(SESSIONS);
+        for _ in 0..SESSIONS {
+            let session = world.open("puppet").await;
+            world.say("puppet", session, &asks).await;
+            sessions.push(session);
+        }
+        for session in &sessions {
+            while world.store().session(*session).await?.is_none_or(|row| row.open_run.is_none() || row.waiting > 0) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+        Ok(Self { world, sessions })
+    }
+
+    /// Messages that are accepted in a second, when each session's sender waits for each of its own.
+    async fn accept(self: &Arc<Self>) -> anyhow::Result<f64> {
+        let began = Instant::now();
+        let mut senders = JoinSet::new();
+        for session in self.sessions.clone() {
+            let sessions = self.clone();
+            senders.spawn(async move {
+                for _ in 0..MESSAGES {
+                    sessions.world.say("puppet", session, WORDS).await;
+                }
+            });
+        }
+        while let Some(ended) = senders.join_next().await {
+            ended?;
+        }
+        Ok(per_second(SESSIONS * MESSAGES, began.elapsed()))
+    }
+
+    /// Microseconds that all but one in a hundred lookups take: of the words' session by its agent, without accepting them.
+    async fn route(&self) -> anyhow::Result<f64> {
+        let to = Address::Agent(Target::Definition(domain::definition::DefinitionId("puppet".to_owned())));
+        let mut taken = Vec::with_capacity(LOOKUPS);
+        for _ in 0..LOOKUPS {
+            let began = Instant::now();
+            let found = self.world.broker.where_to(&UserId::local(), &to, WORDS).await?;
+            taken.push(us(began.elapsed()));
+            ensure!(found.is_some(), "the words would go nowhere");
+        }
+        taken.sort_by(f64::total_cmp);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
+        let place = (taken.len() as f64 * P99) as usize;
+        Ok(taken.get(place).copied().unwrap_or_default())
+    }
+}
+
+/// Commits that are durable in a second, with as many writers, each of which waits for each of its own.
+async fn commit(store: &Store) -> anyhow::Result<f64> {
+    let began = Instant::now();
+    let mut writers = JoinSet::new();
+    for _ in 0..SESSIONS {
+        let store = store.clone();
+        writers.spawn(async move {
+            let stream = Stream::Session(SessionId(Uuid::new_v4()));
+            for n in 0..MESSAGES {
+                let emitted = PluginEmitted { name: "plugin.bench.event".to_owned(), data: json!({ "n": n, "words": WORDS }) };
+                let event = new(Event::PluginEmitted(emitted), Subject::default());
+                store.commit(Commit::new().append(stream, Expected::Any, vec![event])).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(ended) = writers.join_next().await {
+        ended??;
+    }
+    Ok(per_second(SESSIONS * MESSAGES, began.elapsed()))
+}
+
+/// Turns that are over in a second, from the words to the stored reply, of as many sessions at the same time.
+async fn whole_turns() -> anyhow::Result<f64> {
+    let world = Arc::new(
+        World::new(Setup {
+            components: vec!["assistant"],
+            definitions: vec![json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] })],
+            script: "[[rule]]\nreply = { text = \"Hello.\" }\n".to_owned(),
+            ..Setup::default()
+        })
+        .await,
+    );
+    let mut sessions = Vec::with_capacity(SESSIONS);
+    for _ in 0..SESSIONS {
+        sessions.push(world.open("assistant").await);
+    }
+    let mut rounds = Vec::new();
+    for _ in 0..TURNS {
+        let began = Instant::now();
+        let mut turns = JoinSet::new();
+        for session in sessions.clone() {
+            let world = world.clone();
+            turns.spawn(async move {
+                world.say("assistant", session, "hello").await;
+                world.idle(session).await;
+            });
+        }
+        while let Some(ended) = turns.join_next().await {
+            ended?;
+        }
+        rounds.push(per_second(SESSIONS, began.elapsed()));
+    }
+    world.broker.shutdown(Duration::ZERO).await;
+    Ok(median(&mut rounds))
+}
+
+fn per_second(things: usize, taken: Duration) -> f64 {
+    things as f64 / taken.as_secs_f64()
+}

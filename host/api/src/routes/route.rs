@@ -1,0 +1,226 @@
+//! One way in: words that go where they are addressed to, be it a turn, a session, an agent, a persona, or whatever speaks of the same thing.
+
+use super::sessions::{Content, ContentShape};
+use crate::caller::Caller;
+use crate::input::{Idempotency, IdempotencyKey, Json, target};
+use crate::problem::{Place, Problem};
+use crate::state::Api;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use broker::{Address, Meant, PostRouted, Routed, RoutedReceipt};
+use domain::persona::PersonaId;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of what is sought.
+const ABOUT_BYTES_MAX: usize = 4 << 10;
+
+/// Words and whom they are addressed to.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RoutedMessage {
+    /// Whom.
+    to: To,
+    /// Text, or a list of text parts. 1 MiB at most.
+    #[schema(value_type = ContentShape)]
+    content: Content,
+    /// The model that this turn uses: an alias of the configuration.
+    model: Option<String>,
+}
+
+/// Whom words are addressed to: exactly one of these. What is unknown is refused, and never taken for something else.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct To {
+    /// A turn's id: what comes next is its child. Goes to your session that is at that turn, or to a new one that is forked from it.
+    thread: Option<String>,
+    /// A session's id.
+    session: Option<String>,
+    /// An agent's UUID or path, or the id of a definition: your latest chat with it, or a new one.
+    agent: Option<String>,
+    /// A persona's id: your main session with it, or a new one.
+    persona: Option<String>,
+    /// Your thread that speaks of the same thing.
+    smart: Option<Smart>,
+}
+
+/// Among which threads the one is sought that speaks of the same thing.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Smart {
+    /// What it was about; what is said, without. 4 KiB at most.
+    #[schema(max_length = 4096)]
+    about: Option<String>,
+    /// Only threads with this agent: a UUID or path, or the id of a definition.
+    agent: Option<String>,
+    /// Only threads that are led as this persona.
+    persona: Option<String>,
+}
+
+/// Words were accepted. They are durable: whatever happens to the host, they will be dealt with.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct RoutedTo {
+    /// Their id as an input; the `correlation_id` of everything that follows from them.
+    input_id: String,
+    /// The agent.
+    agent_id: String,
+    /// The session.
+    session_id: String,
+    /// The level at which they were addressed: `thread`, `session`, `agent`, `persona` or `smart`.
+    level: &'static str,
+    /// Why this session; none when an earlier request with the same idempotency key was answered again.
+    why: Option<String>,
+    /// Whether the session was begun for them.
+    is_new: bool,
+    /// The position of their event.
+    position: u64,
+    /// The stream of everything that follows.
+    stream_url: String,
+    /// Whether an earlier request with the same idempotency key was answered again.
+    replayed: bool,
+}
+
+/// Several threads speak of the same thing. Nothing was accepted: say which is meant, in `to.session`.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct WhichThread {
+    /// What to ask whoever sent the words.
+    question: String,
+    /// The threads, the best first, five at most.
+    candidates: Vec<ThreadMeant>,
+}
+
+/// A thread that may be meant.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct ThreadMeant {
+    /// Its session.
+    session_id: String,
+    /// Its agent.
+    agent_id: String,
+    /// The session's name.
+    name: Option<String>,
+    /// The beginning of its last reply.
+    last_snippet: Option<String>,
+    /// How well it fits; 1 is the best.
+    score: f64,
+    /// Messages of it that speak of the same thing.
+    messages: usize,
+    /// When the last of them was said, ISO 8601.
+    last_at: String,
+}
+
+/// Says something to whoever is addressed: a turn, a session, an agent, a persona, or the thread of yours that speaks of the same thing. When
+/// several do and are close, nothing is accepted, and the answer asks which is meant.
+#[utoipa::path(
+    post, path = "/api/messages", tag = "sessions", params(IdempotencyKey), request_body = RoutedMessage,
+    responses(
+        (status = 202, description = "It is accepted.", body = RoutedTo),
+        (status = 300, description = "Several threads are close: say which.", body = WhichThread),
+    )
+)]
+pub(super) async fn post(
+    State(api): State<Api>,
+    caller: Caller,
+    Idempotency(idempotency_key): Idempotency,
+    Json(message): Json<RoutedMessage>,
+) -> Result<Response, Problem> {
+    let to = address(message.to)?;
+    let level = to.level();
+    let command = PostRouted { to, content: message.content.0, model: message.model, user: caller.user, idempotency_key };
+    Ok(match api.command()?.post_routed(command).await? {
+        Routed::Accepted(accepted) => (StatusCode::ACCEPTED, axum::Json(routed(accepted, level))).into_response(),
+        Routed::Unclear(several) => (StatusCode::MULTIPLE_CHOICES, axum::Json(which(&several))).into_response(),
+    })
+}
+
+fn routed(accepted: RoutedReceipt, level: &'static str) -> RoutedTo {
+    let RoutedReceipt { receipt, agent, why, is_new } = accepted;
+    RoutedTo {
+        input_id: receipt.input.to_string(),
+        agent_id: agent.to_string(),
+        session_id: receipt.session.to_string(),
+        level,
+        why,
+        is_new,
+        position: receipt.position,
+        stream_url: format!("/api/agents/{agent}/stream?session={}&after={}", receipt.session, receipt.position),
+        replayed: receipt.replayed,
+    }
+}
+
+fn which(several: &[Meant]) -> WhichThread {
+    let candidates = several.iter().map(|Meant { row, candidate }| ThreadMeant {
+        session_id: row.id.to_string(),
+        agent_id: row.agent.to_string(),
+        name: row.name.clone(),
+        last_snippet: row.last_snippet.clone(),
+        score: candidate.score,
+        messages: candidate.found,
+        last_at: candidate.last.to_string(),
+    });
+    WhichThread { question: format!("{} threads speak of that; which do you mean?", several.len()), candidates: candidates.collect() }
+}
+
+fn address(to: To) -> Result<Address, Problem> {
+    let invalid = |detail: String, field: &'static str| {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body(field))
+    };
+    match to {
+        To { thread: Some(turn), session: None, agent: None, persona: None, smart: None } => {
+            Ok(Address::Thread(turn.parse().map_err(|error: domain::id::NotAnId| invalid(error.to_string(), "/to/thread"))?))
+        }
+        To { thread: None, session: Some(session), agent: None, persona: None, smart: None } => {
+            Ok(Address::Session(session.parse().map_err(|error: domain::id::NotAnId| invalid(error.to_string(), "/to/session"))?))
+        }
+        To { thread: None, session: None, agent: Some(agent), persona: None, smart: None } => Ok(Address::Agent(target(&agent))),
+        To { thread: None, session: None, agent: None, persona: Some(id), smart: None } => {
+            Ok(Address::Persona(persona(&id, "/to/persona")?))
+        }
+        To { thread: None, session: None, agent: None, persona: None, smart: Some(Smart { about, agent, persona: led_as }) } => {
+            if about.as_ref().is_some_and(|about| about.len() > ABOUT_BYTES_MAX) {
+                return Err(invalid(format!("it may have {ABOUT_BYTES_MAX} bytes"), "/to/smart/about"));
+            }
+            let persona = led_as.map(|id| persona(&id, "/to/smart/persona")).transpose()?;
+            Ok(Address::Smart { about, agent: agent.as_deref().map(target), persona })
+        }
+        _ => {
+            let detail = "say exactly one of `thread`, `session`, `agent`, `persona` and `smart`";
+            Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/to")))
+        }
+    }
+}
+
+fn persona(id: &str, field: &'static str) -> Result<PersonaId, Problem> {
+    id.parse().map_err(|error: domain::persona::NotAPersona| {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", error.to_string()).at(Place::Body(field))
+    })
+}
+
+/// A persona.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = Persona)]
+pub(super) struct PersonaView {
+    /// Its id: what to address words to.
+    id: String,
+    /// Its name for people.
+    display_name: String,
+    /// The definition whose agents lead its main sessions.
+    definition: String,
+}
+
+/// The personas that you may write to.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct PersonaList {
+    /// The personas, by id.
+    personas: Vec<PersonaView>,
+}
+
+/// Lists the personas that you may write to.
+#[utoipa::path(get, path = "/api/personas", tag = "sessions", responses((status = 200, description = "The personas.", body = PersonaList)))]
+pub(super) async fn personas(State(api): State<Api>, caller: Caller) -> Result<axum::Json<PersonaList>, Problem> {
+    let view = |persona: &std::sync::Arc<domain::persona::Persona>| PersonaView {
+        id: persona.id.to_string(),
+        display_name: persona.display_name.clone(),
+        definition: persona.agent.to_string(),
+    };
+    Ok(axum::Json(PersonaList { personas: api.broker()?.personas(&caller.user).map(view).collect() }))
+}

@@ -1,0 +1,354 @@
+//! Routing: from whom words are addressed to, to the session that takes them.
+//!
+//! A thread goes before a session, a session before an agent, an agent before a persona, and smart routing comes last; a message names one of
+//! them. What is unknown at its level is refused there and never falls through to the next one.
+
+use super::agents::{Whom, making};
+use super::sessions::allowed;
+use super::{Broker, Error, InputReceipt, PostMessage, Target};
+use crate::catalogue::CHAT;
+use crate::core::fresh;
+use crate::journal::Context;
+use crate::refusals::{agent_not_found, busy, session_not_found};
+use domain::agent::role::Right;
+use domain::event::{AgentCreated, Event, SessionOpened};
+use domain::id::{AgentId, SessionId, Stream, TurnId};
+use domain::message::{Part, text_of};
+use domain::persona::{Persona, PersonaId};
+use domain::refusal::{Kind, Refusal};
+use domain::routing::{Candidate, Pick, explain, pick};
+use domain::user::UserId;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use store::{Among, Commit, CommitError, Expected, Guard, SessionRow, SessionStatus};
+
+/// How often a session is begun again when others make the same agent at the same time.
+const TRIES_MAX: u32 = 5;
+
+/// Where words are addressed to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// A turn: what comes next is its child.
+    Thread(TurnId),
+    /// A session.
+    Session(SessionId),
+    /// An agent: the user's latest chat with it, or a new one.
+    Agent(Target),
+    /// A persona: the user's main session with it, or a new one.
+    Persona(PersonaId),
+    /// The user's thread that speaks of the same thing.
+    Smart {
+        /// What is sought; what is said, without.
+        about: Option<String>,
+        /// Only threads with this agent.
+        agent: Option<Target>,
+        /// Only threads that are led as this persona.
+        persona: Option<PersonaId>,
+    },
+}
+
+impl Address {
+    /// The level at which it names something.
+    #[must_use]
+    pub fn level(&self) -> &'static str {
+        match self {
+            Self::Thread(_) => "thread",
+            Self::Session(_) => "session",
+            Self::Agent(_) => "agent",
+            Self::Persona(_) => "persona",
+            Self::Smart { .. } => "smart",
+        }
+    }
+
+    fn named(&self) -> Value {
+        match self {
+            Self::Thread(turn) => json!({ "thread": turn }),
+            Self::Session(session) => json!({ "session": session }),
+            Self::Agent(target) => json!({ "agent": target.named() }),
+            Self::Persona(persona) => json!({ "persona": persona }),
+            Self::Smart { about, agent, persona } => {
+                json!({ "smart": { "about": about, "agent": agent.as_ref().map(Target::named), "persona": persona } })
+            }
+        }
+    }
+}
+
+/// Says something to whoever is addressed.
+#[derive(Debug, Clone)]
+pub struct PostRouted {
+    /// Whom.
+    pub to: Address,
+    /// What is said.
+    pub content: Vec<Part>,
+    /// The model that this turn uses.
+    pub model: Option<String>,
+    /// Who says it.
+    pub user: UserId,
+    /// Makes a repeated request the same request, for seven days.
+    pub idempotency_key: Option<String>,
+}
+
+/// A thread that may be meant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Meant {
+    /// Its session.
+    pub row: SessionRow,
+    /// How well it fits.
+    pub candidate: Candidate,
+}
+
+/// What became of words that were routed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Routed {
+    /// They were accepted.
+    Accepted(RoutedReceipt),
+    /// Several threads are close: whoever sent them says which is meant, by its session.
+    Unclear(Vec<Meant>),
+}
+
+/// Words that were routed are accepted and durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoutedReceipt {
+    /// The input.
+    pub receipt: InputReceipt,
+    /// The agent whose session takes them.
+    pub agent: AgentId,
+    /// Why this session; none when the request came before.
+    pub why: Option<String>,
+    /// Whether the session was begun for them.
+    pub is_new: bool,
+}
+
+/// A session that takes words.
+struct Destination {
+    agent: AgentId,
+    session: SessionId,
+    why: String,
+}
+
+/// A session that is to be begun for words.
+struct Beginning {
+    agent: AgentId,
+    /// The agent, when it is to be made as well.
+    made: Option<AgentCreated>,
+    head: Option<TurnId>,
+    persona: Option<PersonaId>,
+    name: Option<String>,
+    why: String,
+}
+
+/// Where words go, as things are.
+enum Found {
+    There(Destination),
+    ToBegin(Box<Beginning>),
+    Several(Vec<Meant>),
+}
+
+impl Broker {
+    /// Routes words and accepts them. When this returns, they are durable and will be dealt with.
+    ///
+    /// # Errors
+    /// What is addressed is not there, or is not the user's to write to; those of posting a message.
+    pub async fn post_routed(&self, command: PostRouted) -> Result<Routed, Error> {
+        let PostRouted { to, content, model, user, idempotency_key } = command;
+        let nowhere = PostMessage {
+            target: Target::Path(String::new()),
+            session: fresh::session(),
+            routed: Some(to.named()),
+            content,
+            model,
+            user,
+            idempotency_key,
+        };
+        // Where the same words went before they go again, whatever would be chosen now.
+        if let Some(receipt) = self.posted_before(&nowhere).await? {
+            let row = self.core.store.session(receipt.session).await?.ok_or_else(|| session_not_found(receipt.session))?;
+            return Ok(Routed::Accepted(RoutedReceipt { agent: row.agent, receipt, why: None, is_new: false }));
+        }
+        for _ in 0..TRIES_MAX {
+            let (destination, is_new) = match self.find_destination(&nowhere.user, &to, &text_of(&nowhere.content)).await? {
+                Found::Several(several) => return Ok(Routed::Unclear(several)),
+                Found::There(destination) => (destination, false),
+                Found::ToBegin(beginning) => match self.begin(&nowhere.user, *beginning).await? {
+                    Some(destination) => (destination, true),
+                    None => continue,
+                },
+            };
+            let Destination { agent, session, why } = destination;
+            let receipt = self.post_message(PostMessage { target: Target::Agent(agent), session, ..nowhere }).await?;
+            return Ok(Routed::Accepted(RoutedReceipt { agent, receipt, why: Some(why), is_new }));
+        }
+        Err(changing().into())
+    }
+
+    /// Where words would go, and why, without sending them. A session that would have to be begun is not begun; then there is none yet. None as
+    /// well when several threads are close.
+    ///
+    /// # Errors
+    /// What is addressed is not there, or is not the user's to write to.
+    pub async fn where_to(&self, user: &UserId, to: &Address, text: &str) -> Result<Option<(SessionId, String)>, Error> {
+        match self.find_destination(user, to, text).await? {
+            Found::There(destination) => Ok(Some((destination.session, destination.why))),
+            Found::Several(_) | Found::ToBegin(_) => Ok(None),
+        }
+    }
+
+    /// The personas that a user may write to.
+    pub fn personas(&self, user: &UserId) -> impl Iterator<Item = &Arc<Persona>> {
+        self.core.catalogue.personas().filter(move |persona| persona.admits(user))
+    }
+
+    async fn find_destination(&self, user: &UserId, to: &Address, text: &str) -> Result<Found, Error> {
+        match to {
+            Address::Thread(turn) => self.at_turn(user, *turn).await,
+            Address::Session(session) => {
+                let row = self.core.store.session(*session).await?;
+                let row = row.filter(|row| row.status != SessionStatus::Deleted).ok_or_else(|| no_session(*session))?;
+                // Of an agent that is not theirs they do not learn that it has this session.
+                match self.session_for(user, &Target::Agent(row.agent), row.id).await {
+                    Err(Error::Refused(refusal)) if refusal.kind == Kind::NotFound => return Err(no_session(*session).into()),
+                    found => found?,
+                };
+                Ok(Found::There(Destination { agent: row.agent, session: row.id, why: "it was named".to_owned() }))
+            }
+            Address::Agent(target) => self.with_agent(user, target).await,
+            Address::Persona(id) => self.with_persona(user, id).await,
+            Address::Smart { about, agent, persona } => {
+                let agent = match agent {
+                    None => None,
+                    Some(target) => Some(self.find_for(user, target, Right::Interact).await?.0.agent.id),
+                };
+                if let Some(persona) = persona {
+                    self.persona_of(user, persona)?;
+                }
+                let among = Among { agent, persona: persona.clone() };
+                self.by_what_is_said(user, among, about.as_deref().unwrap_or(text)).await
+            }
+        }
+    }
+
+    /// The session that is at a turn, or a new one that begins there.
+    async fn at_turn(&self, user: &UserId, turn: TurnId) -> Result<Found, Error> {
+        let no_turn = || Error::from(Refusal::new(Kind::NotFound, "TURN_NOT_FOUND", format!("there is no turn `{turn}`")).at("/to/thread"));
+        let (agent, session) = self.core.store.session_of_turn(turn).await?.ok_or_else(no_turn)?;
+        let row = match self.session_for(user, &Target::Agent(agent), session).await {
+            Err(Error::Refused(refusal)) if refusal.kind == Kind::NotFound => return Err(no_turn()),
+            found => found?,
+        };
+        let takes_it = row.head == Some(turn) && row.user_id == *user && row.session_type == CHAT && row.status == SessionStatus::Open;
+        if takes_it {
+            return Ok(Found::There(Destination { agent, session, why: "it is at that turn".to_owned() }));
+        }
+        let why = "no session of yours is at that turn: this one was forked from it".to_owned();
+        let persona = row.persona.clone();
+        Ok(Found::ToBegin(Box::new(Beginning { agent, made: None, head: Some(turn), persona, name: None, why })))
+    }
+
+    async fn with_agent(&self, user: &UserId, target: &Target) -> Result<Found, Error> {
+        let (agent, made) = self.agent_or_new(user, target).await?;
+        if made.is_none()
+            && let Some(session) = self.core.store.latest_chat(user, agent).await?
+        {
+            return Ok(Found::There(Destination { agent, session, why: "it is your latest chat with that agent".to_owned() }));
+        }
+        let why = "you had no chat with that agent".to_owned();
+        Ok(Found::ToBegin(Box::new(Beginning { agent, made, head: None, persona: None, name: None, why })))
+    }
+
+    async fn with_persona(&self, user: &UserId, id: &PersonaId) -> Result<Found, Error> {
+        let persona = self.persona_of(user, id)?.clone();
+        if let Some((agent, session)) = self.core.store.main_session(user, id).await? {
+            return Ok(Found::There(Destination { agent, session, why: "it is your main session with that persona".to_owned() }));
+        }
+        let (agent, made) = self.agent_or_new(user, &Target::Definition(persona.agent.clone())).await?;
+        let (name, why) = (Some(persona.display_name.clone()), "you had no session with that persona".to_owned());
+        Ok(Found::ToBegin(Box::new(Beginning { agent, made, head: None, persona: Some(id.clone()), name, why })))
+    }
+
+    async fn agent_or_new(&self, user: &UserId, target: &Target) -> Result<(AgentId, Option<AgentCreated>), Error> {
+        Ok(match self.find_or_make(user, target, Right::Interact).await? {
+            Whom::There(row, _) => (row.agent.id, None),
+            Whom::New(created) => (created.agent, Some(*created)),
+        })
+    }
+
+    async fn by_what_is_said(&self, user: &UserId, among: Among, words: &str) -> Result<Found, Error> {
+        let found = self.core.store.speaks_of(user, among, words).await?;
+        match pick(&found, self.core.now()) {
+            Pick::None => {
+                let message =
+                    "no thread of yours speaks of that; name an agent, a persona or a session, or say in `about` what it was about";
+                Err(Refusal::new(Kind::NotFound, "NO_THREAD_FOUND", message).at("/to/smart").into())
+            }
+            Pick::One { best, next } => {
+                let row = self.core.store.session(best.session).await?.ok_or_else(|| session_not_found(best.session))?;
+                let why = explain(&best, next.as_ref());
+                Ok(Found::There(Destination { agent: row.agent, session: row.id, why }))
+            }
+            Pick::Several(candidates) => {
+                let mut several = Vec::new();
+                for candidate in candidates {
+                    let row = self.core.store.session(candidate.session).await?.ok_or_else(|| session_not_found(candidate.session))?;
+                    several.push(Meant { row, candidate });
+                }
+                Ok(Found::Several(several))
+            }
+        }
+    }
+
+    /// A persona that a user may write to. One that is not for them is not there.
+    fn persona_of(&self, user: &UserId, id: &PersonaId) -> Result<&Arc<Persona>, Refusal> {
+        let persona = self.core.catalogue.persona(id).filter(|persona| persona.admits(user));
+        persona.ok_or_else(|| {
+            let known: Vec<&str> = self.personas(user).map(|persona| persona.id.as_str()).collect();
+            let message = format!("there is no persona `{id}`; there are: {}", known.join(", "));
+            Refusal::new(Kind::NotFound, "PERSONA_NOT_FOUND", message).at("/to/persona")
+        })
+    }
+
+    /// Begins a chat for words that need one; none when somebody else has made its agent in between.
+    async fn begin(&self, user: &UserId, beginning: Beginning) -> Result<Option<Destination>, Error> {
+        let Beginning { agent, made, head, persona, name, why } = beginning;
+        let (session, now) = (fresh::session(), self.core.now());
+        let opened = SessionOpened {
+            session,
+            agent,
+            session_type: CHAT.to_owned(),
+            conversation: fresh::conversation(),
+            name,
+            head,
+            persona,
+            model: None,
+            started_by: format!("user:{user}"),
+            user_id: user.clone(),
+            config: None,
+            time: now,
+        };
+        let context = Context::new(format!("user:{user}"), now).about(agent, Some(session), None);
+        let is_made = made.is_some();
+        let commit = match made {
+            Some(made) => making(user, made),
+            None => Commit::new().guard(Guard::AgentActive(agent)).guard(allowed(agent, user)),
+        };
+        let commit = commit.append(Stream::Session(session), Expected::New, vec![context.event(Event::SessionOpened(opened))]);
+        match self.core.store.commit(commit).await {
+            Ok(_) => Ok(Some(Destination { agent, session, why })),
+            Err(CommitError::Conflict(_)) if is_made => Ok(None),
+            // Somebody else changed the agent in between: look again, which says what.
+            Err(CommitError::Conflict(_)) => match self.find_for(user, &Target::Agent(agent), Right::Interact).await {
+                Ok(_) => Err(changing().into()),
+                Err(Error::Refused(refusal)) if refusal.kind == Kind::NotFound => Err(agent_not_found(&agent.to_string()).into()),
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn no_session(session: SessionId) -> Refusal {
+    Refusal::new(Kind::NotFound, "SESSION_NOT_FOUND", format!("there is no session `{session}`")).at("/to/session")
+}
+
+fn changing() -> Refusal {
+    busy("the agent is changing at this moment; try again shortly")
+}

@@ -1,0 +1,89 @@
+//! What routing looks up: which session is meant by a turn, an agent, a persona, or by what was said in it.
+
+use super::ReadError;
+use crate::sql::Columns;
+use crate::store::Store;
+use domain::id::{AgentId, SessionId, TurnId};
+use domain::persona::PersonaId;
+use domain::routing::Found;
+use domain::time::Timestamp;
+use domain::user::UserId;
+use rusqlite::params;
+
+/// Messages that are looked at for one choice, the best first.
+const FOUND_MAX: u32 = 200;
+/// Words of one question; further ones are not looked for.
+const WORDS_MAX: usize = 64;
+
+/// Among which threads one is sought.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Among {
+    /// Those of this agent.
+    pub agent: Option<AgentId>,
+    /// Those that are led as this persona.
+    pub persona: Option<PersonaId>,
+}
+
+impl Store {
+    /// The session in which a turn was made, and its agent; none when there is no such turn.
+    pub async fn session_of_turn(&self, turn: TurnId) -> Result<Option<(AgentId, SessionId)>, ReadError> {
+        self.glance(move |sql| {
+            let text = "SELECT runs.agent, runs.session FROM turns JOIN runs ON runs.id = turns.run WHERE turns.id = ?1";
+            sql.row(text, [turn.0.0], |row| Ok((row.id(0)?, row.id(1)?)))
+        })
+        .await
+    }
+
+    /// The chat of a user with an agent that something last happened in, and that no persona leads; none when there is none.
+    pub async fn latest_chat(&self, user: &UserId, agent: AgentId) -> Result<Option<SessionId>, ReadError> {
+        let user = user.clone();
+        self.glance(move |sql| {
+            let text = "SELECT id FROM sessions WHERE agent = ?1 AND user_id = ?2 AND session_type = 'chat' AND status = 'open' \
+                        AND persona IS NULL ORDER BY updated_at DESC, id LIMIT 1";
+            sql.row(text, params![agent.to_string(), user.as_str()], |row| row.id(0))
+        })
+        .await
+    }
+
+    /// The main session of a user with a persona: the one that something last happened in, and its agent.
+    pub async fn main_session(&self, user: &UserId, persona: &PersonaId) -> Result<Option<(AgentId, SessionId)>, ReadError> {
+        let (user, persona) = (user.clone(), persona.clone());
+        self.glance(move |sql| {
+            let text = "SELECT sessions.agent, sessions.id FROM sessions JOIN agents ON agents.id = sessions.agent \
+                        WHERE sessions.persona = ?1 AND sessions.user_id = ?2 AND sessions.session_type = 'chat' \
+                        AND sessions.status = 'open' AND agents.active ORDER BY sessions.updated_at DESC, sessions.id LIMIT 1";
+            sql.row(text, params![persona.as_str(), user.as_str()], |row| Ok((row.id(0)?, row.id(1)?)))
+        })
+        .await
+    }
+
+    /// Messages of a user's own open chats, with agents that they may see, that have any of the words, the best first.
+    pub async fn speaks_of(&self, user: &UserId, among: Among, words: &str) -> Result<Vec<Found>, ReadError> {
+        let Some(expression) = expression(words) else { return Ok(Vec::new()) };
+        let user = user.clone();
+        self.read(move |sql| {
+            let Among { agent, persona } = among;
+            let text = "SELECT r.session, -bm25(recall_index, 0.0, 1.0), r.time FROM recall_index \
+                        JOIN recall r ON r.id = recall_index.rowid JOIN sessions s ON s.id = r.session \
+                        JOIN agents a ON a.id = s.agent JOIN access ON access.agent = s.agent AND access.user = ?2 \
+                        WHERE recall_index MATCH ?1 AND r.turn IS NOT NULL AND s.user_id = ?2 AND s.session_type = 'chat' \
+                        AND s.status = 'open' AND a.active AND (?3 IS NULL OR s.agent = ?3) AND (?4 IS NULL OR s.persona = ?4) \
+                        ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?5";
+            let persona = persona.as_ref().map(PersonaId::as_str);
+            let params = params![expression, user.as_str(), agent.map(|agent| agent.to_string()), persona, FOUND_MAX];
+            sql.rows(text, params, |row| Ok(Found { session: row.id(0)?, rank: row.get(1)?, time: Timestamp(row.uint(2)?) }))
+        })
+        .await
+    }
+}
+
+/// Any of the words. Each is quoted, and nothing in it can end the quotation.
+fn expression(text: &str) -> Option<String> {
+    let words: Vec<String> = text
+        .split(|letter: char| letter.is_whitespace() || letter.is_control() || letter == '"')
+        .filter(|word| word.chars().any(char::is_alphanumeric))
+        .take(WORDS_MAX)
+        .map(|word| format!("\"{word}\""))
+        .collect();
+    (!words.is_empty()).then(|| format!("body : ({})", words.join(" OR ")))
+}

@@ -1,0 +1,230 @@
+//! One way in: words go to the thread, session, agent or persona that they are addressed to, or to the thread that speaks of the same thing.
+
+use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
+use agent_host_tests::{Setup, World};
+use broker::{Address, PostRouted, Routed};
+use domain::message::Part;
+use domain::user::UserId;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// Two agents, and a persona that is for alice alone.
+struct Town {
+    host: Host,
+    alice: Line,
+    bob: Line,
+    _folder: Folder,
+}
+
+async fn town() -> Town {
+    let agent = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet" });
+    let mut config = puppets(&json!([agent("cook"), agent("smith")]));
+    config["personas"] =
+        json!([{ "id": "home", "displayName": "Home", "agent": "cook", "identity": "You run a household.", "users": ["alice"] }]);
+    let folder = Folder::new(config);
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    let scopes = ["read", "write"];
+    let (alice, bob) = (host.user("alice", &scopes).await, host.user("bob", &scopes).await);
+    Town { host, alice, bob, _folder: folder }
+}
+
+/// Says something to whoever is addressed, and has it repeated as the reply.
+async fn say(line: &Line, to: &Value, words: &str) -> Answer {
+    let content = json!({ "steps": [{ "reply": words }] }).to_string();
+    line.ask(Method::POST, "/api/messages", Some(&json!({ "to": to, "content": content }))).await.unwrap()
+}
+
+/// The session as it is once its turn is over.
+async fn over(line: &Line, answer: &Answer) -> Value {
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let path = format!("/api/sessions/{}", answer.text("session_id"));
+    let waiting = async {
+        loop {
+            let seen = line.ask(Method::GET, &path, None).await.unwrap().body;
+            if seen["run_id"].is_null() && seen["waiting"] == 0 {
+                return seen;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("the end of a turn")
+}
+
+fn refused(answer: &Answer) -> (u16, String, String) {
+    (answer.status, answer.text("code"), answer.text("field"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_go_to_the_latest_chat_with_an_agent_or_to_a_new_one() {
+    let town = town().await;
+    let first = say(&town.alice, &json!({ "agent": "cook" }), "first").await;
+    assert_eq!((first.text("level"), &first.body["is_new"]), ("agent".to_owned(), &json!(true)));
+    let seen = over(&town.alice, &first).await;
+    let second = say(&town.alice, &json!({ "agent": "cook" }), "second").await;
+    assert_eq!((second.text("session_id"), &second.body["is_new"]), (first.text("session_id"), &json!(false)));
+    // By its path and its id as well; of somebody else it is somebody else's.
+    let path =
+        town.alice.ask(Method::GET, &format!("/api/agents/{}", seen["agent_id"].as_str().unwrap()), None).await.unwrap().text("path");
+    for name in [path, first.text("agent_id")] {
+        assert_eq!(say(&town.alice, &json!({ "agent": name }), "again").await.text("session_id"), first.text("session_id"));
+        assert_eq!(refused(&say(&town.bob, &json!({ "agent": name }), "again").await).1, "AGENT_NOT_FOUND");
+    }
+    let bobs = say(&town.bob, &json!({ "agent": "cook" }), "mine").await;
+    assert_ne!(bobs.text("agent_id"), first.text("agent_id"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_is_no_longer_the_last_is_gone_on_from_in_a_thread_of_its_own() {
+    let town = town().await;
+    let first = say(&town.alice, &json!({ "agent": "cook" }), "soup").await;
+    let turn = over(&town.alice, &first).await["turn_id"].clone();
+    // While it is the last turn, its session goes on.
+    let second = say(&town.alice, &json!({ "thread": turn }), "salad").await;
+    assert_eq!((second.text("session_id"), second.text("level")), (first.text("session_id"), "thread".to_owned()));
+    over(&town.alice, &second).await;
+    let third = say(&town.alice, &json!({ "thread": turn }), "steak").await;
+    assert_ne!(third.text("session_id"), first.text("session_id"));
+    assert_eq!(third.body["is_new"], true);
+    let texts = |seen: &Value| -> Vec<String> {
+        let messages = seen["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "assistant");
+        messages.map(|message| message["text"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(texts(&over(&town.alice, &third).await), ["soup", "steak"]);
+    assert_eq!(texts(&over(&town.alice, &first).await), ["soup", "salad"]);
+    // Of a turn that is not theirs nobody learns that it is there.
+    let unknown = "00".repeat(32);
+    assert_eq!(refused(&say(&town.bob, &json!({ "thread": turn }), "x").await), (404, "TURN_NOT_FOUND".into(), "/to/thread".into()));
+    assert_eq!(refused(&say(&town.alice, &json!({ "thread": unknown }), "x").await), (404, "TURN_NOT_FOUND".into(), "/to/thread".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_persona_has_a_main_session_of_each_user_whom_it_is_for_and_says_who_it_is() {
+    let town = town().await;
+    let first = say(&town.alice, &json!({ "persona": "home" }), "hello").await;
+    let seen = over(&town.alice, &first).await;
+    assert_eq!((seen["name"].as_str(), first.text("level")), (Some("Home"), "persona".to_owned()));
+    // A chat with the same agent that is none of the persona's is another one, whichever was last.
+    let plain = say(&town.alice, &json!({ "agent": "cook" }), "plain").await;
+    assert_ne!(plain.text("session_id"), first.text("session_id"));
+    over(&town.alice, &plain).await;
+    let again = say(&town.alice, &json!({ "persona": "home" }), "hello again").await;
+    assert_eq!(again.text("session_id"), first.text("session_id"));
+    assert_eq!(refused(&say(&town.bob, &json!({ "persona": "home" }), "x").await), (404, "PERSONA_NOT_FOUND".into(), "/to/persona".into()));
+    assert_eq!(
+        refused(&say(&town.alice, &json!({ "persona": "work" }), "x").await),
+        (404, "PERSONA_NOT_FOUND".into(), "/to/persona".into())
+    );
+    let personas = |line: &Line| line.clone();
+    let listed = personas(&town.alice).ask(Method::GET, "/api/personas", None).await.unwrap().body;
+    assert_eq!(listed["personas"][0]["id"], "home");
+    assert_eq!(personas(&town.bob).ask(Method::GET, "/api/personas", None).await.unwrap().body["personas"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_unknown_at_its_level_is_refused_there_and_nothing_changes() {
+    let town = town().await;
+    say(&town.alice, &json!({ "agent": "cook" }), "something").await;
+    let before = town.host.get("/api/events?limit=1").await.unwrap().body["last_position"].clone();
+    let nobody = "00000000-0000-4000-8000-00000000dead";
+    for (to, status, code, field) in [
+        (json!({ "session": nobody }), 404, "SESSION_NOT_FOUND", "/to/session"),
+        (json!({ "session": "x" }), 422, "INVALID_FIELD", "/to/session"),
+        (json!({ "agent": nobody }), 404, "AGENT_NOT_FOUND", ""),
+        (json!({ "agent": "/bob/agent/cook" }), 404, "AGENT_NOT_FOUND", ""),
+        (json!({ "agent": "baker" }), 404, "DEFINITION_NOT_FOUND", "/definition"),
+        (json!({ "persona": "A B" }), 422, "INVALID_FIELD", "/to/persona"),
+        (json!({ "thread": "x" }), 422, "INVALID_FIELD", "/to/thread"),
+        (json!({ "smart": { "about": "zebras" } }), 404, "NO_THREAD_FOUND", "/to/smart"),
+        (json!({}), 422, "INVALID_FIELD", "/to"),
+        (json!({ "agent": "cook", "persona": "home" }), 422, "INVALID_FIELD", "/to"),
+        (json!({ "nobody": 1 }), 422, "UNKNOWN_FIELD", "/to/nobody"),
+    ] {
+        // Of bob nothing is there yet.
+        let answer = say(&town.bob, &to, "x").await;
+        assert_eq!(refused(&answer), (status, code.to_owned(), field.to_owned()), "{to}: {answer:?}");
+    }
+    let after = town.host.get("/api/events?limit=1").await.unwrap().body["last_position"].clone();
+    assert!(after.as_u64() >= before.as_u64());
+    let bobs = town.bob.ask(Method::GET, "/api/agents", None).await.unwrap().body;
+    assert_eq!(bobs["agents"], json!([]), "something was made on the way to a refusal");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_thread_that_speaks_of_it_is_found_and_two_that_are_close_are_asked_about() {
+    let town = town().await;
+    let mut sessions = Vec::new();
+    for words in ["the zebra eats grass", "the tiger sleeps", "the tiger sleeps"] {
+        let opened = over(&town.alice, &say(&town.alice, &json!({ "agent": "cook" }), "begin").await).await;
+        let path = format!("/api/agents/{}/sessions", opened["agent_id"].as_str().unwrap());
+        let fresh = town.alice.ask(Method::POST, &path, Some(&json!({ "session_type": "chat" }))).await.unwrap().text("id");
+        over(&town.alice, &say(&town.alice, &json!({ "session": fresh }), words).await).await;
+        sessions.push(fresh);
+    }
+    let found = say(&town.alice, &json!({ "smart": { "about": "zebra" } }), "and what does it drink?").await;
+    assert_eq!((found.status, found.text("session_id")), (202, sessions[0].clone()), "{found:?}");
+    assert!(found.text("why").contains("of it, the last at 2"), "{found:?}");
+    over(&town.alice, &found).await;
+    let unclear = say(&town.alice, &json!({ "smart": { "about": "tiger" } }), "wake it").await;
+    assert_eq!((unclear.status, unclear.text("question").as_str()), (300, "2 threads speak of that; which do you mean?"), "{unclear:?}");
+    let mut meant: Vec<&str> =
+        unclear.body["candidates"].as_array().unwrap().iter().map(|candidate| candidate["session_id"].as_str().unwrap()).collect();
+    meant.sort_unstable();
+    let mut tigers = [sessions[1].as_str(), sessions[2].as_str()];
+    tigers.sort_unstable();
+    assert_eq!(meant, tigers);
+    // Nobody finds the threads of others.
+    assert_eq!(refused(&say(&town.bob, &json!({ "smart": { "about": "zebra" } }), "x").await).1, "NO_THREAD_FOUND");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_words_under_a_key_go_once_and_to_where_they_went() {
+    let town = town().await;
+    let body = json!({ "to": { "agent": "cook" }, "content": json!({ "steps": [{ "reply": "x" }] }).to_string() });
+    let send = async |body: &Value| {
+        let request = town.host.request(Method::POST, "/api/messages").header("idempotency-key", "k").json(body);
+        town.host.send(request).await.unwrap()
+    };
+    let first = send(&body).await;
+    assert_eq!(first.status, 202, "{first:?}");
+    // A newer chat would be the latest by now.
+    let agent = first.text("agent_id");
+    town.host.post(&format!("/api/agents/{agent}/sessions"), &json!({ "session_type": "chat" })).await.unwrap();
+    let again = send(&body).await;
+    assert_eq!((again.text("input_id"), &again.body["replayed"]), (first.text("input_id"), &json!(true)));
+    let other = send(&json!({ "to": { "agent": "smith" }, "content": "x" })).await;
+    assert_eq!(refused(&other), (409, "IDEMPOTENCY_KEY_REUSED".into(), "header:Idempotency-Key".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_persona_denies_no_turn_of_it_does_whatever_its_agent_may() {
+    let personas = vec![
+        json!({ "id": "free", "displayName": "Free", "agent": "puppet" }),
+        json!({ "id": "strict", "displayName": "Strict", "agent": "puppet", "toolDenylist": ["put"] }),
+        json!({ "id": "narrow", "displayName": "Narrow", "agent": "puppet", "toolAllowlist": ["look"] }),
+    ];
+    let world = World::new(Setup { personas, ..Setup::default() }).await;
+    let script = json!({ "steps": [{ "until": "all", "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "put" }] }] });
+    for (persona, told, rule) in
+        [("free", "b parts put done", None), ("strict", "b denied", Some("callersDenylist")), ("narrow", "b denied", Some("permissions"))]
+    {
+        let before = world.ledger().await.len();
+        let posted = world.broker.post_routed(PostRouted {
+            to: Address::Persona(persona.parse().unwrap()),
+            content: vec![Part::text(script.to_string())],
+            model: None,
+            user: UserId::local(),
+            idempotency_key: None,
+        });
+        let Routed::Accepted(accepted) = posted.await.unwrap() else { panic!("it was not accepted") };
+        world.idle(accepted.receipt.session).await;
+        let reply = world.last_reply(accepted.receipt.session).await;
+        assert!(reply.lines().any(|line| line == told), "{persona}: {reply}");
+        let ledger = world.ledger().await;
+        let refused = ledger.iter().skip(before).filter(|it| it.tool.as_deref() == Some("put")).flat_map(|it| &it.decisions);
+        let rules: Vec<&str> = refused.map(|it| it.rule.name()).filter(|rule| *rule != "grant").collect();
+        assert_eq!(rules, rule.into_iter().collect::<Vec<_>>(), "{persona}");
+    }
+}
