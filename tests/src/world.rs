@@ -124,7 +124,7 @@ impl World {
     pub async fn new(setup: Setup) -> Self {
         let dir = Arc::new(TempDir::new().expect("a temporary folder"));
         std::fs::create_dir(dir.path().join("files")).expect("a folder for tools");
-        Self::start(dir, setup).await
+        Box::pin(Self::start(dir, setup)).await
     }
 
     async fn start(dir: Arc<TempDir>, setup: Setup) -> Self {
@@ -152,7 +152,7 @@ impl World {
         broker.shutdown(Duration::ZERO).await;
         drop(broker);
         change(&mut setup);
-        Self::start(dir, setup).await
+        Box::pin(Self::start(dir, setup)).await
     }
 
     /// The event store.

@@ -13,6 +13,7 @@ mod file;
 mod frame;
 mod frame_name;
 mod key;
+mod label_event;
 mod legacy;
 mod message;
 mod operation;

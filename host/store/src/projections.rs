@@ -26,7 +26,7 @@ pub(crate) use buckets::scope_word;
 pub(crate) use recall::owner_word;
 
 use crate::sql::Sql;
-use domain::event::{Event, InputAccepted, Recorded, RunEnded, RunStarted, RunStepped, Source};
+use domain::event::{Event, InputAccepted, InputsDropped, Recorded, RunEnded, RunStarted, RunStepped, Source};
 use domain::id::InputId;
 use domain::operation::{Continuation, Pause, Performer, Settlement};
 
@@ -59,19 +59,14 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::ItemRecorded(it) => items::recorded(sql, it.session, recorded.position)?,
         Event::NoteRemembered(note) => recall::remember(sql, note)?,
         Event::SessionOpened(opened) => sessions::opened(sql, opened)?,
-        Event::SessionRenamed(it) => labels::renamed(sql, it)?,
-        Event::SessionPinned(it) => labels::pinned(sql, it)?,
-        Event::SessionAttributed(it) => labels::attributed(sql, it)?,
-        Event::SessionCleared(it) => labels::cleared(sql, it)?,
-        Event::SessionDeleted(it) => labels::deleted(sql, it)?,
-        Event::QueueConfigured(it) => labels::configured(sql, it)?,
+        Event::SessionRenamed(_)
+        | Event::SessionPinned(_)
+        | Event::SessionAttributed(_)
+        | Event::SessionCleared(_)
+        | Event::SessionDeleted(_)
+        | Event::QueueConfigured(_) => labels::told(sql, event)?,
         Event::InputCancelled(it) => input_gone(sql, it.input, "cancelled")?,
-        Event::InputsDropped(it) => {
-            for input in &it.inputs {
-                input_gone(sql, *input, "dropped")?;
-            }
-            labels::dropped(sql, it)?;
-        }
+        Event::InputsDropped(it) => inputs_dropped(sql, it)?,
         Event::InputAccepted(accepted) => input_accepted(sql, accepted, recorded.position)?,
         Event::InputDead(dead) => {
             inputs::died(sql, dead.input, recorded.position)?;
@@ -131,9 +126,16 @@ fn input_gone(sql: &Sql<'_>, input: InputId, state: &str) -> rusqlite::Result<()
     wakes::remove(sql, &input.to_string())
 }
 
+fn inputs_dropped(sql: &Sql<'_>, it: &InputsDropped) -> rusqlite::Result<()> {
+    for input in &it.inputs {
+        input_gone(sql, *input, "dropped")?;
+    }
+    labels::dropped(sql, it)
+}
+
 fn run_started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
     if started.overflow.is_some() {
-        labels::told(sql, started.session)?;
+        labels::overflow_told(sql, started.session)?;
     }
     runs::started(sql, started)?;
     sessions::running(sql, started.session, started.run)?;

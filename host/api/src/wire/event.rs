@@ -1,6 +1,7 @@
 //! Events in public form: one JSON object for each, the same on every stream and in every list but for `spawned`.
 
 use super::agent_event;
+use super::label_event;
 use super::message::{draft, message};
 use super::operation::{client_action, operation, settlements};
 use super::spawned::Spawned;
@@ -98,16 +99,16 @@ fn data(event: &event::Event) -> Value {
         E::FileUploaded(it) => file_uploaded(it),
         E::InputDead(it) => json!({ "input_id": it.input, "reason": it.reason }),
         E::InputRequeued(it) => json!({ "input_id": it.input }),
-        E::InputCancelled(it) => json!({ "input_id": it.input, "cancelled_by": it.cancelled_by, "reason": it.reason }),
-        E::InputsDropped(it) => json!({ "input_ids": it.inputs, "overflow": it.overflow }),
-        E::SessionRenamed(it) => json!({ "name": it.name }),
-        E::SessionPinned(it) => json!({ "pinned": it.pinned }),
-        E::SessionAttributed(it) => json!({ "attributes": it.attributes }),
-        E::SessionCleared(it) => json!({ "revision": it.revision }),
-        E::SessionDeleted(it) => json!({ "deleted_by": it.deleted_by }),
-        E::QueueConfigured(it) => json!({ "queue": it.queue }),
-        E::ConnectorKeyBound(it) => json!({ "key": it.key, "user_id": it.user_id, "bound_by": it.bound_by }),
-        E::ConnectorKeyUnbound(it) => json!({ "key": it.key, "user_id": it.user_id, "unbound_by": it.unbound_by }),
+        E::InputCancelled(_)
+        | E::InputsDropped(_)
+        | E::SessionRenamed(_)
+        | E::SessionPinned(_)
+        | E::SessionAttributed(_)
+        | E::SessionCleared(_)
+        | E::SessionDeleted(_)
+        | E::QueueConfigured(_)
+        | E::ConnectorKeyBound(_)
+        | E::ConnectorKeyUnbound(_) => label_event::data(event),
         E::RunStarted(it) => started(it),
         E::RunStepped(it) => stepped(it),
         E::StepFailed(it) => {
@@ -121,6 +122,20 @@ fn data(event: &event::Event) -> Value {
         },
         E::OperationStarted(it) => json!({ "operation_id": it.operation, "segment": it.segment }),
         E::RunEnded(it) => ended(it),
+        E::BoundaryDecided(_)
+        | E::KeyValueWritten(_)
+        | E::ComponentAdmitted(_)
+        | E::KeyIssued(_)
+        | E::KeyRevoked(_)
+        | E::HostRestored(_) => of_host(event),
+        E::PluginEmitted(it) => json!({ "name": it.name, "data": it.data }),
+    }
+}
+
+/// What the boundary decided, what was kept, and what the host as a whole went through; null for another kind.
+fn of_host(event: &event::Event) -> Value {
+    use event::Event as E;
+    match event {
         E::BoundaryDecided(it) => json!({
             "operation_id": it.operation, "segment": it.segment, "definition": it.definition, "tool": it.tool, "component": it.component,
             "code": it.code.map(|code| code.reference()), "grant": it.grant.map(|grant| grant.reference()),
@@ -143,7 +158,7 @@ fn data(event: &event::Event) -> Value {
         E::HostRestored(it) => json!({
             "made_at": it.made_at.to_string(), "choice": it.choice, "turns": it.turns, "operations": it.operations, "inputs": it.inputs,
         }),
-        E::PluginEmitted(it) => json!({ "name": it.name, "data": it.data }),
+        _ => Value::Null,
     }
 }
 

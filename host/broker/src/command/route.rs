@@ -240,8 +240,7 @@ impl Broker {
             return Ok(Found::There(Destination { agent, session, why: "it is at that turn".to_owned() }));
         }
         let why = "no session of yours is at that turn: this one was forked from it".to_owned();
-        let persona = row.persona.clone();
-        Ok(Found::ToBegin(Box::new(Beginning { agent, made: None, head: Some(turn), persona, name: None, why })))
+        Ok(Found::ToBegin(Box::new(Beginning { agent, made: None, head: Some(turn), persona: row.persona, name: None, why })))
     }
 
     async fn with_agent(&self, user: &UserId, target: &Target) -> Result<Found, Error> {

@@ -1,6 +1,7 @@
 //! Claiming an input: a run begins.
 
 use super::{Driver, Driving, Trouble};
+use crate::catalogue::Entry;
 use crate::command::SYSTEM_PROMPT;
 use crate::core::fresh;
 use crate::outfit::Sealed;
@@ -13,40 +14,22 @@ use domain::persona::Persona;
 use domain::run::Run;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
-use store::{SessionRow, SessionStatus};
+use store::{AgentRow, SessionRow, SessionStatus};
 
 impl Driver {
     /// Begins a run over an input. Nothing is stored yet: the start goes into the first step's commit.
     pub(super) async fn start(&mut self, input: InputAccepted, session: SessionRow) -> Result<(), Trouble> {
         let now = self.core.now();
         let agent = self.core.store.agent(session.agent).await?.ok_or_else(|| missing(self.session))?;
-        if session.status != SessionStatus::Open {
-            return self.bury(&input, "the session has ended".to_owned()).await;
-        }
-        if !agent.active {
-            return self.bury(&input, "the agent is archived".to_owned()).await;
-        }
-        let Some(definition) = self.core.catalogue.definition(&agent.agent.definition) else {
-            let reason = format!("the definition `{}` is no longer configured", agent.agent.definition);
-            return self.bury(&input, reason).await;
-        };
-        let Some(entry) = self.core.catalogue.entry(&definition.component) else {
-            let reason = format!("the component `{}` is no longer configured", definition.component);
-            return self.bury(&input, reason).await;
-        };
-        let persona = match &session.persona {
-            None => None,
-            Some(id) => match self.core.catalogue.persona(id) {
-                Some(persona) if persona.admits(&session.user_id) => Some(persona),
-                Some(_) => return self.bury(&input, format!("the persona `{id}` is not for `{}`", session.user_id)).await,
-                None => return self.bury(&input, format!("the persona `{id}` is no longer configured")).await,
-            },
+        let Led { definition, entry, persona } = match self.leads(&agent, &session) {
+            Ok(led) => led,
+            Err(reason) => return self.bury(&input, reason).await,
         };
         let (reply_to, deadline) = match &input.source {
             Source::Dispatch { reply_to, deadline, .. } => (*reply_to, *deadline),
             Source::Api | Source::Opening | Source::LateReply { .. } | Source::Reminder { .. } => (None, None),
         };
-        let overrides = self.overrides(&agent.agent, &session, definition, persona.map(|persona| &**persona)).await?;
+        let overrides = self.overrides(&agent.agent, &session, definition, persona).await?;
         let started = RunStarted {
             run: fresh::run(),
             session: self.session,
@@ -69,7 +52,7 @@ impl Driver {
             hops: input.source.hops(),
             priority: input.source.priority(),
             denies: persona.map_or_else(|| agent.agent.denies.clone(), |persona| persona.denies(&agent.agent.denies)),
-            permissions: persona.map(|persona| persona.permissions()).unwrap_or_default(),
+            permissions: persona.map(Persona::permissions).unwrap_or_default(),
             user_id: input.user_id.clone().unwrap_or_else(|| session.user_id.clone()),
             session_config: session.config,
             session_expires_at: session.expires_at,
@@ -94,6 +77,30 @@ impl Driver {
         });
         self.stale = false;
         Ok(())
+    }
+
+    /// What leads a turn of a session; or why nothing can.
+    fn leads(&self, agent: &AgentRow, session: &SessionRow) -> Result<Led<'_>, String> {
+        let catalogue = &self.core.catalogue;
+        if session.status != SessionStatus::Open {
+            return Err("the session has ended".to_owned());
+        }
+        if !agent.active {
+            return Err("the agent is archived".to_owned());
+        }
+        let definition = catalogue.definition(&agent.agent.definition);
+        let definition = definition.ok_or_else(|| format!("the definition `{}` is no longer configured", agent.agent.definition))?;
+        let entry = catalogue.entry(&definition.component);
+        let entry = entry.ok_or_else(|| format!("the component `{}` is no longer configured", definition.component))?;
+        let persona = match &session.persona {
+            None => None,
+            Some(id) => match catalogue.persona(id) {
+                Some(persona) if persona.admits(&session.user_id) => Some(&**persona),
+                Some(_) => return Err(format!("the persona `{id}` is not for `{}`", session.user_id)),
+                None => return Err(format!("the persona `{id}` is no longer configured")),
+            },
+        };
+        Ok(Led { definition, entry, persona })
     }
 
     /// What of its prompt and settings is an agent's own, its session's or its persona's, sealed; none when nothing is.
@@ -123,6 +130,14 @@ impl Driver {
     pub(super) async fn session_row(&self) -> Result<SessionRow, Trouble> {
         self.core.store.session(self.session).await?.ok_or_else(|| missing(self.session))
     }
+}
+
+/// What leads a turn.
+struct Led<'a> {
+    definition: &'a Definition,
+    entry: &'a Entry,
+    /// The persona that its session is led as.
+    persona: Option<&'a Persona>,
 }
 
 fn missing(session: SessionId) -> Trouble {

@@ -3,7 +3,7 @@
 use crate::EMPTY_STATE;
 use crate::sql::Sql;
 use domain::digest::Digest;
-use domain::event::{Event, ExecutionResumed, ResponseReceived, RunStepped};
+use domain::event::{Event, ExecutionResumed, ResponseReceived, RunStarted, RunStepped};
 use domain::message::{Message, Part};
 use domain::operation::{Kept, Settlement};
 use domain::step::Effect;
@@ -42,17 +42,7 @@ impl Named {
         match event {
             Event::InputAccepted(accepted) => named.kept.extend(accepted.message.iter().flat_map(|draft| blobs(&draft.parts))),
             Event::TurnCommitted(committed) => named.kept.extend([committed.turn.session_state]),
-            Event::RunStarted(started) => {
-                named.kept.insert(started.session_state);
-                named.kept.extend(started.session_config);
-                named.kept.extend(started.overrides);
-                named.kept.extend(
-                    started
-                        .outfit
-                        .iter()
-                        .flat_map(|outfit| [outfit.settings, outfit.tools, outfit.peers].into_iter().chain(outfit.ceiling)),
-                );
-            }
+            Event::RunStarted(started) => named.begin(started),
             Event::RunStepped(stepped) => named.step(stepped),
             Event::RunSettled(settled) => named.settle(&settled.settled),
             Event::OperationAnswered(answer) => match &answer.kept {
@@ -114,6 +104,15 @@ impl Named {
             | Event::PluginEmitted(_) => {}
         }
         named
+    }
+
+    fn begin(&mut self, started: &RunStarted) {
+        self.kept.insert(started.session_state);
+        self.kept.extend(started.session_config);
+        self.kept.extend(started.overrides);
+        self.kept.extend(
+            started.outfit.iter().flat_map(|outfit| [outfit.settings, outfit.tools, outfit.peers].into_iter().chain(outfit.ceiling)),
+        );
     }
 
     fn step(&mut self, stepped: &RunStepped) {

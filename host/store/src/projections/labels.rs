@@ -3,27 +3,42 @@
 use crate::EMPTY_STATE;
 use crate::sql::{Columns, Sql, int, to_json};
 use domain::digest::Digest;
-use domain::event::{InputsDropped, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted, SessionPinned, SessionRenamed};
+use domain::event::{
+    Event, InputsDropped, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted, SessionPinned, SessionRenamed,
+};
 use domain::id::SessionId;
 use rusqlite::params;
 use serde_json::{Map, Value};
 
+/// Something about a session as a label changed.
+pub(super) fn told(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
+    match event {
+        Event::SessionRenamed(it) => renamed(sql, it),
+        Event::SessionPinned(it) => pinned(sql, it),
+        Event::SessionAttributed(it) => attributed(sql, it),
+        Event::SessionCleared(it) => cleared(sql, it),
+        Event::SessionDeleted(it) => deleted(sql, it),
+        Event::QueueConfigured(it) => configured(sql, it),
+        _ => Ok(()),
+    }
+}
+
 /// It is called something else.
-pub(super) fn renamed(sql: &Sql<'_>, it: &SessionRenamed) -> rusqlite::Result<()> {
+fn renamed(sql: &Sql<'_>, it: &SessionRenamed) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET name = ?2, updated_at = ?3 WHERE id = ?1";
     sql.execute(text, params![it.session.to_string(), it.name, int(it.time.0)])?;
     Ok(())
 }
 
 /// It was pinned, or is not any more.
-pub(super) fn pinned(sql: &Sql<'_>, it: &SessionPinned) -> rusqlite::Result<()> {
+fn pinned(sql: &Sql<'_>, it: &SessionPinned) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET pinned_at = ?2, updated_at = ?3 WHERE id = ?1";
     sql.execute(text, params![it.session.to_string(), it.pinned.then_some(int(it.time.0)), int(it.time.0)])?;
     Ok(())
 }
 
 /// Keys were merged into its attributes; `null` takes a key away.
-pub(super) fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> rusqlite::Result<()> {
+fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> rusqlite::Result<()> {
     let id = it.session.to_string();
     let text = "SELECT attributes FROM sessions WHERE id = ?1";
     let there: Option<Map<String, Value>> = sql.row(text, [&id], |row| row.json_opt(0))?.flatten();
@@ -41,7 +56,7 @@ pub(super) fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> rusqlite::Res
 }
 
 /// It points to an empty thread again.
-pub(super) fn cleared(sql: &Sql<'_>, it: &SessionCleared) -> rusqlite::Result<()> {
+fn cleared(sql: &Sql<'_>, it: &SessionCleared) -> rusqlite::Result<()> {
     sql.execute(
         "UPDATE sessions SET head = NULL, head_message = 0, state = ?2, revision = ?3, last_snippet = NULL, updated_at = ?4 WHERE id = ?1",
         params![it.session.to_string(), Digest::of(EMPTY_STATE).0, int(it.revision), int(it.time.0)],
@@ -50,14 +65,14 @@ pub(super) fn cleared(sql: &Sql<'_>, it: &SessionCleared) -> rusqlite::Result<()
 }
 
 /// It is gone.
-pub(super) fn deleted(sql: &Sql<'_>, it: &SessionDeleted) -> rusqlite::Result<()> {
+fn deleted(sql: &Sql<'_>, it: &SessionDeleted) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET status = 'deleted', updated_at = ?2 WHERE id = ?1";
     sql.execute(text, params![it.session.to_string(), int(it.time.0)])?;
     Ok(())
 }
 
 /// It says something else of its queue.
-pub(super) fn configured(sql: &Sql<'_>, it: &QueueConfigured) -> rusqlite::Result<()> {
+fn configured(sql: &Sql<'_>, it: &QueueConfigured) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET queue = ?2, updated_at = ?3 WHERE id = ?1";
     sql.execute(text, params![it.session.to_string(), to_json(&it.queue)?, int(it.time.0)])?;
     Ok(())
@@ -70,7 +85,7 @@ pub(super) fn dropped(sql: &Sql<'_>, it: &InputsDropped) -> rusqlite::Result<()>
 }
 
 /// A turn told of what was dropped.
-pub(super) fn told(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
+pub(super) fn overflow_told(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
     sql.execute("UPDATE sessions SET overflow = NULL WHERE id = ?1", [session.to_string()])?;
     Ok(())
 }

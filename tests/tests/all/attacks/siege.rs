@@ -186,7 +186,7 @@ impl Case {
     /// Attacks often enough, looks at everything that must hold meanwhile and afterwards, and says how many attacks there were.
     pub(super) async fn prove(self) -> usize {
         let siege = Siege::of(World::new(self.setup()).await).await;
-        let attacks = siege.withstands(async |attacks| self.batch(&siege, attacks).await).await;
+        let attacks = Box::pin(siege.withstands(async |attacks| self.batch(&siege, attacks).await)).await;
         let folder = siege.world.dir.clone();
         siege.over().await;
         assert_eq!(leaky_files(folder.path()), Vec::<String>::new(), "{}", self.attack);

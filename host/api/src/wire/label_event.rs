@@ -1,0 +1,21 @@
+//! What happens to a session as a label, to its queue, and to what services call users, in public form.
+
+use domain::event::Event;
+use serde_json::{Value, json};
+
+/// An event's data; null for one of another kind.
+pub(super) fn data(event: &Event) -> Value {
+    match event {
+        Event::InputCancelled(it) => json!({ "input_id": it.input, "cancelled_by": it.cancelled_by, "reason": it.reason }),
+        Event::InputsDropped(it) => json!({ "input_ids": it.inputs, "overflow": it.overflow }),
+        Event::SessionRenamed(it) => json!({ "name": it.name }),
+        Event::SessionPinned(it) => json!({ "pinned": it.pinned }),
+        Event::SessionAttributed(it) => json!({ "attributes": it.attributes }),
+        Event::SessionCleared(it) => json!({ "revision": it.revision }),
+        Event::SessionDeleted(it) => json!({ "deleted_by": it.deleted_by }),
+        Event::QueueConfigured(it) => json!({ "queue": it.queue }),
+        Event::ConnectorKeyBound(it) => json!({ "key": it.key, "user_id": it.user_id, "bound_by": it.bound_by }),
+        Event::ConnectorKeyUnbound(it) => json!({ "key": it.key, "user_id": it.user_id, "unbound_by": it.unbound_by }),
+        _ => Value::Null,
+    }
+}
