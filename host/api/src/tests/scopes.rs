@@ -24,6 +24,8 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("GET /api/agents/{id}/sessions/{sid}/files/{digest}", &["read"]),
     ("GET /api/agents/{id}/sessions/{sid}/items", &["read"]),
     ("PUT /api/agents/{id}/sessions/{sid}/ui-state", &["write"]),
+    ("POST /api/messages", &["write"]),
+    ("GET /api/personas", &["read"]),
     ("POST /api/import", &["admin"]),
     ("GET /api/rebuilds", &["admin"]),
     ("POST /api/rebuilds", &["admin"]),
