@@ -38,6 +38,7 @@ mod all {
     mod restoring;
     mod routing;
     mod secrets;
+    mod sessions;
     mod sharing;
     mod spill;
     mod structured;

@@ -211,6 +211,49 @@ pub(crate) enum Session {
         #[arg(long, value_name = "N")]
         to: Option<u64>,
     },
+    /// Show the tree of turns that a session is a branch of, and which sessions are where in it
+    Tree {
+        /// Its id
+        id: String,
+    },
+    /// Compare the threads of two sessions: where they part, and what was said in each alone
+    Diff {
+        /// The one's id
+        a: String,
+        /// The other's id, or the id of a turn
+        b: String,
+    },
+    /// Write a session to stdout as JSON lines, for another host or another program
+    #[command(after_help = "Examples:\n  agent-host session export 3f0c… > session.jsonl\n  \
+        agent-host session export 3f0c… --dialect aix | less")]
+    Export {
+        /// Its id
+        id: String,
+        /// `pi` has the whole tree, `aix` the session's thread
+        #[arg(long, value_name = "DIALECT", value_parser = ["pi", "aix"], default_value = "pi")]
+        dialect: String,
+    },
+    /// Import a session from a file of JSON lines, of pi's dialect or aix's, as a chat with an agent
+    #[command(after_help = "Example:\n  agent-host session import session.jsonl --agent /local/agent/assistant")]
+    Import {
+        /// The file
+        file: PathBuf,
+        /// With which agent: a UUID or a path
+        #[arg(long, short, value_name = "AGENT")]
+        agent: String,
+    },
+    /// Look for words in what was said in all sessions
+    Search {
+        /// What to look for: any of these words, the more of them the better
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// Only in sessions of this agent: a UUID or a path
+        #[arg(long, short, value_name = "AGENT")]
+        agent: Option<String>,
+        /// At most so many messages, 100 of them
+        #[arg(long, short = 'n', default_value_t = 20, value_name = "N")]
+        limit: u32,
+    },
 }
 
 /// What to do with events.

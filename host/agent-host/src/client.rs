@@ -84,6 +84,16 @@ impl Client {
         self.answer(self.request(Method::DELETE, path)).await
     }
 
+    /// Reads something that is no JSON document, as it is.
+    pub(crate) async fn get_bytes(&self, path: &str) -> Result<Bytes, Failure> {
+        Ok(self.send(self.request(Method::GET, path)).await?.bytes().await?)
+    }
+
+    /// Sends a file as it is.
+    pub(crate) async fn post_bytes(&self, path: &str, bytes: Vec<u8>) -> Result<Value, Failure> {
+        self.answer(self.request(Method::POST, path).header("content-type", "application/jsonl").body(bytes)).await
+    }
+
     /// Follows an event stream.
     pub(crate) async fn follow(&self, path: &str) -> Result<Frames, Failure> {
         let response = self.send(self.request(Method::GET, path)).await?;

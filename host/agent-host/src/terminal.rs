@@ -62,6 +62,15 @@ impl Terminal {
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
 
+    /// A file that somebody asked for, as it is.
+    ///
+    /// # Errors
+    /// It cannot be written as a whole.
+    pub(crate) fn file(self, bytes: &[u8]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(bytes).and_then(|()| out.flush())
+    }
+
     /// Text in a shade, where there are colours.
     pub(crate) fn shaded(self, shade: Shade, text: &str) -> String {
         match (self.colours, shade) {

@@ -72,6 +72,15 @@ const FILES: &[Code] = &[
     (422, "INVALID_FILE_NAME"),
     (422, "INVALID_MEDIA_TYPE"),
 ];
+const CARRIES: &[Code] = &[
+    (400, "BODY_BROKEN"),
+    (408, "BODY_TIMEOUT"),
+    (409, "TURN_CONFLICT"),
+    (413, "FILE_TOO_LARGE"),
+    (415, "UNSUPPORTED_MEDIA_TYPE"),
+    (429, "TOO_MANY_UPLOADS"),
+];
+const TURNS: &[Code] = &[(404, "TURN_NOT_FOUND")];
 const STREAMS: &[Code] = &[(400, "INVALID_LAST_EVENT_ID"), (429, "TOO_MANY_STREAMS")];
 
 /// What is the routes' own. Routes that are not in it have nothing but the rest.
@@ -154,6 +163,28 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
     ("POST", "/api/session/{sid}/respond", &[OF_AGENT, OF_SESSION, ANSWERS, &[(400, "INVALID_TOOL_CALL_ID")]]),
     ("DELETE", "/api/session/{sid}", &[OF_AGENT, OF_SESSION, INVALID, &[(409, "NO_ACTIVE_SESSION")]]),
     ("GET", "/api/session/{sid}/stream", &[OF_SESSION, STREAMS, &[(404, "AGENT_NOT_FOUND")]]),
+    ("PATCH", "/api/agents/{id}/sessions/{sid}", &[OF_AGENT, OF_SESSION, INVALID]),
+    (
+        "DELETE",
+        "/api/agents/{id}/sessions/{sid}",
+        &[OF_AGENT, OF_SESSION, &[(409, "INPUTS_WAIT"), (409, "RUN_OPEN"), (409, "SESSION_ALREADY_ACTIVE")]],
+    ),
+    (
+        "POST",
+        "/api/agents/{id}/sessions/{sid}/clear",
+        &[OF_AGENT, OF_SESSION, &[(409, "INPUTS_WAIT"), (409, "RUN_OPEN"), (409, "SESSION_CLOSED"), (409, "SESSION_STRUCTURED")]],
+    ),
+    ("POST", "/api/agents/{id}/sessions/{sid}/fork", &[OF_AGENT, OF_SESSION, INVALID, TURNS, &[(409, "THREAD_EMPTY")]]),
+    ("GET", "/api/turns/{turn_id}", &[TURNS]),
+    ("GET", "/api/agents/{id}/sessions/{sid}/tree", &[OF_SESSION, &[(404, "AGENT_NOT_FOUND")]]),
+    ("GET", "/api/agents/{id}/sessions/{sid}/diff", &[OF_SESSION, TURNS, &[(404, "AGENT_NOT_FOUND"), (409, "THREADS_APART")]]),
+    (
+        "GET",
+        "/api/agents/{id}/sessions/{sid}/export",
+        &[OF_SESSION, &[(404, "AGENT_NOT_FOUND"), (409, "EXPORT_TOO_LARGE"), (409, "NOT_EXPORTABLE")]],
+    ),
+    ("POST", "/api/agents/{id}/sessions/import", &[OF_AGENT, INVALID, CARRIES]),
+    ("GET", "/api/search", &[&[(404, "AGENT_NOT_FOUND")]]),
     ("GET", "/readyz", &[&[(503, "DISK_FULL"), (503, "SHUTTING_DOWN"), (503, "STARTING"), (503, "STORE_UNAVAILABLE")]]),
 ];
 

@@ -20,6 +20,8 @@ pub(crate) enum List {
     Sessions,
     /// An agent's structured sessions that have ended, the latest first.
     History,
+    /// An agent's pinned sessions, the most recently pinned first.
+    Pinned,
 }
 
 impl List {
@@ -27,6 +29,7 @@ impl List {
         match self {
             Self::Sessions => b's',
             Self::History => b'h',
+            Self::Pinned => b'p',
         }
     }
 

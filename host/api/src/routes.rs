@@ -10,13 +10,17 @@ mod events;
 mod files;
 mod import;
 mod keys;
+mod labels;
 mod legacy;
 mod lists;
 mod me;
 mod operator;
 mod probes;
 mod route;
+mod search;
 mod sessions;
+mod transcripts;
+mod trees;
 
 use crate::credential::caller;
 use crate::openapi::{Document, complete, widgets};
@@ -71,6 +75,15 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(keys::issue, keys::list))
         .routes(routes!(keys::revoke))
         .routes(routes!(me::show))
+        .routes(routes!(labels::change, labels::delete))
+        .routes(routes!(labels::clear))
+        .routes(routes!(labels::fork))
+        .routes(routes!(trees::show))
+        .routes(routes!(trees::tree))
+        .routes(routes!(trees::diff))
+        .routes(routes!(transcripts::export))
+        .routes(routes!(transcripts::import))
+        .routes(routes!(search::search))
 }
 
 /// Every route that is deprecated. All of them need the token.

@@ -6,7 +6,8 @@ use domain::user::Scope;
 use http::{Method, StatusCode};
 
 /// What users do with their agents, and everything below: looking needs `read`, anything else `write`.
-const USE: &[&str] = &["/api/agents", "/api/sessions", "/api/session", "/api/definitions", "/api/messages", "/api/personas"];
+const USE: &[&str] =
+    &["/api/agents", "/api/sessions", "/api/session", "/api/definitions", "/api/messages", "/api/personas", "/api/search", "/api/turns"];
 /// What the operator does: `admin`.
 const OPERATE: &[&str] = &[
     "/api/audit",

@@ -22,6 +22,7 @@ mod session_event;
 mod spawned;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod view;
 
 pub use active_session::{ActiveSessionView, ExecutionPlaceView};
@@ -43,4 +44,5 @@ pub use session::{
 };
 pub use session_event::{SessionEvent, session_events, session_frame};
 pub use spawned::{Spawned, spawned};
+pub use turn::{FoundView, PartingView, SaidView, SessionLabelView, ToldTurnView, TreeTurnView, TurnView, found, parting, tree_turn, turn};
 pub use view::{AgentView, DeadLetterView, SessionRowView, SessionView, agent, dead_letter, session, session_row};

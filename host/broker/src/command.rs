@@ -6,15 +6,21 @@ mod dead_letters;
 mod files;
 mod import;
 mod keys;
+mod labels;
 mod messages;
 mod once;
 mod opening;
 mod respond;
 mod route;
+mod search;
 mod sessions;
+mod transcripts;
+mod trees;
 
 pub use keys::{IssuedKey, KeysOf};
 pub use once::By;
+pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};
+pub use trees::{DIFF_TURNS_MAX, Fork, Other};
 
 use crate::catalogue::Catalogue;
 pub use crate::command::agents::{Setup, Template};

@@ -27,8 +27,9 @@ mod view;
 
 pub use catalogue::{Catalogue, Entry, Misfit};
 pub use command::{
-    Address, AgentView, Broker, By, CreateAgent, Error, Imported, InputReceipt, IssuedKey, KeysOf, Meant, NewSession, PostMessage,
-    PostRouted, Respond, Routed, RoutedReceipt, SessionView, Setup, Target, Template, UploadFile,
+    Address, AgentView, Broker, By, CreateAgent, DIFF_TURNS_MAX, Error, Fork, ImportSession, Imported, ImportedSession, InputReceipt,
+    IssuedKey, KeysOf, Meant, NewSession, Other, PostMessage, PostRouted, Respond, Routed, RoutedReceipt, SessionView, Setup,
+    TRANSCRIPT_BYTES_MAX, Target, Template, UploadFile,
 };
 pub use core::{Limits, Parts};
 pub use live::{Frame, Live, Show};

@@ -1,6 +1,7 @@
 //! The broker's refusals, in the designs' words.
 
 use domain::digest::Digest;
+use domain::id::TurnId;
 use domain::refusal::{Kind, Refusal};
 
 pub(crate) fn not_suspended() -> Refusal {
@@ -63,4 +64,44 @@ pub(crate) fn definition_not_found(named: &str, known: &[&str]) -> Refusal {
 
 pub(crate) fn too_large(bytes: usize, max: usize) -> Refusal {
     Refusal::new(Kind::TooLarge, "MESSAGE_TOO_LARGE", format!("the message has {bytes} bytes and may have {max}")).at("/content")
+}
+
+pub(crate) fn run_open() -> Refusal {
+    Refusal::new(Kind::Conflict, "RUN_OPEN", "a turn is in the making in this session; cancel it first, or let it end")
+}
+
+pub(crate) fn inputs_wait(message: &str) -> Refusal {
+    Refusal::new(Kind::Conflict, "INPUTS_WAIT", message)
+}
+
+pub(crate) fn session_structured() -> Refusal {
+    let message = "a structured session keeps what was asked and answered in it; only chats are cleared";
+    Refusal::new(Kind::Conflict, "SESSION_STRUCTURED", message)
+}
+
+pub(crate) fn turn_not_found(turn: TurnId) -> Refusal {
+    Refusal::new(Kind::NotFound, "TURN_NOT_FOUND", format!("there is no turn `{turn}` in a session that you see here"))
+}
+
+pub(crate) fn thread_empty() -> Refusal {
+    Refusal::new(Kind::Conflict, "THREAD_EMPTY", "no turn was stored in this session's thread yet; there is nothing to fork")
+}
+
+pub(crate) fn threads_apart(max: usize) -> Refusal {
+    let message = format!("one of the two threads goes on alone for more than {max} turns; compare with a turn of it");
+    Refusal::new(Kind::Conflict, "THREADS_APART", message)
+}
+
+pub(crate) fn turn_conflict(turn: TurnId) -> Refusal {
+    let message = format!("turn `{turn}` of the file, or its run, is here already and is not the same; nothing more was taken of the file");
+    Refusal::new(Kind::Conflict, "TURN_CONFLICT", message)
+}
+
+pub(crate) fn export_too_large(max: usize) -> Refusal {
+    let message = format!("the session has more than {max} bytes as a file; export a fork at an earlier turn, or its thread alone");
+    Refusal::new(Kind::Conflict, "EXPORT_TOO_LARGE", message)
+}
+
+pub(crate) fn not_exportable(told: &str) -> Refusal {
+    Refusal::new(Kind::Conflict, "NOT_EXPORTABLE", format!("the session cannot be written as a file: {told}"))
 }

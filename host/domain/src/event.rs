@@ -32,7 +32,9 @@ pub use input::{InputAccepted, InputCancelled, InputDead, InputRequeued, InputsD
 pub use key::{KeyIssued, KeyRevoked};
 pub use keyvalue::KeyValueWritten;
 pub use kinds::kinds;
-pub use label::{QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted, SessionPinned, SessionRenamed};
+pub use label::{
+    ImportedTurn, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted, SessionPinned, SessionRenamed, TurnsImported,
+};
 pub use record::{NewEvent, Recorded, Subject};
 pub use run::{OperationStarted, PluginEmitted, RunEnded, RunSettled, RunStarted, RunStepped, StepFailed};
 pub use session::{FileUploaded, ItemRecorded, SessionOpened, TurnCommitted, UiSaved};
@@ -206,4 +208,7 @@ pub enum Event {
     /// An event of an agent's own.
     #[serde(rename = "plugin.emitted.v1")]
     PluginEmitted(PluginEmitted),
+    /// Turns that were made elsewhere joined the tree.
+    #[serde(rename = "session.turns.imported.v1")]
+    TurnsImported(TurnsImported),
 }

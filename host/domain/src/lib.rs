@@ -35,6 +35,7 @@ pub mod refusal;
 pub mod routing;
 pub mod run;
 pub mod secret;
+pub mod session_label;
 pub mod shown;
 pub mod spill;
 pub mod step;

@@ -193,6 +193,8 @@ pub enum Guard {
         /// How many.
         count: u64,
     },
+    /// The session exists and was not deleted, and its agent is not archived.
+    SessionThere(SessionId),
 }
 
 /// Under what name a request is remembered, for seven days ([`domain::limits::IDEMPOTENCY_MS`]).

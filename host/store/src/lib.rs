@@ -33,8 +33,9 @@ pub use fault::{CRASH_POINTS, point};
 pub use health::Health;
 pub use open::{OpenError, Options};
 pub use read::{
-    AgentFilter, AgentRow, Among, DeadInput, EventFilter, FileRow, HandedOver, Hit, InputState, KeyRow, ReadError, RememberedRequest,
-    RunRow, SessionFilter, SessionRow, SessionStatus, SpawnedSession, UserSession,
+    AgentFilter, AgentRow, Among, Carried, DeadInput, EventFilter, FileRow, Found, HandedOver, Hit, InputState, KeyRow, Meeting, Parting,
+    ReadError, RememberedRequest, RunRow, SeenTurn, SessionFilter, SessionLabel, SessionRow, SessionStatus, SpawnedSession, TreeTurn,
+    UserSession,
 };
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};
 pub use sql::Source;

@@ -26,7 +26,7 @@ pub(crate) use buckets::scope_word;
 pub(crate) use recall::owner_word;
 
 use crate::sql::Sql;
-use domain::event::{Event, InputAccepted, InputsDropped, Recorded, RunEnded, RunStarted, RunStepped, Source};
+use domain::event::{Event, InputAccepted, InputsDropped, Recorded, RunEnded, RunStarted, RunStepped, Source, TurnsImported};
 use domain::id::InputId;
 use domain::operation::{Continuation, Pause, Performer, Settlement};
 
@@ -58,7 +58,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::FileUploaded(it) => files::uploaded(sql, it)?,
         Event::ItemRecorded(it) => items::recorded(sql, it.session, recorded.position)?,
         Event::NoteRemembered(note) => recall::remember(sql, note)?,
-        Event::SessionOpened(opened) => sessions::opened(sql, opened)?,
+        Event::SessionOpened(opened) => sessions::opened(sql, opened, recorded.time)?,
         Event::SessionRenamed(_)
         | Event::SessionPinned(_)
         | Event::SessionAttributed(_)
@@ -77,10 +77,11 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
             wakes::set(sql, &requeued.input.to_string(), "reminder", requeued.session, due)?;
         }
         Event::TurnCommitted(committed) => {
-            turns::committed(sql, &committed.turn)?;
+            turns::committed(sql, &committed.turn, committed.session, committed.time)?;
             sessions::moved(sql, committed)?;
             recall::index(sql, committed)?;
         }
+        Event::TurnsImported(imported) => turns_imported(sql, imported)?,
         Event::RunStarted(started) => run_started(sql, started)?,
         Event::RunStepped(stepped) => run_stepped(sql, stepped)?,
         Event::RunSettled(settled) => settle(sql, &settled.settled)?,
@@ -118,6 +119,17 @@ fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rus
     }
     wakes::set(sql, &accepted.input.to_string(), "reminder", accepted.session, due)?;
     sessions::touched(sql, accepted.session, accepted.time)
+}
+
+/// Turns that were made elsewhere joined the tree, with what was said in them.
+fn turns_imported(sql: &Sql<'_>, imported: &TurnsImported) -> rusqlite::Result<()> {
+    for it in &imported.turns {
+        turns::committed(sql, &it.turn, imported.session, it.committed)?;
+        for message in it.messages.iter().flatten() {
+            messages::entered(sql, it.turn.run, message)?;
+        }
+    }
+    recall::imported(sql, imported)
 }
 
 /// An input that waited does so no more, and nothing comes of it.

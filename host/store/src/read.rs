@@ -13,8 +13,11 @@ mod recall;
 mod requests;
 mod routing;
 mod runs;
+mod search;
 mod sessions;
 mod spawned;
+mod transcripts;
+mod trees;
 mod turns;
 
 pub use agents::{AgentFilter, AgentRow};
@@ -27,8 +30,12 @@ pub use recall::Hit;
 pub use requests::RememberedRequest;
 pub use routing::Among;
 pub use runs::RunRow;
+pub use search::Found;
 pub use sessions::{SessionFilter, SessionRow, SessionStatus, UserSession};
 pub use spawned::SpawnedSession;
+pub use transcripts::{Carried, Meeting};
+pub(crate) use trees::messages as messages_of_turn;
+pub use trees::{Parting, SeenTurn, SessionLabel, TreeTurn};
 
 use crate::sql::Source;
 

@@ -1,6 +1,7 @@
 //! Verification of everything that is stored: the chain from its first event to its last, what hangs on it, and what is kept beside it.
 
 mod beside;
+mod turns;
 
 use crate::event_row::{RAW_EVENTS_AFTER, RawEvent, decode};
 use crate::read::ReadError;
@@ -63,7 +64,7 @@ impl Store {
 
     /// Verifies the whole chain: positions without gaps, hashes, payload digests, stream versions without gaps, ids of turns, and that
     /// the last event that was stored is there. Commits go on meanwhile; what they add is not looked at. Then all pages and indices, that
-    /// each blob is what its digest says, and, as long as no payload is erased, that each projection is what folding all events again
+    /// each blob is what its digest says, each turn of the tree what its id says and where its parent puts it, and, as long as no payload is erased, that each projection is what folding all events again
     /// gives. Takes about as long as storing them did without waiting for the disk, and holds back the moving of the log to the database
     /// for its second half.
     pub async fn verify(&self) -> Result<Verification, ReadError> {
@@ -171,6 +172,10 @@ fn turn_problem(event: &RawEvent, found: &mut Verification) -> rusqlite::Result<
         Ok(Event::TurnCommitted(committed)) if committed.turn.compute_id() != committed.turn.id => {
             return Ok(Some("its turn's id does not follow from the turn".to_owned()));
         }
+        Ok(Event::TurnsImported(imported)) => match imported.turns.iter().find(|it| it.turn.compute_id() != it.turn.id) {
+            Some(_) => return Ok(Some("an imported turn's id does not follow from the turn".to_owned())),
+            None => found.turns += imported.turns.len() as u64,
+        },
         Ok(Event::TurnCommitted(_)) => found.turns += 1,
         Ok(_) => {}
         Err(error) => return Ok(Some(with_causes(&error))),

@@ -1,4 +1,8 @@
-//! `session list` and `session show`.
+//! `session list` and `session show`; what concerns the tree of turns, files and search is beside this.
+
+mod carry;
+mod search;
+mod tree;
 
 use crate::cli::Session;
 use crate::client::{Client, segment};
@@ -20,6 +24,11 @@ pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> R
             terminal.result(&session, || show(&session));
             Ok(())
         }
+        Session::Tree { id } => tree::tree(&client, &id, terminal).await,
+        Session::Diff { a, b } => tree::diff(&client, &a, &b, terminal).await,
+        Session::Export { id, dialect } => carry::export(&client, &id, &dialect, terminal).await,
+        Session::Import { file, agent } => carry::import(&client, &file, &agent, terminal).await,
+        Session::Search { words, agent, limit } => search::search(&client, &words, agent.as_deref(), limit, terminal).await,
     }
 }
 
@@ -63,6 +72,12 @@ async fn agents_listed(client: &Client, all: bool) -> Result<Vec<Value>, Failure
             None => return Ok(agents),
         }
     }
+}
+
+/// Where a session is, whichever agent's it is.
+async fn path_of(client: &Client, id: &str) -> Result<String, Failure> {
+    let session = client.get(&format!("/api/sessions/{}?from=1&to=0", segment(id))).await?;
+    Ok(format!("/api/agents/{}/sessions/{}", segment(text(&session, "/agent_id")), segment(id)))
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {

@@ -79,7 +79,7 @@ pub(super) async fn upload(
 }
 
 /// What a request says that its body is.
-fn media_type(headers: &HeaderMap) -> Result<String, Problem> {
+pub(super) fn media_type(headers: &HeaderMap) -> Result<String, Problem> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(UNKNOWN_MEDIA_TYPE.to_owned()) };
     let text = value.to_str().unwrap_or_default();
     let unsupported =

@@ -31,6 +31,8 @@ pub(super) struct ListParams {
     status: Option<Status>,
     /// Only those for this user.
     user: Option<String>,
+    /// `true`: only those that are pinned, the most recently pinned first. `false`: only those that are not.
+    pinned: Option<bool>,
 }
 
 /// Whether a session takes input.
@@ -75,10 +77,15 @@ pub(super) async fn sessions(
             Status::Completed => SessionStatus::Completed,
             Status::Terminated => SessionStatus::Terminated,
         }),
+        pinned: params.pinned,
     };
-    let after = List::Sessions.after(params.after.as_deref())?;
+    let list = if params.pinned == Some(true) { List::Pinned } else { List::Sessions };
+    let after = list.after(params.after.as_deref())?;
     let mut sessions = api.broker()?.sessions(&caller.user, &target, filter, after, limit + 1).await?;
-    let next_after = next_after(&mut sessions, limit, |last| List::Sessions.token(last.updated_at, last.id));
+    let next_after = next_after(&mut sessions, limit, |last| match list {
+        List::Pinned => list.token(last.pinned_at.unwrap_or(last.updated_at), last.id),
+        List::Sessions | List::History => list.token(last.updated_at, last.id),
+    });
     Ok(axum::Json(SessionList { sessions: sessions.iter().map(wire::session_row).collect(), next_after }))
 }
 

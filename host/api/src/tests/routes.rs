@@ -39,13 +39,21 @@ fn the_document_lists_exactly_these_routes() {
             "GET /api/agents/{id}/sessions",
             "POST /api/agents/{id}/sessions",
             "DELETE /api/agents/{id}/sessions/current",
+            "POST /api/agents/{id}/sessions/import",
+            "DELETE /api/agents/{id}/sessions/{sid}",
             "GET /api/agents/{id}/sessions/{sid}",
+            "PATCH /api/agents/{id}/sessions/{sid}",
             "POST /api/agents/{id}/sessions/{sid}/cancel",
+            "POST /api/agents/{id}/sessions/{sid}/clear",
+            "GET /api/agents/{id}/sessions/{sid}/diff",
+            "GET /api/agents/{id}/sessions/{sid}/export",
             "GET /api/agents/{id}/sessions/{sid}/files",
             "POST /api/agents/{id}/sessions/{sid}/files",
             "GET /api/agents/{id}/sessions/{sid}/files/{digest}",
+            "POST /api/agents/{id}/sessions/{sid}/fork",
             "GET /api/agents/{id}/sessions/{sid}/items",
             "POST /api/agents/{id}/sessions/{sid}/messages",
+            "GET /api/agents/{id}/sessions/{sid}/tree",
             "PUT /api/agents/{id}/sessions/{sid}/ui-state",
             "GET /api/agents/{id}/stream",
             "GET /api/audit",
@@ -64,6 +72,7 @@ fn the_document_lists_exactly_these_routes() {
             "GET /api/personas",
             "GET /api/rebuilds",
             "POST /api/rebuilds",
+            "GET /api/search",
             "GET /api/session/",
             "POST /api/session/",
             "DELETE /api/session/{sid}",
@@ -72,6 +81,7 @@ fn the_document_lists_exactly_these_routes() {
             "GET /api/session/{sid}/state",
             "GET /api/session/{sid}/stream",
             "GET /api/sessions/{sid}",
+            "GET /api/turns/{turn_id}",
             "POST /api/verifications",
             "GET /healthz",
             "GET /openapi.json",
@@ -191,7 +201,8 @@ async fn every_documented_route_is_served_and_needs_the_token_unless_it_says_oth
     assert!(document.json()["openapi"].as_str().unwrap().starts_with("3."));
     for (method, path) in documented() {
         let open = document.json()["paths"][&path][method.to_lowercase()]["security"] == serde_json::json!([{}]);
-        let path = path.replace("{id}", "x").replace("{sid}", "x").replace("{user}", "x").replace("{digest}", "x");
+        let path =
+            path.replace("{id}", "x").replace("{sid}", "x").replace("{user}", "x").replace("{digest}", "x").replace("{turn_id}", "x");
         let without = host.send_as_it_is(&method, &path, &["host: localhost"], "").await;
         assert_eq!(without.status == 401, !open, "{method} {path}: {}", without.status);
         let with = host.send(&method, &path, &[], "").await;

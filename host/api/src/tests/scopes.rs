@@ -26,6 +26,16 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("PUT /api/agents/{id}/sessions/{sid}/ui-state", &["write"]),
     ("POST /api/messages", &["write"]),
     ("GET /api/personas", &["read"]),
+    ("POST /api/agents/{id}/sessions/import", &["write"]),
+    ("PATCH /api/agents/{id}/sessions/{sid}", &["write"]),
+    ("DELETE /api/agents/{id}/sessions/{sid}", &["write"]),
+    ("POST /api/agents/{id}/sessions/{sid}/clear", &["write"]),
+    ("POST /api/agents/{id}/sessions/{sid}/fork", &["write"]),
+    ("GET /api/agents/{id}/sessions/{sid}/tree", &["read"]),
+    ("GET /api/agents/{id}/sessions/{sid}/diff", &["read"]),
+    ("GET /api/agents/{id}/sessions/{sid}/export", &["read"]),
+    ("GET /api/turns/{turn_id}", &["read"]),
+    ("GET /api/search", &["read"]),
     ("POST /api/import", &["admin"]),
     ("GET /api/rebuilds", &["admin"]),
     ("POST /api/rebuilds", &["admin"]),
@@ -88,7 +98,8 @@ async fn every_route_is_closed_to_a_credential_without_its_scope() {
             some => some.iter().map(|scope| serde_json::json!({ "token": [scope] })).collect(),
         };
         assert_eq!(document["paths"][&path][method.to_lowercase()]["security"], said, "{route}");
-        let path = path.replace("{id}", "x").replace("{sid}", "x").replace("{user}", "x").replace("{digest}", "x");
+        let path =
+            path.replace("{id}", "x").replace("{sid}", "x").replace("{user}", "x").replace("{digest}", "x").replace("{turn_id}", "x");
         for (scope, key) in &keys {
             let answer = host.send_with(key, &method, &path, &[], "").await;
             let is_closed = answer.status == 403 && answer.json()["code"] == "SCOPE_MISSING";

@@ -5,10 +5,10 @@ use super::label_event;
 use super::message::{draft, message};
 use super::operation::{client_action, operation, settlements};
 use super::spawned::Spawned;
+use super::turn::turn_end;
 use domain::event::{self, FileUploaded, InputAccepted, ItemRecorded, Recorded, RunEnded, RunStarted, RunStepped, Source, TurnCommitted};
 use domain::operation::{Continuation, Kept, Operation, Pause, Performer};
 use domain::step::Decision;
-use domain::turn::TurnEnd;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -109,6 +109,10 @@ fn data(event: &event::Event) -> Value {
         | E::QueueConfigured(_)
         | E::ConnectorKeyBound(_)
         | E::ConnectorKeyUnbound(_) => label_event::data(event),
+        E::TurnsImported(it) => json!({
+            "session_id": it.session, "turn_ids": it.turns.iter().map(|it| it.turn.id).collect::<Vec<_>>(),
+            "messages": it.turns.iter().map(|it| it.messages.len()).sum::<usize>(),
+        }),
         E::RunStarted(it) => started(it),
         E::RunStepped(it) => stepped(it),
         E::StepFailed(it) => {
@@ -280,13 +284,4 @@ fn ended(it: &RunEnded) -> Value {
         "end": turn_end(it.end), "code": it.code, "reason": it.reason, "turn_id": it.turn,
         "settled": settlements(&it.stopped, &it.said), "messages": it.said.iter().map(message).collect::<Vec<_>>(),
     })
-}
-
-fn turn_end(end: TurnEnd) -> &'static str {
-    match end {
-        TurnEnd::Replied => "replied",
-        TurnEnd::Completed => "completed",
-        TurnEnd::Failed => "failed",
-        TurnEnd::Aborted => "aborted",
-    }
 }

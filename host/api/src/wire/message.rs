@@ -122,7 +122,7 @@ pub(super) fn draft(draft: &Draft) -> MessageView {
     }
 }
 
-fn role_name(role: Role) -> &'static str {
+pub(super) fn role_name(role: Role) -> &'static str {
     match role {
         Role::User => "user",
         Role::Assistant => "assistant",

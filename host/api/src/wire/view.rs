@@ -140,8 +140,15 @@ pub struct SessionRowView {
     pub metrics: MetricsView,
     /// When, ISO 8601.
     pub created_at: String,
-    /// When something last happened in it, ISO 8601.
+    /// When something last happened in it, or was changed about it, ISO 8601.
     pub updated_at: String,
+    /// When it was pinned, ISO 8601; none when it is not.
+    pub pinned_at: Option<String>,
+    /// What was noted of it.
+    #[schema(value_type = Object)]
+    pub attributes: Map<String, Value>,
+    /// The turn that it began with, forked from another session or imported.
+    pub base_turn_id: Option<String>,
     /// Its event stream.
     pub stream_url: String,
 }
@@ -266,6 +273,9 @@ pub fn session_row(row: &SessionRow) -> SessionRowView {
         started_by: row.started_by.clone(),
         created_at: row.created_at.to_string(),
         updated_at: row.updated_at.to_string(),
+        pinned_at: row.pinned_at.map(|time| time.to_string()),
+        attributes: row.attributes.clone(),
+        base_turn_id: row.base.map(|id| id.to_string()),
         stream_url: format!("/api/agents/{}/stream?session={}", row.agent, row.id),
     }
 }

@@ -27,7 +27,8 @@ impl Broker {
         };
         let now = self.core.now();
         let session = accepted.session;
-        let row = self.core.store.session(session).await?.ok_or_else(|| crate::refusals::session_not_found(session))?;
+        let row = self.core.store.session(session).await?.filter(|row| row.status != SessionStatus::Deleted);
+        let row = row.ok_or_else(|| crate::refusals::session_not_found(session))?;
         let event = Event::InputRequeued(InputRequeued { input, session, time: now });
         let context = Context::new("user:operator", now).about(row.agent, Some(session), None).following(Some(input));
         if row.status != SessionStatus::Open {

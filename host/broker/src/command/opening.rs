@@ -204,7 +204,7 @@ fn room(command: &NewSession, agent: AgentId, made: Option<AgentCreated>, struct
     }
 }
 
-fn check_label(name: Option<&str>) -> Result<(), Error> {
+pub(super) fn check_label(name: Option<&str>) -> Result<(), Error> {
     match name {
         Some(name) => Ok(check_name(name)?),
         None => Ok(()),

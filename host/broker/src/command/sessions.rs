@@ -16,7 +16,7 @@ use domain::run::settle::question;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::{Value, json};
-use store::{Commit, CommitError, Expected, Guard, Key, SessionFilter, SessionRow, UserSession};
+use store::{Commit, CommitError, Expected, Guard, Key, SessionFilter, SessionRow, SessionStatus, UserSession};
 use tokio::sync::oneshot;
 
 /// Bytes of what is kept of a half-filled widget, as JSON.
@@ -311,9 +311,9 @@ impl Broker {
     }
 }
 
-/// A session of an agent's that somebody in a role sees; none when it is another agent's, or another user's and they see their own alone.
+/// A session of an agent's that somebody in a role sees; none when it was deleted, is another agent's, or another user's and they see their own alone.
 fn visible(row: Option<SessionRow>, agent: AgentId, user: &UserId, role: Role) -> Option<SessionRow> {
-    row.filter(|row| row.agent == agent && (role.sees_all_sessions() || row.user_id == *user))
+    row.filter(|row| row.agent == agent && row.status != SessionStatus::Deleted && (role.sees_all_sessions() || row.user_id == *user))
 }
 
 /// A reason that somebody gave. The host's own word for a session whose time was up is nobody else's.

@@ -1,8 +1,10 @@
 //! What happens to a session as a label on a thread: how it is called, what it points to, that it is gone. Payloads of its stream.
 
-use crate::id::SessionId;
+use crate::id::{AgentId, SessionId};
+use crate::message::Message;
 use crate::queue::QueueOverride;
 use crate::time::Timestamp;
+use crate::turn::TurnNode;
 use crate::user::UserId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -71,4 +73,28 @@ pub struct QueueConfigured {
     pub queue: QueueOverride,
     /// When.
     pub time: Timestamp,
+}
+
+/// See [`super::Event::TurnsImported`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnsImported {
+    /// The session that they were imported for. It may be opened later, or never when the import broke off.
+    pub session: SessionId,
+    /// Its agent.
+    pub agent: AgentId,
+    /// The turns, each after its parent; a parent that is not among them was there.
+    pub turns: Vec<ImportedTurn>,
+    /// When they were imported.
+    pub time: Timestamp,
+}
+
+/// A turn that was made elsewhere, with all that was said in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ImportedTurn {
+    /// Its node.
+    pub turn: TurnNode,
+    /// When it was committed where it was made.
+    pub committed: Timestamp,
+    /// Its messages in order; none in the place of one that was erased there.
+    pub messages: Vec<Option<Message>>,
 }

@@ -3,7 +3,7 @@
 use crate::EMPTY_STATE;
 use crate::sql::Sql;
 use domain::digest::Digest;
-use domain::event::{Event, ExecutionResumed, ResponseReceived, RunStarted, RunStepped};
+use domain::event::{Event, ExecutionResumed, ImportedTurn, ResponseReceived, RunStarted, RunStepped};
 use domain::message::{Message, Part};
 use domain::operation::{Kept, Settlement};
 use domain::step::Effect;
@@ -42,6 +42,7 @@ impl Named {
         match event {
             Event::InputAccepted(accepted) => named.kept.extend(accepted.message.iter().flat_map(|draft| blobs(&draft.parts))),
             Event::TurnCommitted(committed) => named.kept.extend([committed.turn.session_state]),
+            Event::TurnsImported(imported) => named.import(&imported.turns),
             Event::RunStarted(started) => named.begin(started),
             Event::RunStepped(stepped) => named.step(stepped),
             Event::RunSettled(settled) => named.settle(&settled.settled),
@@ -104,6 +105,13 @@ impl Named {
             | Event::PluginEmitted(_) => {}
         }
         named
+    }
+
+    fn import(&mut self, turns: &[ImportedTurn]) {
+        for it in turns {
+            self.kept.insert(it.turn.session_state);
+            self.shown.extend(it.messages.iter().flatten().flat_map(|message| blobs(&message.parts)));
+        }
     }
 
     fn begin(&mut self, started: &RunStarted) {

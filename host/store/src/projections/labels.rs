@@ -7,6 +7,7 @@ use domain::event::{
     Event, InputsDropped, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted, SessionPinned, SessionRenamed,
 };
 use domain::id::SessionId;
+use domain::session_label::merge;
 use rusqlite::params;
 use serde_json::{Map, Value};
 
@@ -42,14 +43,7 @@ fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> rusqlite::Result<()> {
     let id = it.session.to_string();
     let text = "SELECT attributes FROM sessions WHERE id = ?1";
     let there: Option<Map<String, Value>> = sql.row(text, [&id], |row| row.json_opt(0))?.flatten();
-    let mut attributes = there.unwrap_or_default();
-    for (name, value) in &it.attributes {
-        if value.is_null() {
-            attributes.remove(name);
-        } else {
-            attributes.insert(name.clone(), value.clone());
-        }
-    }
+    let attributes = merge(there.unwrap_or_default(), &it.attributes);
     let attributes = if attributes.is_empty() { None } else { Some(to_json(&attributes)?) };
     sql.execute("UPDATE sessions SET attributes = ?2, updated_at = ?3 WHERE id = ?1", params![id, attributes, int(it.time.0)])?;
     Ok(())

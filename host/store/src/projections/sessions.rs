@@ -15,19 +15,24 @@ use serde_json::Value;
 /// Characters of the last reply that a list of sessions shows.
 const SNIPPET_CHARS_MAX: usize = 160;
 
-/// A session exists. One that continues a turn begins with that turn's state.
-pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened) -> rusqlite::Result<()> {
+/// A session exists. One that continues a turn begins with that turn's state and with what was said in it; it may have been begun earlier, and
+/// elsewhere.
+pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened, now: Timestamp) -> rusqlite::Result<()> {
     let from_head = match opened.head {
-        Some(head) => {
-            sql.row("SELECT last_message, session_state FROM turns WHERE id = ?1", [head.0.0], |row| Ok((row.uint(0)?, row.digest(1)?)))?
-        }
+        Some(head) => sql.row("SELECT last_message, session_state, run FROM turns WHERE id = ?1", [head.0.0], |row| {
+            Ok((row.uint(0)?, row.digest(1)?, row.id::<RunId>(2)?))
+        })?,
         None => None,
     };
-    let (head_message, state) = from_head.unwrap_or((0, Digest::of(EMPTY_STATE)));
+    let (head_message, state, last_snippet) = match from_head {
+        Some((message, state, run)) => (message, state, last_reply(sql, run)?.map(|said| snippet(&said.text()))),
+        None => (0, Digest::of(EMPTY_STATE), None),
+    };
+    let updated_at = if opened.head.is_some() { now.max(opened.time) } else { opened.time };
     sql.execute(
         "INSERT INTO sessions (id, agent, session_type, name, head, head_message, revision, state, model, status, started_by, created_at, \
-         updated_at, user_id, conversation, config, persona, base) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, 'open', ?9, ?10, ?10, ?11, ?12, ?13, ?14, ?5)",
+         updated_at, user_id, conversation, config, persona, base, last_snippet) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, 'open', ?9, ?10, ?15, ?11, ?12, ?13, ?14, ?5, ?16)",
         params![
             opened.session.to_string(),
             opened.agent.to_string(),
@@ -43,6 +48,8 @@ pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened) -> rusqlite::Result<
             opened.conversation.to_string(),
             opened.config.map(|config| config.0),
             opened.persona.as_ref().map(PersonaId::as_str),
+            int(updated_at.0),
+            last_snippet,
         ],
     )?;
     Ok(())
@@ -69,11 +76,7 @@ pub(super) fn idle(sql: &Sql<'_>, session: SessionId, run: RunId) -> rusqlite::R
 /// Its head moved to a new turn.
 pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Result<()> {
     let turn = &committed.turn;
-    let said: Option<Message> = sql.row(
-        "SELECT message FROM messages WHERE run = ?1 AND role = 'assistant' ORDER BY id DESC LIMIT 1",
-        [turn.run.to_string()],
-        |row| row.json(0),
-    )?;
+    let said = last_reply(sql, turn.run)?;
     sql.execute(
         "UPDATE sessions SET head = ?2, head_message = ?3, revision = ?4, state = ?5, updated_at = ?6, \
          last_snippet = coalesce(?7, last_snippet) WHERE id = ?1",
@@ -88,6 +91,12 @@ pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Resul
         ],
     )?;
     Ok(())
+}
+
+/// What the assistant said last in a run.
+fn last_reply(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<Message>> {
+    let text = "SELECT message FROM messages WHERE run = ?1 AND role = 'assistant' ORDER BY id DESC LIMIT 1";
+    sql.row(text, [run.to_string()], |row| row.json(0))
 }
 
 /// How a structured session was closed.

@@ -32,7 +32,7 @@ pub struct Hit {
 }
 
 impl Store {
-    /// What this agent's committed turns and notes hold of the query's words: the best first, at most `limit` and never more than
+    /// What this agent's committed turns and notes hold of the query's words, but for what was said in sessions that were deleted: the best first, at most `limit` and never more than
     /// [`RECALL_HITS_MAX`]; of one user's sessions alone, or of all. Every query is words and nothing but words; one without any finds nothing.
     pub async fn recall(&self, agent: AgentId, of: Option<&UserId>, query: &str, limit: u32) -> Result<Vec<Hit>, ReadError> {
         let Some(expression) = expression(agent, query) else { return Ok(Vec::new()) };
@@ -41,7 +41,8 @@ impl Store {
             let hits = sql.rows(
                 "SELECT r.session, r.turn, r.message, r.untrusted, r.time, r.note, m.message FROM recall_index \
                  JOIN recall r ON r.id = recall_index.rowid LEFT JOIN messages m ON m.run = r.run AND m.id = r.message \
-                 WHERE recall_index MATCH ?1 AND (?3 IS NULL OR EXISTS (SELECT 1 FROM sessions s WHERE s.id = r.session AND s.user_id = ?3)) \
+                 WHERE recall_index MATCH ?1 AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = r.session AND (?3 IS NULL OR s.user_id = ?3) \
+                 AND (r.note IS NOT NULL OR s.status != 'deleted')) \
                  ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?2",
                 params![expression, limit.min(RECALL_HITS_MAX), of],
                 read,
@@ -54,6 +55,11 @@ impl Store {
 
 /// Any of the words, in texts of this agent. Each word is quoted, and nothing in it can end the quotation.
 fn expression(agent: AgentId, query: &str) -> Option<String> {
+    Some(format!("agent : \"{}\" AND {}", owner_word(agent), any_of(query)?))
+}
+
+/// Any of the words of a query, each of them quoted; none when it has none.
+pub(super) fn any_of(query: &str) -> Option<String> {
     let words: Vec<String> = query
         .split(|letter: char| letter.is_whitespace() || letter.is_control() || letter == '"')
         .filter(|word| word.chars().any(char::is_alphanumeric))
@@ -63,7 +69,7 @@ fn expression(agent: AgentId, query: &str) -> Option<String> {
     if words.is_empty() {
         return None;
     }
-    Some(format!("agent : \"{}\" AND body : ({})", owner_word(agent), words.join(" OR ")))
+    Some(format!("body : ({})", words.join(" OR ")))
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Hit> {

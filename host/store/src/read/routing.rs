@@ -25,10 +25,10 @@ pub struct Among {
 }
 
 impl Store {
-    /// The session in which a turn was made, and its agent; none when there is no such turn.
+    /// The session in which a turn was made or imported, and its agent; none when there is no such turn.
     pub async fn session_of_turn(&self, turn: TurnId) -> Result<Option<(AgentId, SessionId)>, ReadError> {
         self.glance(move |sql| {
-            let text = "SELECT runs.agent, runs.session FROM turns JOIN runs ON runs.id = turns.run WHERE turns.id = ?1";
+            let text = "SELECT sessions.agent, sessions.id FROM turns JOIN sessions ON sessions.id = turns.session WHERE turns.id = ?1";
             sql.row(text, [turn.0.0], |row| Ok((row.id(0)?, row.id(1)?)))
         })
         .await

@@ -51,6 +51,8 @@ pub struct SessionFilter {
     pub session_type: Option<String>,
     /// In this state.
     pub status: Option<SessionStatus>,
+    /// Pinned, or not pinned. Those that are pinned are listed by when they were, the last first.
+    pub pinned: Option<bool>,
 }
 
 /// A session with what is known about it.
@@ -154,7 +156,7 @@ impl Store {
         self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read)).await
     }
 
-    /// An agent's sessions, the most recently updated first, after one of them, at most `limit`.
+    /// An agent's sessions, the most recently updated first, or the most recently pinned; after one of them, at most `limit`.
     pub async fn sessions(
         &self,
         agent: AgentId,
@@ -163,7 +165,7 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<SessionRow>, ReadError> {
         self.read(move |sql| {
-            let SessionFilter { user, session_type, status } = filter;
+            let SessionFilter { user, session_type, status, pinned } = filter;
             let (time, id) = after.map_or((None, String::new()), |(time, id)| (Some(int(time.0)), id.to_string()));
             let params = params![
                 agent.to_string(),
@@ -174,10 +176,23 @@ impl Store {
                 id,
                 rows(limit)
             ];
-            let text = select!(
-                "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR session_type = ?3) AND (?4 IS NULL OR status = ?4) \
-                 AND (?5 IS NULL OR updated_at < ?5 OR (updated_at = ?5 AND id > ?6)) ORDER BY updated_at DESC, id LIMIT ?7"
-            );
+            let text = match pinned {
+                None => select!(
+                    "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR session_type = ?3) \
+                     AND (?4 IS NULL OR status = ?4) \
+                     AND (?5 IS NULL OR updated_at < ?5 OR (updated_at = ?5 AND id > ?6)) ORDER BY updated_at DESC, id LIMIT ?7"
+                ),
+                Some(false) => select!(
+                    "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR session_type = ?3) \
+                     AND (?4 IS NULL OR status = ?4) AND pinned_at IS NULL \
+                     AND (?5 IS NULL OR updated_at < ?5 OR (updated_at = ?5 AND id > ?6)) ORDER BY updated_at DESC, id LIMIT ?7"
+                ),
+                Some(true) => select!(
+                    "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR session_type = ?3) \
+                     AND (?4 IS NULL OR status = ?4) AND pinned_at IS NOT NULL \
+                     AND (?5 IS NULL OR pinned_at < ?5 OR (pinned_at = ?5 AND id > ?6)) ORDER BY pinned_at DESC, id LIMIT ?7"
+                ),
+            };
             sql.rows(text, params, read)
         })
         .await

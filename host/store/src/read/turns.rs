@@ -42,7 +42,7 @@ impl Store {
     }
 }
 
-fn node(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<TurnNode>> {
+pub(super) fn node(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<TurnNode>> {
     sql.row("SELECT node FROM turns WHERE id = ?1", [id.0.0], |row| row.json(0))
 }
 

@@ -30,3 +30,10 @@ CREATE TABLE connector_keys (
     bound_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX connector_keys_by_user ON connector_keys (user, key);
+
+-- To which tree a turn belongs, named by its first turn; which session it was committed or imported in; and when it was committed.
+
+ALTER TABLE turns ADD COLUMN root BLOB;
+ALTER TABLE turns ADD COLUMN session TEXT;
+ALTER TABLE turns ADD COLUMN time INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX turns_by_root ON turns (root, depth, id);

@@ -1,7 +1,7 @@
 //! Recall: words in, hits out, whatever the words are and whoever else said them.
 
 use super::sample::{NOON, Sample, agent, begin, created, opened, session, take_turn};
-use domain::event::{Event, NoteRemembered};
+use domain::event::{Event, NoteRemembered, SessionDeleted};
 use domain::id::Stream;
 
 pub(super) fn note(of: u128, text: &str) -> Event {
@@ -30,6 +30,16 @@ async fn what_was_said_and_what_was_remembered_is_found() {
     assert_eq!((said.message, said.text.as_str()), (Some(2), "In the Élysée, near the coffee machine."));
     assert_eq!(sample.store.recall(agent(1), None, "elysee", 10).await.unwrap().len(), 1, "accents do not matter");
     assert_eq!(sample.store.recall(agent(1), None, "coffee", 1).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_was_said_in_a_deleted_session_is_not_found_and_what_was_remembered_is() {
+    let sample = sample().await;
+    let deleted = SessionDeleted { session: session(1), deleted_by: super::sample::ada(), time: NOON };
+    sample.append(Stream::Session(session(1)), vec![Event::SessionDeleted(deleted)]).await;
+    let hits = sample.store.recall(agent(1), None, "coffee", 10).await.unwrap();
+    assert_eq!(hits.iter().map(|hit| hit.text.as_str()).collect::<Vec<_>>(), ["prefers green tea to coffee"]);
+    assert!(sample.store.search(&super::sample::ada(), None, "coffee", 10).await.unwrap().is_empty());
 }
 
 #[tokio::test]

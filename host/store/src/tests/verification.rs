@@ -100,6 +100,27 @@ async fn what_was_erased_is_gone_and_everything_else_can_still_be_read() {
     sample.store.rebuild().await.unwrap();
 }
 
+#[tokio::test]
+async fn a_damaged_turn_is_found_and_named() {
+    for (statement, problem) in [
+        ("UPDATE messages SET message = replace(message, 'good evening', 'good day')", "message 4 is not the one that it commits to"),
+        ("UPDATE turns SET depth = 7 WHERE depth = 2", "what stands beside its node is not what the node says"),
+        ("UPDATE turns SET node = replace(node, '\"replied\"', '\"aborted\"') WHERE depth = 2", "its id follows from other content"),
+        ("UPDATE turns SET node = json_set(node, '$.jump', NULL), jump = NULL WHERE depth = 2", "its jump pointer"),
+        ("UPDATE turns SET node = 'x' WHERE depth = 2", "its node cannot be read"),
+        ("UPDATE turns SET root = X'00' WHERE depth = 2", "hangs on no tree"),
+    ] {
+        let sample = Sample::new();
+        begin(&sample).await;
+        let first = take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
+        let second = take_turn(&sample.store, 1, Some(&first), 2, "again", "good evening").await;
+        take_turn(&sample.store, 1, Some(&second), 3, "once more", "good night").await;
+        Connection::open(sample.database()).unwrap().execute_batch(statement).unwrap();
+        let fault = sample.store.verify().await.unwrap().fault.unwrap_or_else(|| panic!("{statement}: not found"));
+        assert!(fault.problem.contains(&second.id.to_string()) && fault.problem.contains(problem), "{statement}: {}", fault.problem);
+    }
+}
+
 /// Changes something that is no event.
 async fn check_beside(statement: &str, problem: &str) {
     let fault = tampered(statement).await.fault.unwrap_or_else(|| panic!("{statement}: not found"));

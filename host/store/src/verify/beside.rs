@@ -1,5 +1,6 @@
 //! What is kept beside the events: blobs are what their digests say, and projections are what the events say.
 
+use super::turns;
 use crate::EMPTY_STATE;
 use crate::rebuild::{self, same_rows};
 use crate::schema::{self, PROJECTIONS};
@@ -14,6 +15,9 @@ pub(super) fn problem(sql: &Sql<'_>, erased: u64) -> rusqlite::Result<Option<Str
         return Ok(Some(problem));
     }
     if let Some(problem) = changed_blob(sql)? {
+        return Ok(Some(problem));
+    }
+    if let Some(problem) = turns::problem(sql)? {
         return Ok(Some(problem));
     }
     if erased > 0 {

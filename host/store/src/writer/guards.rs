@@ -54,6 +54,11 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
             )?;
             unless(status.as_deref() == Some("open"), || format!("it is {}", status.as_deref().unwrap_or("not there")))
         }
+        Guard::SessionThere(session) => {
+            let text = "SELECT 1 FROM sessions JOIN agents ON agents.id = sessions.agent WHERE sessions.id = ?1 AND \
+                        sessions.status != 'deleted' AND agents.active";
+            unless(sql.exists(text, [session.to_string()])?, || "it is not there".to_owned())
+        }
         Guard::WaitingAtMost { session, max } => {
             let waiting = sql
                 .row("SELECT count(*) FROM inputs WHERE session = ?1 AND state = 'waiting'", [session.to_string()], |row| row.uint(0))?

@@ -12,14 +12,21 @@ const TEXT_CHARS: usize = (1 << 20) + 1;
 const BODY_BYTES: usize = (2 << 20) + 1;
 /// Bytes of a file that is longer than any file may be.
 const FILE_BYTES: usize = (10 << 20) + 1;
+/// Bytes of a session's file that is longer than any may be.
+const TRANSCRIPT_BYTES: usize = (32 << 20) + 1;
 /// What people write, which may have any characters in it.
 const WORDS: [&str; 4] = ["content", "reason", "system_prompt", "system_prompt_override"];
 
 /// What is wrong with a body that may be any bytes: how many they are, and what they are said to be.
-pub(super) fn of_bytes(good: &Case) -> Vec<Case> {
+pub(super) fn of_bytes(good: &Case, is_transcript: bool) -> Vec<Case> {
     let types = ["nonsense", "", "text/", "a b/c", "text/plain, text/html"];
     let mut cases: Vec<Case> = types.into_iter().map(|content_type| good.of_type(Some(content_type))).collect();
-    cases.push(good.with_body("a file that is too long", vec![0; FILE_BYTES]));
+    let bytes = if is_transcript { TRANSCRIPT_BYTES } else { FILE_BYTES };
+    cases.push(good.with_body("a file that is too long", vec![0; bytes]));
+    if is_transcript {
+        let bad = ["", "nope", "\0", "[]", "{}", "{\"type\":\"session\",\"version\":3}", "{\"type\":\"user\"}"];
+        cases.extend(bad.map(|text| good.with_body("a file that is no session", text)));
+    }
     cases
 }
 

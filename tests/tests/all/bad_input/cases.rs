@@ -41,7 +41,7 @@ impl Case {
             headers: Vec::new(),
             content_type: Some(if operation.takes_bytes { "text/plain" } else { "application/json" }),
             body: if operation.takes_bytes {
-                Some(requests::ESSAY.to_vec())
+                Some(requests::bytes(operation).to_vec())
             } else {
                 requests::body(stage, operation).map(|body| body.to_string().into_bytes())
             },
@@ -94,7 +94,7 @@ pub(super) fn of(stage: &Stage, operation: &Operation) -> Vec<Case> {
     cases.extend(queries(operation, &good));
     cases.extend(headers(operation, &good));
     if operation.takes_bytes {
-        cases.extend(bodies::of_bytes(&good));
+        cases.extend(bodies::of_bytes(&good, operation.path.ends_with("/import")));
     }
     if let (Some(body), Some(value)) = (&operation.body, requests::body(stage, operation)) {
         cases.extend(bodies::whole(body, &good, &value));

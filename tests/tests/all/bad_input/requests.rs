@@ -2,34 +2,46 @@
 
 use super::document::Operation;
 use super::{NOBODY, Place, Stage};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 /// What is handed over where any bytes are taken.
-pub(super) const ESSAY: &[u8] = b"an essay";
+const ESSAY: &[u8] = b"an essay";
+/// The session of another program, in which nothing was said.
+const TRANSCRIPT: &[u8] = br#"{"type":"session","version":3,"id":"x","timestamp":"2025-12-15T09:30:00.000Z","cwd":"/"}"#;
+/// The id of no turn.
+const NO_TURN: &str = "abababababababababababababababababababababababababababababababab";
+
+/// The bytes that an endpoint takes which takes no JSON.
+pub(super) fn bytes(operation: &Operation) -> &'static [u8] {
+    if operation.path.ends_with("/import") { TRANSCRIPT } else { ESSAY }
+}
 
 /// The path with ids in it that there are, and with the query that it needs.
 pub(super) fn path(stage: &Stage, operation: &Operation) -> String {
-    // A chat can be archived and talked in; the rest is for the one that asks.
-    let is_of_chat = operation.path.ends_with("/archive") || operation.path.ends_with("/messages");
+    // A chat can be archived, talked in and deleted; the rest is for the one that asks.
+    let is_deletion = operation.method == Method::DELETE && operation.path.ends_with("/sessions/{sid}");
+    let is_of_chat = operation.path.ends_with("/archive") || operation.path.ends_with("/messages") || is_deletion;
     path_at(stage, operation, if is_of_chat { &stage.chatting } else { &stage.asking })
 }
 
 /// The same, of a certain agent and session.
 pub(super) fn path_at(stage: &Stage, operation: &Operation, place: &Place) -> String {
-    filled(operation, |name| known(stage, operation, place, name))
+    filled(operation, place, |name| known(stage, operation, place, name))
 }
 
 /// The path with something else in the place of one id, written as it stands in a path.
 pub(super) fn path_with(stage: &Stage, operation: &Operation, id: &str, text: &str) -> String {
     let good = path(stage, operation);
     let place = if good.contains(&stage.chatting.agent) { &stage.chatting } else { &stage.asking };
-    filled(operation, |name| if name == id { text } else { known(stage, operation, place, name) })
+    filled(operation, place, |name| if name == id { text } else { known(stage, operation, place, name) })
 }
 
-fn filled<'a>(operation: &Operation, id: impl Fn(&str) -> &'a str) -> String {
+fn filled<'a>(operation: &Operation, place: &Place, id: impl Fn(&str) -> &'a str) -> String {
     let path = operation.ids.iter().fold(operation.path.clone(), |path, name| path.replace(&format!("{{{name}}}"), id(name)));
+    let value = |name: &str| if name == "with" { place.session.clone() } else { name.to_owned() };
     let needed: Vec<String> =
-        operation.queries.iter().filter(|query| query.is_required).map(|query| format!("{0}={0}", query.name)).collect();
+        operation.queries.iter().filter(|query| query.is_required).map(|query| format!("{}={}", query.name, value(&query.name))).collect();
     if needed.is_empty() { path } else { format!("{path}?{}", needed.join("&")) }
 }
 
@@ -42,6 +54,8 @@ fn known<'a>(stage: &'a Stage, operation: &Operation, place: &'a Place, name: &s
         "sid" => &place.session,
         "user" => "erin",
         "digest" => &stage.file,
+        // There is none: no turn has ended.
+        "turn_id" => NO_TURN,
         _ => panic!("{operation}: say here which `{name}` there is"),
     }
 }
@@ -58,6 +72,8 @@ pub(super) fn body(stage: &Stage, operation: &Operation) -> Option<Value> {
         ("PUT", "/api/agents/{id}/assignments/{user}") => json!({ "role": "mentee" }),
         ("POST", "/api/agents/{id}/handoff") => json!({ "user_id": "carol", "keep": "primary" }),
         ("POST", "/api/agents/{id}/respond") => json!({ "call_id": call, "response": { "confirmed": true } }),
+        ("PATCH", "/api/agents/{id}/sessions/{sid}") => json!({ "name": "Other", "pinned": true, "attributes": { "a": 1 } }),
+        ("POST", "/api/agents/{id}/sessions/{sid}/fork") => json!({ "name": "Other" }),
         ("POST", "/api/agents/{id}/sessions") => json!({ "session_type": "chat" }),
         ("POST", "/api/agents/{id}/sessions/{sid}/messages") => json!({ "content": "hello" }),
         ("PUT", "/api/agents/{id}/sessions/{sid}/ui-state") => json!({ "call_id": call, "widget_partial_state": { "half": true } }),

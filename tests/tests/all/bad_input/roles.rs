@@ -6,12 +6,18 @@ use agent_host_tests::process::Line;
 use reqwest::Method;
 
 /// What talking with an agent takes, and with what it is refused to a mentee whose session it is not.
-const TALKING: [(&str, Option<(u16, &str)>); 9] = [
+const TALKING: [(&str, Option<(u16, &str)>); 14] = [
     ("POST /api/agents/{id}/respond", Some((404, "SESSION_NOT_FOUND"))),
     // Sessions of their own they may begin.
     ("POST /api/agents/{id}/sessions", None),
     // Nor do they learn that there is one.
     ("DELETE /api/agents/{id}/sessions/current", Some((409, "NO_ACTIVE_SESSION"))),
+    // Or carry in.
+    ("POST /api/agents/{id}/sessions/import", None),
+    ("DELETE /api/agents/{id}/sessions/{sid}", Some((404, "SESSION_NOT_FOUND"))),
+    ("PATCH /api/agents/{id}/sessions/{sid}", Some((404, "SESSION_NOT_FOUND"))),
+    ("POST /api/agents/{id}/sessions/{sid}/clear", Some((404, "SESSION_NOT_FOUND"))),
+    ("POST /api/agents/{id}/sessions/{sid}/fork", Some((404, "SESSION_NOT_FOUND"))),
     ("POST /api/agents/{id}/sessions/{sid}/cancel", Some((404, "SESSION_NOT_FOUND"))),
     ("POST /api/agents/{id}/sessions/{sid}/files", Some((404, "SESSION_NOT_FOUND"))),
     ("POST /api/agents/{id}/sessions/{sid}/messages", Some((404, "SESSION_NOT_FOUND"))),

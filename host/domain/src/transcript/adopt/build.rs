@@ -114,7 +114,7 @@ fn make(said: &[&Said], parent: Option<&TurnNode>, jump: Option<TurnId>, session
     let last = said.last();
     let committed = said.iter().map(|this| this.time).max().unwrap_or_default();
     let key = last.map_or("", |last| last.key.as_str());
-    let run = run(session, key, committed.0);
+    let run = run(session, adoption, key, committed.0);
     let salt = salt(adoption, run);
     let mut told = Telling { next: first_message, salt, messages: Vec::new(), open: Vec::new() };
     for this in said {
@@ -153,9 +153,10 @@ fn make(said: &[&Said], parent: Option<&TurnNode>, jump: Option<TurnId>, session
     Ok(Turn { node, committed, messages: messages.into_iter().map(Some).collect() })
 }
 
-/// The run that a turn is taken to be of: it follows from the session and from what ends the turn, and says the turn's time.
-fn run(session: SessionId, key: &str, time_ms: u64) -> RunId {
-    let Digest(digest) = Digest::of_parts(&[b"imported run", session.0.as_bytes(), key.as_bytes()]);
+/// The run that a turn is taken to be of: it follows from the session, from the adoption and from what ends the turn, and says the turn's
+/// time. A file that is adopted twice gives runs, and so messages, of their own each time.
+fn run(session: SessionId, adoption: &Adoption, key: &str, time_ms: u64) -> RunId {
+    let Digest(digest) = Digest::of_parts(&[b"imported run", session.0.as_bytes(), &adoption.salt.0, key.as_bytes()]);
     RunId(uuid::Builder::from_unix_timestamp_millis(time_ms, digest.first_chunk().unwrap_or(&[0; 10])).into_uuid())
 }
 

@@ -132,7 +132,8 @@ proptest! {
         let place = at.index(file.len());
         let was = std::mem::replace(&mut file[place], byte);
         let read = pi::read(&file, &adoption());
-        prop_assert!(byte == was || !read.is_ok_and(|reading| reading.exact));
+        // What stands in one record alone, such as the name of its agent, reads as something else and not as the same.
+        prop_assert!(byte == was || !read.is_ok_and(|reading| reading.exact && reading.transcript == transcript));
     }
 
     /// What pi's users see of a session can be taken over where its records are no longer true.

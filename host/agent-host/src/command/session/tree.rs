@@ -1,0 +1,117 @@
+//! `session tree` and `session diff`: the tree of turns, for people.
+
+use super::{path_of, text};
+use crate::client::{Client, segment};
+use crate::failure::Failure;
+use crate::terminal::Terminal;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// Digits of a turn's id that are shown.
+const ID_DIGITS: usize = 12;
+
+/// Shows the tree that a session is a branch of.
+pub(super) async fn tree(client: &Client, id: &str, terminal: Terminal) -> Result<(), Failure> {
+    let path = path_of(client, id).await?;
+    let (mut turns, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = client.get(&format!("{path}/tree?limit=1000{after}")).await?;
+        turns.extend(page.get("turns").and_then(Value::as_array).cloned().unwrap_or_default());
+        match page.get("next_after").and_then(Value::as_str) {
+            Some(next) => after = format!("&after={}", segment(next)),
+            None => break,
+        }
+    }
+    terminal.result(&json!({ "turns": turns }), || drawn(&turns, id));
+    if turns.is_empty() {
+        terminal.notice("nothing was said in this session yet");
+    }
+    Ok(())
+}
+
+/// Shows where two threads part.
+pub(super) async fn diff(client: &Client, a: &str, b: &str, terminal: Terminal) -> Result<(), Failure> {
+    let parting = client.get(&format!("{}/diff?with={}", path_of(client, a).await?, segment(b))).await?;
+    terminal.result(&parting, || side_by_side(&parting));
+    Ok(())
+}
+
+/// A tree, one turn a line. A thread goes straight down; where it forks, each branch is set in.
+fn drawn(turns: &[Value], here: &str) -> Vec<String> {
+    let mut children: HashMap<&str, Vec<&Value>> = HashMap::new();
+    for turn in turns {
+        children.entry(text(turn, "/parent_turn_id")).or_default().push(turn);
+    }
+    let mut lines = Vec::new();
+    let mut next: Vec<(usize, &Value)> = children.get("").into_iter().flatten().rev().map(|turn| (0, *turn)).collect();
+    while let Some((indent, turn)) = next.pop() {
+        lines.push(format!("{}{}", "  ".repeat(indent), line(turn, here)));
+        let below = children.get(text(turn, "/turn_id")).map(Vec::as_slice).unwrap_or_default();
+        let indent = indent + usize::from(below.len() > 1);
+        next.extend(below.iter().rev().map(|child| (indent, *child)));
+    }
+    lines
+}
+
+fn line(turn: &Value, here: &str) -> String {
+    let id: String = text(turn, "/turn_id").chars().take(ID_DIGITS).collect();
+    let labels = turn.get("sessions").and_then(Value::as_array).into_iter().flatten().map(|label| {
+        let session = text(label, "/session_id");
+        let mark = if session == here { "*" } else { "" };
+        match text(label, "/name") {
+            "" => format!("{mark}{session}"),
+            name => format!("{mark}{session} {name:?}"),
+        }
+    });
+    let labels: Vec<String> = labels.collect();
+    let labels = if labels.is_empty() { String::new() } else { format!("  <- {}", labels.join(", ")) };
+    format!("{id}  {}  {}{labels}", text(turn, "/end"), text(turn, "/text"))
+}
+
+fn side_by_side(parting: &Value) -> Vec<String> {
+    let mut lines = match text(parting, "/common_turn_id") {
+        "" => vec!["nothing in common".to_owned()],
+        common => vec![format!("in common up to turn {common}")],
+    };
+    for (mark, side) in [("-", "only_here"), ("+", "only_there")] {
+        for turn in parting.get(side).and_then(Value::as_array).into_iter().flatten() {
+            lines.push(format!("{mark} turn {}", text(turn, "/turn_id")));
+            for said in turn.get("messages").and_then(Value::as_array).into_iter().flatten() {
+                let mut words = text(said, "/text").lines();
+                lines.push(format!("{mark}   {}: {}", text(said, "/role"), words.next().unwrap_or_default()));
+                // What goes over lines is set in: no line of it passes for something else.
+                lines.extend(words.map(|line| format!("{mark}     | {line}")));
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{drawn, side_by_side};
+    use serde_json::json;
+
+    #[test]
+    fn a_tree_goes_straight_down_and_is_set_in_where_it_forks() {
+        let turn = |id: &str, parent: Option<&str>, sessions: serde_json::Value| json!({ "turn_id": id, "parent_turn_id": parent, "end": "replied", "text": format!("words {id}"), "sessions": sessions });
+        let turns = [
+            turn("a", None, json!([])),
+            turn("b", Some("a"), json!([])),
+            turn("c", Some("b"), json!([{ "session_id": "s1", "name": null }])),
+            turn("d", Some("b"), json!([{ "session_id": "s2", "name": "Greek" }])),
+        ];
+        let expected =
+            ["a  replied  words a", "b  replied  words b", "  c  replied  words c  <- *s1", "  d  replied  words d  <- s2 \"Greek\""];
+        assert_eq!(drawn(&turns, "s1"), expected);
+    }
+
+    #[test]
+    fn a_comparison_says_what_is_in_common_and_what_is_not() {
+        let parting = json!({
+            "common_turn_id": "a", "only_here": [],
+            "only_there": [{ "turn_id": "d", "messages": [{ "role": "user", "text": "one\n- turn x" }] }],
+        });
+        assert_eq!(side_by_side(&parting), ["in common up to turn a", "+ turn d", "+   user: one", "+     | - turn x"]);
+    }
+}

@@ -1,0 +1,156 @@
+//! Sessions as labels: rename, pin, note attributes, clear, delete, fork.
+
+use crate::caller::Caller;
+use crate::input::{Idempotency, IdempotencyKey, Json, OfSession, OptionalJson};
+use crate::problem::{Place, Problem};
+use crate::state::Api;
+use crate::wire;
+use axum::extract::State;
+use broker::Fork;
+use domain::digest::Digest;
+use domain::id::TurnId;
+use domain::session_label::Changes;
+use http::header::LOCATION;
+use http::{HeaderName, StatusCode};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+/// What is to be changed about a session.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SessionChanges {
+    /// What it is called: 1 to 200 bytes; `null` takes its name away.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    name: Option<Option<String>>,
+    /// Whether it is pinned. Where a message goes that names no session does not depend on it.
+    pinned: Option<bool>,
+    /// Keys to merge into its attributes; `null` takes one away. 16 KiB of them are kept at most.
+    #[schema(value_type = Option<Object>)]
+    attributes: Option<Map<String, Value>>,
+}
+
+/// Tells `null` from nothing.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+/// Renames a session, pins it, notes something of it: all of what is sent or nothing. It counts as updated by that, if it changes anything.
+#[utoipa::path(
+    patch, path = "/api/agents/{id}/sessions/{sid}", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        IdempotencyKey,
+    ),
+    request_body = SessionChanges, responses((status = 200, description = "The session afterwards.", body = wire::SessionRowView))
+)]
+pub(super) async fn change(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSession(target, session): OfSession,
+    key: Idempotency,
+    Json(SessionChanges { name, pinned, attributes }): Json<SessionChanges>,
+) -> Result<axum::Json<wire::SessionRowView>, Problem> {
+    let row = api.command()?.relabel(key.by(&caller.user), &target, session, Changes { name, pinned, attributes }).await?;
+    Ok(axum::Json(wire::session_row(&row)))
+}
+
+/// A session points to an empty thread.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Cleared {
+    /// The session.
+    session_id: String,
+    /// Its revision then.
+    revision: u64,
+}
+
+/// Lets a chat begin anew: it points to an empty thread, and keeps its name, its pin and its attributes. Its turns stay in the tree, where
+/// forks point to them and whoever sees the session finds them by their ids. Refused while a turn is in the making or words wait.
+#[utoipa::path(
+    post, path = "/api/agents/{id}/sessions/{sid}/clear", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        IdempotencyKey,
+    ),
+    responses((status = 200, description = "Its thread is empty.", body = Cleared))
+)]
+pub(super) async fn clear(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSession(target, session): OfSession,
+    key: Idempotency,
+) -> Result<axum::Json<Cleared>, Problem> {
+    let revision = api.command()?.clear(key.by(&caller.user), &target, session).await?;
+    Ok(axum::Json(Cleared { session_id: session.to_string(), revision }))
+}
+
+/// A session is gone.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Deleted {
+    /// The session.
+    session_id: String,
+    /// Always true.
+    deleted: bool,
+}
+
+/// Deletes a session: nobody finds it any more. What waits in it is put aside as dead letters; its turns stay where forks point to them.
+/// Refused while a turn is in the making, while it is a structured session that holds its agent's slot, and while another agent waits for it.
+#[utoipa::path(
+    delete, path = "/api/agents/{id}/sessions/{sid}", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        IdempotencyKey,
+    ),
+    responses((status = 200, description = "It is gone.", body = Deleted))
+)]
+pub(super) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSession(target, session): OfSession,
+    key: Idempotency,
+) -> Result<axum::Json<Deleted>, Problem> {
+    api.command()?.delete_session(key.by(&caller.user), &target, session).await?;
+    Ok(axum::Json(Deleted { session_id: session.to_string(), deleted: true }))
+}
+
+/// Where a fork begins, and what it is to be.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewFork {
+    /// The turn, of any session of this agent that you see; the one that the session is at, without.
+    turn_id: Option<String>,
+    /// In place of a turn: the place of a message in the session's thread. The fork begins after the turn that has it.
+    message: Option<u64>,
+    /// A label for people; the session's without.
+    name: Option<String>,
+    /// The model that its turns use: an alias of the configuration; the session's without.
+    model: Option<String>,
+}
+
+/// Forks a session: opens a chat that goes on from one of its turns, with the state and the messages up to that. Nothing is copied, and
+/// neither of the two changes the other.
+#[utoipa::path(
+    post, path = "/api/agents/{id}/sessions/{sid}/fork", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        IdempotencyKey,
+    ),
+    request_body = Option<NewFork>,
+    responses((status = 201, description = "It is there.", body = wire::SessionView, headers(("Location" = String, description = "Where it is."))))
+)]
+pub(super) async fn fork(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSession(target, session): OfSession,
+    key: Idempotency,
+    OptionalJson(NewFork { turn_id, message, name, model }): OptionalJson<NewFork>,
+) -> Result<(StatusCode, [(HeaderName, String); 1], axum::Json<wire::SessionView>), Problem> {
+    let no_turn = || {
+        let detail = "a turn's id is 64 hexadecimal digits";
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/turn_id"))
+    };
+    let turn = turn_id.map(|text| Digest::from_hex(&text).map(TurnId).ok_or_else(no_turn)).transpose()?;
+    let view = api.command()?.fork(key.by(&caller.user), &target, session, Fork { turn, message, name, model }).await?;
+    let location = format!("/api/agents/{}/sessions/{}", view.row.agent, view.row.id);
+    Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(wire::session(&view))))
+}

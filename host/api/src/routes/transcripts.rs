@@ -1,0 +1,148 @@
+//! Sessions as files of JSON lines: one out, one in.
+
+use super::files::FileContent;
+use crate::caller::Caller;
+use crate::input::{Idempotency, IdempotencyKey, OfAgent, OfSession, Params, read_at_most};
+use crate::problem::{Place, Problem};
+use crate::state::Api;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use broker::{ImportSession, TRANSCRIPT_BYTES_MAX};
+use domain::transcript::dialect::Dialect;
+use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderName, HeaderValue, StatusCode};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a file waits for others that are on their way, before it is refused.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The media type of JSON lines.
+const JSON_LINES: &str = "application/jsonl";
+
+/// How a session is written.
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum DialectName {
+    /// The whole tree, as entries that pi reads.
+    #[default]
+    Pi,
+    /// The session's thread, as lines that aix reads.
+    Aix,
+}
+
+impl From<DialectName> for Dialect {
+    fn from(name: DialectName) -> Self {
+        match name {
+            DialectName::Pi => Self::Pi,
+            DialectName::Aix => Self::Aix,
+        }
+    }
+}
+
+/// Which dialect.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExportParams {
+    /// `pi` (without): the tree of the session, as far as you see it. `aix`: its thread.
+    #[param(inline)]
+    dialect: Option<DialectName>,
+}
+
+/// Gives a session as a file of JSON lines, 32 MiB at most. The same session gives the same bytes, and imported into another host they give
+/// the same turns.
+#[utoipa::path(
+    get, path = "/api/agents/{id}/sessions/{sid}/export", tag = "sessions",
+    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."), ExportParams),
+    responses((status = 200, description = "The file.", body = inline(FileContent), content_type = "application/jsonl"))
+)]
+pub(super) async fn export(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSession(target, session): OfSession,
+    Params(params): Params<ExportParams>,
+) -> Result<Response, Problem> {
+    let dialect = params.dialect.unwrap_or_default();
+    let file = api.broker()?.export_session(&caller.user, &target, session, dialect.into()).await?;
+    let name = match dialect {
+        DialectName::Pi => "pi",
+        DialectName::Aix => "aix",
+    };
+    let disposition = HeaderValue::from_str(&format!("attachment; filename=\"{session}.{name}.jsonl\""));
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static(JSON_LINES)),
+        (CONTENT_DISPOSITION, disposition.unwrap_or(HeaderValue::from_static("attachment"))),
+        (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
+    ];
+    Ok((headers, Body::from(file)).into_response())
+}
+
+/// What became of a file.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct ImportedTranscript {
+    /// The session that there is now: the one of the file where its id was free.
+    session_id: String,
+    /// Its agent.
+    agent_id: String,
+    /// `pi` or `aix`.
+    #[schema(inline)]
+    dialect: DialectName,
+    /// Whether a host like this one wrote the file, so that its turns are verified and keep their ids. Otherwise turns were made of it, and
+    /// everything in them counts as untrusted.
+    exact: bool,
+    /// Turns that came in.
+    turns: u64,
+    /// Turns that were here already, exactly so.
+    known: u64,
+    /// Lines of another program's file that have no place here.
+    left_out: u64,
+}
+
+/// Imports a session from a file of JSON lines, of pi's dialect or aix's, 32 MiB at most: its turns, and a chat that points to its head. It
+/// is told from the file which dialect it is and whether a host like this one wrote it.
+#[utoipa::path(
+    post, path = "/api/agents/{id}/sessions/import", tag = "sessions",
+    params(("id" = String, Path, description = "UUID or path of the agent."), IdempotencyKey),
+    request_body(content = inline(FileContent), content_type = "*/*", description = "The file."),
+    responses((status = 201, description = "It is here.", body = ImportedTranscript, headers(("Location" = String, description = "Where it is."))))
+)]
+pub(super) async fn import(
+    State(api): State<Api>,
+    caller: Caller,
+    OfAgent(target): OfAgent,
+    key: Idempotency,
+    request: Request,
+) -> Result<(StatusCode, [(HeaderName, String); 1], axum::Json<ImportedTranscript>), Problem> {
+    let (parts, body) = request.into_parts();
+    super::files::media_type(&parts.headers)?;
+    // Whoever may not is told before they have sent all of it.
+    api.command()?.may_import(&caller.user, &target).await?;
+    let Ok(_place) = timeout(PATIENCE, api.upload_place()).await else {
+        let detail = "many files are on their way to this host; try again in a moment";
+        return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_UPLOADS", detail).retry_after(PATIENCE.as_secs()));
+    };
+    let too_large = || {
+        let detail = format!("a session's file has at most {TRANSCRIPT_BYTES_MAX} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", detail).at(Place::WholeBody)
+    };
+    let file = read_at_most(TRANSCRIPT_BYTES_MAX, &parts.headers, body, too_large).await?.into();
+    let imported = api.command()?.import_session(key.by(&caller.user), ImportSession { target, file }).await?;
+    let location = format!("/api/agents/{}/sessions/{}", imported.agent, imported.session);
+    let dialect = match imported.dialect {
+        Dialect::Pi => DialectName::Pi,
+        Dialect::Aix => DialectName::Aix,
+    };
+    let view = ImportedTranscript {
+        session_id: imported.session.to_string(),
+        agent_id: imported.agent.to_string(),
+        dialect,
+        exact: imported.exact,
+        turns: imported.turns,
+        known: imported.known,
+        left_out: imported.left_out,
+    };
+    Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(view)))
+}

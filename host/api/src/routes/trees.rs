@@ -1,0 +1,106 @@
+//! The tree of turns: one turn, the tree of a session, where two threads part.
+
+use crate::caller::Caller;
+use crate::input::{InPath, OfSession, Params, limit};
+use crate::problem::{Place, Problem};
+use crate::state::Api;
+use crate::wire;
+use axum::extract::State;
+use broker::Other;
+use domain::digest::Digest;
+use domain::id::TurnId;
+use serde::{Deserialize, Serialize};
+
+/// Turns on one page of a tree.
+const TREE_PAGE_MAX: usize = 1_000;
+
+/// Shows a turn with its messages, the turns around it and the sessions that point to it, as far as you see them. A turn is there for
+/// whoever sees a session whose thread has it, or in which it was made.
+#[utoipa::path(
+    get, path = "/api/turns/{turn_id}", tag = "sessions", params(("turn_id" = String, Path, description = "64 hexadecimal digits.")),
+    responses((status = 200, description = "The turn.", body = wire::TurnView))
+)]
+pub(super) async fn show(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(turn): InPath<String>,
+) -> Result<axum::Json<wire::TurnView>, Problem> {
+    let no_id = || Problem::bad_request("INVALID_ID", "a turn's id is 64 hexadecimal digits").at(Place::Path("turn_id"));
+    let turn = Digest::from_hex(&turn).map(TurnId).ok_or_else(no_id)?;
+    Ok(axum::Json(wire::turn(&api.broker()?.turn(&caller.user, turn).await?)))
+}
+
+/// Which page of a tree.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TreeParams {
+    /// At most so many turns, from 1 to 1,000; 1,000 without.
+    #[param(minimum = 1, maximum = 1_000)]
+    limit: Option<usize>,
+    /// The `next_after` of the page before: the id of a turn.
+    after: Option<String>,
+}
+
+/// A tree of turns.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct TurnTree {
+    /// Each after its parent, the root first.
+    turns: Vec<wire::TreeTurnView>,
+    /// Where the next page begins; none on the last.
+    next_after: Option<String>,
+}
+
+/// Shows the tree that a session's thread is a branch of: its root and every branch that you see, with the sessions that point to them.
+/// Empty as long as nothing was said.
+#[utoipa::path(
+    get, path = "/api/agents/{id}/sessions/{sid}/tree", tag = "sessions",
+    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."), TreeParams),
+    responses((status = 200, description = "The tree.", body = TurnTree))
+)]
+pub(super) async fn tree(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSession(target, session): OfSession,
+    Params(params): Params<TreeParams>,
+) -> Result<axum::Json<TurnTree>, Problem> {
+    let limit = limit(params.limit, TREE_PAGE_MAX, TREE_PAGE_MAX)?;
+    let no_turn = || Problem::bad_request("INVALID_QUERY", "after: it is no `next_after` of a tree").at(Place::Query("after"));
+    let after = params.after.map(|after| Digest::from_hex(&after).map(TurnId).ok_or_else(no_turn)).transpose()?;
+    let mut turns = api.broker()?.tree(&caller.user, &target, session, after, limit + 1).await?;
+    let more = turns.len() > limit;
+    turns.truncate(limit);
+    let next_after = turns.last().filter(|_| more).map(|turn| turn.node.id.to_string());
+    Ok(axum::Json(TurnTree { turns: turns.iter().map(wire::tree_turn).collect(), next_after }))
+}
+
+/// With what to compare.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DiffParams {
+    /// A session, by its UUID, or a turn, by its 64 hexadecimal digits.
+    with: String,
+}
+
+/// Compares the thread of a session with another one, of any session or turn that you see: the last turn of both, and what was said in each
+/// alone, 1,000 turns at most.
+#[utoipa::path(
+    get, path = "/api/agents/{id}/sessions/{sid}/diff", tag = "sessions",
+    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."), DiffParams),
+    responses((status = 200, description = "Where they part.", body = wire::PartingView))
+)]
+pub(super) async fn diff(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSession(target, session): OfSession,
+    Params(DiffParams { with }): Params<DiffParams>,
+) -> Result<axum::Json<wire::PartingView>, Problem> {
+    let other = Digest::from_hex(&with).map(|turn| Other::Turn(TurnId(turn))).or_else(|| with.parse().ok().map(Other::Session));
+    let neither = || {
+        let detail = "with: a session's id is a UUID, a turn's has 64 hexadecimal digits";
+        Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("with"))
+    };
+    let parting = api.broker()?.parting(&caller.user, &target, session, other.ok_or_else(neither)?).await?;
+    Ok(axum::Json(wire::parting(&parting)))
+}

@@ -1,0 +1,240 @@
+//! Turns in public form: alone, in their tree, side by side with another thread, and as what was found.
+
+use super::message::{MessageView, message, role_name};
+use domain::message::Message;
+use domain::model::Usage;
+use domain::turn::{TurnEnd, TurnNode};
+use serde::Serialize;
+use store::{Found, Parting, SeenTurn, SessionLabel, TreeTurn};
+
+/// Characters of what was said first in a turn, in a tree.
+const TEXT_CHARS_MAX: usize = 160;
+/// Characters before the first word that was found, in a snippet, and in all of it.
+const SNIPPET_CHARS: (usize, usize) = (60, 200);
+
+/// A session that points to a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = SessionLabel)]
+pub struct SessionLabelView {
+    /// The session.
+    pub session_id: String,
+    /// Its agent.
+    pub agent_id: String,
+    /// What it is called.
+    pub name: Option<String>,
+}
+
+/// A turn in its tree.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = TreeTurn)]
+pub struct TreeTurnView {
+    /// Its id: a hash of what was said in it, of its parent, and of how it ended.
+    pub turn_id: String,
+    /// The turn before it.
+    pub parent_turn_id: Option<String>,
+    /// How many turns its thread has, itself included.
+    pub depth: u64,
+    /// Its first message's place in the thread.
+    pub first_message: u64,
+    /// Its last message's place.
+    pub last_message: u64,
+    /// `replied`, `completed`, `failed` or `aborted`.
+    pub end: &'static str,
+    /// The run that made it.
+    pub run_id: String,
+    /// The session in which it was made, or for which it was imported.
+    pub session_id: String,
+    /// When it was stored, ISO 8601; of one that was imported, when it was where it was made.
+    pub time: String,
+    /// What it used.
+    #[schema(value_type = Object)]
+    pub usage: Usage,
+    /// The models that took part.
+    pub models: Vec<String>,
+    /// The beginning of what was said first in it.
+    pub text: String,
+    /// The sessions that are at this turn, as far as you see them.
+    pub sessions: Vec<SessionLabelView>,
+}
+
+/// A turn with all that is known of it.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = Turn)]
+pub struct TurnView {
+    /// What a tree shows of it.
+    #[serde(flatten)]
+    pub summary: TreeTurnView,
+    /// The turns that follow it, as far as you see them.
+    pub child_turn_ids: Vec<String>,
+    /// Its messages, in order. One that was erased is not among them.
+    pub messages: Vec<MessageView>,
+}
+
+/// Something that was said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Said)]
+pub struct SaidView {
+    /// `user`, `assistant`, `tool` or `notice`.
+    pub role: &'static str,
+    /// Its text.
+    pub text: String,
+}
+
+/// A turn that one of two threads has alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = ToldTurn)]
+pub struct ToldTurnView {
+    /// The turn.
+    pub turn_id: String,
+    /// How many turns its thread has, itself included.
+    pub depth: u64,
+    /// What was said in it, in order.
+    pub messages: Vec<SaidView>,
+}
+
+/// Where two threads part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Parting)]
+pub struct PartingView {
+    /// The last turn of both; none when they have nothing in common.
+    pub common_turn_id: Option<String>,
+    /// The turns of the session alone, in order.
+    pub only_here: Vec<ToldTurnView>,
+    /// The turns of the other thread alone, in order.
+    pub only_there: Vec<ToldTurnView>,
+}
+
+/// A message that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Found)]
+pub struct FoundView {
+    /// The session in which it was said.
+    pub session_id: String,
+    /// What that is called.
+    pub session_name: Option<String>,
+    /// Its agent.
+    pub agent_id: String,
+    /// The turn that it is of.
+    pub turn_id: String,
+    /// The message's place in its thread.
+    pub message: u64,
+    /// `user` or `assistant`.
+    pub role: &'static str,
+    /// What was said around the first of the words that it has.
+    pub snippet: String,
+    /// Whether its content came from outside the user's and the operator's control.
+    pub untrusted: bool,
+    /// When, ISO 8601.
+    pub time: String,
+}
+
+/// A turn of a tree.
+#[must_use]
+pub fn tree_turn(turn: &TreeTurn) -> TreeTurnView {
+    let TreeTurn { node, session, time, labels, text } = turn;
+    TreeTurnView {
+        turn_id: node.id.to_string(),
+        parent_turn_id: node.parent.map(|id| id.to_string()),
+        depth: node.depth,
+        first_message: node.first_message,
+        last_message: node.last_message,
+        end: turn_end(node.end),
+        run_id: node.run.to_string(),
+        session_id: session.to_string(),
+        time: time.to_string(),
+        usage: node.usage,
+        models: node.models.clone(),
+        text: on_one_line(text, TEXT_CHARS_MAX),
+        sessions: labels.iter().map(label).collect(),
+    }
+}
+
+/// A turn with all that is known of it.
+#[must_use]
+pub fn turn(seen: &SeenTurn) -> TurnView {
+    TurnView {
+        summary: tree_turn(&seen.turn),
+        child_turn_ids: seen.children.iter().map(ToString::to_string).collect(),
+        messages: seen.messages.iter().flatten().map(message).collect(),
+    }
+}
+
+/// Where two threads part.
+#[must_use]
+pub fn parting(parting: &Parting) -> PartingView {
+    let told = |turns: &[(TurnNode, Vec<Option<Message>>)]| turns.iter().map(|(node, messages)| told(node, messages)).collect();
+    PartingView {
+        common_turn_id: parting.common.map(|id| id.to_string()),
+        only_here: told(&parting.left),
+        only_there: told(&parting.right),
+    }
+}
+
+/// A message that was found with these words.
+#[must_use]
+pub fn found(found: &Found, words: &str) -> FoundView {
+    FoundView {
+        session_id: found.session.to_string(),
+        session_name: found.session_name.clone(),
+        agent_id: found.agent.to_string(),
+        turn_id: found.turn.to_string(),
+        message: found.place,
+        role: role_name(found.message.role),
+        snippet: snippet(&found.message.text(), words),
+        untrusted: found.message.untrusted,
+        time: found.time.to_string(),
+    }
+}
+
+/// How a turn ended, as a word.
+pub(super) fn turn_end(end: TurnEnd) -> &'static str {
+    match end {
+        TurnEnd::Replied => "replied",
+        TurnEnd::Completed => "completed",
+        TurnEnd::Failed => "failed",
+        TurnEnd::Aborted => "aborted",
+    }
+}
+
+fn told(node: &TurnNode, messages: &[Option<Message>]) -> ToldTurnView {
+    let said = messages.iter().flatten().map(|message| SaidView { role: role_name(message.role), text: message.text() });
+    ToldTurnView { turn_id: node.id.to_string(), depth: node.depth, messages: said.collect() }
+}
+
+fn label(label: &SessionLabel) -> SessionLabelView {
+    SessionLabelView { session_id: label.id.to_string(), agent_id: label.agent.to_string(), name: label.name.clone() }
+}
+
+/// The beginning of a text on one line.
+fn on_one_line(text: &str, chars_max: usize) -> String {
+    let line = text.split_whitespace().take(chars_max).collect::<Vec<_>>().join(" ");
+    line.chars().take(chars_max).collect()
+}
+
+/// What is said around the first of some words; the beginning when none of them stands there letter by letter.
+fn snippet(text: &str, words: &str) -> String {
+    let (before, all) = SNIPPET_CHARS;
+    let wanted: Vec<Vec<char>> = words.split_whitespace().map(|word| word.chars().flat_map(char::to_lowercase).collect()).collect();
+    let chars: Vec<char> = text.chars().collect();
+    // Character by character: what a letter becomes in lower case may be longer than the letter.
+    let lower: Vec<char> = chars.iter().map(|char| char.to_lowercase().next().unwrap_or(*char)).collect();
+    let first = (0..lower.len()).find(|at| wanted.iter().any(|word| lower.get(*at..).is_some_and(|rest| rest.starts_with(word))));
+    let begin = first.unwrap_or(0).saturating_sub(before);
+    let shown: String = chars.iter().skip(begin).take(all).collect();
+    let (head, tail) = (if begin > 0 { "…" } else { "" }, if chars.len() > begin + all { "…" } else { "" });
+    format!("{head}{}{tail}", on_one_line(&shown, all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::snippet;
+
+    #[test]
+    fn a_snippet_is_what_stands_around_the_first_word_that_was_found() {
+        assert_eq!(snippet("Where do Dragons live?", "dragons"), "Where do Dragons live?");
+        let long = format!("{} zebra {}", "a ".repeat(200), "b ".repeat(200));
+        let shown = snippet(&long, "nothing zebra");
+        assert!(shown.starts_with('…') && shown.contains(" zebra b") && shown.ends_with('…'), "{shown}");
+        assert_eq!(snippet("nothing of it\nis here", "zebra"), "nothing of it is here");
+    }
+}

@@ -1,0 +1,225 @@
+//! Sessions as labels: rename, pin, note attributes, clear, delete.
+
+use super::once::Once;
+use super::sessions::allowed;
+use super::{Broker, By, Error, Request, Target};
+use crate::catalogue::CHAT;
+use crate::journal::Context;
+use crate::refusals::{busy, inputs_wait, run_open, session_active, session_closed, session_not_found, session_structured};
+use domain::agent::role::Right;
+use domain::event::{Event, InputAccepted, InputDead, SessionCleared, SessionDeleted, Source};
+use domain::id::{SessionId, Stream};
+use domain::limits::WAITING_INPUTS_MAX;
+use domain::session_label::{Changes, Label, merge};
+use domain::time::Timestamp;
+use domain::user::UserId;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use store::{Clash, Commit, CommitError, Conflict, Expected, Guard, SessionRow, SessionStatus};
+
+/// How often a command is tried again when others change the same thing at the same time.
+const TRIES_MAX: u32 = 5;
+/// Why an input is a dead letter whose session was deleted while it waited.
+const DELETED: &str = "its session was deleted";
+/// Later than any reminder is due.
+const FOR_EVER: Timestamp = Timestamp(u64::MAX >> 1);
+
+/// A session's label as a command has left it.
+#[derive(Debug, Serialize, Deserialize)]
+struct AsItWas {
+    name: Option<String>,
+    pinned_at: Option<Timestamp>,
+    attributes: Map<String, Value>,
+    updated_at: Timestamp,
+}
+
+impl Broker {
+    /// Renames a session, pins it or not, and merges keys into its attributes: all of what is asked for, or nothing. The session afterwards.
+    ///
+    /// # Errors
+    /// There is no such session; the user may not; it is no name; there would be too many attributes; an idempotency key of another request.
+    pub async fn relabel<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        session: SessionId,
+        changes: Changes,
+    ) -> Result<SessionRow, Error> {
+        let by = by.into();
+        let asked = json!({
+            "relabel": session, "target": target.named(), "name": changes.name, "pinned": changes.pinned, "attributes": changes.attributes,
+        });
+        let request = Request::of(by, &asked)?;
+        match self.once(request.as_ref(), self.try_relabelling(by.user, target, session, changes, request.as_ref())).await? {
+            Once::Now(row) => Ok(row),
+            Once::Before(was) => {
+                let AsItWas { name, pinned_at, attributes, updated_at } = was;
+                let row = self.core.store.session(session).await?.ok_or_else(|| session_not_found(session))?;
+                Ok(SessionRow { name, pinned_at, attributes, updated_at, ..row })
+            }
+        }
+    }
+
+    async fn try_relabelling(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        changes: Changes,
+        request: Option<&Request>,
+    ) -> Result<SessionRow, Error> {
+        let mut row = self.session_for(user, target, session).await?;
+        let now = self.core.now();
+        let label = Label { session, name: row.name.as_deref(), pinned: row.pinned_at.is_some(), attributes: &row.attributes };
+        let events = label.change(changes, now)?;
+        for event in &events {
+            match event {
+                Event::SessionRenamed(it) => row.name.clone_from(&it.name),
+                Event::SessionPinned(it) => row.pinned_at = it.pinned.then_some(now),
+                Event::SessionAttributed(it) => row.attributes = merge(std::mem::take(&mut row.attributes), &it.attributes),
+                _ => {}
+            }
+            row.updated_at = now;
+        }
+        let was =
+            AsItWas { name: row.name.clone(), pinned_at: row.pinned_at, attributes: row.attributes.clone(), updated_at: row.updated_at };
+        if events.is_empty() {
+            self.note(request, &was).await?;
+            return Ok(row);
+        }
+        let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+        let mut commit = Commit::new().guard(Guard::SessionThere(session)).guard(allowed(row.agent, user)).append(
+            Stream::Session(session),
+            Expected::Any,
+            context.events(events),
+        );
+        commit.key = request.map(|request| request.answered(&was));
+        match self.core.store.commit(commit).await {
+            Ok(_) => Ok(row),
+            Err(CommitError::Conflict(conflict)) => Err(self.changed(user, target, session, conflict).await),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Lets a chat point to an empty thread again; its revision then. Its turns stay where they are.
+    ///
+    /// # Errors
+    /// There is no such session, or it is no open chat; a turn is in the making or words wait; the user may not; an idempotency key of
+    /// another request.
+    pub async fn clear<'a>(&self, by: impl Into<By<'a>>, target: &Target, session: SessionId) -> Result<u64, Error> {
+        let by = by.into();
+        let request = Request::of(by, &json!({ "clear": session, "target": target.named() }))?;
+        match self.once(request.as_ref(), self.try_clearing(by.user, target, session, request.as_ref())).await? {
+            Once::Now(revision) | Once::Before(revision) => Ok(revision),
+        }
+    }
+
+    async fn try_clearing(&self, user: &UserId, target: &Target, session: SessionId, request: Option<&Request>) -> Result<u64, Error> {
+        for _ in 0..TRIES_MAX {
+            let row = self.session_for(user, target, session).await?;
+            if row.status != SessionStatus::Open {
+                return Err(session_closed().into());
+            }
+            if row.session_type != CHAT {
+                return Err(session_structured().into());
+            }
+            if row.open_run.is_some() {
+                return Err(run_open().into());
+            }
+            let now = self.core.now();
+            // A reminder whose time has not come wakes the session later, whatever its thread is then.
+            if !self.core.store.waiting_inputs(session, now, 1).await?.is_empty() {
+                return Err(inputs_wait("words wait in this session; let them be dealt with or cancel them first").into());
+            }
+            let revision = row.revision + 1;
+            let cleared = Event::SessionCleared(SessionCleared { session, revision, time: now });
+            let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+            let mut commit = Commit::new()
+                .guard(Guard::SessionOpen(session))
+                .guard(allowed(row.agent, user))
+                .guard(Guard::NoOpenRun(session))
+                .guard(Guard::NothingWaiting { session, now, except: Vec::new() })
+                .guard(Guard::Head { session, head: row.head, revision: row.revision })
+                .append(Stream::Session(session), Expected::Any, vec![context.event(cleared)]);
+            commit.key = request.map(|request| request.answered(&revision));
+            match self.core.store.commit(commit).await {
+                Ok(_) => return Ok(revision),
+                // Look again, which says what.
+                Err(CommitError::Conflict(Conflict { clash: Clash::Guard(_), .. })) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(busy("the session is changing at this moment; try again shortly").into())
+    }
+
+    /// Deletes a session: nobody finds it any more. Inputs that wait in it become dead letters; its turns stay where others point to them.
+    ///
+    /// # Errors
+    /// There is no such session; a turn is in the making; it holds its agent's slot; another agent waits for what it is to do; the user may
+    /// not; an idempotency key of another request.
+    pub async fn delete_session<'a>(&self, by: impl Into<By<'a>>, target: &Target, session: SessionId) -> Result<(), Error> {
+        let by = by.into();
+        let request = Request::of(by, &json!({ "delete": session, "target": target.named() }))?;
+        match self.once(request.as_ref(), self.try_deleting(by.user, target, session, request.as_ref())).await? {
+            Once::Now(()) | Once::Before(()) => Ok(()),
+        }
+    }
+
+    async fn try_deleting(&self, user: &UserId, target: &Target, session: SessionId, request: Option<&Request>) -> Result<(), Error> {
+        for _ in 0..TRIES_MAX {
+            let row = self.session_for(user, target, session).await?;
+            if row.session_type != CHAT && row.status == SessionStatus::Open {
+                return Err(session_active(row.agent).into());
+            }
+            if row.open_run.is_some() {
+                return Err(run_open().into());
+            }
+            let waiting = self.core.store.waiting_inputs(session, FOR_EVER, WAITING_INPUTS_MAX).await?;
+            if waiting.iter().any(is_waited_for) {
+                return Err(inputs_wait("another agent waits for what this session is to do; let it be done or cancel it first").into());
+            }
+            let now = self.core.now();
+            let dead =
+                |input: &InputAccepted| Event::InputDead(InputDead { input: input.input, session, reason: DELETED.to_owned(), time: now });
+            let mut events: Vec<Event> = waiting.iter().map(dead).collect();
+            events.push(Event::SessionDeleted(SessionDeleted { session, deleted_by: user.clone(), time: now }));
+            let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+            let mut commit = Commit::new()
+                .guard(Guard::SessionThere(session))
+                .guard(allowed(row.agent, user))
+                .guard(Guard::NoOpenRun(session))
+                // Together: these wait, and no others.
+                .guard(Guard::WaitingAtMost { session, max: waiting.len() as u64 })
+                .append(Stream::Session(session), Expected::Any, context.events(events));
+            commit.guards.extend(waiting.iter().map(|input| Guard::InputWaiting(input.input)));
+            commit.key = request.map(|request| request.answered(&()));
+            match self.core.store.commit(commit).await {
+                Ok(_) => return Ok(()),
+                Err(CommitError::Conflict(Conflict { clash: Clash::Guard(_), .. })) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(busy("the session is changing at this moment; try again shortly").into())
+    }
+
+    /// Why what was to be done in a session did not land, as it is now.
+    pub(super) async fn changed(&self, user: &UserId, target: &Target, session: SessionId, conflict: Conflict) -> Error {
+        match self.session_for(user, target, session).await {
+            Err(error) => error,
+            Ok(_) if matches!(conflict.clash, Clash::Guard(Guard::Role { .. } | Guard::SessionThere(_))) => {
+                busy("the session is changing at this moment; try again shortly").into()
+            }
+            Ok(_) => Error::unavailable(CommitError::Conflict(conflict)),
+        }
+    }
+
+    /// Whether somebody may still begin something with an agent: why not, if a commit did not land.
+    pub(super) async fn may_begin(&self, user: &UserId, target: &Target) -> Result<(), Error> {
+        self.find_for(user, target, Right::Interact).await.map(drop)
+    }
+}
+
+/// Whether an operation of another agent's settles with what comes of an input.
+fn is_waited_for(input: &InputAccepted) -> bool {
+    matches!(&input.source, Source::Dispatch { reply_to: Some(_), .. })
+}

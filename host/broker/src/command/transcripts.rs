@@ -1,0 +1,305 @@
+//! Sessions as files: carry one out as JSON lines, carry one in.
+
+use super::agents::invalid;
+use super::once::Once;
+use super::sessions::allowed;
+use super::{Broker, By, Error, Request, Target};
+use crate::catalogue::CHAT;
+use crate::core::fresh;
+use crate::journal::Context;
+use crate::refusals::{export_too_large, not_exportable, turn_conflict};
+use domain::agent::configure::{NAME_BYTES_MAX, check_name};
+use domain::agent::role::Right;
+use domain::digest::Digest;
+use domain::event::{Event, ImportedTurn, SessionOpened, TurnsImported};
+use domain::id::{AgentId, SessionId, Stream, TurnId};
+use domain::transcript::dialect::{Dialect, aix, pi};
+use domain::transcript::{Adoption, EMPTY_STATE, Header, Reading, Transcript, Turn, read};
+use domain::user::UserId;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use store::{Carried, Clash, Commit, CommitError, Expected, Guard, Key, Meeting};
+
+/// Bytes of a session's file, carried out or in.
+pub const TRANSCRIPT_BYTES_MAX: usize = 32 << 20;
+/// Turns that one commit of an import brings at most.
+const COMMIT_TURNS_MAX: usize = 256;
+/// Bytes of turns and blobs after which a commit of an import takes no further turn.
+const COMMIT_BYTES_MAX: usize = 4 << 20;
+/// Bytes of blobs in one commit of an import, unless one turn alone names more.
+const COMMIT_BLOB_BYTES_MAX: usize = 4 << 20;
+
+/// Carries a session in.
+#[derive(Debug, Clone)]
+pub struct ImportSession {
+    /// The agent that it is to be a session of.
+    pub target: Target,
+    /// The file.
+    pub file: Vec<u8>,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportedSession {
+    /// The agent.
+    pub agent: AgentId,
+    /// The session.
+    pub session: SessionId,
+    /// The dialect of the file.
+    pub dialect: Dialect,
+    /// Whether this host, or another one like it, wrote the file, so that its turns keep their ids.
+    pub exact: bool,
+    /// Turns that came in.
+    pub turns: u64,
+    /// Turns that were here already.
+    pub known: u64,
+    /// Lines of another program's file that have no place here.
+    pub left_out: u64,
+}
+
+impl Broker {
+    /// A session as a file: of pi's dialect with all of its tree that the user sees, of aix's with its thread. The same session gives the same bytes.
+    ///
+    /// # Errors
+    /// There is no such session; it is too large for a file; something in it fits in no line.
+    pub async fn export_session(&self, user: &UserId, target: &Target, session: SessionId, dialect: Dialect) -> Result<Vec<u8>, Error> {
+        let (row, agent) = self.session_of(user, target, session).await?;
+        let tree_of = match dialect {
+            Dialect::Pi => Some(user.clone()),
+            Dialect::Aix => None,
+        };
+        let Carried { turns, blobs } = match row.head {
+            Some(head) => self.core.store.carried(head, tree_of, TRANSCRIPT_BYTES_MAX).await?.ok_or_else(too_large)?,
+            None => Carried { turns: Vec::new(), blobs: BTreeMap::new() },
+        };
+        let header = Header {
+            session,
+            name: row.name,
+            agent_path: agent.path,
+            definition: agent.definition.to_string(),
+            created: row.created_at,
+            head: row.head,
+            parent: None,
+            labels: Vec::new(),
+        };
+        let transcript = Transcript { header, turns, blobs };
+        let written = aside(move || match dialect {
+            Dialect::Pi => pi::write(&transcript),
+            Dialect::Aix => aix::write(&transcript),
+        })
+        .await?;
+        let file = written.map_err(|error| not_exportable(&store_told(&error)))?;
+        if file.len() > TRANSCRIPT_BYTES_MAX {
+            return Err(too_large());
+        }
+        Ok(file)
+    }
+
+    /// Carries a session in: its turns, and a chat that points to its head. What was written here, or by a host like this one, keeps its ids.
+    ///
+    /// # Errors
+    /// The file cannot be read; a turn of it is here as another; the user may not; an idempotency key of another request.
+    pub async fn import_session<'a>(&self, by: impl Into<By<'a>>, command: ImportSession) -> Result<ImportedSession, Error> {
+        let by = by.into();
+        let ImportSession { target, file } = command;
+        let request = Request::of(by, &json!({ "import_session": target.named(), "file": Digest::of(&file).hex() }))?;
+        match self.once(request.as_ref(), self.try_importing(by.user, &target, file, request.as_ref())).await? {
+            Once::Now(imported) | Once::Before(imported) => Ok(imported),
+        }
+    }
+
+    /// Whether a user may carry a session in, for whoever asks before all of it is there.
+    ///
+    /// # Errors
+    /// There is no such agent, it is archived, or the user may not.
+    pub async fn may_import(&self, user: &UserId, target: &Target) -> Result<(), Error> {
+        self.may_begin(user, target).await
+    }
+
+    async fn try_importing(
+        &self,
+        user: &UserId,
+        target: &Target,
+        file: Vec<u8>,
+        request: Option<&Request>,
+    ) -> Result<ImportedSession, Error> {
+        let (found, _) = self.find_for(user, target, Right::Interact).await?;
+        let agent = found.agent;
+        let adoption = Adoption { agent_path: agent.path.clone(), definition: agent.definition.to_string(), salt: fresh::salt() };
+        let reading = aside(move || read(&file, &adoption)).await?;
+        let (dialect, Reading { transcript, exact, left_out }) =
+            reading.map_err(|fault| invalid(format!("this is no session that can be read: {fault}"), "body"))?;
+        let Transcript { header, turns, blobs } = transcript;
+        check_blobs(&turns, &blobs)?;
+        let turns = Arc::new(turns);
+        let known = match self.core.store.meet(turns.clone()).await? {
+            Meeting::Known(known) => known,
+            Meeting::Clash(turn) => return Err(turn_conflict(turn).into()),
+        };
+        let new: Vec<&Turn> = turns.iter().zip(&known).filter(|(_, known)| !**known).map(|(turn, _)| turn).collect();
+        // A session keeps its id where that is free.
+        let session = match self.core.store.session(header.session).await? {
+            None => header.session,
+            Some(_) => fresh::session(),
+        };
+        let imported = ImportedSession {
+            agent: agent.id,
+            session,
+            dialect,
+            exact,
+            turns: new.len() as u64,
+            known: (turns.len() - new.len()) as u64,
+            left_out: left_out.len() as u64,
+        };
+        let carrying = Carrying { agent: agent.id, session, user, header: &header };
+        let key = request.map(|request| request.answered(&imported));
+        for commit in self.commits(&carrying, &new, &blobs, key.as_ref()) {
+            match self.core.store.commit(commit).await {
+                Ok(_) => {}
+                // A turn came in by another way meanwhile.
+                Err(CommitError::Conflict(conflict)) if conflict.clash == Clash::Row => {
+                    return Err(turn_conflict(header.head.or_else(|| new.first().map(|turn| turn.node.id)).unwrap_or(NO_TURN)).into());
+                }
+                Err(CommitError::Conflict(_)) => return Err(self.not_begun(user, target).await),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(imported)
+    }
+
+    /// The commits of an import: all turns first, and the session with the last of them, so that it is never there without.
+    fn commits(&self, carrying: &Carrying<'_>, turns: &[&Turn], blobs: &BTreeMap<Digest, Vec<u8>>, key: Option<&Key>) -> Vec<Commit> {
+        let now = self.core.now();
+        let Carrying { agent, session, user, header } = *carrying;
+        let context = Context::new(format!("user:{user}"), now).about(agent, Some(session), None);
+        let mut pieces = pieces(turns, blobs);
+        if pieces.is_empty() {
+            pieces.push(Vec::new());
+        }
+        let last = pieces.len() - 1;
+        let mut stored: BTreeSet<Digest> = BTreeSet::new();
+        let mut commits = Vec::new();
+        for (place, piece) in pieces.into_iter().enumerate() {
+            let named: BTreeSet<Digest> = piece.iter().flat_map(|turn| turn.blobs()).filter(|digest| !stored.contains(digest)).collect();
+            let mut events = Vec::new();
+            if !piece.is_empty() {
+                let turns = piece.into_iter().map(imported_turn).collect();
+                events.push(Event::TurnsImported(TurnsImported { session, agent, turns, time: now }));
+            }
+            if place == last {
+                events.push(Event::SessionOpened(SessionOpened {
+                    session,
+                    agent,
+                    session_type: CHAT.to_owned(),
+                    conversation: fresh::conversation(),
+                    name: header.name.as_deref().and_then(shown_name),
+                    head: header.head,
+                    persona: None,
+                    model: None,
+                    started_by: format!("user:{user}"),
+                    user_id: user.clone(),
+                    config: None,
+                    time: header.created.min(now),
+                }));
+            }
+            let mut commit = Commit::new().guard(Guard::AgentActive(agent)).guard(allowed(agent, user)).append(
+                Stream::Session(session),
+                Expected::Any,
+                context.events(events),
+            );
+            commit.blobs = named.iter().filter_map(|digest| blobs.get(digest).cloned()).collect();
+            stored.extend(named);
+            if place == last {
+                commit.key = key.cloned();
+            }
+            commits.push(commit);
+        }
+        commits
+    }
+}
+
+/// What is carried in for whom.
+#[derive(Clone, Copy)]
+struct Carrying<'a> {
+    agent: AgentId,
+    session: SessionId,
+    user: &'a UserId,
+    header: &'a Header,
+}
+
+/// Stands for a turn where there is none to name.
+const NO_TURN: TurnId = TurnId(Digest([0; 32]));
+
+/// Turns in pieces that are committed together.
+fn pieces<'a>(turns: &[&'a Turn], blobs: &BTreeMap<Digest, Vec<u8>>) -> Vec<Vec<&'a Turn>> {
+    let (mut pieces, mut bytes, mut of_blobs): (Vec<Vec<&Turn>>, usize, usize) = (Vec::new(), usize::MAX, 0);
+    for turn in turns {
+        let size = turn.messages.iter().flatten().map(|message| serde_json::to_vec(message).map_or(0, |text| text.len())).sum::<usize>();
+        let with: usize = turn.blobs().filter_map(|digest| blobs.get(&digest)).map(Vec::len).sum();
+        let is_full = |piece: &Vec<&Turn>| piece.len() >= COMMIT_TURNS_MAX;
+        let over = bytes.saturating_add(size) > COMMIT_BYTES_MAX || of_blobs.saturating_add(with) > COMMIT_BLOB_BYTES_MAX;
+        if over || pieces.last().is_none_or(is_full) {
+            pieces.push(Vec::new());
+            (bytes, of_blobs) = (0, 0);
+        }
+        bytes = bytes.saturating_add(size);
+        of_blobs = of_blobs.saturating_add(with);
+        if let Some(piece) = pieces.last_mut() {
+            piece.push(turn);
+        }
+    }
+    pieces
+}
+
+fn imported_turn(turn: &Turn) -> ImportedTurn {
+    ImportedTurn { turn: turn.node.clone(), committed: turn.committed, messages: turn.messages.clone() }
+}
+
+/// Whoever names content has to bring it: that somebody knows a digest does not say that they may see what it is of.
+fn check_blobs(turns: &[Turn], blobs: &BTreeMap<Digest, Vec<u8>>) -> Result<(), Error> {
+    let empty = Digest::of(EMPTY_STATE);
+    match turns.iter().flat_map(Turn::blobs).find(|digest| *digest != empty && !blobs.contains_key(digest)) {
+        None => Ok(()),
+        Some(digest) => Err(invalid(format!("the file names the blob {digest} and has not its bytes; export it where these are"), "body")),
+    }
+}
+
+/// A name that sessions may have here, as much of this one as can be.
+fn shown_name(name: &str) -> Option<String> {
+    if check_name(name).is_ok() {
+        return Some(name.to_owned());
+    }
+    let plain: String = name.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
+    let end = plain.floor_char_boundary(NAME_BYTES_MAX);
+    let cut = plain.get(..end).unwrap_or_default().trim().to_owned();
+    check_name(&cut).is_ok().then_some(cut)
+}
+
+/// Work that takes a while, beside what is served.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(Error::unavailable)
+}
+
+fn too_large() -> Error {
+    export_too_large(TRANSCRIPT_BYTES_MAX).into()
+}
+
+/// An error with what led to it.
+fn store_told(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_from_elsewhere_is_cut_to_what_may_be_shown_here() {
+        assert_eq!(shown_name("Greek").as_deref(), Some("Greek"));
+        assert_eq!(shown_name("two\nlines").as_deref(), Some("two lines"));
+        assert_eq!(shown_name(&"x".repeat(NAME_BYTES_MAX + 1)), Some("x".repeat(NAME_BYTES_MAX)));
+        assert_eq!(shown_name("\n"), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! The tree of turns: look at a turn, at the tree of a session, at where two threads part; fork a session at any turn.
+
+use super::agents::invalid;
+use super::once::Once;
+use super::opening::check_label;
+use super::sessions::allowed;
+use super::{Broker, By, Error, Request, SessionView, Target};
+use crate::catalogue::CHAT;
+use crate::core::fresh;
+use crate::journal::Context;
+use crate::refusals::{busy, session_not_found, thread_empty, threads_apart, turn_not_found};
+use domain::event::{Event, SessionOpened};
+use domain::id::{AgentId, SessionId, Stream, TurnId};
+use domain::message::MessageId;
+use domain::user::UserId;
+use serde_json::json;
+use store::{Commit, CommitError, Expected, Guard, Parting, SeenTurn, SessionRow, TreeTurn};
+
+/// Turns that a thread may go on alone for, in a comparison of two.
+pub const DIFF_TURNS_MAX: usize = 1_000;
+
+/// Where a fork begins, and what it is to be.
+#[derive(Debug, Clone, Default)]
+pub struct Fork {
+    /// The turn; the session's head without.
+    pub turn: Option<TurnId>,
+    /// A message of the session's thread, in place of a turn: its turn is meant.
+    pub message: Option<MessageId>,
+    /// A label for people; that of the session without.
+    pub name: Option<String>,
+    /// The model that its turns use; that of the session without.
+    pub model: Option<String>,
+}
+
+/// With what a session is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Other {
+    /// Another session, of whichever agent.
+    Session(SessionId),
+    /// The thread of a turn.
+    Turn(TurnId),
+}
+
+impl Broker {
+    /// A turn that a user sees through any of their sessions.
+    ///
+    /// # Errors
+    /// There is no such turn, or they do not see it.
+    pub async fn turn(&self, user: &UserId, turn: TurnId) -> Result<SeenTurn, Error> {
+        self.core.store.seen_turn(user, None, turn).await?.ok_or_else(|| turn_not_found(turn).into())
+    }
+
+    /// The turns of a session's tree that a user sees, each after its parent, after one of them. None in an empty thread.
+    ///
+    /// # Errors
+    /// There is no such session.
+    pub async fn tree(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        after: Option<TurnId>,
+        limit: usize,
+    ) -> Result<Vec<TreeTurn>, Error> {
+        let (row, _) = self.session_of(user, target, session).await?;
+        match row.head {
+            Some(head) => Ok(self.core.store.tree(user, head, after, limit).await?),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Where the thread of a session and another one part.
+    ///
+    /// # Errors
+    /// There is no such session, or none to compare it with that the user sees; they are too far apart.
+    pub async fn parting(&self, user: &UserId, target: &Target, session: SessionId, with: Other) -> Result<Parting, Error> {
+        let (row, _) = self.session_of(user, target, session).await?;
+        let other = match with {
+            Other::Turn(turn) => {
+                let seen = self.core.store.seen_turn(user, None, turn).await?;
+                Some(seen.ok_or_else(|| turn_not_found(turn).at("query:with"))?.turn.node.id)
+            }
+            Other::Session(other) => {
+                let not_found = || Error::from(session_not_found(other).at("query:with"));
+                let agent = self.core.store.session(other).await?.ok_or_else(not_found)?.agent;
+                match self.session_of(user, &Target::Agent(agent), other).await {
+                    Ok((row, _)) => row.head,
+                    // Of somebody else's agent nobody learns that it has this session.
+                    Err(Error::Refused(_)) => return Err(not_found()),
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        self.core.store.parting(row.head, other, DIFF_TURNS_MAX).await?.ok_or_else(|| threads_apart(DIFF_TURNS_MAX).into())
+    }
+
+    /// Opens a chat that goes on from a turn of the session's thread, or from any turn of its agent's that the user sees.
+    ///
+    /// # Errors
+    /// There is no such session or turn; nothing was said yet; the user may not; an idempotency key of another request.
+    pub async fn fork<'a>(&self, by: impl Into<By<'a>>, target: &Target, session: SessionId, fork: Fork) -> Result<SessionView, Error> {
+        let by = by.into();
+        let Fork { turn, message, name, model } = &fork;
+        let asked = json!({
+            "fork": session, "target": target.named(), "turn": turn, "message": message, "name": name, "model": model,
+        });
+        let request = Request::of(by, &asked)?;
+        let (Once::Now((agent, forked)) | Once::Before((agent, forked))) =
+            self.once(request.as_ref(), self.try_forking(by.user, target, session, &fork, request.as_ref())).await?;
+        self.session(by.user, &Target::Agent(agent), forked, None).await
+    }
+
+    async fn try_forking(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        fork: &Fork,
+        request: Option<&Request>,
+    ) -> Result<(AgentId, SessionId), Error> {
+        let row = self.session_for(user, target, session).await?;
+        check_label(fork.name.as_deref())?;
+        if let Some(model) = &fork.model
+            && let Err(unknown) = self.core.gateway.resolve(Some(model))
+        {
+            return Err(invalid(unknown.to_string(), "/model"));
+        }
+        let head = self.forked_at(user, &row, fork).await?;
+        let (now, forked) = (self.core.now(), fresh::session());
+        let opened = SessionOpened {
+            session: forked,
+            agent: row.agent,
+            session_type: CHAT.to_owned(),
+            conversation: fresh::conversation(),
+            name: fork.name.clone().or(row.name),
+            head: Some(head),
+            persona: row.persona,
+            model: fork.model.clone().or(row.model),
+            started_by: format!("user:{user}"),
+            user_id: user.clone(),
+            config: None,
+            time: now,
+        };
+        let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(forked), None);
+        let mut commit = Commit::new()
+            .guard(Guard::AgentActive(row.agent))
+            .guard(Guard::SessionThere(session))
+            .guard(allowed(row.agent, user))
+            .append(Stream::Session(forked), Expected::New, vec![context.event(Event::SessionOpened(opened))]);
+        commit.key = request.map(|request| request.answered(&(row.agent, forked)));
+        match self.core.store.commit(commit).await {
+            Ok(_) => Ok((row.agent, forked)),
+            Err(CommitError::Conflict(conflict)) => Err(self.changed(user, target, session, conflict).await),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The turn from which a fork goes on.
+    async fn forked_at(&self, user: &UserId, row: &SessionRow, fork: &Fork) -> Result<TurnId, Error> {
+        match (fork.turn, fork.message) {
+            (Some(_), Some(_)) => Err(invalid("a fork begins at a turn or at a message: give one of them", "/message")),
+            (Some(turn), None) => {
+                let seen = self.core.store.seen_turn(user, Some(row.agent), turn).await?;
+                seen.map(|seen| seen.turn.node.id).ok_or_else(|| turn_not_found(turn).at("/turn_id").into())
+            }
+            (None, Some(message)) => {
+                let found = match row.head {
+                    Some(head) if message > 0 => self.core.store.turn_at(head, message).await?,
+                    Some(_) | None => None,
+                };
+                let told = format!("the session's thread has no message {message}; it has {}", row.head_message);
+                found.map(|node| node.id).ok_or_else(|| invalid(told, "/message"))
+            }
+            (None, None) => row.head.ok_or_else(|| thread_empty().into()),
+        }
+    }
+
+    /// What refused a commit that was to begin something: that the user may not any more, or that others were quicker.
+    pub(super) async fn not_begun(&self, user: &UserId, target: &Target) -> Error {
+        match self.may_begin(user, target).await {
+            Err(error) => error,
+            Ok(()) => busy("the agent is changing at this moment; try again shortly").into(),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Full-text search over what was said in sessions that somebody may see.
+
+use super::ReadError;
+use super::recall::any_of;
+use crate::projections::owner_word;
+use crate::sql::{Columns, limit as rows};
+use crate::store::Store;
+use domain::id::{AgentId, SessionId, TurnId};
+use domain::message::{Message, MessageId};
+use domain::time::Timestamp;
+use domain::user::UserId;
+use rusqlite::params;
+
+/// A message that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The message.
+    pub message: Message,
+    /// Its place in its thread.
+    pub place: MessageId,
+    /// The turn that it is of.
+    pub turn: TurnId,
+    /// The session in which it was said.
+    pub session: SessionId,
+    /// What that is called.
+    pub session_name: Option<String>,
+    /// Its agent.
+    pub agent: AgentId,
+    /// When.
+    pub time: Timestamp,
+}
+
+impl Store {
+    /// Messages with any of the query's words, in sessions that a user may see and that were not deleted, of one agent or of all: the best
+    /// first, of those that are as good the latest, at most `limit`. Every query is words and nothing but words.
+    pub async fn search(&self, user: &UserId, agent: Option<AgentId>, query: &str, limit: usize) -> Result<Vec<Found>, ReadError> {
+        let Some(words) = any_of(query) else { return Ok(Vec::new()) };
+        let expression = match agent {
+            Some(agent) => format!("agent : \"{}\" AND {words}", owner_word(agent)),
+            None => words,
+        };
+        let user = user.clone();
+        self.read(move |sql| {
+            sql.rows(
+                "SELECT m.message, r.message, r.turn, r.session, s.name, s.agent, r.time FROM recall_index \
+                 JOIN recall r ON r.id = recall_index.rowid JOIN sessions s ON s.id = r.session \
+                 JOIN access a ON a.agent = s.agent AND a.user = ?2 JOIN messages m ON m.run = r.run AND m.id = r.message \
+                 WHERE recall_index MATCH ?1 AND r.note IS NULL AND s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) \
+                 ORDER BY round(bm25(recall_index, 0.0, 1.0), 1), r.time DESC, r.id DESC LIMIT ?3",
+                params![expression, user.as_str(), rows(limit)],
+                |row| {
+                    Ok(Found {
+                        message: row.json(0)?,
+                        place: row.uint(1)?,
+                        turn: TurnId(row.digest(2)?),
+                        session: row.id(3)?,
+                        session_name: row.get(4)?,
+                        agent: row.id(5)?,
+                        time: Timestamp(row.uint(6)?),
+                    })
+                },
+            )
+        })
+        .await
+    }
+}

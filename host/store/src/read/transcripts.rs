@@ -1,0 +1,117 @@
+//! What is carried of a session out of a host, and how what is carried in meets what is here.
+
+use super::ReadError;
+use super::trees::{Seen, messages};
+use super::turns::node;
+use crate::sql::{Columns, Sql};
+use crate::store::Store;
+use domain::digest::Digest;
+use domain::id::TurnId;
+use domain::time::Timestamp;
+use domain::transcript::Turn;
+use domain::turn::TurnNode;
+use domain::user::UserId;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Turns with what they name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Carried {
+    /// Each after its parent.
+    pub turns: Vec<Turn>,
+    /// The bytes of the blobs that they name, as far as these are here.
+    pub blobs: BTreeMap<Digest, Vec<u8>>,
+}
+
+/// How turns that are to come in meet those that are here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meeting {
+    /// They may come in; for each whether it is here already, just as it comes.
+    Known(Vec<bool>),
+    /// This one is here as another, or its run is.
+    Clash(TurnId),
+}
+
+impl Store {
+    /// What is carried of the thread that ends in `head`, or of all of its tree that a user sees; none when that is over `bytes_max`.
+    pub async fn carried(&self, head: TurnId, tree_of: Option<UserId>, bytes_max: usize) -> Result<Option<Carried>, ReadError> {
+        self.read(move |sql| {
+            let wanted = match tree_of {
+                Some(user) => match Seen::of(sql, &user, None, head)? {
+                    Some(tree) => tree.order.iter().filter(|turn| tree.turns.contains(turn)).copied().collect(),
+                    None => Vec::new(),
+                },
+                None => thread(sql, head)?,
+            };
+            let (mut turns, mut blobs, mut bytes) = (Vec::new(), BTreeMap::new(), 0);
+            for id in wanted {
+                let Some(turn) = turn(sql, id)? else { continue };
+                bytes +=
+                    turn.messages.iter().flatten().map(|message| serde_json::to_vec(message).map_or(0, |text| text.len())).sum::<usize>();
+                for digest in turn.blobs() {
+                    if !blobs.contains_key(&digest)
+                        && let Some(content) = blob(sql, digest)?
+                    {
+                        bytes += content.len();
+                        blobs.insert(digest, content);
+                    }
+                }
+                if bytes > bytes_max {
+                    return Ok(None);
+                }
+                turns.push(turn);
+            }
+            Ok(Some(Carried { turns, blobs }))
+        })
+        .await
+    }
+
+    /// How turns meet those that are here.
+    pub async fn meet(&self, turns: Arc<Vec<Turn>>) -> Result<Meeting, ReadError> {
+        self.read(move |sql| {
+            let mut known = Vec::with_capacity(turns.len());
+            for turn in turns.iter() {
+                let here = node(sql, turn.node.id)?;
+                let clashes = match &here {
+                    // Whoever brings less than what is here does not know what they point to.
+                    Some(here) => *here != turn.node || messages(sql, here)? != turn.messages,
+                    None => is_run_known(sql, &turn.node)?,
+                };
+                if clashes {
+                    return Ok(Meeting::Clash(turn.node.id));
+                }
+                known.push(here.is_some());
+            }
+            Ok(Meeting::Known(known))
+        })
+        .await
+    }
+}
+
+/// A run has one turn: another one of the same run was made from the same messages, or on a copy of this host.
+fn is_run_known(sql: &Sql<'_>, node: &TurnNode) -> rusqlite::Result<bool> {
+    let run = node.run.to_string();
+    Ok(sql.exists("SELECT 1 FROM messages WHERE run = ?1 LIMIT 1", [&run])? || sql.exists("SELECT 1 FROM runs WHERE id = ?1", [&run])?)
+}
+
+/// The turns of a thread, its first one first.
+fn thread(sql: &Sql<'_>, head: TurnId) -> rusqlite::Result<Vec<TurnId>> {
+    let (mut turns, mut at) = (Vec::new(), Some(head));
+    while let Some(turn) = at {
+        turns.push(turn);
+        at = sql.row("SELECT parent FROM turns WHERE id = ?1", [turn.0.0], |row| row.digest_opt(0))?.flatten().map(TurnId);
+    }
+    turns.reverse();
+    Ok(turns)
+}
+
+fn turn(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<Turn>> {
+    let found = sql.row("SELECT node, time FROM turns WHERE id = ?1", [id.0.0], |row| Ok((row.json(0)?, Timestamp(row.uint(1)?))))?;
+    let Some((node, committed)) = found else { return Ok(None) };
+    let messages = messages(sql, &node)?;
+    Ok(Some(Turn { node, committed, messages }))
+}
+
+fn blob(sql: &Sql<'_>, digest: Digest) -> rusqlite::Result<Option<Vec<u8>>> {
+    sql.row("SELECT bytes FROM blobs WHERE digest = ?1", [digest.0], |row| row.get(0))
+}

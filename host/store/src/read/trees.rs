@@ -1,0 +1,198 @@
+//! Trees of turns as somebody sees them: which turns, under which labels, and where two threads part.
+//!
+//! Whoever may see a session sees the turns of its thread, and those that were committed in it before it was cleared or forked from; nobody
+//! sees a turn otherwise, however well they know its id.
+
+use super::ReadError;
+use super::turns::node;
+use crate::sql::{Columns, Sql, limit as rows};
+use crate::store::Store;
+use domain::id::{AgentId, SessionId, TurnId};
+use domain::message::{Message, MessageId};
+use domain::time::Timestamp;
+use domain::turn::TurnNode;
+use domain::user::UserId;
+use rusqlite::params;
+use std::collections::{HashMap, HashSet};
+
+/// Turns of one tree that are looked at; what is beyond them is not shown.
+const TREE_TURNS_MAX: usize = 200_000;
+
+/// A session as a label on a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionLabel {
+    /// The session.
+    pub id: SessionId,
+    /// Its agent.
+    pub agent: AgentId,
+    /// What it is called.
+    pub name: Option<String>,
+}
+
+/// A turn of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeTurn {
+    /// Its node.
+    pub node: TurnNode,
+    /// The session in which it was committed, or for which it was imported.
+    pub session: SessionId,
+    /// When it was committed.
+    pub time: Timestamp,
+    /// The sessions whose head it is, as far as they may be seen.
+    pub labels: Vec<SessionLabel>,
+    /// What was said first in it.
+    pub text: String,
+}
+
+/// A turn with all that is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeenTurn {
+    /// The turn.
+    pub turn: TreeTurn,
+    /// The turns that follow it, as far as they may be seen.
+    pub children: Vec<TurnId>,
+    /// Its messages in order; none in the place of one that was erased.
+    pub messages: Vec<Option<Message>>,
+}
+
+/// Where two threads part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parting {
+    /// The last turn of both; none when they have nothing in common.
+    pub common: Option<TurnId>,
+    /// The turns of the first alone, in order, each with its messages.
+    pub left: Vec<(TurnNode, Vec<Option<Message>>)>,
+    /// The turns of the second alone.
+    pub right: Vec<(TurnNode, Vec<Option<Message>>)>,
+}
+
+impl Store {
+    /// A turn that a user sees, through sessions of one agent or of any; none when there is no such turn, or they do not see it.
+    pub async fn seen_turn(&self, user: &UserId, agent: Option<AgentId>, turn: TurnId) -> Result<Option<SeenTurn>, ReadError> {
+        let user = user.clone();
+        self.read(move |sql| {
+            let Some(tree) = Seen::of(sql, &user, agent, turn)? else { return Ok(None) };
+            if !tree.turns.contains(&turn) {
+                return Ok(None);
+            }
+            let Some(shown) = tree.turn(sql, turn)? else { return Ok(None) };
+            let of_turn = "SELECT id FROM turns WHERE parent = ?1 ORDER BY id";
+            let mut children = sql.rows(of_turn, [turn.0.0], |row| row.digest(0).map(TurnId))?;
+            children.retain(|child| tree.turns.contains(child));
+            let messages = messages(sql, &shown.node)?;
+            Ok(Some(SeenTurn { turn: shown, children, messages }))
+        })
+        .await
+    }
+
+    /// The turns of the tree that a turn belongs to, as far as a user sees them: each after its parent, after one of them, at most `limit`.
+    pub async fn tree(&self, user: &UserId, of: TurnId, after: Option<TurnId>, limit: usize) -> Result<Vec<TreeTurn>, ReadError> {
+        let user = user.clone();
+        self.read(move |sql| {
+            let Some(tree) = Seen::of(sql, &user, None, of)? else { return Ok(Vec::new()) };
+            let shown = tree.order.iter().filter(|turn| tree.turns.contains(turn));
+            let rest = shown.skip_while(|turn| after.is_some_and(|after| after != **turn)).skip(usize::from(after.is_some()));
+            let turns: Vec<Option<TreeTurn>> = rest.take(limit).map(|turn| tree.turn(sql, *turn)).collect::<rusqlite::Result<_>>()?;
+            Ok(turns.into_iter().flatten().collect())
+        })
+        .await
+    }
+
+    /// Where the threads of two turns part; none when the one or the other goes on alone for more than `max` turns.
+    pub async fn parting(&self, left: Option<TurnId>, right: Option<TurnId>, max: usize) -> Result<Option<Parting>, ReadError> {
+        self.read(move |sql| {
+            let at = |turn: Option<TurnId>| turn.map_or(Ok(None), |turn| node(sql, turn));
+            let (mut a, mut b) = (at(left)?, at(right)?);
+            let (mut of_left, mut of_right) = (Vec::new(), Vec::new());
+            while a.as_ref().map(|node| node.id) != b.as_ref().map(|node| node.id) {
+                let depth = |node: &Option<TurnNode>| node.as_ref().map_or(0, |node| node.depth);
+                let (side, gone) = if depth(&a) >= depth(&b) { (&mut a, &mut of_left) } else { (&mut b, &mut of_right) };
+                let Some(here) = side.take() else { break };
+                if gone.len() == max {
+                    return Ok(None);
+                }
+                *side = at(here.parent)?;
+                let said = messages(sql, &here)?;
+                gone.push((here, said));
+            }
+            of_left.reverse();
+            of_right.reverse();
+            Ok(Some(Parting { common: a.map(|node| node.id), left: of_left, right: of_right }))
+        })
+        .await
+    }
+}
+
+/// A tree of turns as a user sees it.
+pub(super) struct Seen {
+    /// Every turn of the tree, each after its parent.
+    pub(super) order: Vec<TurnId>,
+    /// Those that the user sees.
+    pub(super) turns: HashSet<TurnId>,
+    labels: HashMap<TurnId, Vec<SessionLabel>>,
+}
+
+impl Seen {
+    /// The tree of a turn; none when there is no such turn.
+    pub(super) fn of(sql: &Sql<'_>, user: &UserId, agent: Option<AgentId>, turn: TurnId) -> rusqlite::Result<Option<Self>> {
+        let root = sql.row("SELECT root FROM turns WHERE id = ?1", [turn.0.0], |row| row.digest_opt(0))?.flatten();
+        let Some(root) = root else { return Ok(None) };
+        let all = sql.rows(
+            "SELECT id, parent, session FROM turns WHERE root = ?1 ORDER BY depth, id LIMIT ?2",
+            params![root.0, rows(TREE_TURNS_MAX)],
+            |row| Ok((TurnId(row.digest(0)?), row.digest_opt(1)?.map(TurnId), row.get::<_, String>(2)?)),
+        )?;
+        let agent = agent.map(|agent| agent.to_string());
+        let heads = sql.rows(
+            "SELECT t.id, s.id, s.agent, s.name FROM turns t CROSS JOIN sessions s ON s.head = t.id JOIN access a ON a.agent = s.agent AND a.user = ?2 \
+             WHERE t.root = ?1 AND s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS NULL OR s.agent = ?3) \
+             ORDER BY s.created_at, s.id",
+            params![root.0, user.as_str(), agent],
+            |row| Ok((TurnId(row.digest(0)?), SessionLabel { id: row.id(1)?, agent: row.id(2)?, name: row.get(3)? })),
+        )?;
+        let committed_in: HashSet<String> = sql
+            .rows(
+                "SELECT s.id FROM (SELECT DISTINCT session FROM turns WHERE root = ?1) t CROSS JOIN sessions s ON s.id = t.session \
+                 JOIN access a ON a.agent = s.agent AND a.user = ?2 \
+                 WHERE s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS NULL OR s.agent = ?3)",
+                params![root.0, user.as_str(), agent],
+                |row| row.get(0),
+            )?
+            .into_iter()
+            .collect();
+        let mut labels: HashMap<TurnId, Vec<SessionLabel>> = HashMap::new();
+        for (turn, label) in heads {
+            labels.entry(turn).or_default().push(label);
+        }
+        let mut turns: HashSet<TurnId> = labels.keys().copied().collect();
+        // Whoever sees a turn sees its thread. Children come after their parents, so backwards before them.
+        for (id, parent, session) in all.iter().rev() {
+            if turns.contains(id) || committed_in.contains(session) {
+                turns.insert(*id);
+                turns.extend(*parent);
+            }
+        }
+        Ok(Some(Self { order: all.into_iter().map(|(id, ..)| id).collect(), turns, labels }))
+    }
+
+    fn turn(&self, sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<TreeTurn>> {
+        let read = |row: &rusqlite::Row<'_>| Ok((row.json::<TurnNode>(0)?, row.id(1)?, Timestamp(row.uint(2)?)));
+        let Some((node, session, time)) = sql.row("SELECT node, session, time FROM turns WHERE id = ?1", [id.0.0], read)? else {
+            return Ok(None);
+        };
+        let first: Option<Message> =
+            sql.row("SELECT message FROM messages WHERE run = ?1 ORDER BY id LIMIT 1", [node.run.to_string()], |row| row.json(0))?;
+        let labels = self.labels.get(&id).cloned().unwrap_or_default();
+        Ok(Some(TreeTurn { node, session, time, labels, text: first.map(|message| message.text()).unwrap_or_default() }))
+    }
+}
+
+/// A turn's messages, as many as it commits to; none in the place of one that is not there any more.
+pub(crate) fn messages(sql: &Sql<'_>, node: &TurnNode) -> rusqlite::Result<Vec<Option<Message>>> {
+    let mut there: HashMap<MessageId, Message> = sql
+        .rows("SELECT message FROM messages WHERE run = ?1", [node.run.to_string()], |row| row.json::<Message>(0))?
+        .into_iter()
+        .map(|message| (message.id, message))
+        .collect();
+    Ok((node.first_message..).take(node.messages.len()).map(|id| there.remove(&id)).collect())
+}
