@@ -92,7 +92,12 @@ async fn a_turn_that_is_no_longer_the_last_is_gone_on_from_in_a_thread_of_its_ow
         let messages = seen["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "assistant");
         messages.map(|message| message["text"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(texts(&over(&town.alice, &third).await), ["soup", "steak"]);
+    let forked = over(&town.alice, &third).await;
+    assert_eq!(texts(&forked), ["soup", "steak"]);
+    // The fork is one of hers too, and what is said at its last turn goes on in it.
+    let fourth = say(&town.alice, &json!({ "thread": forked["turn_id"] }), "sauce").await;
+    assert_eq!((fourth.text("session_id"), &fourth.body["is_new"]), (third.text("session_id"), &json!(false)));
+    assert_eq!(texts(&over(&town.alice, &fourth).await), ["soup", "steak", "sauce"]);
     assert_eq!(texts(&over(&town.alice, &first).await), ["soup", "salad"]);
     // Of a turn that is not theirs nobody learns that it is there.
     let unknown = "00".repeat(32);

@@ -230,14 +230,22 @@ impl Broker {
     /// The session that is at a turn, or a new one that begins there.
     async fn at_turn(&self, user: &UserId, turn: TurnId) -> Result<Found, Error> {
         let no_turn = || Error::from(Refusal::new(Kind::NotFound, "TURN_NOT_FOUND", format!("there is no turn `{turn}`")).at("/to/thread"));
-        let (agent, session) = self.core.store.session_of_turn(turn).await?.ok_or_else(no_turn)?;
+        let own = self.core.store.chat_at(user, turn).await?;
+        let made_in = match own {
+            Some(_) => own,
+            None => self.core.store.session_of_turn(turn).await?,
+        };
+        let (agent, session) = made_in.ok_or_else(no_turn)?;
         let row = match self.session_for(user, &Target::Agent(agent), session).await {
             Err(Error::Refused(refusal)) if refusal.kind == Kind::NotFound => return Err(no_turn()),
             found => found?,
         };
-        let takes_it = row.head == Some(turn) && row.user_id == *user && row.session_type == CHAT && row.status == SessionStatus::Open;
-        if takes_it {
+        if own.is_some() {
             return Ok(Found::There(Destination { agent, session, why: "it is at that turn".to_owned() }));
+        }
+        // What goes on as a persona is for whom the persona is.
+        if let Some(persona) = &row.persona {
+            self.persona_of(user, persona)?;
         }
         let why = "no session of yours is at that turn: this one was forked from it".to_owned();
         Ok(Found::ToBegin(Box::new(Beginning { agent, made: None, head: Some(turn), persona: row.persona, name: None, why })))

@@ -1,6 +1,7 @@
 //! What routing looks up: which session is meant by a turn, an agent, a persona, or by what was said in it.
 
 use super::ReadError;
+use super::recall::any_of;
 use crate::sql::Columns;
 use crate::store::Store;
 use domain::id::{AgentId, SessionId, TurnId};
@@ -12,8 +13,6 @@ use rusqlite::params;
 
 /// Messages that are looked at for one choice, the best first.
 const FOUND_MAX: u32 = 200;
-/// Words of one question; further ones are not looked for.
-const WORDS_MAX: usize = 64;
 
 /// Among which threads one is sought.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,6 +29,17 @@ impl Store {
         self.glance(move |sql| {
             let text = "SELECT sessions.agent, sessions.id FROM turns JOIN sessions ON sessions.id = turns.session WHERE turns.id = ?1";
             sql.row(text, [turn.0.0], |row| Ok((row.id(0)?, row.id(1)?)))
+        })
+        .await
+    }
+
+    /// The open chat of a user that is at a turn, the latest of several, and its agent; none when there is none.
+    pub async fn chat_at(&self, user: &UserId, turn: TurnId) -> Result<Option<(AgentId, SessionId)>, ReadError> {
+        let user = user.clone();
+        self.glance(move |sql| {
+            let text = "SELECT agent, id FROM sessions WHERE head = ?1 AND user_id = ?2 AND session_type = 'chat' AND status = 'open' \
+                        ORDER BY updated_at DESC, id LIMIT 1";
+            sql.row(text, params![turn.0.0, user.as_str()], |row| Ok((row.id(0)?, row.id(1)?)))
         })
         .await
     }
@@ -59,7 +69,7 @@ impl Store {
 
     /// Messages of a user's own open chats, with agents that they may see, that have any of the words, the best first.
     pub async fn speaks_of(&self, user: &UserId, among: Among, words: &str) -> Result<Vec<Found>, ReadError> {
-        let Some(expression) = expression(words) else { return Ok(Vec::new()) };
+        let Some(expression) = any_of(words) else { return Ok(Vec::new()) };
         let user = user.clone();
         self.read(move |sql| {
             let Among { agent, persona } = among;
@@ -75,15 +85,4 @@ impl Store {
         })
         .await
     }
-}
-
-/// Any of the words. Each is quoted, and nothing in it can end the quotation.
-fn expression(text: &str) -> Option<String> {
-    let words: Vec<String> = text
-        .split(|letter: char| letter.is_whitespace() || letter.is_control() || letter == '"')
-        .filter(|word| word.chars().any(char::is_alphanumeric))
-        .take(WORDS_MAX)
-        .map(|word| format!("\"{word}\""))
-        .collect();
-    (!words.is_empty()).then(|| format!("body : ({})", words.join(" OR ")))
 }
