@@ -20,6 +20,7 @@ mod report;
 mod served;
 mod shim;
 mod size;
+mod storm;
 mod streams;
 mod syncs;
 mod thread;
@@ -32,7 +33,7 @@ use size::Size;
 use std::path::Path;
 
 /// Every benchmark, in the order in which they run.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "instance",
     "transcript",
     "syncs",
@@ -43,6 +44,7 @@ const NAMES: [&str; 15] = [
     "boundary",
     "ingress",
     "depth",
+    "storm",
     "agents",
     "idle",
     "streams",
@@ -107,6 +109,7 @@ async fn measured(name: &str, size: Size) -> anyhow::Result<Vec<Row>> {
         "ready" => Box::pin(ready::run(size)).await,
         "ingress" => Box::pin(ingress::run()).await,
         "depth" => Box::pin(depth::run(size)).await,
+        "storm" => Box::pin(storm::run()).await,
         _ => Box::pin(backlog::run(size)).await,
     }
 }

@@ -8,6 +8,7 @@ use domain::event::{BoundaryDecided, Event};
 use domain::grant::{Access, BucketGrant, DirectoryGrant, Grant, GuestLimits, PatternList};
 use domain::id::{RunId, SessionId};
 use domain::message::{Message, Part, Role};
+use domain::queue::QueueOverride;
 use domain::secret::{Secret, Secrets};
 use domain::user::UserId;
 use egress::{Egress, SystemResolver};
@@ -34,6 +35,8 @@ pub struct Setup {
     pub script: String,
     /// Limits of the broker.
     pub limits: Limits,
+    /// What the operator says of agents by their paths.
+    pub paths: broker::PathSettings,
     /// Requests that components are granted.
     pub network: Vec<EgressGrant>,
     /// Secrets of the host, by name.
@@ -68,6 +71,7 @@ impl Default for Setup {
             ],
             script: SCRIPT.to_owned(),
             limits: Limits::default(),
+            paths: broker::PathSettings::default(),
             network: Vec::new(),
             secrets: Vec::new(),
             key_value: Vec::new(),
@@ -183,14 +187,7 @@ impl World {
 
     /// Creates an agent of a definition.
     pub async fn create(&self, definition: &str) {
-        let create = CreateAgent {
-            template: Template::Definition(DefinitionId(definition.into())),
-            id: None,
-            name: None,
-            path: None,
-            user: UserId::local(),
-            idempotency_key: None,
-        };
+        let create = CreateAgent::of(Template::Definition(DefinitionId(definition.into())), UserId::local());
         self.broker.create_agent(create).await.expect("an agent");
     }
 
@@ -208,6 +205,8 @@ impl World {
             routed: None,
             content: vec![Part::text(text)],
             model: None,
+            queue: QueueOverride::default(),
+            priority: None,
             user: UserId::local(),
             idempotency_key: key.map(str::to_owned),
         }
@@ -328,7 +327,8 @@ async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Pa
     let catalogue = Catalogue::new(definitions, entries).expect("a catalogue that fits");
     let catalogue = catalogue.with_personas(personas).expect("personas that fit");
     let gateway = Arc::new(gateway(dir, &setup.script));
-    Parts { store, runtime: runtime.clone(), gateway, catalogue, limits: setup.limits, after_restore: broker::AfterRestore::default() }
+    let (after_restore, paths) = (broker::AfterRestore::default(), setup.paths.clone());
+    Parts { store, runtime: runtime.clone(), gateway, catalogue, limits: setup.limits, after_restore, paths }
 }
 
 /// An agent by its definition.

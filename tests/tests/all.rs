@@ -17,7 +17,9 @@ mod all {
     mod dispatch;
     mod engine;
     mod exhaustion;
+    mod faults;
     mod file_size;
+    mod frozen;
     mod garbage;
     mod http;
     mod identity;
@@ -32,6 +34,8 @@ mod all {
     mod outfit;
     mod paging;
     mod panics;
+    mod paths;
+    mod queue;
     mod races;
     mod recovery;
     mod replay;

@@ -102,6 +102,12 @@ pub(crate) enum Command {
     /// API keys of a running host: issue, list, revoke
     #[command(subcommand)]
     Key(Key),
+    /// Look at the agents of a running host by their paths
+    #[command(subcommand)]
+    Agents(Agents),
+    /// What services call the users of a running host: bind, unbind, list
+    #[command(subcommand)]
+    Connector(Connector),
     /// The bearer token of the API
     #[command(subcommand)]
     Token(Token),
@@ -253,6 +259,25 @@ pub(crate) enum Session {
         /// At most so many messages, 100 of them
         #[arg(long, short = 'n', default_value_t = 20, value_name = "N")]
         limit: u32,
+    },
+    /// List what waits in a session, in the order in which it was accepted
+    Inputs {
+        /// The session's id
+        id: String,
+    },
+    /// Stop the turn in the making, or take back what waits
+    #[command(after_help = "Examples:\n  agent-host session cancel 3f0c…                # stops the turn\n  \
+        agent-host session cancel 3f0c… --input 01a2…  # takes back one input that waits\n  \
+        agent-host session cancel 3f0c… --waiting      # takes back all that waits, then stops the turn")]
+    Cancel {
+        /// The session's id
+        id: String,
+        /// Take back this input, and leave the turn alone
+        #[arg(long, value_name = "ID", conflicts_with = "waiting")]
+        input: Option<String>,
+        /// Take back everything that waits first
+        #[arg(long)]
+        waiting: bool,
     },
 }
 
@@ -415,6 +440,49 @@ pub(crate) enum Key {
         /// Why, for the record
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
+    },
+}
+
+/// What to do with agents.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agents {
+    /// Print the living hierarchy as a tree: path, label, how present each is and how much it has to do
+    #[command(after_help = "Examples:\n  agent-host agents tree\n  agent-host agents tree /alice/agent/reader\n  \
+        agent-host agents tree /alice --kind sub --json")]
+    Tree {
+        /// The agent at this path and those below it; or a place where agents live, such as /alice
+        path: Option<String>,
+        /// Only agents at most so far below it
+        #[arg(long, value_name = "N")]
+        depth: Option<usize>,
+        /// Only agents of this kind
+        #[arg(long, value_name = "KIND")]
+        kind: Option<String>,
+    },
+}
+
+/// What to do with what services call the users.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Connector {
+    /// Bind a key to a user: what comes from whom the service calls so is theirs
+    #[command(after_help = "Example:\n  agent-host connector bind alice telegram:123456")]
+    Bind {
+        /// The user
+        user: String,
+        /// What the service calls them
+        key: String,
+    },
+    /// Unbind a key: it stands for nobody any more
+    Unbind {
+        /// The user
+        user: String,
+        /// What the service calls them
+        key: String,
+    },
+    /// List a user's keys
+    List {
+        /// The user
+        user: String,
     },
 }
 

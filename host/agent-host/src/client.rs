@@ -79,6 +79,11 @@ impl Client {
         self.answer(self.request(Method::POST, path).json(body)).await
     }
 
+    /// Says that something is so, where the path says all of it.
+    pub(crate) async fn put(&self, path: &str) -> Result<Value, Failure> {
+        self.answer(self.request(Method::PUT, path)).await
+    }
+
     /// Takes something away.
     pub(crate) async fn delete(&self, path: &str) -> Result<Value, Failure> {
         self.answer(self.request(Method::DELETE, path)).await

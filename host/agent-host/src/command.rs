@@ -1,10 +1,12 @@
 //! The commands, one file each.
 
+mod agents;
 mod audit;
 mod chat;
 mod compile;
 mod component;
 mod config;
+mod connector;
 mod dead_letter;
 mod events;
 mod grants;
@@ -46,6 +48,8 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal, veil: Veil) -> Result<(), 
         Command::Import { file } => import::run(&load()?, &file, terminal).await,
         Command::Config(what) => config::run(&what, load, terminal).await,
         Command::Key(what) => key::run(&load()?, what, terminal).await,
+        Command::Agents(what) => agents::run(&load()?, what, terminal).await,
+        Command::Connector(what) => connector::run(&load()?, what, terminal).await,
         Command::Token(_) => token::show(&load()?, terminal),
         // Done before anything else is, so that it is limited from its beginning.
         Command::CompileComponent(_) => Ok(()),

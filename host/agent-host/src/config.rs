@@ -19,9 +19,11 @@ mod limits;
 mod mute;
 mod network;
 mod overlay;
+mod paths;
 mod patterns;
 mod personas;
 mod place;
+mod queue;
 mod ranges;
 mod secrets;
 mod server;
@@ -38,11 +40,13 @@ pub(crate) use mute::mute;
 #[cfg(test)]
 pub(crate) use overlay::overlaid;
 pub(crate) use place::locate;
+use queue::QueueConfig;
 pub(crate) use secrets::{SecretSource, read as secrets};
 pub(crate) use server::ServerConfig;
 pub(crate) use unmatched::unmatched;
 
 use domain::definition::Definition;
+use domain::path::{ModelRole, UserRule, UserRules};
 use domain::persona::Persona;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,8 +82,17 @@ pub(crate) struct Config {
     pub(crate) breaker: llm::BreakerLimits,
     /// What the host as a whole may take on, and how far agents may go with each other.
     pub(crate) limits: LimitsConfig,
+    /// What happens to words that arrive while their agent is busy.
+    pub(crate) queue: QueueConfig,
     /// Where the host listens and keeps its data.
     pub(crate) server: ServerConfig,
+    /// Who may do what with the agents of which subtree of paths. Without a rule that fits a user, roles alone decide; rules only narrow. As
+    /// soon as one of a user's rules permits something (`read`, `write`), what none of them covers is not there for them; one with `none`
+    /// wins over all others, and takes all that is below with it.
+    pub(crate) path_rules: Vec<UserRule>,
+    /// The models of the roles that agents have by their paths, by alias: `user`, `subagent`, `memory`, `memorySearch`, `task`. What a
+    /// message or a session says goes before them, and what an agent's definition says comes after.
+    pub(crate) roles: BTreeMap<ModelRole, String>,
 }
 
 impl Config {
@@ -95,6 +108,11 @@ impl Config {
         }
     }
 
+    /// What the broker keeps.
+    pub(crate) fn broker(&self) -> broker::Limits {
+        broker::Limits { queue: self.queue.into(), ..self.limits.broker() }
+    }
+
     /// The agents as they are to be driven: one that names a `chat.provider` and no model has that provider's model.
     pub(crate) fn definitions(&self) -> Vec<Definition> {
         let mut definitions = self.agents.clone();
@@ -105,6 +123,12 @@ impl Config {
             }
         }
         definitions
+    }
+
+    /// What the broker is told of agents by their paths.
+    pub(crate) fn path_settings(&self) -> broker::PathSettings {
+        // What is wrong with them is an error of the check.
+        broker::PathSettings { rules: UserRules::new(&self.path_rules).unwrap_or_default(), models: self.roles.clone() }
     }
 
     /// The configured model that a name means: an alias, the provider's name of a model, or both with a slash between.

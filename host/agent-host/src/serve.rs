@@ -102,13 +102,14 @@ async fn open(loaded: &Loaded, options: &cli::Serve, data: &Path, gateway: Gatew
     let catalogue = Catalogue::new(loaded.config.definitions(), entries)
         .and_then(|catalogue| catalogue.with_personas(loaded.config.personas.clone()))
         .map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
-    let (gateway, limits) = (Arc::new(gateway), loaded.config.limits.broker());
+    let (gateway, limits) = (Arc::new(gateway), loaded.config.broker());
     let after_restore = match (options.resume_effects, options.settle_unknown) {
         (true, _) => AfterRestore::Resume,
         (false, true) => AfterRestore::SettleUnknown,
         (false, false) => AfterRestore::Ask,
     };
-    let parts = broker::Parts { store, runtime, gateway, catalogue, limits, after_restore };
+    let paths = loaded.config.path_settings();
+    let parts = broker::Parts { store, runtime, gateway, catalogue, limits, after_restore, paths };
     Broker::start(parts).await.map_err(|error| match error {
         broker::Error::Refused(refusal) => Failure::new(Exit::Refused, anyhow!(refusal.message)).advise(AFTER_RESTORE),
         error => error.into(),

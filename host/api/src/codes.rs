@@ -50,9 +50,13 @@ const GUARDED: &[Code] = &[
 /// Of every route that records something.
 const RECORDS: &[Code] = &[(429, "BUSY"), (503, "DISK_FULL"), (503, "SHUTTING_DOWN")];
 /// Of everything that is done with an agent, or with its sessions.
-const OF_AGENT: &[Code] = &[(403, "ROLE_FORBIDS"), (404, "AGENT_NOT_FOUND"), (409, "AGENT_ARCHIVED")];
+const OF_AGENT: &[Code] = &[(403, "PATH_FORBIDDEN"), (403, "ROLE_FORBIDS"), (404, "AGENT_NOT_FOUND"), (409, "AGENT_ARCHIVED")];
+/// Of everything that is said to an agent: one that was made for a piece of work is dead some time after it.
+const SAID: &[Code] = &[(409, "AGENT_DEAD")];
 /// Of everything that is done with an agent through the topmost one above it.
 const OF_TOPMOST: &[Code] = &[(409, "AGENT_SPAWNED")];
+/// Of what stops a turn, of an archived agent too.
+const STOPS: &[Code] = &[(403, "PATH_FORBIDDEN"), (403, "ROLE_FORBIDS"), (404, "AGENT_NOT_FOUND")];
 const OF_SESSION: &[Code] = &[(404, "SESSION_NOT_FOUND")];
 const INVALID: &[Code] = &[(422, "INVALID")];
 const OPENS: &[Code] = &[(404, "DEFINITION_NOT_FOUND"), (409, "AGENT_SPAWNED"), (409, "PATH_TAKEN"), (409, "SESSION_ALREADY_ACTIVE")];
@@ -85,7 +89,11 @@ const STREAMS: &[Code] = &[(400, "INVALID_LAST_EVENT_ID"), (429, "TOO_MANY_STREA
 
 /// What is the routes' own. Routes that are not in it have nothing but the rest.
 const OWN: &[(&str, &str, &[&[Code]])] = &[
-    ("POST", "/api/agents", &[INVALID, &[(404, "DEFINITION_NOT_FOUND"), (409, "AGENT_EXISTS"), (409, "PATH_TAKEN")]]),
+    (
+        "POST",
+        "/api/agents",
+        &[OF_AGENT, INVALID, &[(404, "DEFINITION_NOT_FOUND"), (409, "AGENT_EXISTS"), (409, "INDICES_USED_UP"), (409, "PATH_TAKEN")]],
+    ),
     ("GET", "/api/agents/{id}", &[&[(404, "AGENT_NOT_FOUND")]]),
     ("PATCH", "/api/agents/{id}", &[OF_AGENT, OF_TOPMOST, INVALID, &[(403, "SETTING_FIXED")]]),
     ("GET", "/api/agents/{id}/preferences", &[&[(404, "AGENT_NOT_FOUND")]]),
@@ -107,31 +115,45 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
     ),
     ("DELETE", "/api/agents/{id}/assignments/{user}", &[OF_AGENT, OF_TOPMOST, &[(404, "USER_NOT_ASSIGNED"), (409, "LAST_PRIMARY")]]),
     ("POST", "/api/agents/{id}/handoff", &[OF_AGENT, OF_TOPMOST, INVALID, &[(409, "TOO_MANY_USERS"), (422, "INVALID_ASSIGNMENT_ROLE")]]),
-    ("POST", "/api/agents/{id}/sessions", &[OF_AGENT, OPENS, INVALID]),
+    ("POST", "/api/agents/{id}/sessions", &[OF_AGENT, SAID, OPENS, INVALID]),
     ("GET", "/api/agents/{id}/sessions", &[&[(404, "AGENT_NOT_FOUND")]]),
     ("GET", "/api/agents/{id}/history", &[&[(404, "AGENT_NOT_FOUND")]]),
-    ("DELETE", "/api/agents/{id}/sessions/current", &[OF_AGENT, INVALID, &[(409, "NO_ACTIVE_SESSION")]]),
+    ("DELETE", "/api/agents/{id}/sessions/current", &[OF_AGENT, SAID, INVALID, &[(409, "NO_ACTIVE_SESSION")]]),
     ("GET", "/api/agents/{id}/sessions/{sid}", &[OF_SESSION, &[(404, "AGENT_NOT_FOUND")]]),
     ("GET", "/api/agents/{id}/sessions/{sid}/items", &[OF_SESSION, &[(404, "AGENT_NOT_FOUND")]]),
     (
         "PUT",
         "/api/agents/{id}/sessions/{sid}/ui-state",
-        &[OF_AGENT, OF_SESSION, INVALID, &[(409, "NOT_SUSPENDED"), (409, "SESSION_CLOSED")]],
+        &[OF_AGENT, SAID, OF_SESSION, INVALID, &[(409, "NOT_SUSPENDED"), (409, "SESSION_CLOSED")]],
     ),
     (
         "POST",
         "/api/agents/{id}/sessions/{sid}/messages",
-        &[OF_AGENT, OF_SESSION, INVALID, &[(409, "SESSION_CLOSED"), (413, "MESSAGE_TOO_LARGE")]],
+        &[OF_AGENT, SAID, OF_SESSION, INVALID, &[(409, "SESSION_CLOSED"), (413, "MESSAGE_TOO_LARGE"), (429, "QUEUE_FULL")]],
     ),
-    ("POST", "/api/agents/{id}/sessions/{sid}/cancel", &[OF_SESSION, INVALID, &[(403, "ROLE_FORBIDS"), (404, "AGENT_NOT_FOUND")]]),
+    ("POST", "/api/agents/{id}/sessions/{sid}/cancel", &[OF_SESSION, INVALID, STOPS]),
     (
         "POST",
         "/api/agents/{id}/sessions/{sid}/files",
-        &[OF_AGENT, OF_SESSION, FILES, &[(409, "SESSION_CLOSED"), (429, "TOO_MANY_UPLOADS")]],
+        &[OF_AGENT, SAID, OF_SESSION, FILES, &[(409, "SESSION_CLOSED"), (429, "TOO_MANY_UPLOADS")]],
     ),
     ("GET", "/api/agents/{id}/sessions/{sid}/files", &[OF_SESSION, &[(404, "AGENT_NOT_FOUND")]]),
     ("GET", "/api/agents/{id}/sessions/{sid}/files/{digest}", &[OF_SESSION, &[(404, "AGENT_NOT_FOUND"), (404, "FILE_NOT_FOUND")]]),
-    ("POST", "/api/agents/{id}/respond", &[OF_AGENT, OF_SESSION, ANSWERS]),
+    ("PUT", "/api/agents/{id}/sessions/{sid}/queue", &[OF_AGENT, OF_SESSION, &[(409, "SESSION_CLOSED")]]),
+    ("DELETE", "/api/agents/{id}/sessions/{sid}/queue", &[OF_AGENT, OF_SESSION, &[(409, "SESSION_CLOSED")]]),
+    ("GET", "/api/agents/{id}/sessions/{sid}/inputs", &[OF_SESSION, &[(404, "AGENT_NOT_FOUND")]]),
+    ("GET", "/api/agents/{id}/sessions/{sid}/inputs/{input}", &[OF_SESSION, &[(404, "AGENT_NOT_FOUND"), (404, "INPUT_NOT_FOUND")]]),
+    (
+        "DELETE",
+        "/api/agents/{id}/sessions/{sid}/inputs/{input}",
+        &[
+            OF_SESSION,
+            INVALID,
+            &[(403, "ROLE_FORBIDS"), (404, "AGENT_NOT_FOUND"), (404, "INPUT_NOT_FOUND")],
+            &[(409, "INPUT_NOT_WAITING"), (409, "INPUT_NOT_WORDS")],
+        ],
+    ),
+    ("POST", "/api/agents/{id}/respond", &[OF_AGENT, SAID, OF_SESSION, ANSWERS]),
     ("GET", "/api/agents/{id}/stream", &[OF_SESSION, STREAMS, &[(404, "AGENT_NOT_FOUND")]]),
     ("GET", "/api/sessions/{sid}", &[OF_SESSION]),
     (
@@ -139,6 +161,7 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
         "/api/messages",
         &[
             OF_AGENT,
+            SAID,
             OF_SESSION,
             OPENS,
             INVALID,
@@ -157,11 +180,11 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
     ("POST", "/api/import", &[INVALID]),
     ("POST", "/api/keys", &[INVALID, &[(403, "KEY_REVOKED"), (409, "KEY_ISSUED_BEFORE"), (409, "TOO_MANY_KEYS")]]),
     ("DELETE", "/api/keys/{id}", &[INVALID, &[(404, "KEY_NOT_FOUND")]]),
-    ("POST", "/api/session/", &[OF_AGENT, OPENS, INVALID, &[(400, "INVALID_SESSION_TYPE")]]),
+    ("POST", "/api/session/", &[OF_AGENT, SAID, OPENS, INVALID, &[(400, "INVALID_SESSION_TYPE")]]),
     ("GET", "/api/session/{sid}", &[OF_SESSION]),
     ("GET", "/api/session/{sid}/state", &[OF_SESSION]),
-    ("POST", "/api/session/{sid}/respond", &[OF_AGENT, OF_SESSION, ANSWERS, &[(400, "INVALID_TOOL_CALL_ID")]]),
-    ("DELETE", "/api/session/{sid}", &[OF_AGENT, OF_SESSION, INVALID, &[(409, "NO_ACTIVE_SESSION")]]),
+    ("POST", "/api/session/{sid}/respond", &[OF_AGENT, SAID, OF_SESSION, ANSWERS, &[(400, "INVALID_TOOL_CALL_ID")]]),
+    ("DELETE", "/api/session/{sid}", &[OF_AGENT, SAID, OF_SESSION, INVALID, &[(409, "NO_ACTIVE_SESSION")]]),
     ("GET", "/api/session/{sid}/stream", &[OF_SESSION, STREAMS, &[(404, "AGENT_NOT_FOUND")]]),
     ("PATCH", "/api/agents/{id}/sessions/{sid}", &[OF_AGENT, OF_SESSION, INVALID]),
     (
@@ -185,6 +208,11 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
     ),
     ("POST", "/api/agents/{id}/sessions/import", &[OF_AGENT, INVALID, CARRIES]),
     ("GET", "/api/search", &[&[(404, "AGENT_NOT_FOUND")]]),
+    ("POST", "/api/agents/{id}/abort", &[STOPS, INVALID]),
+    ("GET", "/api/agents/{id}/reply-target", &[&[(403, "ROLE_FORBIDS"), (404, "AGENT_NOT_FOUND"), (409, "NO_REPLY_TARGET")]]),
+    ("GET", "/api/paths/fetch", &[&[(404, "AGENT_NOT_FOUND")]]),
+    ("PUT", "/api/users/{user}/connectors/{key}", &[&[(409, "CONNECTOR_KEY_BOUND"), (409, "TOO_MANY_CONNECTOR_KEYS")]]),
+    ("DELETE", "/api/users/{user}/connectors/{key}", &[&[(404, "CONNECTOR_KEY_NOT_FOUND")]]),
     ("GET", "/readyz", &[&[(503, "DISK_FULL"), (503, "SHUTTING_DOWN"), (503, "STARTING"), (503, "STORE_UNAVAILABLE")]]),
 ];
 

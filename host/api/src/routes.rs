@@ -4,6 +4,7 @@ mod agents;
 mod assignments;
 mod audit;
 mod components;
+mod connectors;
 mod dead_letters;
 mod definitions;
 mod events;
@@ -15,7 +16,9 @@ mod legacy;
 mod lists;
 mod me;
 mod operator;
+mod paths;
 mod probes;
+mod queue;
 mod route;
 mod search;
 mod sessions;
@@ -84,6 +87,15 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(transcripts::export))
         .routes(routes!(transcripts::import))
         .routes(routes!(search::search))
+        .routes(routes!(queue::configure, queue::reset))
+        .routes(routes!(queue::list))
+        .routes(routes!(queue::show, queue::cancel))
+        .routes(routes!(paths::list))
+        .routes(routes!(paths::fetch))
+        .routes(routes!(paths::reply_target))
+        .routes(routes!(paths::abort))
+        .routes(routes!(connectors::bind, connectors::unbind))
+        .routes(routes!(connectors::list))
 }
 
 /// Every route that is deprecated. All of them need the token.

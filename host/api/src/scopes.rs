@@ -6,8 +6,17 @@ use domain::user::Scope;
 use http::{Method, StatusCode};
 
 /// What users do with their agents, and everything below: looking needs `read`, anything else `write`.
-const USE: &[&str] =
-    &["/api/agents", "/api/sessions", "/api/session", "/api/definitions", "/api/messages", "/api/personas", "/api/search", "/api/turns"];
+const USE: &[&str] = &[
+    "/api/agents",
+    "/api/sessions",
+    "/api/session",
+    "/api/definitions",
+    "/api/messages",
+    "/api/paths",
+    "/api/personas",
+    "/api/search",
+    "/api/turns",
+];
 /// What the operator does: `admin`.
 const OPERATE: &[&str] = &[
     "/api/audit",
@@ -19,9 +28,13 @@ const OPERATE: &[&str] = &[
     "/api/import",
     "/api/rebuilds",
     "/api/verifications",
+    // Binding a key says who somebody is.
+    "/api/users/{user}/connectors/{key}",
 ];
 /// Keys: `keys` for one's own. An administrator needs no other scope for anybody's.
 const KEYS: &[&str] = &["/api/keys", "/api/keys/{id}"];
+/// What services call a user: `read` for one's own. An administrator needs no other scope for anybody's.
+const CONNECTORS: &[&str] = &["/api/users/{user}/connectors"];
 /// Open to every credential.
 const SELF: &[&str] = &["/api/me"];
 
@@ -37,6 +50,9 @@ pub(crate) fn needed(method: &Method, route: &str) -> Option<&'static [Scope]> {
     }
     if KEYS.contains(&route) {
         return Some(&[Scope::Keys, Scope::Admin]);
+    }
+    if CONNECTORS.contains(&route) {
+        return Some(&[Scope::Read, Scope::Admin]);
     }
     SELF.contains(&route).then_some(&[])
 }

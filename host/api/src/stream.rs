@@ -129,7 +129,7 @@ pub(crate) async fn begin(
     let scope = match (session, params.spawned.unwrap_or(false)) {
         (None, false) => Scope::Agent(agent),
         (Some(session), false) => Scope::Session(session),
-        (Some(session), true) => Scope::Tree(Tree::new(session, caller.user.clone())),
+        (Some(session), true) => Scope::Tree(Tree::new(session, caller.user.clone(), broker.clone())),
         (None, true) => {
             let detail = "say with `session` which session's spawned sessions are meant";
             return Err(Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("session")));

@@ -17,6 +17,8 @@ mod label_event;
 mod legacy;
 mod message;
 mod operation;
+mod path;
+mod queue;
 mod session;
 mod session_event;
 mod spawned;
@@ -38,6 +40,8 @@ pub use key::{KeyView, key};
 pub use legacy::{LegacySession, LegacyState, LegacySummary, legacy_session, legacy_state, legacy_summary};
 pub use message::{CallView, MessageView, PartView, message};
 pub use operation::{ClientActionView, client_action, operation, settlements};
+pub use path::{ConnectorView, PathView, connector, path};
+pub use queue::{InputView, QueueView, WaitingInputView, WaitingInputsView, input, queue, waiting_inputs, waits_for};
 pub use session::{
     ExecutionStateView, ItemView, MetricsView, PastSessionView, PendingActionView, UiStateView, execution_state, item, metrics,
     past_session, pending_action, pending_actions, remembered, ui_state,

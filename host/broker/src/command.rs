@@ -2,6 +2,8 @@
 
 mod agents;
 mod assignments;
+mod awaiting;
+mod connectors;
 mod dead_letters;
 mod files;
 mod import;
@@ -10,6 +12,10 @@ mod labels;
 mod messages;
 mod once;
 mod opening;
+mod paths;
+mod placing;
+mod queue;
+mod reach;
 mod respond;
 mod route;
 mod search;
@@ -17,8 +23,14 @@ mod sessions;
 mod transcripts;
 mod trees;
 
+pub use awaiting::Became;
 pub use keys::{IssuedKey, KeysOf};
+pub use messages::Said;
 pub use once::By;
+pub use paths::{PathEntry, PathFilter};
+pub use placing::Below;
+pub use queue::{InputView, QueueSaid, WaitingInputs};
+pub use sessions::Cancelled;
 pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};
 pub use trees::{DIFF_TURNS_MAX, Fork, Other};
 
@@ -35,9 +47,12 @@ use crate::live::Live;
 use domain::agent::role::Role;
 use domain::agent::session::ActiveSession;
 use domain::definition::DefinitionId;
+use domain::delegate::Priority;
 use domain::id::{AgentId, InputId, OperationId, RunId, SessionId};
 use domain::message::{Message, Part};
 use domain::operation::Operation;
+use domain::path::AgentConfig;
+use domain::queue::{Kind, QueueOverride};
 use domain::refusal::Refusal;
 use domain::user::UserId;
 use serde_json::Value;
@@ -79,10 +94,25 @@ pub struct CreateAgent {
     pub name: Option<String>,
     /// Its path; `/<user>/agent/<definition>` without.
     pub path: Option<String>,
+    /// Below which agent it is made; then it has no path of the caller's choosing.
+    pub below: Option<Below>,
+    /// What is kept about it beside its address. A name and a prompt in it become its own.
+    pub config: AgentConfig,
     /// Whose it is.
     pub user: UserId,
+    /// Whether they ask as the operator, who makes the host's own agents.
+    pub as_operator: bool,
     /// Makes a repeated request the same request, for seven days.
     pub idempotency_key: Option<String>,
+}
+
+impl CreateAgent {
+    /// A user's agent of which nothing else is said.
+    #[must_use]
+    pub fn of(template: Template, user: UserId) -> Self {
+        let config = AgentConfig::default();
+        Self { template, id: None, name: None, path: None, below: None, config, user, as_operator: false, idempotency_key: None }
+    }
 }
 
 /// Begins a session.
@@ -119,6 +149,10 @@ pub struct PostMessage {
     pub content: Vec<Part>,
     /// The model that this turn uses.
     pub model: Option<String>,
+    /// What is to happen to it while the agent is busy; what it leaves out is as the session and the operator have it.
+    pub queue: QueueOverride,
+    /// How urgent it is among what waits in its session; normal without.
+    pub priority: Option<Priority>,
     /// Who says it.
     pub user: UserId,
     /// Makes a repeated request the same request, for seven days.
@@ -168,6 +202,10 @@ pub struct InputReceipt {
     pub session: SessionId,
     /// The position of its event: read the stream from here to see what follows.
     pub position: u64,
+    /// What it waits for.
+    pub waits_for: Kind,
+    /// Inputs that had waited longest and were dropped for it, because the queue was full.
+    pub dropped: Vec<InputId>,
     /// Whether an earlier request with the same key was answered again.
     pub replayed: bool,
 }

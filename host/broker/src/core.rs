@@ -7,12 +7,15 @@ use crate::driver::{Driver, Signal};
 use crate::live::Live;
 use crate::outfit::Outfits;
 use crate::panics::{caught, end_process};
+use crate::paths::PathSettings;
 use crate::places::Places;
 use crate::restored::AfterRestore;
 use domain::digest::{Digest, Salt};
 use domain::dispatch;
 use domain::id::{AgentId, ConversationId, EventId, InputId, RunId, SessionId};
 use domain::key::{KEY_ID_CHARS, KEY_SECRET_BYTES};
+use domain::queue::QueueOverride;
+use domain::residency::Patience;
 use domain::time::Timestamp;
 use llm::Gateway;
 use runtime::Runtime;
@@ -36,6 +39,9 @@ const CLOSE: Duration = Duration::from_secs(5);
 /// Digests of blobs that are known to be stored, before the list is begun anew.
 const KNOWN_BLOBS_MAX: usize = 100_000;
 
+/// Sessions upon whose queues something is decided at the same time.
+const DECIDING: usize = 64;
+
 /// Limits of the broker as a whole.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -47,11 +53,22 @@ pub struct Limits {
     pub reserved_tokens: u64,
     /// How long a dispatch may take that names no time of its own, in milliseconds.
     pub dispatch_ms: u64,
+    /// How queues are of which neither session nor message says anything.
+    pub queue: QueueOverride,
+    /// After how long without work agents sleep, and those that were made for a piece of work are dead.
+    pub patience: Patience,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { model_calls_max: 64, dispatch: dispatch::Limits::default(), reserved_tokens: 4_096, dispatch_ms: 300_000 }
+        Self {
+            model_calls_max: 64,
+            dispatch: dispatch::Limits::default(),
+            reserved_tokens: 4_096,
+            dispatch_ms: 300_000,
+            queue: QueueOverride::default(),
+            patience: Patience::default(),
+        }
     }
 }
 
@@ -69,6 +86,8 @@ pub struct Parts {
     pub limits: Limits,
     /// What to do about work that was under way in the backup that the store was made of, if it was made of one.
     pub after_restore: AfterRestore,
+    /// What the operator says of agents by their paths.
+    pub paths: PathSettings,
 }
 
 impl std::fmt::Debug for Parts {
@@ -85,11 +104,16 @@ pub(crate) struct Core {
     pub(crate) catalogue: Catalogue,
     pub(crate) outfits: Outfits,
     pub(crate) limits: Limits,
+    pub(crate) paths: PathSettings,
     pub(crate) live: Live,
     /// How many API keys were revoked since the start.
     pub(crate) revocations: watch::Sender<u64>,
     pub(crate) model_calls: Arc<Places>,
+    /// As many steps at a time as there are places for guests: in which order sessions get one is decided here.
+    pub(crate) steps: Arc<Places>,
     pub(crate) holds: Arc<Holds>,
+    /// Held while something is decided upon a session's queue and stored; several sessions share one.
+    deciding: [tokio::sync::Mutex<()>; DECIDING],
     /// Held while a key is issued, so that no two together pass the limit of their user's keys.
     pub(crate) issuing: tokio::sync::Mutex<()>,
     pub(crate) timers: Notify,
@@ -108,6 +132,15 @@ impl Core {
     pub(crate) fn now(&self) -> Timestamp {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Waits for its turn to decide something upon a session's queue. What it decides is guarded by its commit all the same; in turn, nobody
+    /// has to decide again for others who do the same.
+    pub(crate) async fn in_turn(&self, session: SessionId) -> tokio::sync::MutexGuard<'_, ()> {
+        let place = session.0.as_u128() % DECIDING as u128;
+        // It is less than their number.
+        let [first, ..] = &self.deciding;
+        self.deciding.get(usize::try_from(place).unwrap_or_default()).unwrap_or(first).lock().await
     }
 
     /// Starts a task of the broker's. A panic that it does not see to by itself ends the process: nobody else would do its work.
@@ -241,8 +274,10 @@ impl Broker {
     /// When the store cannot be read, and `RESTORED_FROM_BACKUP` when it was made from a backup with work under way and nobody has said what is
     /// to become of that ([`AfterRestore`]).
     pub async fn start(parts: Parts) -> Result<Self, Error> {
-        let Parts { store, runtime, gateway, catalogue, limits, after_restore } = parts;
+        let Parts { store, runtime, gateway, catalogue, limits, after_restore, paths } = parts;
         let outfits = Outfits::new(&catalogue);
+        let guests = runtime.stats();
+        let guests_max = usize::try_from(guests.in_flight + guests.slots_free).unwrap_or(usize::MAX).max(1);
         let core = Arc::new(Core {
             store,
             runtime,
@@ -250,10 +285,13 @@ impl Broker {
             outfits,
             catalogue,
             limits,
+            paths,
             live: Live::default(),
             revocations: watch::Sender::default(),
             model_calls: Places::new(limits.model_calls_max),
+            steps: Places::new(guests_max),
             holds: Arc::default(),
+            deciding: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             issuing: tokio::sync::Mutex::default(),
             timers: Notify::new(),
             tasks: TaskTracker::new(),

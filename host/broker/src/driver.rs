@@ -11,6 +11,7 @@ mod fold;
 mod frozen;
 mod panicked;
 mod perform;
+mod queue;
 mod record;
 mod resolve;
 mod step;
@@ -44,8 +45,6 @@ use store::{AgentRow, CommitError, Key, ReadError, SessionRow};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-/// Words that one look takes in.
-const WORDS_MAX: usize = 32;
 /// How long a driver waits at most before it looks again, in milliseconds.
 const PATIENCE_MS: u64 = 600_000;
 /// The first pause after trouble with the store, in milliseconds; it doubles up to [`TROUBLE_MS_MAX`].
@@ -386,12 +385,11 @@ impl Driver {
                 if self.expire_idle().await? {
                     continue;
                 }
-                let words = self.core.store.waiting_inputs(self.session, self.core.now(), 1).await?;
-                let (Some(input), Some(session)) = (words.into_iter().next(), self.idle.take()) else { return Ok(Look::Waiting) };
-                self.start(input, session).await?;
+                let (Some(opening), Some(session)) = (self.opening().await?, self.idle.take()) else { return Ok(Look::Waiting) };
+                self.start(opening, session).await?;
                 continue;
             }
-            if self.check_limits().await? {
+            if self.check_limits().await? || self.interrupt().await? {
                 continue;
             }
             self.record_continued().await?;
@@ -417,7 +415,7 @@ impl Driver {
         }
     }
 
-    /// Words that wait and can be taken into the open run now: those of users, not work that another agent waits for. A run's first step
+    /// Words that wait and can be taken into the open run now: those that steer, and only where the agent hears them. A run's first step
     /// takes in what its start claimed.
     async fn words(&self) -> Result<Vec<InputAccepted>, Trouble> {
         let Some(driving) = &self.driving else { return Ok(Vec::new()) };
@@ -430,8 +428,7 @@ impl Driver {
         if !driving.run.wait.is_some_and(|(_, hear)| hear) {
             return Ok(Vec::new());
         }
-        let waiting = self.core.store.waiting_inputs(self.session, self.core.now(), WORDS_MAX).await?;
-        Ok(waiting.into_iter().filter(|input| input.source.is_words()).collect())
+        self.joining().await
     }
 
     async fn claimed(&self, inputs: &[InputId]) -> Result<Vec<InputAccepted>, Trouble> {

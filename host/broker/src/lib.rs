@@ -17,6 +17,7 @@ mod journal;
 pub mod live;
 mod outfit;
 mod panics;
+mod paths;
 mod performance;
 mod places;
 mod refusals;
@@ -27,12 +28,13 @@ mod view;
 
 pub use catalogue::{Catalogue, Entry, Misfit};
 pub use command::{
-    Address, AgentView, Broker, By, CreateAgent, DIFF_TURNS_MAX, Error, Fork, ImportSession, Imported, ImportedSession, InputReceipt,
-    IssuedKey, KeysOf, Meant, NewSession, Other, PostMessage, PostRouted, Respond, Routed, RoutedReceipt, SessionView, Setup,
-    TRANSCRIPT_BYTES_MAX, Target, Template, UploadFile,
+    Address, AgentView, Became, Below, Broker, By, Cancelled, CreateAgent, DIFF_TURNS_MAX, Error, Fork, ImportSession, Imported,
+    ImportedSession, InputReceipt, InputView, IssuedKey, KeysOf, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostRouted,
+    QueueSaid, Respond, Routed, RoutedReceipt, Said, SessionView, Setup, TRANSCRIPT_BYTES_MAX, Target, Template, UploadFile, WaitingInputs,
 };
 pub use core::{Limits, Parts};
 pub use live::{Frame, Live, Show};
+pub use paths::PathSettings;
 pub use restored::AfterRestore;
 
 /// The crash points of this crate, for a test that goes through all of them; see `store::point`.

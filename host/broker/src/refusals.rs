@@ -1,8 +1,11 @@
 //! The broker's refusals, in the designs' words.
 
 use domain::digest::Digest;
-use domain::id::TurnId;
+use domain::id::{InputId, TurnId};
+use domain::path::Verdict;
+use domain::queue::QueueFull;
 use domain::refusal::{Kind, Refusal};
+use store::InputState;
 
 pub(crate) fn not_suspended() -> Refusal {
     Refusal::new(Kind::Conflict, "NOT_SUSPENDED", "Cannot resume: agent is not suspended")
@@ -104,4 +107,41 @@ pub(crate) fn export_too_large(max: usize) -> Refusal {
 
 pub(crate) fn not_exportable(told: &str) -> Refusal {
     Refusal::new(Kind::Conflict, "NOT_EXPORTABLE", format!("the session cannot be written as a file: {told}"))
+}
+
+pub(crate) fn queue_full(full: &QueueFull) -> Refusal {
+    Refusal::new(Kind::Busy, "QUEUE_FULL", full.to_string()).at("/queue")
+}
+
+pub(crate) fn input_not_found(input: InputId) -> Refusal {
+    Refusal::new(Kind::NotFound, "INPUT_NOT_FOUND", format!("this session has no input `{input}`"))
+}
+
+/// An input that is not words belongs to whoever waits for what comes of it.
+pub(crate) fn input_not_words() -> Refusal {
+    let message =
+        "only words can be taken back: another agent handed this over, or the session began with it; cancel the turn that waits for it";
+    Refusal::new(Kind::Conflict, "INPUT_NOT_WORDS", message)
+}
+
+pub(crate) fn input_not_waiting(state: &InputState) -> Refusal {
+    let message = match state {
+        InputState::Claimed { .. } => "a turn is dealing with it; cancel the turn: POST /api/agents/{id}/sessions/{sid}/cancel",
+        InputState::Consumed { .. } => "a turn has dealt with it",
+        InputState::Dead { .. } => "it was put aside as a dead letter",
+        InputState::Cancelled => "it was cancelled before",
+        InputState::Dropped => "it was dropped from the queue",
+        InputState::Waiting => "it has just changed; look at it again",
+    };
+    Refusal::new(Kind::Conflict, "INPUT_NOT_WAITING", message)
+}
+
+/// An agent that was made for a piece of work that ended long ago.
+pub(crate) fn agent_dead(agent: impl std::fmt::Display) -> Refusal {
+    Refusal::new(Kind::Conflict, "AGENT_DEAD", format!("Agent is dead: {agent}"))
+}
+
+/// What the operator's rules on paths do not allow.
+pub(crate) fn path_forbidden(path: &str, verdict: Verdict<'_>) -> Refusal {
+    Refusal::new(Kind::Forbidden, "PATH_FORBIDDEN", format!("the operator's rules let you not command the agent at `{path}`: {verdict}"))
 }

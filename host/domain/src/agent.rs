@@ -7,6 +7,7 @@
 
 pub mod assignment;
 pub mod configure;
+pub mod describe;
 pub mod end_session;
 pub mod import_session;
 pub mod lifecycle;

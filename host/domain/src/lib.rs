@@ -32,6 +32,7 @@ pub mod queue;
 pub mod ranges;
 pub mod redact;
 pub mod refusal;
+pub mod residency;
 pub mod routing;
 pub mod run;
 pub mod secret;

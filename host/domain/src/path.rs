@@ -25,16 +25,18 @@ mod subtree;
 mod target;
 #[cfg(test)]
 mod tests;
+mod user_rules;
 
 pub use config::{AgentConfig, AgentConfigError, DESCRIPTION_BYTES_MAX, USERNAME_BYTES_MAX, WORKSPACE_DIR_BYTES_MAX};
 pub use connector::{ConnectorKey, ConnectorKeyError, EXTERNAL_ID_BYTES_MAX, NoReplyTarget, ReplyTarget};
 pub use error::{Allowed, PathError};
-pub use fetch::FetchStrategy;
-pub use kind::{Kind, ModelRole};
+pub use fetch::{FetchStrategy, NotAStrategy};
+pub use kind::{Kind, ModelRole, NotAKind};
 pub use rules::{PATH_RULES_MAX, PathAccess, PathRule, PathRules, Permit, TooManyRules, Verdict};
 pub use segment::{ConnectorName, Fault, Name, NotASegment, RESERVED_WORDS, Tag};
 pub use subtree::{Subtree, SubtreeError};
 pub use target::{PostTarget, PostTargetError};
+pub use user_rules::{UserRule, UserRules};
 
 use crate::user::{USER_BYTES_MAX, UserId};
 use serde::{Deserialize, Serialize};

@@ -20,6 +20,19 @@ pub enum TurnEnd {
     Aborted,
 }
 
+impl TurnEnd {
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Replied => "replied",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Aborted => "aborted",
+        }
+    }
+}
+
 /// A turn: the commit of this system. Never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnNode {

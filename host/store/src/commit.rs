@@ -6,6 +6,8 @@ use domain::digest::Digest;
 use domain::event::NewEvent;
 use domain::id::{AgentId, InputId, OperationId, RunId, SessionId, Stream, TurnId};
 use domain::key::KeyId;
+use domain::path::ConnectorKey;
+use domain::queue::{Overflow, OverflowNotice};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use std::fmt;
@@ -107,8 +109,8 @@ pub enum Guard {
         /// Its revision.
         revision: u64,
     },
-    /// No words of the session wait ([`domain::event::Source::is_words`]) but those that the commit itself claims; a reminder waits from
-    /// when it is due.
+    /// No words of the session wait that would join its run ([`domain::queue::Kind::Steer`]) but those that the commit itself claims; a
+    /// reminder waits from when it is due. What waits for the run to end keeps nothing from ending.
     NothingWaiting {
         /// The session.
         session: SessionId,
@@ -195,6 +197,47 @@ pub enum Guard {
     },
     /// The session exists and was not deleted, and its agent is not archived.
     SessionThere(SessionId),
+    /// The session's queue is as it was read ([`crate::Store::queue`]): what arrives was decided upon it.
+    QueueUnchanged {
+        /// The session.
+        session: SessionId,
+        /// What was read.
+        seen: Box<QueueSeen>,
+    },
+    /// What was dropped from the session's queue, and is to be told of, comes to this notice.
+    Untold {
+        /// The session.
+        session: SessionId,
+        /// The notice.
+        notice: OverflowNotice,
+    },
+    /// The connector key stands for this user; with none, for nobody.
+    ConnectorKeyOf {
+        /// The key.
+        key: ConnectorKey,
+        /// The user.
+        user: Option<UserId>,
+    },
+    /// The user has at most so many connector keys before this commit.
+    ConnectorKeysAtMost {
+        /// The user.
+        user: UserId,
+        /// How many.
+        max: u64,
+    },
+}
+
+/// What the acceptance of an input rests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueSeen {
+    /// The run that is open.
+    pub run: Option<RunId>,
+    /// Whether the session holds its agent's slot and waits for its client.
+    pub awaits_client: bool,
+    /// The inputs of the queue proper ([`domain::queue::Kind::Queued`]), in the order of their acceptance.
+    pub queued: Vec<InputId>,
+    /// What was dropped and no turn has told of.
+    pub overflow: Overflow,
 }
 
 /// Under what name a request is remembered, for seven days ([`domain::limits::IDEMPOTENCY_MS`]).

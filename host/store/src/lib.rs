@@ -28,14 +28,14 @@ mod verify;
 mod writer;
 
 pub use backup::{BackupError, BackupMark, RestoreError, Restored, restore};
-pub use commit::{Append, Clash, Commit, CommitError, Committed, Conflict, Expected, Guard, Key, Snapshot};
+pub use commit::{Append, Clash, Commit, CommitError, Committed, Conflict, Expected, Guard, Key, QueueSeen, Snapshot};
 pub use fault::{CRASH_POINTS, point};
 pub use health::Health;
 pub use open::{OpenError, Options};
 pub use read::{
-    AgentFilter, AgentRow, Among, Carried, DeadInput, EventFilter, FileRow, Found, HandedOver, Hit, InputState, KeyRow, Meeting, Parting,
-    ReadError, RememberedRequest, RunRow, SeenTurn, SessionFilter, SessionLabel, SessionRow, SessionStatus, SpawnedSession, TreeTurn,
-    UserSession,
+    AgentFilter, AgentRow, Among, Carried, ConnectorRow, DeadInput, EventFilter, FileRow, Found, HandedOver, Hit, InputState, KeyRow,
+    LivingAgent, Meeting, Parting, QueueRow, ReadError, RememberedRequest, RunRow, SeenTurn, SessionFilter, SessionLabel, SessionRow,
+    SessionStatus, SpawnedSession, TreeTurn, UserSession,
 };
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};
 pub use sql::Source;

@@ -26,25 +26,32 @@ pub(crate) use buckets::scope_word;
 pub(crate) use recall::owner_word;
 
 use crate::sql::Sql;
-use domain::event::{Event, InputAccepted, InputsDropped, Recorded, RunEnded, RunStarted, RunStepped, Source, TurnsImported};
-use domain::id::InputId;
+use domain::event::{
+    AgentRenamed, Event, InputAccepted, InputCancelled, InputsDropped, PreferencesCarried, PreferencesUpdated, PromptOverridden, Recorded,
+    RunEnded, RunStarted, RunStepped, SettingsUpdated, Source, TurnCommitted, TurnsImported,
+};
+use domain::id::{InputId, SessionId};
 use domain::operation::{Continuation, Pause, Performer, Settlement};
+use domain::queue::Kind;
+
+/// The wake of a queue whose debounce is over.
+const DEBOUNCE: &str = "debounce";
 
 /// Brings every table up to date with one more event. An erased event changes nothing.
 pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
     let Some(event) = &recorded.event else { return Ok(()) };
     match event {
         Event::AgentCreated(created) => agents::created(sql, created)?,
-        Event::PreferencesUpdated(it) => agents::changed(sql, it.agent, event)?,
-        Event::PreferencesCarried(it) => agents::changed(sql, it.agent, event)?,
+        Event::PreferencesUpdated(PreferencesUpdated { agent, .. })
+        | Event::PreferencesCarried(PreferencesCarried { agent, .. })
+        | Event::AgentRenamed(AgentRenamed { agent, .. })
+        | Event::PromptOverridden(PromptOverridden { agent, .. })
+        | Event::SettingsUpdated(SettingsUpdated { agent, .. }) => agents::changed(sql, *agent, event)?,
+        Event::AgentConfigured(it) => agents::changed(sql, it.agent, event)?,
         Event::AgentArchived(it) => agents::archived(sql, it.agent, event)?,
         Event::UserAssigned(it) => agents::assigned(sql, it.agent, &it.user_id, it.role, event)?,
         Event::RoleChanged(it) => agents::assigned(sql, it.agent, &it.user_id, it.role, event)?,
         Event::UserUnassigned(it) => agents::unassigned(sql, it.agent, &it.user_id, event)?,
-        Event::AgentRenamed(it) => agents::changed(sql, it.agent, event)?,
-        Event::PromptOverridden(it) => agents::changed(sql, it.agent, event)?,
-        Event::SettingsUpdated(it) => agents::changed(sql, it.agent, event)?,
-        Event::AgentConfigured(it) => agents::changed(sql, it.agent, event)?,
         Event::SessionImported(_)
         | Event::SlotTaken(_)
         | Event::ExecutionSuspended(_)
@@ -65,22 +72,20 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         | Event::SessionCleared(_)
         | Event::SessionDeleted(_)
         | Event::QueueConfigured(_) => labels::told(sql, event)?,
-        Event::InputCancelled(it) => input_gone(sql, it.input, "cancelled")?,
+        Event::InputCancelled(it) => input_cancelled(sql, it)?,
         Event::InputsDropped(it) => inputs_dropped(sql, it)?,
         Event::InputAccepted(accepted) => input_accepted(sql, accepted, recorded.position)?,
         Event::InputDead(dead) => {
             inputs::died(sql, dead.input, recorded.position)?;
             wakes::remove(sql, &dead.input.to_string())?;
+            debounce(sql, dead.session)?;
         }
         Event::InputRequeued(requeued) => {
             let due = inputs::requeued(sql, requeued.input)?;
             wakes::set(sql, &requeued.input.to_string(), "reminder", requeued.session, due)?;
+            debounce(sql, requeued.session)?;
         }
-        Event::TurnCommitted(committed) => {
-            turns::committed(sql, &committed.turn, committed.session, committed.time)?;
-            sessions::moved(sql, committed)?;
-            recall::index(sql, committed)?;
-        }
+        Event::TurnCommitted(committed) => turn_committed(sql, committed)?,
         Event::TurnsImported(imported) => turns_imported(sql, imported)?,
         Event::RunStarted(started) => run_started(sql, started)?,
         Event::RunStepped(stepped) => run_stepped(sql, stepped)?,
@@ -105,6 +110,12 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
     agents::seen(sql, recorded)
 }
 
+fn turn_committed(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Result<()> {
+    turns::committed(sql, &committed.turn, committed.session, committed.time)?;
+    sessions::moved(sql, committed)?;
+    recall::index(sql, committed)
+}
+
 fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rusqlite::Result<()> {
     let due = match &accepted.source {
         Source::Reminder { due, .. } => Some(*due),
@@ -118,6 +129,9 @@ fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rus
         }
     }
     wakes::set(sql, &accepted.input.to_string(), "reminder", accepted.session, due)?;
+    if matches!(accepted.waits_for, Some(Kind::Queued(_))) {
+        debounce(sql, accepted.session)?;
+    }
     sessions::touched(sql, accepted.session, accepted.time)
 }
 
@@ -132,6 +146,15 @@ fn turns_imported(sql: &Sql<'_>, imported: &TurnsImported) -> rusqlite::Result<(
     recall::imported(sql, imported)
 }
 
+/// A session is woken when the debounce of its queue is over: as long as something waits in it and no run is open.
+fn debounce(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
+    let subject = session.to_string();
+    match inputs::debounced_until(sql, session)? {
+        None => wakes::remove_kind(sql, &subject, DEBOUNCE),
+        until => wakes::set(sql, &subject, DEBOUNCE, session, until),
+    }
+}
+
 /// An input that waited does so no more, and nothing comes of it.
 fn input_gone(sql: &Sql<'_>, input: InputId, state: &str) -> rusqlite::Result<()> {
     inputs::gone(sql, input, state)?;
@@ -142,7 +165,13 @@ fn inputs_dropped(sql: &Sql<'_>, it: &InputsDropped) -> rusqlite::Result<()> {
     for input in &it.inputs {
         input_gone(sql, *input, "dropped")?;
     }
-    labels::dropped(sql, it)
+    labels::dropped(sql, it)?;
+    debounce(sql, it.session)
+}
+
+fn input_cancelled(sql: &Sql<'_>, it: &InputCancelled) -> rusqlite::Result<()> {
+    input_gone(sql, it.input, "cancelled")?;
+    debounce(sql, it.session)
 }
 
 fn run_started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
@@ -151,6 +180,7 @@ fn run_started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
     }
     runs::started(sql, started)?;
     sessions::running(sql, started.session, started.run)?;
+    wakes::remove_kind(sql, &started.session.to_string(), DEBOUNCE)?;
     wakes::set(sql, &started.run.to_string(), "run", started.session, started.deadline)?;
     for input in &started.claimed {
         inputs::claimed(sql, *input, started.run)?;
@@ -224,5 +254,6 @@ fn run_ended(sql: &Sql<'_>, ended: &RunEnded) -> rusqlite::Result<()> {
     wakes::remove(sql, &ended.run.to_string())?;
     inputs::consumed(sql, ended.run)?;
     runs::ended(sql, ended)?;
-    sessions::idle(sql, ended.session, ended.run)
+    sessions::idle(sql, ended.session, ended.run)?;
+    debounce(sql, ended.session)
 }

@@ -28,6 +28,8 @@ pub(super) struct Account {
     /// Slots that were taken, and left, by session.
     pub(super) slots: BTreeMap<SessionId, (u32, u32)>,
     turns: usize,
+    /// Runs that left no turn: their inputs are dead letters.
+    buried: usize,
     operations: BTreeMap<OperationId, (RunId, Operation)>,
     continued: BTreeMap<(OperationId, u32), u32>,
     settled: BTreeMap<OperationId, Vec<Outcome>>,
@@ -85,6 +87,7 @@ impl Account {
             Event::RunSettled(it) => self.settle(&it.settled),
             Event::RunEnded(it) => {
                 self.ended.entry(it.run).or_default().push((it.end, it.code.clone()));
+                self.buried += usize::from(it.turn.is_none());
                 self.settle(&it.stopped);
             }
             Event::OperationContinued(it) => *self.continued.entry((it.operation, it.segment)).or_default() += 1,
@@ -134,8 +137,7 @@ impl Account {
             ensure!(first.len() == 1 && ends == 1, "run {run} began {} times and ended {ends} times", first.len());
         }
         ensure!(self.started.len() == self.ended.len(), "{} runs began and {} ended", self.started.len(), self.ended.len());
-        let buried: u32 = self.dead.values().sum();
-        ensure!(self.turns + buried as usize == self.ended.len(), "{} turns of {} runs", self.turns, self.ended.len());
+        ensure!(self.turns + self.buried == self.ended.len(), "{} turns of {} runs", self.turns, self.ended.len());
         for (id, (_, operation)) in &self.operations {
             let outcomes = self.settled.get(id).map_or(0, Vec::len);
             ensure!(outcomes == 1, "{} has {outcomes} outcomes", operation.key);

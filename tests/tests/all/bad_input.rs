@@ -59,6 +59,8 @@ struct Stage {
     key: String,
     /// The digest of a file in the session that waits.
     file: String,
+    /// The input with which the session that waits began.
+    input: String,
     /// What the host's own document lists.
     operations: Vec<Operation>,
 }
@@ -96,7 +98,10 @@ async fn stage() -> Stage {
     let uploaded = host.send(upload).await.unwrap();
     assert_eq!(uploaded.status, 201, "{uploaded:?}");
     let operations = Document::of(&host).await.operations();
-    Stage { host, folder, asking, chatting, call, key: issued.text("id"), file: uploaded.text("digest"), operations }
+    let accepted = host.get(&format!("/api/events?session={}&limit=1000", asking.session)).await.unwrap().body;
+    let events = accepted["events"].as_array().unwrap();
+    let input = events.iter().find_map(|event| event["data"]["input_id"].as_str()).unwrap().to_owned();
+    Stage { host, folder, asking, chatting, call, key: issued.text("id"), file: uploaded.text("digest"), input, operations }
 }
 
 async fn open(host: &Host, agent: &str, session_type: &str) -> Place {
@@ -168,6 +173,8 @@ impl Said {
             200..=299 if must == Must::BeRefused => Some("it was taken".to_owned()),
             200..=299 => None,
             400 | 404 | 413 | 415 | 422 => self.wrong_problem(operation),
+            // What is odd may be passed over, and what is in the way of the rest is told then.
+            409 if must == Must::BeAnswered => self.wrong_problem(operation),
             // The operator may do everything, and nothing is busy or broken here: 401, 403, 429 and 5xx would say what is not so. Nor does
             // 409: what is in the way was found after what is wrong was passed over.
             _ => Some("this status does not say what is wrong".to_owned()),

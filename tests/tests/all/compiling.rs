@@ -21,7 +21,7 @@ fn compiled_within(folder: &Path, limits: &[&str]) -> Runtime {
 async fn fault_43_a_compiler_that_reaches_its_limits_takes_nothing_along() {
     let folder = tempfile::tempdir().unwrap();
     for (limits, expected) in [
-        (vec!["--memory-bytes-max", TOO_FEW_BYTES], "memory allocation of"),
+        (vec!["--memory-bytes-max", TOO_FEW_BYTES], "it takes more memory or computing time than compiling may take"),
         (vec!["--cpu-s-max", "0"], "(signal: "),
         (vec!["--no-such-limit"], "unexpected argument"),
     ] {

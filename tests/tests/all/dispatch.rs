@@ -216,15 +216,7 @@ async fn a_tool_is_told_for_whom_it_works_also_in_work_that_was_handed_over() {
         let who = json!({ "steps": [{ "start": [{ "key": "w", "tool": "who" }] }] });
         let steps = json!({ "steps": [{ "until": "all", "start": [{ "key": "own", "tool": "who" }, { "key": "d", "agent": "other", "text": who.to_string() }] }] });
         let content = vec![Part::text(steps.to_string())];
-        let said = PostMessage {
-            target: target("puppet"),
-            session: row.id,
-            routed: None,
-            content,
-            model: None,
-            user: user.parse().unwrap(),
-            idempotency_key: None,
-        };
+        let said = PostMessage { user: user.parse().unwrap(), content, ..world.message("puppet", row.id, "", None) };
         world.broker.post_message(said).await.unwrap();
         world.idle(row.id).await;
         let told = sorted(&world, row.id).await;

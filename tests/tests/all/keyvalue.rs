@@ -50,15 +50,7 @@ async fn open_as(world: &World, user: &str, definition: &str) -> SessionId {
 /// What a call in a session came to, one line.
 async fn call_in(world: &World, user: &str, definition: &str, session: SessionId, tool: &str, args: &Value) -> String {
     let content = vec![Part::text(script(tool, args))];
-    let message = PostMessage {
-        target: target(definition),
-        session,
-        routed: None,
-        content,
-        model: None,
-        user: user.parse().unwrap(),
-        idempotency_key: None,
-    };
+    let message = PostMessage { user: user.parse().unwrap(), content, ..world.message(definition, session, "", None) };
     world.broker.post_message(message).await.unwrap();
     world.idle(session).await;
     world.last_reply(session).await

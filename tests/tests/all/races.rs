@@ -9,6 +9,7 @@ use domain::event::{Event, NewEvent, Recorded, RunSettled};
 use domain::id::{EventId, OperationId, SessionId, Stream};
 use domain::message::Part;
 use domain::operation::{Continuation, Pause, Settlement};
+use domain::queue::QueueOverride;
 use domain::step::Outcome;
 use domain::user::UserId;
 use futures::future::join_all;
@@ -44,6 +45,8 @@ fn message(session: SessionId, text: String) -> PostMessage {
         routed: None,
         content: vec![Part::text(text)],
         model: None,
+        queue: QueueOverride::default(),
+        priority: None,
         user: UserId::local(),
         idempotency_key: None,
     }

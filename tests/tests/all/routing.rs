@@ -77,6 +77,35 @@ async fn words_go_to_the_latest_chat_with_an_agent_or_to_a_new_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn words_wait_as_they_say_wherever_they_are_addressed_to_and_a_directive_sets_the_queue_there() {
+    let town = town().await;
+    let first = say(&town.alice, &json!({ "agent": "cook" }), "first").await;
+    assert_eq!(first.text("waits_for"), "steer");
+    over(&town.alice, &first).await;
+    let ask = async |content: &str, queue: Value, priority: Value| {
+        let body = json!({ "to": { "agent": "cook" }, "content": content, "queue": queue, "priority": priority });
+        town.alice.ask(Method::POST, "/api/messages", Some(&body)).await.unwrap()
+    };
+    let words = json!({ "steps": [{ "reply": "second" }] }).to_string();
+    let second = ask(&words, json!({ "mode": "follow-up", "debounce_ms": "1ms" }), json!("high")).await;
+    assert_eq!((second.status, second.text("waits_for"), second.text("session_id")), (202, "followup".into(), first.text("session_id")));
+    assert_eq!(over(&town.alice, &second).await["last_snippet"], "second");
+    let set = ask("/queue collect cap:5", Value::Null, Value::Null).await;
+    assert_eq!(
+        (set.status, &set.body["queue"]["settings"]["mode"], &set.body["input_id"]),
+        (202, &json!("collect"), &Value::Null),
+        "{set:?}"
+    );
+    assert_eq!(set.text("session_id"), first.text("session_id"));
+    let busy = json!({ "steps": [{ "start": [{ "key": "t", "timer": 300 }] }] }).to_string();
+    ask(&busy, json!({ "mode": "steer" }), Value::Null).await;
+    let third = ask(&words, Value::Null, Value::Null).await;
+    assert_eq!(third.text("waits_for"), "collect");
+    let no = ask(&words, json!({ "mode": "never" }), Value::Null).await;
+    assert_eq!((no.status, no.text("field")), (422, "/queue/mode".into()), "{no:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_is_no_longer_the_last_is_gone_on_from_in_a_thread_of_its_own() {
     let town = town().await;
     let first = say(&town.alice, &json!({ "agent": "cook" }), "soup").await;
@@ -220,12 +249,14 @@ async fn what_a_persona_denies_no_turn_of_it_does_whatever_its_agent_may() {
             to: Address::Persona(persona.parse().unwrap()),
             content: vec![Part::text(script.to_string())],
             model: None,
+            queue: domain::queue::QueueOverride::default(),
+            priority: None,
             user: UserId::local(),
             idempotency_key: None,
         });
         let Routed::Accepted(accepted) = posted.await.unwrap() else { panic!("it was not accepted") };
-        world.idle(accepted.receipt.session).await;
-        let reply = world.last_reply(accepted.receipt.session).await;
+        world.idle(accepted.session).await;
+        let reply = world.last_reply(accepted.session).await;
         assert!(reply.lines().any(|line| line == told), "{persona}: {reply}");
         let ledger = world.ledger().await;
         let refused = ledger.iter().skip(before).filter(|it| it.tool.as_deref() == Some("put")).flat_map(|it| &it.decisions);

@@ -4,6 +4,7 @@
 //! breaks it. `tests/tidy.rs` runs them over this repository.
 
 pub mod docs;
+pub mod frozen;
 pub mod layers;
 pub mod names;
 pub mod requirements;

@@ -1,7 +1,7 @@
 //! The house rules, run over this repository.
 
 use agent_host_tidy::tree::{TextFile, files, root};
-use agent_host_tidy::{docs, layers, names, requirements, source};
+use agent_host_tidy::{docs, frozen, layers, names, requirements, source};
 use std::fs;
 use std::process::Command;
 
@@ -122,4 +122,37 @@ fn every_attack_of_the_list_is_made_every_night() {
     let script = fs::read_to_string(root().join("x")).expect("the entry script can be read");
     let nightly = script.split_once("CITED=(").and_then(|(_, rest)| rest.split_once(')')).expect("the script lists what is cited").0;
     assert_eq!(nightly.split_whitespace().collect::<Vec<_>>(), cited, "`CITED` of `x` has the tests outside of `attacks`, in order");
+}
+
+#[test]
+fn a_released_version_of_the_interface_never_changes() {
+    let folder = root().join("wit/frozen");
+    let mut kept: Vec<String> =
+        fs::read_dir(&folder).expect("wit/frozen/ can be read").filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    kept.sort();
+    let mut known: Vec<&str> = frozen::VERSIONS.iter().map(|(version, _)| *version).collect();
+    known.sort_unstable();
+    assert_eq!(kept, known, "every folder of wit/frozen/ is a version of the table, and the other way round");
+    for (version, digest) in frozen::VERSIONS {
+        let found = frozen::digest(&folder.join(version)).expect("the folder can be read");
+        assert_eq!(found, digest, "wit/frozen/{version}/ has changed; put it back, and make the change in a new version of wit/");
+    }
+}
+
+#[test]
+fn the_interface_is_the_frozen_one_of_its_version() {
+    let read = |folder: &str| -> Vec<(String, String)> {
+        let files = files().expect("the repository can be read");
+        let inside = |file: TextFile| Some((file.path.strip_prefix(folder)?.to_owned(), file.text));
+        files.into_iter().filter(|file| file.is("wit")).filter_map(inside).filter(|(name, _)| !name.starts_with("frozen/")).collect()
+    };
+    let current = read("wit/");
+    let versions: Vec<Option<&str>> =
+        current.iter().filter(|(name, _)| !name.contains('/')).map(|(_, text)| frozen::version(text)).collect();
+    let version = versions.first().copied().flatten().expect("a WIT file of the package says its version in its first line");
+    assert!(versions.iter().all(|other| *other == Some(version)), "all files of wit/ are of one version: {versions:?}");
+    if frozen::VERSIONS.iter().any(|(frozen, _)| *frozen == version) {
+        let frozen = read(&format!("wit/frozen/{version}/"));
+        assert_eq!(current, frozen, "wit/ is version {version}, which was released; give the package a new version to change it");
+    }
 }

@@ -1,4 +1,4 @@
-//! `session list` and `session show`; what concerns the tree of turns, files and search is beside this.
+//! `session list`, `session show`, `session inputs` and `session cancel`; what concerns the tree of turns, files and search is beside this.
 
 mod carry;
 mod search;
@@ -29,7 +29,48 @@ pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> R
         Session::Export { id, dialect } => carry::export(&client, &id, &dialect, terminal).await,
         Session::Import { file, agent } => carry::import(&client, &file, &agent, terminal).await,
         Session::Search { words, agent, limit } => search::search(&client, &words, agent.as_deref(), limit, terminal).await,
+        Session::Inputs { id } => {
+            let waiting = client.get(&format!("{}/inputs", path(&client, &id).await?)).await?;
+            terminal.result(&waiting, || inputs(&waiting));
+            Ok(())
+        }
+        Session::Cancel { id, input: Some(input), .. } => {
+            let path = format!("{}/inputs/{}", path(&client, &id).await?, segment(&input));
+            let cancelled = client.delete(&path).await?;
+            terminal.result(&cancelled, || vec![format!("taken back: {}", text(&cancelled, "/input_id"))]);
+            Ok(())
+        }
+        Session::Cancel { id, input: None, waiting } => {
+            let path = format!("{}/cancel", path(&client, &id).await?);
+            let cancelled = client.post(&path, &json!({ "waiting": waiting })).await?;
+            terminal.result(&cancelled, || told(&cancelled));
+            Ok(())
+        }
     }
+}
+
+/// Where a session is, whichever agent's it is.
+async fn path(client: &Client, id: &str) -> Result<String, Failure> {
+    let session = client.get(&format!("/api/sessions/{}?from=1&to=0", segment(id))).await?;
+    Ok(format!("/api/agents/{}/sessions/{}", segment(text(&session, "/agent_id")), segment(id)))
+}
+
+/// What waits, one line each.
+fn inputs(waiting: &Value) -> Vec<String> {
+    let line = |input: &Value| {
+        let (id, waits_for, priority) = (text(input, "/input_id"), text(input, "/waits_for"), text(input, "/priority"));
+        format!("{id}  {waits_for:<9}  {priority:<8}  {}  {}", text(input, "/since"), text(input, "/excerpt"))
+    };
+    waiting.get("inputs").and_then(Value::as_array).into_iter().flatten().map(line).collect()
+}
+
+/// What a cancellation came to.
+fn told(cancelled: &Value) -> Vec<String> {
+    let stopped = cancelled.get("cancelled").and_then(Value::as_bool).unwrap_or_default();
+    let mut lines = vec![if stopped { "the turn was stopped" } else { "no turn was in the making" }.to_owned()];
+    let taken_back = cancelled.get("input_ids").and_then(Value::as_array).into_iter().flatten();
+    lines.extend(taken_back.filter_map(Value::as_str).map(|input| format!("taken back: {input}")));
+    lines
 }
 
 async fn list(client: &Client, loaded: &Loaded, agent: Option<String>, all: bool, terminal: Terminal) -> Result<(), Failure> {

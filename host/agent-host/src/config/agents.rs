@@ -4,12 +4,11 @@ use super::check::{Finding, built_in_names, error, warning};
 use super::{BUILT_INS, Config, chat_provider, patterns, ranges};
 use domain::definition::{AgentType, Definition, ToolExposure};
 use domain::id::AgentId;
+use domain::path::RESERVED_WORDS;
 use std::collections::BTreeSet;
 
 /// Characters of a definition's id.
 const ID_CHARS_MAX: usize = 64;
-/// Segments of paths that say what kind of agent lives there.
-const RESERVED_SEGMENTS: [&str; 8] = ["agent", "cron", "task", "subuser", "sub", "memory", "search", "system"];
 
 /// Everything that is wrong or odd about the agents, one by one and beside each other.
 pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
@@ -59,8 +58,8 @@ fn wrong_with_id(id: &str) -> Option<String> {
     if id.is_empty() || id.len() > ID_CHARS_MAX || !id.chars().all(fits) {
         return Some(format!("`{id}` must be 1 to {ID_CHARS_MAX} of a-z, 0-9, `-` and `_`"));
     }
-    if RESERVED_SEGMENTS.contains(&id) {
-        let reserved = RESERVED_SEGMENTS.map(|segment| format!("`{segment}`")).join(", ");
+    if RESERVED_WORDS.contains(&id) {
+        let reserved = RESERVED_WORDS.map(|segment| format!("`{segment}`")).join(", ");
         return Some(format!("`{id}` is reserved: in the path of an agent, {reserved} say what kind of agent it is; take another agentId"));
     }
     // Wherever an agent is named, a UUID is read as one agent's id and never as a definition's.

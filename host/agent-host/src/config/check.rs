@@ -1,6 +1,6 @@
 //! What can be wrong with a configuration that is well-formed.
 
-use super::{BUILT_INS, Loaded, agents, buckets, directories, environment, identity, network, patterns, personas, ranges, secrets};
+use super::{BUILT_INS, Loaded, agents, buckets, directories, environment, identity, network, paths, patterns, personas, ranges, secrets};
 use domain::grant::GuestLimits;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -39,6 +39,7 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     let mut findings = Vec::new();
     agents::check(&loaded.config, &mut findings);
     personas::check(&loaded.config, &mut findings);
+    paths::check(&loaded.config, &mut findings);
     check_components(loaded, &mut findings);
     secrets::check(loaded, &mut findings);
     check_models(loaded, &mut findings);

@@ -4,6 +4,7 @@
 
 use super::check::Finding;
 use super::ranges;
+use domain::residency::Patience;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -49,6 +50,13 @@ pub(crate) struct LimitsConfig {
     /// How often in a row agents may answer each other with late replies. The next one becomes a dead letter.
     #[schemars(range(min = 0, max = 1_000))]
     pub(crate) hops_max: u32,
+    /// Milliseconds without work after which an agent is shown as sleeping.
+    #[schemars(range(min = 1, max = 86_400_000))]
+    pub(crate) idle_signal_ms: u64,
+    /// Milliseconds without work after which an agent that was made below another one for a piece of work is dead: nothing is posted to it
+    /// any more, and all of it can be read.
+    #[schemars(range(min = 1, max = 2_678_400_000_u64))]
+    pub(crate) poison_pill_ms: u64,
 }
 
 impl Default for LimitsConfig {
@@ -67,6 +75,8 @@ impl Default for LimitsConfig {
             children_max: broker.dispatch.children_max,
             tree_dispatches_max: broker.dispatch.tree_dispatches_max,
             hops_max: broker.dispatch.hops_max,
+            idle_signal_ms: broker.patience.idle_signal_ms,
+            poison_pill_ms: broker.patience.poison_pill_ms,
         }
     }
 }
@@ -97,6 +107,8 @@ impl LimitsConfig {
                 tree_dispatches_max: self.tree_dispatches_max,
                 hops_max: self.hops_max,
             },
+            patience: Patience { idle_signal_ms: self.idle_signal_ms, poison_pill_ms: self.poison_pill_ms },
+            ..broker::Limits::default()
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Config, LimitsConfig, Loaded, Severity, check, load, schema, unmatched};
 use domain::grant::{Access, PatternList};
+use domain::queue::{QueueOverride, QueueSettings};
 use domain::tool::ToolDefinition;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -410,9 +411,12 @@ fn the_schema_knows_every_key_and_no_other() {
             "defaultModel",
             "limits",
             "models",
+            "pathRules",
             "personas",
             "providers",
+            "queue",
             "retry",
+            "roles",
             "secrets",
             "server",
             "timeouts"
@@ -427,7 +431,7 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
     let defaults = json!(LimitsConfig::default());
     let keys: Vec<&String> = defaults.as_object().unwrap().keys().collect();
     // A value of its own for each key, none of them its default.
-    let values = [11, 12, 13, 67_108_865, 65_537, 14, 15, 16, 3, 17, 18, 19];
+    let values = [11, 12, 13, 67_108_865, 65_537, 14, 15, 16, 3, 17, 18, 19, 20_001, 70_001];
     assert_eq!(keys.len(), values.len());
     let text: String = keys.iter().zip(values).map(|(key, value)| format!("{key} = {value}\n")).collect();
     let limits = config(&format!("[limits]\n{text}")).limits;
@@ -447,6 +451,8 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
         broker.dispatch.children_max.into(),
         broker.dispatch.tree_dispatches_max.into(),
         broker.dispatch.hops_max.into(),
+        broker.patience.idle_signal_ms,
+        broker.patience.poison_pill_ms,
     ];
     assert_eq!(reached, values);
 }
@@ -559,5 +565,29 @@ fn a_component_is_pinned_by_the_digest_of_its_file() {
     for wrong in ["", "abc", &digest.reference(), &digest.hex()[1..]] {
         let told = pinned(wrong).unwrap_err();
         assert!(told.contains("components.web.sha256") && told.contains("64 hexadecimal digits"), "{told}");
+    }
+}
+
+#[test]
+fn the_configured_queue_reaches_the_broker_in_every_spelling() {
+    let none = config("").broker().queue;
+    assert_eq!(QueueSettings::resolve([QueueOverride::default(), QueueOverride::default(), none]), QueueSettings::default());
+    for text in [
+        "[queue]\nmode = \"Coalesce\"\ndebounce = \"2s\"\ncap = 25\ndrop = \"oldest\"",
+        "[queue]\nmode = \"collect\"\ndebounce = 2000\ncap = \"25\"\ndrop = \"old\"",
+    ] {
+        let queue = config(text).broker().queue;
+        let told = serde_json::to_value(queue).unwrap();
+        assert_eq!(told, json!({ "mode": "collect", "debounce_ms": 2_000, "cap": 25, "drop": "old" }), "{text}");
+    }
+    for (text, expected) in [
+        ("mode = \"wait\"", "`wait` is no mode of the queue"),
+        ("debounce = \"2 days\"", "`2 days` is no debounce"),
+        ("cap = 0", "`0` is no cap; write a number from 1 to 1000"),
+        ("drop = \"all\"", "`all` is no drop policy"),
+        ("steer = true", "unknown key `steer` in `queue`"),
+    ] {
+        let refused = load_with("c.toml", &format!("[queue]\n{text}\n"), &[]).unwrap_err();
+        assert!(refused.contains(expected), "{text}: {refused}");
     }
 }

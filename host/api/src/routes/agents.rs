@@ -1,5 +1,7 @@
 //! Agents: make, list, look at, set up, archive.
 
+mod config;
+
 use crate::caller::Caller;
 use crate::input::{Idempotency, IdempotencyKey, Json, OfAgent, OptionalJson, Params, id_in_query, limit};
 use crate::problem::{Place, Problem};
@@ -7,10 +9,12 @@ use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
 use broker::{AgentView, CreateAgent, Setup, Template};
+use config::{Named, NewConfig, NewFields};
 use domain::agent::lifecycle::ARCHIVE_REASON;
 use domain::agent::role::Role;
 use domain::definition::DefinitionId;
 use domain::id::{AgentId, NotAnId};
+use domain::user::Scope;
 use http::header::LOCATION;
 use http::{HeaderName, StatusCode};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -34,8 +38,17 @@ pub(super) struct NewAgent {
     id: Option<String>,
     /// Its name. Without: the definition's display name, or `Tutor Agent` when it is made by its type.
     name: Option<String>,
-    /// Its path; `/<you>/agent/<definition>` without.
+    /// Its path; `/<you>/agent/<definition>` without. It is `/<you>/<connector>`, or `/<you>/` with `agent`, `cron`, `task` or `subuser` and a
+    /// name; with the scope `admin` also `/system/<tag>`.
     path: Option<String>,
+    /// What is kept about it beside its address.
+    #[serde(default)]
+    config: NewConfig,
+    /// Below which agent it is made, which takes the role primary there: `{"agentId": "…"}` or `{"path": "/…"}`. The host says its path then,
+    /// such as `<parent>/sub/3`, and no number is ever given twice. What those above it may not do, it may not either.
+    parent: Option<Named>,
+    /// With `parent`: `sub`, `memory` or `search`.
+    kind: Option<String>,
 }
 
 /// Makes an agent. You are its first user, in the role primary.
@@ -64,7 +77,10 @@ pub(super) async fn create(
         id: new.id.as_deref().map(str::parse::<AgentId>).transpose().map_err(invalid)?,
         name: new.name,
         path: new.path,
+        below: config::below(new.parent, new.kind)?,
+        config: new.config.into(),
         user: caller.user.clone(),
+        as_operator: caller.scopes.contains(&Scope::Admin),
         idempotency_key,
     };
     let view = api.command()?.create_agent(command).await?;
@@ -129,7 +145,10 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): P
     };
     let broker = api.broker()?;
     // One whose definition is gone is shown: nothing says any more that it is to be hidden.
-    let shown = |view: &AgentView| page.all || broker.catalogue().definition(&view.row.agent.definition).is_none_or(|it| it.ui_visible);
+    let may_see = |view: &AgentView| broker.may_see(&caller.user, &view.row.agent.path);
+    let is_visible =
+        |view: &AgentView| page.all || broker.catalogue().definition(&view.row.agent.definition).is_none_or(|it| it.ui_visible);
+    let shown = |view: &AgentView| may_see(view) && is_visible(view);
     let mut agents = Vec::new();
     for _ in 0..READS_MAX {
         let found = broker.agents(&caller.user, filter.clone(), after, PAGE_MAX).await?;
@@ -171,6 +190,9 @@ pub(super) struct AgentChanges {
     /// Keys of its settings, which lie over its definition's; `null` takes one away.
     #[schema(value_type = Option<Object>)]
     settings: Option<Map<String, Value>>,
+    /// Fields of what is kept about it beside its address. They are merged, and `null` takes one away.
+    #[serde(default)]
+    config: NewFields,
 }
 
 /// Tells `null` from nothing.
@@ -178,7 +200,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Str
     Option::deserialize(deserializer).map(Some)
 }
 
-/// Renames an agent, gives it a system prompt of its own, changes its settings: all of what is sent or nothing. Takes the role primary.
+/// Renames an agent, gives it a system prompt of its own, changes its settings and what is kept about it: all of what is sent or nothing. Takes the role primary.
 #[utoipa::path(
     patch, path = "/api/agents/{id}", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = AgentChanges, responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))
@@ -190,8 +212,8 @@ pub(super) async fn change(
     key: Idempotency,
     Json(changes): Json<AgentChanges>,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
-    let AgentChanges { name, system_prompt_override, settings } = changes;
-    let setup = Setup { name, system_prompt_override, settings };
+    let AgentChanges { name, system_prompt_override, settings, config } = changes;
+    let setup = Setup { name, system_prompt_override, settings, config: config.into() };
     Ok(axum::Json(wire::agent(&api.command()?.set_up(key.by(&caller.user), &target, setup).await?, &caller.user)))
 }
 

@@ -1,6 +1,7 @@
 //! One way in: words that go where they are addressed to, be it a turn, a session, an agent, a persona, or whatever speaks of the same thing.
 
-use super::sessions::{Content, ContentShape};
+use super::queue::QueueBody;
+use super::sessions::{Accepted, Content, ContentShape, accepted};
 use crate::caller::Caller;
 use crate::input::{Idempotency, IdempotencyKey, Json, target};
 use crate::problem::{Place, Problem};
@@ -8,7 +9,9 @@ use crate::state::Api;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use broker::{Address, Meant, PostRouted, Routed, RoutedReceipt};
+use domain::delegate::Priority;
 use domain::persona::PersonaId;
+use domain::queue::QueueOverride;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +29,11 @@ pub(super) struct RoutedMessage {
     content: Content,
     /// The model that this turn uses: an alias of the configuration.
     model: Option<String>,
+    /// What is to happen to it while the agent is busy. What is left out is as the session has it, and else as the host is configured.
+    queue: Option<QueueBody>,
+    /// Among what waits in its session, the more urgent is taken first: `low`, `normal`, `high` or `critical`; `normal` without.
+    #[schema(value_type = Option<String>, example = "high")]
+    priority: Option<Priority>,
 }
 
 /// Whom words are addressed to: exactly one of these. What is unknown is refused, and never taken for something else.
@@ -57,27 +65,21 @@ pub(super) struct Smart {
     persona: Option<String>,
 }
 
-/// Words were accepted. They are durable: whatever happens to the host, they will be dealt with.
+/// Words were accepted. They are durable: whatever happens to the host, they will be dealt with. Or they were a directive of the queue, such as
+/// `/queue collect debounce:2s`, and the session's settings were changed: then `queue` is there and `input_id` is not.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct RoutedTo {
-    /// Their id as an input; the `correlation_id` of everything that follows from them.
-    input_id: String,
     /// The agent.
     agent_id: String,
-    /// The session.
-    session_id: String,
+    /// What became of them in the session.
+    #[serde(flatten)]
+    accepted: Accepted,
     /// The level at which they were addressed: `thread`, `session`, `agent`, `persona` or `smart`.
     level: &'static str,
     /// Why this session; none when an earlier request with the same idempotency key was answered again.
     why: Option<String>,
     /// Whether the session was begun for them.
     is_new: bool,
-    /// The position of their event.
-    position: u64,
-    /// The stream of everything that follows.
-    stream_url: String,
-    /// Whether an earlier request with the same idempotency key was answered again.
-    replayed: bool,
 }
 
 /// Several threads speak of the same thing. Nothing was accepted: say which is meant, in `to.session`.
@@ -123,28 +125,20 @@ pub(super) async fn post(
     Idempotency(idempotency_key): Idempotency,
     Json(message): Json<RoutedMessage>,
 ) -> Result<Response, Problem> {
-    let to = address(message.to)?;
+    let RoutedMessage { to, content, model, queue, priority } = message;
+    let to = address(to)?;
     let level = to.level();
-    let command = PostRouted { to, content: message.content.0, model: message.model, user: caller.user, idempotency_key };
+    let queue = queue.map(QueueOverride::from).unwrap_or_default();
+    let command = PostRouted { to, content: content.0, model, queue, priority, user: caller.user, idempotency_key };
     Ok(match api.command()?.post_routed(command).await? {
         Routed::Accepted(accepted) => (StatusCode::ACCEPTED, axum::Json(routed(accepted, level))).into_response(),
         Routed::Unclear(several) => (StatusCode::MULTIPLE_CHOICES, axum::Json(which(&several))).into_response(),
     })
 }
 
-fn routed(accepted: RoutedReceipt, level: &'static str) -> RoutedTo {
-    let RoutedReceipt { receipt, agent, why, is_new } = accepted;
-    RoutedTo {
-        input_id: receipt.input.to_string(),
-        agent_id: agent.to_string(),
-        session_id: receipt.session.to_string(),
-        level,
-        why,
-        is_new,
-        position: receipt.position,
-        stream_url: format!("/api/agents/{agent}/stream?session={}&after={}", receipt.session, receipt.position),
-        replayed: receipt.replayed,
-    }
+fn routed(receipt: RoutedReceipt, level: &'static str) -> RoutedTo {
+    let RoutedReceipt { said, agent, session, why, is_new } = receipt;
+    RoutedTo { agent_id: agent.to_string(), accepted: accepted(said, &agent.to_string(), session, None), level, why, is_new }
 }
 
 fn which(several: &[Meant]) -> WhichThread {

@@ -2,23 +2,30 @@
 
 mod content;
 
+use super::queue::QueueBody;
 use crate::caller::Caller;
 use crate::input::{Idempotency, IdempotencyKey, InPath, Json, OfAgent, OfSession, OptionalJson, Params, id_in_path, target};
 use crate::problem::{Place, Problem};
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use broker::{NewSession, PostMessage, Respond, Target};
+use broker::{Became, NewSession, PostMessage, Respond, Said, Target};
 pub(super) use content::{Content, ContentShape};
+use domain::delegate::Priority;
 use domain::id::{NotAnId, OperationId, SessionId};
+use domain::queue::QueueOverride;
 use domain::refusal::Kind;
 use http::header::LOCATION;
 use http::{HeaderName, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::time::Duration;
 
 /// Seconds until a session expires, at most: a year.
 pub(super) const TIME_LIMIT_S_MAX: u32 = domain::definition::SESSION_TIME_LIMIT_S_MAX;
+
+/// Seconds that whoever says something waits for the reply, at most.
+const WAIT_S_MAX: u64 = 60;
 
 /// What begins a session.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
@@ -168,55 +175,148 @@ pub(super) struct NewMessage {
     content: Content,
     /// The model that this turn uses: an alias of the configuration.
     model: Option<String>,
+    /// What is to happen to it while the agent is busy. What is left out is as the session has it, and else as the host is configured.
+    queue: Option<QueueBody>,
+    /// Among what waits in this session, the more urgent is taken first: `low`, `normal`, `high` or `critical`; `normal` without.
+    #[schema(value_type = Option<String>, example = "high")]
+    priority: Option<Priority>,
 }
 
-/// A message was accepted. It is durable: whatever happens to the host, it will be dealt with.
+/// A message was accepted. It is durable: whatever happens to the host, it will be dealt with. Or it was a directive of the queue, such as
+/// `/queue collect debounce:2s`, and the session's settings were changed: then `queue` is there and `input_id` is not.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Accepted {
     /// Its id as an input; the `correlation_id` of everything that follows from it.
-    input_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_id: Option<String>,
     /// The session.
     session_id: String,
     /// The position of its event.
-    position: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<u64>,
     /// The stream of everything that follows.
-    stream_url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_url: Option<String>,
     /// Whether an earlier request with the same idempotency key was answered again.
     replayed: bool,
+    /// What it waits for: `steer` the next boundary of the turn in the making, `interrupt` that turn's end, which it brings about,
+    /// `followup` and `collect` its turn after that one. When no turn is in the making, one begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<&'static str>,
+    /// Inputs that were dropped for it because the queue was full; the next turn tells of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dropped: Vec<String>,
+    /// How the queue is from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<wire::QueueView>,
+    /// With `wait_s`, when it was dealt with in time: `replied`, `completed`, `failed` or `aborted`, as its turn ended; `dead`, `cancelled` or
+    /// `dropped` when there is no turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'static str>,
+    /// What the agent said last in that turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply: Option<wire::MessageView>,
 }
 
-/// Says something in a session.
+/// Whether to wait for the reply.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wait {
+    /// Wait so many seconds for what becomes of the message, from 1 to 60. When that takes longer, the answer is the same as without: the
+    /// message is accepted, and its stream tells the rest.
+    #[param(minimum = 1, maximum = 60)]
+    wait_s: Option<u64>,
+}
+
+impl Wait {
+    fn patience(&self) -> Result<Option<Duration>, Problem> {
+        match self.wait_s {
+            None => Ok(None),
+            Some(seconds) if (1..=WAIT_S_MAX).contains(&seconds) => Ok(Some(Duration::from_secs(seconds))),
+            Some(seconds) => {
+                let detail = format!("wait_s: {seconds} is out of its range: it must be from 1 to {WAIT_S_MAX}");
+                Err(Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("wait_s")))
+            }
+        }
+    }
+}
+
+/// Says something in a session, and waits for the reply if that is asked for.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/messages", tag = "sessions",
     params(
         ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
-        IdempotencyKey,
+        Wait, IdempotencyKey,
     ),
-    request_body = NewMessage, responses((status = 202, description = "It is accepted.", body = Accepted))
+    request_body = NewMessage,
+    responses(
+        (status = 200, description = "It was waited for and dealt with.", body = Accepted),
+        (status = 202, description = "It is accepted.", body = Accepted),
+    )
 )]
 pub(super) async fn post_message(
     State(api): State<Api>,
     caller: Caller,
     OfSession(target, session): OfSession,
     Idempotency(key): Idempotency,
+    Params(wait): Params<Wait>,
     Json(new): Json<NewMessage>,
 ) -> Result<(StatusCode, axum::Json<Accepted>), Problem> {
-    let broker = api.command()?;
+    let (broker, patience) = (api.command()?, wait.patience()?);
     let stream = match &target {
         Target::Agent(agent) => agent.to_string(),
         Target::Path(_) | Target::Definition(_) => broker.agent(&caller.user, &target).await?.row.agent.id.to_string(),
     };
+    let NewMessage { content, model, queue, priority } = new;
+    let queue = queue.map(QueueOverride::from).unwrap_or_default();
     let command =
-        PostMessage { target, session, routed: None, content: new.content.0, model: new.model, user: caller.user, idempotency_key: key };
-    let receipt = broker.post_message(command).await?;
-    let accepted = Accepted {
-        input_id: receipt.input.to_string(),
-        session_id: receipt.session.to_string(),
-        position: receipt.position,
-        stream_url: format!("/api/agents/{stream}/stream?session={}&after={}", receipt.session, receipt.position),
-        replayed: receipt.replayed,
+        PostMessage { target, session, routed: None, content: content.0, model, queue, priority, user: caller.user, idempotency_key: key };
+    let said = broker.say(command).await?;
+    let became = match (&said, patience) {
+        (Said::Accepted(receipt), Some(patience)) => broker.await_reply(receipt.input, patience).await?,
+        _ => None,
     };
-    Ok((StatusCode::ACCEPTED, axum::Json(accepted)))
+    let status = if became.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok((status, axum::Json(accepted(said, &stream, session, became))))
+}
+
+/// What became of a message to a session of the agent with this id.
+pub(super) fn accepted(said: Said, agent: &str, session: SessionId, became: Option<Became>) -> Accepted {
+    let (outcome, reply) = became.map_or((None, None), told);
+    match said {
+        Said::Accepted(receipt) => Accepted {
+            input_id: Some(receipt.input.to_string()),
+            session_id: receipt.session.to_string(),
+            position: Some(receipt.position),
+            stream_url: Some(format!("/api/agents/{agent}/stream?session={}&after={}", receipt.session, receipt.position)),
+            replayed: receipt.replayed,
+            waits_for: Some(wire::waits_for(&receipt.waits_for)),
+            dropped: receipt.dropped.iter().map(ToString::to_string).collect(),
+            queue: None,
+            outcome,
+            reply,
+        },
+        Said::Configured(said) => Accepted {
+            input_id: None,
+            session_id: session.to_string(),
+            position: None,
+            stream_url: None,
+            replayed: false,
+            waits_for: None,
+            dropped: Vec::new(),
+            queue: Some(wire::queue(&said)),
+            outcome,
+            reply,
+        },
+    }
+}
+
+fn told(became: Became) -> (Option<&'static str>, Option<wire::MessageView>) {
+    match became {
+        Became::Answered { end, reply } => (Some(end.word()), reply.as_ref().map(wire::message)),
+        Became::Undone { word } => (Some(word), None),
+    }
 }
 
 /// An answer to a client action.
@@ -269,7 +369,7 @@ fn call_id(text: &str) -> Result<OperationId, Problem> {
 }
 
 /// Why something is stopped.
-#[derive(Debug, Default, Deserialize, utoipa::ToSchema, utoipa::IntoParams)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Reason {
@@ -295,11 +395,24 @@ pub(super) async fn terminate_current(
     Ok(axum::Json(wire::session_row(&ended)))
 }
 
+/// Why the turn in the making is stopped, and whether what waits goes with it.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cancellation {
+    /// For the record.
+    reason: Option<String>,
+    /// Whether the words that wait are taken back too, before the turn is stopped; so that nothing begins after it. No without.
+    waiting: Option<bool>,
+}
+
 /// Whether there was something to cancel.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Cancelled {
     /// False when no turn was in the making.
     cancelled: bool,
+    /// The inputs that were taken back, where `waiting` was set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_ids: Option<Vec<String>>,
 }
 
 /// Stops the turn in the making, without a successor.
@@ -309,15 +422,20 @@ pub(super) struct Cancelled {
         ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
         IdempotencyKey,
     ),
-    request_body = Option<Reason>, responses((status = 200, description = "No turn is in the making any more.", body = Cancelled))
+    request_body = Option<Cancellation>, responses((status = 200, description = "No turn is in the making any more.", body = Cancelled))
 )]
 pub(super) async fn cancel(
     State(api): State<Api>,
     caller: Caller,
     OfSession(target, session): OfSession,
     key: Idempotency,
-    OptionalJson(Reason { reason }): OptionalJson<Reason>,
+    OptionalJson(Cancellation { reason, waiting }): OptionalJson<Cancellation>,
 ) -> Result<axum::Json<Cancelled>, Problem> {
-    let cancelled = api.command()?.cancel(key.by(&caller.user), &target, session, reason).await?;
-    Ok(axum::Json(Cancelled { cancelled }))
+    let (broker, by) = (api.command()?, key.by(&caller.user));
+    Ok(axum::Json(if waiting.unwrap_or_default() {
+        let broker::Cancelled { run, inputs } = broker.cancel_with_waiting(by, &target, session, reason).await?;
+        Cancelled { cancelled: run, input_ids: Some(inputs.iter().map(ToString::to_string).collect()) }
+    } else {
+        Cancelled { cancelled: broker.cancel(by, &target, session, reason).await?, input_ids: None }
+    }))
 }

@@ -1,6 +1,7 @@
 //! What of all that happens a stream shows.
 
 use crate::wire::{self, Spawned};
+use broker::Broker;
 use domain::event::{Event, Recorded, Source};
 use domain::id::{AgentId, SessionId};
 use domain::user::UserId;
@@ -23,17 +24,25 @@ pub(super) enum Scope {
 pub(super) struct Tree {
     pub(super) session: SessionId,
     user: UserId,
+    /// Knows what the operator's rules hide from the user.
+    broker: Broker,
     spawned: HashMap<SessionId, Spawned>,
 }
 
 impl Tree {
-    pub(super) fn new(session: SessionId, user: UserId) -> Self {
-        Self { session, user, spawned: HashMap::new() }
+    pub(super) fn new(session: SessionId, user: UserId, broker: Broker) -> Self {
+        Self { session, user, broker, spawned: HashMap::new() }
+    }
+
+    /// Whether the operator's rules let the user see what happens at a path.
+    fn may_see(&self, path: &str) -> bool {
+        self.broker.may_see(&self.user, path)
     }
 
     async fn learn(&mut self, store: &Store) -> Result<(), ReadError> {
         let below = store.spawned(self.session, &self.user).await?;
-        self.spawned = below.iter().map(|session| (session.id, wire::spawned(session))).collect();
+        let seen = below.iter().filter(|session| self.may_see(&session.path));
+        self.spawned = seen.map(|session| (session.id, wire::spawned(session))).collect();
         Ok(())
     }
 

@@ -89,6 +89,7 @@ impl Host {
             catalogue: Catalogue::default(),
             limits: broker::Limits::default(),
             after_restore: broker::AfterRestore::default(),
+            paths: broker::PathSettings::default(),
         };
         let broker = Broker::start(parts).await.unwrap();
         let server = Server::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap();

@@ -4,6 +4,7 @@ use super::agent_event;
 use super::label_event;
 use super::message::{draft, message};
 use super::operation::{client_action, operation, settlements};
+use super::queue::waits_for;
 use super::spawned::Spawned;
 use super::turn::turn_end;
 use domain::event::{self, FileUploaded, InputAccepted, ItemRecorded, Recorded, RunEnded, RunStarted, RunStepped, Source, TurnCommitted};
@@ -204,7 +205,10 @@ fn accepted(it: &InputAccepted) -> Value {
         Source::LateReply { from, depth, hops } => json!({ "kind": "late_reply", "from": from, "depth": depth, "hops": hops }),
         Source::Reminder { due, .. } => json!({ "kind": "reminder", "due": due.to_string() }),
     };
-    json!({ "input_id": it.input, "source": source, "message": it.message.as_ref().map(draft), "model": it.model, "user_id": it.user_id })
+    json!({
+        "input_id": it.input, "source": source, "message": it.message.as_ref().map(draft), "model": it.model, "user_id": it.user_id,
+        "waits_for": waits_for(&it.waits_for()), "priority": it.priority(),
+    })
 }
 
 fn committed(it: &TurnCommitted) -> Value {
@@ -220,7 +224,8 @@ fn started(it: &RunStarted) -> Value {
         "definition": it.definition, "session_type": it.session_type, "base_turn_id": it.base, "base_message": it.base_message,
         "revision": it.revision, "claimed": it.claimed, "limits": it.limits, "deadline": it.deadline.map(|time| time.to_string()),
         "reply_to": it.reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })), "depth": it.depth,
-        "hops": it.hops, "priority": it.priority, "user_id": it.user_id, "model": it.model,
+        "hops": it.hops, "priority": it.priority, "user_id": it.user_id, "model": it.model, "collected": it.collected,
+        "overflow": it.overflow,
     })
 }
 

@@ -6,8 +6,10 @@ use super::operation::{ClientActionView, OperationSchema, client_action, operati
 use super::session::{
     ExecutionStateView, MetricsView, RememberedSessionView, UiStateView, execution_state, metrics, remembered, status, ui_state,
 };
+use domain::agent::Agent;
 use domain::agent::assignment::Assignment;
 use domain::agent::session::Phase;
+use domain::path::{AgentConfig, AgentPath, ModelRole};
 use domain::user::UserId;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -25,8 +27,16 @@ pub struct AgentView {
     pub definition_name: Option<String>,
     /// Its address, such as `/local/agent/assistant`.
     pub path: String,
+    /// What sort of agent that says it is: `connector`, `agent`, `cron`, `task`, `subuser`, `system`, `sub`, `memory` or `search`.
+    pub kind: &'static str,
+    /// The role by which it has its model, if the configuration gives one: `user`, `subagent`, `memory`, `memorySearch` or `task`.
+    pub model_role: Option<&'static str>,
+    /// What people read for it: its name with its user name, or what its address says.
+    pub label: String,
     /// The agent that spawned it.
     pub parent_id: Option<String>,
+    /// That agent's address.
+    pub parent_path: Option<String>,
     /// Its name.
     pub name: String,
     /// What sort of agent it is, such as `tutor`.
@@ -49,6 +59,10 @@ pub struct AgentView {
     pub session_types: Vec<String>,
     /// Its own system prompt, in place of its definition's. Hidden from a mentee.
     pub system_prompt_override: Option<String>,
+    /// What is kept about it beside its address: `name`, `username`, `description`, `system_prompt` (hidden from a mentee), `workspace_dir`,
+    /// `app_id`, as far as they are said.
+    #[schema(value_type = Object)]
+    pub config: AgentConfig,
     /// Its own settings, over its definition's. Hidden from a mentee.
     #[schema(value_type = Object)]
     pub settings: Map<String, Value>,
@@ -200,7 +214,7 @@ pub struct DeadLetterView {
 /// An agent as clients see it.
 #[must_use]
 pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
-    let AgentRow { agent, parent, created_at, updated_at, active, .. } = &view.row;
+    let AgentRow { agent, kind, parent, parent_path, created_at, updated_at, active, .. } = &view.row;
     let sees_all = view.role.sees_all_sessions();
     let assignments = agent.assignments.iter().filter(|assignment| sees_all || assignment.user_id == *user).map(assignment);
     let history = agent.session_history.iter().filter(|past| sees_all || past.started_by == *user).map(remembered);
@@ -222,7 +236,12 @@ pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
         definition: agent.definition.to_string(),
         definition_name: view.definition_name.clone(),
         path: agent.path.clone(),
+        kind: kind.word(),
+        model_role: kind.model_role().map(ModelRole::word),
+        label: label(agent),
         parent_id: parent.map(|id| id.to_string()),
+        parent_path: parent_path.clone(),
+        config: AgentConfig { system_prompt: agent.system_prompt_override.clone().filter(|_| sees_all), ..agent.described() },
         name: agent.name.clone(),
         owner_user_id: agent.owner_user_id.to_string(),
         status: if *active { "active" } else { "archived" },
@@ -236,6 +255,12 @@ pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
         updated_at: updated_at.to_string(),
         stream_url: format!("/api/agents/{}/stream", agent.id),
     }
+}
+
+/// What people read for an agent. One at an address from before addresses had their form is called by its name.
+pub(super) fn label(agent: &Agent) -> String {
+    let path = agent.path.parse::<AgentPath>();
+    path.map_or_else(|_| agent.name.clone(), |path| agent.described().label(&path))
 }
 
 fn assignment(assignment: &Assignment) -> AssignmentView {

@@ -7,8 +7,7 @@ use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{agent_not_found, busy, definition_not_found};
 use domain::agent::Agent;
-use domain::agent::configure::check_name;
-use domain::agent::lifecycle::default_name;
+use domain::agent::describe::ConfigChanges;
 use domain::agent::role::{Right, Role};
 use domain::definition::{Definition, DefinitionId};
 use domain::event::{AgentCreated, Event};
@@ -21,8 +20,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use store::{AgentFilter, AgentRow, Clash, Commit, CommitError, Expected, Guard};
 
-/// Bytes of an agent's path.
-const PATH_BYTES_MAX: usize = 512;
 /// How often a command is tried again when others change the same agent at the same time.
 const TRIES_MAX: u32 = 8;
 
@@ -64,6 +61,8 @@ pub struct Setup {
     pub system_prompt_override: Option<Option<String>>,
     /// Keys of its settings; `null` takes one away.
     pub settings: Option<serde_json::Map<String, Value>>,
+    /// What is kept about it beside its address.
+    pub config: ConfigChanges,
 }
 
 impl Broker {
@@ -77,64 +76,20 @@ impl Broker {
             Template::Definition(id) => (Some(&id.0), None),
             Template::Type(agent_type) => (None, Some(agent_type)),
         };
-        let asked = json!({
+        let mut asked = json!({
             "create": { "definition": definition, "agent_type": agent_type }, "id": command.id, "name": command.name, "path": command.path,
         });
+        // What was not said before there was a place for it is left out, so that a repeated request stays the same request.
+        if let Some(asked) = asked.as_object_mut() {
+            let config = (!command.config.is_empty()).then(|| ("config".to_owned(), json!(command.config)));
+            let below = command.below.as_ref().map(|below| ("below".to_owned(), json!([below.parent.named(), below.kind])));
+            asked.extend(config.into_iter().chain(below));
+        }
         let request = Request::of(by, &asked)?;
         match self.once(request.as_ref(), self.make(&command, request.as_ref())).await? {
             Once::Now(view) => Ok(view),
             Once::Before(was) => self.view_as_it_was(&was).await,
         }
-    }
-
-    async fn make(&self, command: &CreateAgent, request: Option<&Request>) -> Result<AgentView, Error> {
-        let created = self.created(command, self.core.now())?;
-        let (id, path) = (created.agent, created.path.clone());
-        let mut commit = making(&command.user, created);
-        commit.key = request.map(|request| request.answered(&AsItWas { agent: id, version: 1, role: Role::Primary }));
-        match self.core.store.commit(commit).await {
-            Ok(_) => {}
-            Err(CommitError::Conflict(conflict)) => return Err(taken(&conflict.clash, &path, id)),
-            Err(error) => return Err(error.into()),
-        }
-        self.agent(&command.user, &Target::Agent(id)).await
-    }
-
-    fn created(&self, command: &CreateAgent, now: Timestamp) -> Result<AgentCreated, Error> {
-        let (definition, name) = match &command.template {
-            Template::Definition(id) => {
-                let definition = self.definition(id).map_err(|refusal| refusal.at("/definition"))?;
-                (definition, definition.display_name.clone())
-            }
-            Template::Type(agent_type) => (self.of_type(agent_type)?, default_name(agent_type)),
-        };
-        let id = command.id.unwrap_or_else(fresh::agent);
-        let path = command.path.clone().unwrap_or_else(|| default_path(&command.user, &definition.agent_id));
-        check_path(&path, &command.user)?;
-        let name = command.name.clone().unwrap_or(name);
-        check_name(&name)?;
-        Ok(AgentCreated {
-            agent: id,
-            definition: definition.agent_id.clone(),
-            agent_type: Some(self.core.catalogue.agent_type(definition)),
-            path,
-            kind: None,
-            config: AgentConfig::default(),
-            parent: None,
-            owner_user_id: command.user.clone(),
-            name,
-            denies: Default::default(),
-            created_at: now,
-        })
-    }
-
-    fn of_type(&self, agent_type: &str) -> Result<&Arc<Definition>, Refusal> {
-        self.core.catalogue.of_type(agent_type).ok_or_else(|| {
-            let types: Vec<String> =
-                self.core.catalogue.definitions().map(|definition| self.core.catalogue.agent_type(definition)).collect();
-            let message = format!("no definition makes agents of the type `{agent_type}`; there are: {}", types.join(", "));
-            Refusal::new(Kind::NotFound, "DEFINITION_NOT_FOUND", message).at("/agent_type")
-        })
     }
 
     /// The agents that a user may do something with, in the order of their ids, after one of them.
@@ -169,17 +124,21 @@ impl Broker {
             Some(id) => self.core.store.agent_for(user, id).await?,
             None => None,
         };
-        // What is not yours is not there: 404, never 403.
-        found.ok_or_else(|| agent_not_found(&named).into())
+        // What is not yours is not there, and what the operator's rules hide is not either: 404, never 403.
+        found.filter(|(row, _)| self.may_see(user, &row.agent.path)).ok_or_else(|| agent_not_found(&named).into())
     }
 
     /// The same for a command that takes a right, on an agent that is not archived.
     pub(super) async fn find_for(&self, user: &UserId, target: &Target, right: Right) -> Result<(AgentRow, Role), Error> {
         let (row, role) = self.find(user, target).await?;
         role.permits(right)?;
+        self.may_command(user, &row.agent.path)?;
         if !row.active {
             row.agent.is_active()?;
             return Err(crate::refusals::agent_archived(row.agent.id).into());
+        }
+        if right == Right::Interact {
+            self.takes_words(&row).await?;
         }
         Ok((row, role))
     }
@@ -190,7 +149,7 @@ impl Broker {
             && let Own::None { path } = self.own_agent(user, id).await?
         {
             let template = Template::Definition(id.clone());
-            let create = CreateAgent { template, id: None, name: None, path: Some(path), user: user.clone(), idempotency_key: None };
+            let create = CreateAgent { path: Some(path), ..CreateAgent::of(template, user.clone()) };
             return Ok(Whom::New(Box::new(self.created(&create, self.core.now())?)));
         }
         let (row, role) = self.find_for(user, target, right).await?;
@@ -246,6 +205,7 @@ impl Broker {
                 return Err(crate::refusals::spawned(row.agent.id).into());
             }
             role.permits(right)?;
+            self.may_command(user, &row.agent.path)?;
             if !row.active && !row.agent.is_archived() {
                 return Err(crate::refusals::agent_archived(row.agent.id).into());
             }
@@ -284,9 +244,14 @@ impl Broker {
     /// # Errors
     /// As for each part; the user may not; an idempotency key of another request.
     pub async fn set_up<'a>(&self, by: impl Into<By<'a>>, target: &Target, setup: Setup) -> Result<AgentView, Error> {
-        let asked = json!({ "set_up": {
+        let mut asked = json!({ "set_up": {
             "name": setup.name, "prompt": setup.system_prompt_override.as_ref().map(|prompt| json!({ "is": prompt })), "settings": setup.settings,
         } });
+        if !setup.config.is_empty()
+            && let Some(asked) = asked.as_object_mut()
+        {
+            asked.insert("config".to_owned(), json!(setup.config.named()));
+        }
         self.change(by.into(), target, Right::Configure, asked, |agent, now| {
             if let (Some(settings), Some(definition)) = (&setup.settings, self.core.catalogue.definition(&agent.definition)) {
                 definition.check_own_settings(settings)?;
@@ -300,6 +265,9 @@ impl Broker {
             }
             if let Some(settings) = setup.settings.clone() {
                 events.extend(agent.update_settings(settings, now)?);
+            }
+            if !setup.config.is_empty() {
+                events.extend(agent.describe(&setup.config, now)?);
             }
             Ok(events)
         })
@@ -374,6 +342,7 @@ impl Broker {
                 return Err(crate::refusals::spawned(row.agent.id).into());
             }
             role.permits(Right::Archive)?;
+            self.may_command(user, &row.agent.path)?;
             let (now, id) = (self.core.now(), row.agent.id);
             let archived = row.agent.archive(reason.clone(), now)?;
             let definition = self.definition(&row.agent.definition)?;
@@ -382,7 +351,7 @@ impl Broker {
                 definition: definition.agent_id.clone(),
                 agent_type: Some(self.core.catalogue.agent_type(definition)),
                 path: row.agent.path.clone(),
-                kind: None,
+                kind: Some(row.kind),
                 config: AgentConfig::default(),
                 parent: None,
                 owner_user_id: user.clone(),
@@ -437,28 +406,11 @@ pub(super) fn making(by: &UserId, created: AgentCreated) -> Commit {
     Commit::new().guard(Guard::PathFree(path)).append(Stream::Agent(id), Expected::New, made)
 }
 
-fn default_path(user: &UserId, definition: &DefinitionId) -> String {
+pub(super) fn default_path(user: &UserId, definition: &DefinitionId) -> String {
     format!("/{user}/agent/{definition}")
 }
 
-/// Paths are read nowhere yet but for equality; their form is checked so that what is stored today stays valid.
-fn check_path(path: &str, user: &UserId) -> Result<(), Error> {
-    let segments: Vec<&str> = path.split('/').collect();
-    let well_formed = path.len() <= PATH_BYTES_MAX
-        && segments.len() >= 3
-        && segments.first() == Some(&"")
-        && segments
-            .iter()
-            .skip(1)
-            .all(|segment| !segment.is_empty() && segment.chars().all(|c| c.is_ascii_alphanumeric() || "-_.@".contains(c)));
-    if !well_formed || segments.get(1) != Some(&user.as_str()) {
-        let message = format!("a path looks like `/{user}/agent/<name>`: at least two segments of letters, digits, `-`, `_`, `.` and `@`");
-        return Err(invalid(message, "/path"));
-    }
-    Ok(())
-}
-
-fn taken(clash: &Clash, path: &str, id: AgentId) -> Error {
+pub(super) fn taken(clash: &Clash, path: &str, id: AgentId) -> Error {
     match clash {
         Clash::Stream(_) => Refusal::new(Kind::Conflict, "AGENT_EXISTS", format!("there is an agent `{id}` already")).at("/id").into(),
         _ => Refusal::new(Kind::Conflict, "PATH_TAKEN", format!("an active agent lives at `{path}`")).at("/path").into(),

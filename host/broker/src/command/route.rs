@@ -5,16 +5,18 @@
 
 use super::agents::{Whom, making};
 use super::sessions::allowed;
-use super::{Broker, Error, InputReceipt, PostMessage, Target};
+use super::{Broker, Error, PostMessage, Said, Target};
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{agent_not_found, busy, session_not_found};
 use domain::agent::role::Right;
+use domain::delegate::Priority;
 use domain::event::{AgentCreated, Event, SessionOpened};
 use domain::id::{AgentId, SessionId, Stream, TurnId};
 use domain::message::{Part, text_of};
 use domain::persona::{Persona, PersonaId};
+use domain::queue::QueueOverride;
 use domain::refusal::{Kind, Refusal};
 use domain::routing::{Candidate, Pick, explain, pick};
 use domain::user::UserId;
@@ -82,6 +84,10 @@ pub struct PostRouted {
     pub content: Vec<Part>,
     /// The model that this turn uses.
     pub model: Option<String>,
+    /// What is to happen to it while the agent is busy, as far as it says so itself.
+    pub queue: QueueOverride,
+    /// How urgent it is among what waits in its session.
+    pub priority: Option<Priority>,
     /// Who says it.
     pub user: UserId,
     /// Makes a repeated request the same request, for seven days.
@@ -109,10 +115,12 @@ pub enum Routed {
 /// Words that were routed are accepted and durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoutedReceipt {
-    /// The input.
-    pub receipt: InputReceipt,
+    /// What came of them: an input, or other settings of the session's queue.
+    pub said: Said,
     /// The agent whose session takes them.
     pub agent: AgentId,
+    /// That session.
+    pub session: SessionId,
     /// Why this session; none when the request came before.
     pub why: Option<String>,
     /// Whether the session was begun for them.
@@ -150,20 +158,24 @@ impl Broker {
     /// # Errors
     /// What is addressed is not there, or is not the user's to write to; those of posting a message.
     pub async fn post_routed(&self, command: PostRouted) -> Result<Routed, Error> {
-        let PostRouted { to, content, model, user, idempotency_key } = command;
+        let PostRouted { to, content, model, queue, priority, user, idempotency_key } = command;
         let nowhere = PostMessage {
             target: Target::Path(String::new()),
             session: fresh::session(),
             routed: Some(to.named()),
             content,
             model,
+            queue,
+            priority,
             user,
             idempotency_key,
         };
         // Where the same words went before they go again, whatever would be chosen now.
         if let Some(receipt) = self.posted_before(&nowhere).await? {
-            let row = self.core.store.session(receipt.session).await?.ok_or_else(|| session_not_found(receipt.session))?;
-            return Ok(Routed::Accepted(RoutedReceipt { agent: row.agent, receipt, why: None, is_new: false }));
+            let session = receipt.session;
+            let row = self.core.store.session(session).await?.ok_or_else(|| session_not_found(session))?;
+            let receipt = RoutedReceipt { said: Said::Accepted(receipt), agent: row.agent, session, why: None, is_new: false };
+            return Ok(Routed::Accepted(receipt));
         }
         for _ in 0..TRIES_MAX {
             let (destination, is_new) = match self.find_destination(&nowhere.user, &to, &text_of(&nowhere.content)).await? {
@@ -175,8 +187,8 @@ impl Broker {
                 },
             };
             let Destination { agent, session, why } = destination;
-            let receipt = self.post_message(PostMessage { target: Target::Agent(agent), session, ..nowhere }).await?;
-            return Ok(Routed::Accepted(RoutedReceipt { agent, receipt, why: Some(why), is_new }));
+            let said = self.say(PostMessage { target: Target::Agent(agent), session, ..nowhere }).await?;
+            return Ok(Routed::Accepted(RoutedReceipt { said, agent, session, why: Some(why), is_new }));
         }
         Err(changing().into())
     }

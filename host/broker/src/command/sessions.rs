@@ -10,12 +10,14 @@ use domain::agent::Agent;
 use domain::agent::end_session::{EXPIRED, TERMINATE_REASON};
 use domain::agent::role::{Right, Role};
 use domain::event::{Event, Recorded, UiSaved};
-use domain::id::{AgentId, OperationId, SessionId, Stream};
+use domain::id::{AgentId, InputId, OperationId, SessionId, Stream};
 use domain::run::Open;
 use domain::run::settle::question;
 use domain::time::Timestamp;
 use domain::user::UserId;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use store::{Commit, CommitError, Expected, Guard, Key, SessionFilter, SessionRow, SessionStatus, UserSession};
 use tokio::sync::oneshot;
 
@@ -27,8 +29,19 @@ pub(super) const REASON_BYTES_MAX: usize = 1_000;
 const MESSAGES_SHOWN: u64 = 100;
 /// Messages that a look at a session shows at most.
 const MESSAGES_MAX: u64 = 1_000;
+/// Why a run was cancelled for which nobody said why.
+const CANCEL_REASON: &str = "User cancelled";
 /// How often a command is tried again when others change the same thing at the same time.
 const TRIES_MAX: u32 = 5;
+
+/// What was cancelled in a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cancelled {
+    /// Whether a run was open.
+    pub run: bool,
+    /// The inputs that waited.
+    pub inputs: Vec<InputId>,
+}
 
 impl Broker {
     /// An agent's sessions, the most recently updated first, after a place between them. Whoever sees their own alone gets those.
@@ -76,7 +89,16 @@ impl Broker {
         open: bool,
         limit: usize,
     ) -> Result<Vec<UserSession>, Error> {
-        Ok(self.core.store.sessions_of_user(user, session_type, open, limit).await?)
+        let mut found = self.core.store.sessions_of_user(user, session_type, open, limit).await?;
+        if self.is_ruled(user) {
+            let mut hidden = BTreeSet::new();
+            for agent in found.iter().map(|session| session.row.agent).collect::<BTreeSet<_>>() {
+                let row = self.core.store.agent(agent).await?;
+                hidden.extend(row.filter(|row| !self.may_see(user, &row.agent.path)).map(|row| row.agent.id));
+            }
+            found.retain(|session| !hidden.contains(&session.row.agent));
+        }
+        Ok(found)
     }
 
     /// The items of a session, in order, after one of them.
@@ -153,9 +175,11 @@ impl Broker {
         let (agent, role) = found?;
         let row = visible(row?, agent.agent.id, user, role).ok_or_else(|| Error::from(session_not_found(session)))?;
         role.permits(Right::Interact)?;
+        self.may_command(user, &agent.agent.path)?;
         if !agent.active {
             return Err(crate::refusals::agent_archived(agent.agent.id).into());
         }
+        self.takes_words(&agent).await?;
         Ok(row)
     }
 
@@ -242,6 +266,34 @@ impl Broker {
         }
     }
 
+    /// The same, after the words that wait have been taken back.
+    ///
+    /// # Errors
+    /// Those of [`Self::cancel`].
+    pub async fn cancel_with_waiting<'a>(
+        &self,
+        by: impl Into<By<'a>>,
+        target: &Target,
+        session: SessionId,
+        reason: Option<String>,
+    ) -> Result<Cancelled, Error> {
+        let by = by.into();
+        let request = Request::of(by, &json!({ "cancel_with_waiting": session, "target": target.named(), "reason": reason }))?;
+        let act = async {
+            let said = checked_reason(reason.clone(), CANCEL_REASON)?;
+            let inputs = self.cancel_waiting(by.user, target, session, reason.as_deref()).await?;
+            let cancelled = |run| Cancelled { run, inputs: inputs.clone() };
+            let key = request.as_ref().map(|request| request.answered(&cancelled(true)));
+            let run = self.abort(session, said, key).await?;
+            if !run {
+                self.note(request.as_ref(), &cancelled(false)).await?;
+            }
+            Ok(cancelled(run))
+        };
+        let (Once::Now(cancelled) | Once::Before(cancelled)) = self.once(request.as_ref(), act).await?;
+        Ok(cancelled)
+    }
+
     async fn try_cancelling(
         &self,
         user: &UserId,
@@ -255,8 +307,9 @@ impl Broker {
         let row = visible(row?, agent.agent.id, user, role).ok_or_else(|| Error::from(session_not_found(session)))?;
         // Of an archived agent too: what is still under way must not be beyond everybody's reach.
         role.permits(Right::Interact)?;
+        self.may_command(user, &agent.agent.path)?;
         let key = request.map(|request| request.answered(&true));
-        let cancelled = self.abort(row.id, checked_reason(reason, "User cancelled")?, key).await?;
+        let cancelled = self.abort(row.id, checked_reason(reason, CANCEL_REASON)?, key).await?;
         if !cancelled {
             // A turn that begins later is not what was meant.
             self.note(request, &false).await?;

@@ -1,5 +1,6 @@
-//! Claiming an input: a run begins.
+//! Claiming inputs: a run begins.
 
+use super::queue::Opening;
 use super::{Driver, Driving, Trouble};
 use crate::catalogue::Entry;
 use crate::command::SYSTEM_PROMPT;
@@ -8,28 +9,31 @@ use crate::outfit::Sealed;
 use domain::agent::Agent;
 use domain::basis::Overrides;
 use domain::definition::Definition;
+use domain::delegate::Priority;
 use domain::event::{InputAccepted, RunStarted, Source};
 use domain::id::SessionId;
+use domain::operation::ReplyTo;
+use domain::path::ModelRole;
 use domain::persona::Persona;
 use domain::run::Run;
+use domain::time::Timestamp;
+use domain::user::UserId;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use store::{AgentRow, SessionRow, SessionStatus};
 
 impl Driver {
-    /// Begins a run over an input. Nothing is stored yet: the start goes into the first step's commit.
-    pub(super) async fn start(&mut self, input: InputAccepted, session: SessionRow) -> Result<(), Trouble> {
+    /// Begins a run over inputs. Nothing is stored yet: the start goes into the first step's commit.
+    pub(super) async fn start(&mut self, opening: Opening, session: SessionRow) -> Result<(), Trouble> {
         let now = self.core.now();
         let agent = self.core.store.agent(session.agent).await?.ok_or_else(|| missing(self.session))?;
         let Led { definition, entry, persona } = match self.leads(&agent, &session) {
             Ok(led) => led,
-            Err(reason) => return self.bury(&input, reason).await,
-        };
-        let (reply_to, deadline) = match &input.source {
-            Source::Dispatch { reply_to, deadline, .. } => (*reply_to, *deadline),
-            Source::Api | Source::Opening | Source::LateReply { .. } | Source::Reminder { .. } => (None, None),
+            Err(reason) => return self.bury(&opening.inputs, reason).await,
         };
         let overrides = self.overrides(&agent.agent, &session, definition, persona).await?;
+        let Opening { inputs, collected, notice } = opening;
+        let begun = Begun::with(&inputs);
         let started = RunStarted {
             run: fresh::run(),
             session: self.session,
@@ -42,22 +46,22 @@ impl Driver {
             base_message: session.head_message,
             revision: session.revision,
             session_state: session.state,
-            claimed: vec![input.input],
-            collected: false,
-            overflow: None,
+            claimed: inputs.iter().map(|input| input.input).collect(),
+            collected,
+            overflow: notice,
             limits: definition.limits,
-            deadline,
-            reply_to,
-            depth: input.source.depth(),
-            hops: input.source.hops(),
-            priority: input.source.priority(),
+            deadline: begun.deadline,
+            reply_to: begun.reply_to,
+            depth: begun.depth,
+            hops: begun.hops,
+            priority: begun.priority,
             denies: persona.map_or_else(|| agent.agent.denies.clone(), |persona| persona.denies(&agent.agent.denies)),
             permissions: persona.map(Persona::permissions).unwrap_or_default(),
-            user_id: input.user_id.clone().unwrap_or_else(|| session.user_id.clone()),
+            user_id: begun.user_id.unwrap_or_else(|| session.user_id.clone()),
             session_config: session.config,
             session_expires_at: session.expires_at,
             overrides: overrides.as_ref().map(|sealed| sealed.digest),
-            model: input.model.clone().or(session.model).or_else(|| definition.model.clone()),
+            model: self.model(begun.model.as_ref(), session.model.as_ref(), agent.kind.model_role(), definition.model.as_ref()),
             time: now,
         };
         self.driving = Some(Driving {
@@ -67,7 +71,7 @@ impl Driver {
             busy: HashMap::new(),
             entries: Vec::new(),
             continued: Vec::new(),
-            opening: vec![input],
+            opening: inputs,
             agent: Some(agent),
             wanted: false,
             rests_until: None,
@@ -127,6 +131,19 @@ impl Driver {
         Ok((system_prompt.is_some() || !settings.is_empty()).then(|| Sealed::json(&Overrides { system_prompt, settings })))
     }
 
+    /// The model of a turn: what the message says, the session, the role that the agent has by its path, its definition; the host's own
+    /// where nobody says any.
+    fn model(
+        &self,
+        message: Option<&String>,
+        session: Option<&String>,
+        role: Option<ModelRole>,
+        definition: Option<&String>,
+    ) -> Option<String> {
+        let of_role = || role.and_then(|role| self.core.paths.models.get(&role));
+        message.or(session).or_else(of_role).or(definition).cloned()
+    }
+
     pub(super) async fn session_row(&self) -> Result<SessionRow, Trouble> {
         self.core.store.session(self.session).await?.ok_or_else(|| missing(self.session))
     }
@@ -138,6 +155,40 @@ struct Led<'a> {
     entry: &'a Entry,
     /// The persona that its session is led as.
     persona: Option<&'a Persona>,
+}
+
+/// What a run takes over from the inputs that it begins with.
+struct Begun {
+    reply_to: Option<ReplyTo>,
+    deadline: Option<Timestamp>,
+    depth: u32,
+    hops: u32,
+    /// That of the work that was handed over: how urgent a message is says when it is taken from its session's queue, and lets nobody's
+    /// session go before another's.
+    priority: Priority,
+    /// From whom the first of them is.
+    user_id: Option<UserId>,
+    /// The one that the last of them names that names one.
+    model: Option<String>,
+}
+
+impl Begun {
+    fn with(inputs: &[InputAccepted]) -> Self {
+        // Work that was handed over begins a run alone.
+        let (reply_to, deadline) = match inputs.first().map(|input| &input.source) {
+            Some(Source::Dispatch { reply_to, deadline, .. }) => (*reply_to, *deadline),
+            Some(Source::Api | Source::Opening | Source::LateReply { .. } | Source::Reminder { .. }) | None => (None, None),
+        };
+        Self {
+            reply_to,
+            deadline,
+            depth: inputs.iter().map(|input| input.source.depth()).max().unwrap_or_default(),
+            hops: inputs.iter().map(|input| input.source.hops()).max().unwrap_or_default(),
+            priority: inputs.iter().map(|input| input.source.priority()).max().unwrap_or_default(),
+            user_id: inputs.first().and_then(|input| input.user_id.clone()),
+            model: inputs.iter().rev().find_map(|input| input.model.clone()),
+        }
+    }
 }
 
 fn missing(session: SessionId) -> Trouble {

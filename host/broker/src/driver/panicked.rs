@@ -42,16 +42,15 @@ impl Driver {
             format!("the host failed {} times in a row while it worked on this; whoever runs it finds the reason in its log", self.panics);
         tracing::error!(session.id = %self.session, count = self.panics, "a session's driver keeps panicking: it gives up what it was about");
         if !self.refresh().await? {
-            let words = self.core.store.waiting_inputs(self.session, self.core.now(), 1).await?;
-            let (Some(input), Some(session)) = (words.into_iter().next(), self.idle.take()) else {
+            let (Some(opening), Some(session)) = (self.opening().await?, self.idle.take()) else {
                 self.panics = 0;
                 return Ok(());
             };
             // A run that fails tells whoever waits for it. Only if that panicked too is the input put aside without.
             if self.panics > PANICS_MAX {
-                return self.bury(&input, reason).await;
+                return self.bury(&opening.inputs, reason).await;
             }
-            self.start(input, session).await?;
+            self.start(opening, session).await?;
         }
         self.fail(Cause::Failed { code: "host-failed".to_owned(), reason }).await
     }

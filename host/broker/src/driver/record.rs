@@ -181,18 +181,20 @@ impl Driver {
     }
 
     /// Puts an input aside that cannot be dealt with. It can be looked at and requeued.
-    pub(super) async fn bury(&mut self, input: &InputAccepted, reason: String) -> Result<(), Trouble> {
+    pub(super) async fn bury(&mut self, inputs: &[InputAccepted], reason: String) -> Result<(), Trouble> {
         let now = self.core.now();
         let session = self.session_row().await?;
-        tracing::warn!(session.id = %self.session, input.id = %input.input, reason, "an input was put aside as a dead letter");
-        let event = Event::InputDead(InputDead { input: input.input, session: self.session, reason, time: now });
-        let context = Context::new("host", now).about(session.agent, Some(self.session), None).following(Some(input.input));
-        let commit = Commit::new().guard(Guard::InputWaiting(input.input)).append(
-            Stream::Session(self.session),
-            Expected::Any,
-            vec![context.event(event)],
-        );
-        self.commit(commit).await?;
+        let mut commit = Commit::new();
+        let mut events = Vec::new();
+        for accepted in inputs {
+            let input = accepted.input;
+            tracing::warn!(session.id = %self.session, input.id = %input, reason, "an input was put aside as a dead letter");
+            let context = Context::new("host", now).about(session.agent, Some(self.session), None).following(Some(input));
+            let dead = InputDead { input, session: self.session, reason: reason.clone(), time: now };
+            events.push(context.event(Event::InputDead(dead)));
+            commit = commit.guard(Guard::InputWaiting(input));
+        }
+        self.commit(commit.append(Stream::Session(self.session), Expected::Any, events)).await?;
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ use domain::id::{OperationId, SessionId, Stream};
 use domain::limits::{RECALL_HITS_MAX, TIMER_MS_MAX};
 use domain::message::{Draft, Part, Role};
 use domain::operation::{Performer, ReplyTo};
-use domain::path::AgentConfig;
+use domain::path::{self, AgentConfig, AgentPath};
 use domain::run::decide::{Resolved, find_call};
 use domain::run::intake::Intake;
 use domain::step::{Call, Decision, Dispatch, Effect, Failure, ModelRequest, Outcome, StepResult, Toolset, Work};
@@ -422,8 +422,8 @@ impl Driver {
         let created = AgentCreated {
             agent,
             definition: target.agent_id.clone(),
-            path: format!("{}/sub/{count}", caller.path),
-            kind: None,
+            path: below(&caller.path, count),
+            kind: Some(path::Kind::Sub),
             config: AgentConfig::default(),
             parent: Some(caller.id),
             agent_type: Some(self.core.catalogue.agent_type(&target)),
@@ -442,7 +442,8 @@ impl Driver {
             name: None,
             head: None,
             persona: None,
-            model: target.model.clone(),
+            // What its definition says comes after the role that it has by its path.
+            model: None,
             started_by: format!("agent:{}", caller.path),
             time: now,
         };
@@ -475,6 +476,13 @@ impl Driver {
             deadline,
         }
     }
+}
+
+/// The address of an agent below another one. Below an address from before addresses had their form it is put together as text; agents call
+/// each other not so deep that one could be too long.
+fn below(parent: &str, index: u64) -> String {
+    let built = parent.parse::<AgentPath>().ok().zip(u32::try_from(index).ok()).and_then(|(parent, index)| parent.sub(index).ok());
+    built.map_or_else(|| format!("{parent}/sub/{index}"), String::from)
 }
 
 /// A question to the client, within what the session's policy allows; `items` are on its record.

@@ -35,6 +35,10 @@ const FAULTED_PAUSE_MS: u64 = 100;
 const FAULTED_PAUSE_MS_MAX: u64 = 10_000;
 /// How such an attempt is recorded.
 const FAULTED: &str = "faulted";
+/// How long a step waits for its place before its driver looks again whether it is still to be taken.
+const PLACE_PATIENCE: Duration = Duration::from_secs(10);
+/// Why a turn ends whose outfit is nowhere any more.
+const OUTFIT_GONE: &str = "the tools and settings that this turn began with are gone";
 /// How an attempt is recorded that returned what is not acceptable.
 const REFUSED: &str = "refused";
 
@@ -54,8 +58,7 @@ impl Driver {
         };
         let intake = self.take_in(driving, &words, salt);
         let Some(outfit) = self.core.outfits.of_run(&self.core.store, &driving.run.started).await? else {
-            let reason = "the tools and settings that this turn began with are gone".to_owned();
-            return self.fail(Cause::Failed { code: "outfit-gone".into(), reason }).await;
+            return self.fail(Cause::Failed { code: "outfit-gone".into(), reason: OUTFIT_GONE.into() }).await;
         };
         let own = match self.own(driving, &agent, &outfit, component.digest()).await? {
             Ok(own) => own,
@@ -63,8 +66,12 @@ impl Driver {
         };
         let role = own.role;
         let Frozen { basis, view, blobs } = self.freeze(driving, &agent, &outfit, &intake, own, now);
+        // So that whoever has much under way does not take all places before others.
+        let place = tokio::time::timeout(PLACE_PATIENCE, self.core.steps.enter((&driving.run.started).into())).await;
+        let Ok(place) = place else { return Err(Trouble::Busy) };
         store::point("broker.step.before");
         let stepped = self.core.runtime.step(&component, Arc::new(view), &intake.news, &basis, &limits).await;
+        drop(place);
         store::point("broker.step.after");
         crate::guest_log::record(&driving.run.started.definition.0, &stepped.logs);
         let (usage, mut decided) = (stepped.usage, stepped.decided);
@@ -253,6 +260,8 @@ impl Driving {
             Guard::Head { session, head: started.base, revision: started.revision },
         ];
         guards.extend(words.iter().map(|input| Guard::InputWaiting(input.input)));
+        // Of what is dropped meanwhile the next turn tells, with these.
+        guards.extend(started.overflow.iter().map(|notice| Guard::Untold { session, notice: notice.clone() }));
         guards
     }
 }

@@ -43,7 +43,7 @@ impl Model<'_> {
                 return Performed::ended(Ended::Failed(Failure::passing("unavailable", "the thread could not be read")));
             }
         };
-        let _place = self.core.model_calls.enter(self.started.priority).await;
+        let _place = self.core.model_calls.enter(self.started.into()).await;
         let watched = self.request.audience == Audience::User;
         let deltas = Watchers { core: self.core, started: self.started, operation: self.operation, watched };
         deltas.show(0, 0, Show::Performing { what: format!("model:{}", self.request.model.as_deref().unwrap_or("default")) });

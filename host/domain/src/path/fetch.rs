@@ -2,6 +2,7 @@
 
 use super::{AgentPath, Root};
 use serde::{Deserialize, Serialize};
+use std::str::FromStr;
 
 /// The tag of the system agent that [`FetchStrategy::Heartbeat`] finds.
 const HEARTBEAT: &str = "heartbeat";
@@ -36,5 +37,18 @@ impl FetchStrategy {
             Self::MostRecentForeground => path.kind().is_foreground(),
             Self::Heartbeat => path.depth() == 0 && matches!(path.origin(), Root::System(tag) if tag.as_str() == HEARTBEAT),
         }
+    }
+}
+
+/// A text that is no strategy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no fetch strategy; there are: {list}", list = FetchStrategy::ALL.map(FetchStrategy::word).join(", "))]
+pub struct NotAStrategy(String);
+
+impl FromStr for FetchStrategy {
+    type Err = NotAStrategy;
+
+    fn from_str(text: &str) -> Result<Self, NotAStrategy> {
+        Self::ALL.into_iter().find(|strategy| strategy.word() == text).ok_or_else(|| NotAStrategy(super::segment::shown(text)))
     }
 }

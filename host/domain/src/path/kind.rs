@@ -3,6 +3,7 @@
 use super::{AgentPath, Folder, Root, Suffix};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::str::FromStr;
 
 /// What sort of agent lives at a path (S4.5): what its last suffix says, or else its root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -85,6 +86,28 @@ impl Kind {
             Self::Connector | Self::Agent | Self::Subuser => true,
             Self::Cron | Self::Task | Self::System | Self::Sub | Self::Memory | Self::Search => false,
         }
+    }
+
+    /// Whether agents of this kind are made below another one for a piece of work, and so are dead some time after it.
+    #[must_use]
+    pub fn is_ephemeral(self) -> bool {
+        match self {
+            Self::Sub | Self::Memory | Self::Search => true,
+            Self::Connector | Self::Agent | Self::Cron | Self::Task | Self::Subuser | Self::System => false,
+        }
+    }
+}
+
+/// A text that is no kind of agent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no kind of agent; there are: {list}", list = Kind::ALL.map(Kind::word).join(", "))]
+pub struct NotAKind(String);
+
+impl FromStr for Kind {
+    type Err = NotAKind;
+
+    fn from_str(text: &str) -> Result<Self, NotAKind> {
+        Self::ALL.into_iter().find(|kind| kind.word() == text).ok_or_else(|| NotAKind(super::segment::shown(text)))
     }
 }
 

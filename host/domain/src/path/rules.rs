@@ -91,14 +91,20 @@ impl PathRules {
     /// Whether this may be done with the agent at the path, and which rule decided: of several, the first as they were written.
     #[must_use]
     pub fn allows(&self, access: PathAccess, path: &AgentPath) -> Verdict<'_> {
+        self.allows_text(access, path.as_str())
+    }
+
+    /// The same with the agent at a path as it is stored: one from before paths had this form is judged by its text.
+    #[must_use]
+    pub fn allows_text(&self, access: PathAccess, path: &str) -> Verdict<'_> {
         let (denying, allowing): (Vec<_>, Vec<_>) = self.0.iter().partition(|rule| rule.access == Permit::None);
-        if let Some(rule) = denying.into_iter().find(|rule| rule.path.is_over(path)) {
+        if let Some(rule) = denying.into_iter().find(|rule| rule.path.is_over_text(path)) {
             return Verdict::Denied(rule);
         }
         if allowing.is_empty() {
             return Verdict::Unruled;
         }
-        let covering = || allowing.iter().filter(|rule| rule.path.covers(path)).copied();
+        let covering = || allowing.iter().filter(|rule| rule.path.covers_text(path)).copied();
         let permitting = covering().find(|rule| rule.access.permits(access));
         match (permitting, covering().next()) {
             (Some(rule), _) => Verdict::Allowed(rule),

@@ -75,16 +75,26 @@ impl Subtree {
     /// Whether the path is one of those that it is about.
     #[must_use]
     pub fn covers(&self, path: &AgentPath) -> bool {
-        match self.reach {
-            Reach::Alone => self.base == path.as_str(),
-            Reach::AndBelow => self.is_over(path),
-        }
+        self.covers_text(path.as_str())
     }
 
     /// Whether the path is one of those that it is about, or below one.
     #[must_use]
     pub fn is_over(&self, path: &AgentPath) -> bool {
-        path.as_str().strip_prefix(&self.base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        self.is_over_text(path.as_str())
+    }
+
+    /// The same of a path as it is stored, which may be from before paths had this form.
+    pub(super) fn covers_text(&self, path: &str) -> bool {
+        match self.reach {
+            Reach::Alone => self.base == path,
+            Reach::AndBelow => self.is_over_text(path),
+        }
+    }
+
+    /// See [`Self::covers_text`].
+    pub(super) fn is_over_text(&self, path: &str) -> bool {
+        path.strip_prefix(&self.base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 

@@ -12,11 +12,15 @@ use crate::id::{InputId, OperationId, Stream};
 use crate::limits;
 use crate::message::{Answers, Draft, Message, Part, Role};
 use crate::operation::{CallUsage, Operation, Performer, Settlement};
-use crate::step::{Call, Decision, Effect, Outcome, StepResult, Wait, Work};
+use crate::queue::SKIPPED;
+use crate::step::{Call, Decision, Effect, News, Outcome, StepResult, Wait, Work};
 use crate::time::Timestamp;
 use crate::tool::EffectClass;
 use serde_json::Value;
 use std::sync::Arc;
+
+/// The result of a call that the agent did not make.
+pub(super) const PASSED_OVER: &str = "Skipped.";
 
 /// A decision that cannot be carried out: a bug in the agent, told in the guest's own terms.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -175,7 +179,8 @@ pub fn decide(run: &Run, taken: Taken) -> RunStepped {
     let history: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(&taken.intake.heard).collect();
     said.place_results(&history, &mut stops);
     if ends || started.iter().any(|operation| matches!(operation.performer, Performer::Model { .. })) {
-        said.pair_what_is_left(&history, run, &started);
+        let why = if steers(run, &taken.intake) { SKIPPED } else { PASSED_OVER };
+        said.pair_what_is_left(&history, run, &started, why);
     }
     for effect in &taken.result.effects {
         if let Effect::Say { parts } = effect {
@@ -218,6 +223,12 @@ pub fn decide(run: &Run, taken: Taken) -> RunStepped {
     }
 }
 
+/// Whether words have joined a run that is under way: calls of the model's that it then goes on without have not begun because of them. A
+/// call that runs is never cancelled for it.
+fn steers(run: &Run, intake: &Intake) -> bool {
+    run.step > 0 && intake.news.iter().any(|news| matches!(news, News::Said { .. }))
+}
+
 /// Messages that enter the thread with a decision.
 pub(super) struct Saying {
     pub(super) next: u64,
@@ -248,8 +259,9 @@ impl Saying {
         }
     }
 
-    /// Gives every call that has no result a synthetic one: a model must never see a call without.
-    pub(super) fn pair_what_is_left(&mut self, history: &[&Message], run: &Run, started: &[Operation]) {
+    /// Gives every call that has no result a synthetic one: a model must never see a call without. `why` is that of a call that was not
+    /// made.
+    pub(super) fn pair_what_is_left(&mut self, history: &[&Message], run: &Run, started: &[Operation], why: &str) {
         let unpaired = unpaired(history.iter().copied().chain(&self.messages));
         for (message, index, call_id, name) in unpaired {
             let mut operations = run.open.values().map(|open| &open.operation).chain(started);
@@ -257,7 +269,7 @@ impl Saying {
                 .find(|operation| operation.answers.as_ref().is_some_and(|answers| (answers.message, answers.index) == (message, index)));
             let text = match running {
                 Some(operation) => format!("Still running, task {}. Its result will follow.", operation.id.0.short()),
-                None => "Skipped.".to_owned(),
+                None => why.to_owned(),
             };
             let answers = Some(Answers { message, index, call_id, name, failed: running.is_none() });
             let draft = Draft { role: Role::Tool, parts: vec![Part::text(text)], origin: "host".into(), untrusted: false, answers };

@@ -1,7 +1,7 @@
 //! How a run ends: the turn that it becomes, and what whoever waits for it gets.
 
 use super::Run;
-use super::decide::Saying;
+use super::decide::{PASSED_OVER, Saying};
 use super::settle::{Ended, settlement, stopped};
 use crate::agent::Agent;
 use crate::delegate::{self, DelegateResult, Task};
@@ -84,7 +84,7 @@ pub fn cut_off(run: &Run, notice: &str, time: Timestamp, salt: Salt) -> (Vec<Set
     let told = said.messages.clone();
     let history: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(&told).collect();
     said.place_results(&history, &mut stops);
-    said.pair_what_is_left(&history, run, &[]);
+    said.pair_what_is_left(&history, run, &[], PASSED_OVER);
     said.place(Draft::text(Role::Notice, "host", notice));
     (stops, said.messages)
 }

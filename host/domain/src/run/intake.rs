@@ -4,8 +4,9 @@ use super::Run;
 use crate::digest::Salt;
 use crate::event::{InputAccepted, Source};
 use crate::id::InputId;
-use crate::message::{Draft, Message, Role};
+use crate::message::{Draft, Message, Part, Role, text_of};
 use crate::operation::{Operation, Settlement};
+use crate::queue::collected;
 use crate::step::{News, Outcome, Until};
 
 /// What a step is told, with the messages that enter the thread before it.
@@ -40,7 +41,8 @@ pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
     }
 }
 
-/// Takes in outcomes and words. Results come first, in the order in which they settled, then what the user said.
+/// Takes in outcomes and words. Results come first, in the order in which they settled, then what the user said. What a run begins with
+/// is one message where it was collected, and comes after the notice of what was dropped before it.
 #[must_use]
 pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], salt: Salt) -> Intake {
     let mut taking = Taking { next: run.head() + 1, salt, heard: Vec::new(), news: run.untold_stopped.clone() };
@@ -53,7 +55,15 @@ pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], sal
             taking.settle(run, &open.operation, settlement.clone());
         }
     }
-    taking.hear(inputs);
+    match (run.step == 0, run.started.collected) {
+        (true, true) => taking.hear_as_one(run, inputs),
+        (begins, _) => {
+            if let Some(notice) = run.started.overflow.as_ref().filter(|_| begins) {
+                taking.place(Draft::text(Role::Notice, "host", notice.as_str()));
+            }
+            taking.hear(inputs);
+        }
+    }
     let claimed = inputs.iter().map(|input| input.input).collect();
     let hops = inputs.iter().map(|input| input.source.hops()).fold(run.hops, u32::max);
     Intake { settled: arrived, claimed, hops, heard: taking.heard, news: taking.news }
@@ -97,6 +107,20 @@ impl Taking {
             self.news.push(News::Said { messages: said });
         }
     }
+
+    /// Inputs that were collected: one message that says what all of them say, from whoever wrote the last.
+    fn hear_as_one(&mut self, run: &Run, inputs: &[InputAccepted]) {
+        let drafts: Vec<&Draft> = inputs.iter().filter_map(|input| input.message.as_ref()).collect();
+        let Some(last) = drafts.last() else { return };
+        let texts: Vec<String> = drafts.iter().map(|draft| text_of(&draft.parts)).collect();
+        let mut parts = vec![Part::text(collected(run.started.overflow.as_ref(), texts.iter().map(String::as_str)))];
+        let others = drafts.iter().flat_map(|draft| &draft.parts).filter(|part| !matches!(part, Part::Text { .. }));
+        parts.extend(others.cloned());
+        let untrusted = drafts.iter().any(|draft| draft.untrusted);
+        let message = Draft { role: last.role, parts, origin: last.origin.clone(), untrusted, answers: None };
+        let said = vec![self.place(message)];
+        self.news.push(News::Said { messages: said });
+    }
 }
 
 /// A result whose call was answered synthetically meanwhile ("still running") comes as a notice: no call has two results.
@@ -106,7 +130,7 @@ fn late(run: &Run, draft: Draft) -> Draft {
     if !answered.into_iter().any(|other| (other.message, other.index) == (answers.message, answers.index)) {
         return draft;
     }
-    let mut parts = vec![crate::message::Part::text(format!("The earlier call of `{}` has ended:", answers.name))];
+    let mut parts = vec![Part::text(format!("The earlier call of `{}` has ended:", answers.name))];
     parts.extend(draft.parts);
     Draft { role: Role::Notice, parts, answers: None, ..draft }
 }

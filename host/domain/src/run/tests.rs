@@ -456,3 +456,29 @@ fn time_counts_only_while_a_model_or_a_tool_is_at_work() {
     let run = run.apply(&settled).unwrap();
     assert_eq!(run.used.active_ms, 700);
 }
+
+#[test]
+fn what_was_collected_is_heard_as_one_message_and_what_was_dropped_is_told_before_words() {
+    let mut overflow = crate::queue::Queue::<InputId>::default();
+    let mut settings = crate::queue::QueueSettings { mode: crate::queue::Mode::Followup, ..crate::queue::QueueSettings::default() };
+    settings.cap = "1".parse().unwrap();
+    let arriving = crate::queue::Arriving { settings, route: None, text: "gone" };
+    let first = overflow.arrive(&arriving, crate::queue::Condition::Free).unwrap();
+    let waiting = |kind| crate::queue::Waiting { id: InputId(Uuid::from_u128(1)), arrived: NOW, priority: Priority::Normal, kind };
+    overflow.waiting.push(waiting(first.kind));
+    let drops = overflow.arrive(&arriving, crate::queue::Condition::Free).unwrap().drops.unwrap();
+    let notice = drops.overflow.notice().unwrap();
+
+    let mut run = begun();
+    run.started.overflow = Some(notice.clone());
+    let told = intake(&run, vec![], &[words("one"), words("two")], SALT);
+    let heard: Vec<(Role, String)> = told.heard.iter().map(|message| (message.role, message.text())).collect();
+    assert_eq!(heard, [(Role::Notice, notice.to_string()), (Role::User, "one".into()), (Role::User, "two".into())]);
+    assert_eq!(told.news, [News::Said { messages: vec![2, 3] }]);
+
+    run.started.collected = true;
+    let told = intake(&run, vec![], &[words("one"), words("two")], SALT);
+    let texts: Vec<String> = told.heard.iter().map(Message::text).collect();
+    assert_eq!(texts, [crate::queue::collected(Some(&notice), ["one", "two"])]);
+    assert_eq!((told.news, told.claimed.len()), (vec![News::Said { messages: vec![1] }], 2));
+}

@@ -34,7 +34,9 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result
     )?;
     match created.parent {
         Some(parent) => {
-            sql.execute("UPDATE agents SET sub_count = sub_count + 1 WHERE id = ?1", [parent.to_string()])?;
+            // The counter is that of `sub` and `search`: a memory agent has no index.
+            let counts = created.kind != Some(Kind::Memory);
+            sql.execute("UPDATE agents SET sub_count = sub_count + ?2 WHERE id = ?1", params![parent.to_string(), counts])?;
             sql.execute("INSERT INTO access (user, agent, role) SELECT user, ?2, role FROM access WHERE agent = ?1", params![root, id])?;
         }
         None => grant(sql, created.agent, &created.owner_user_id, Role::Primary)?,

@@ -3,7 +3,7 @@
 use crate::read::dispatches::tree_of;
 use crate::sql::{Columns, Sql, int, to_json};
 use domain::event::InputAccepted;
-use domain::id::{InputId, RunId};
+use domain::id::{InputId, RunId, SessionId};
 use domain::time::Timestamp;
 use rusqlite::params;
 
@@ -68,4 +68,17 @@ pub(super) fn requeued(sql: &Sql<'_>, input: InputId) -> rusqlite::Result<Option
     sql.execute("UPDATE inputs SET state = 'waiting', run = NULL, died = NULL WHERE id = ?1", [&id])?;
     let due = sql.row("SELECT due FROM inputs WHERE id = ?1", [&id], |row| row.uint_opt(0))?;
     Ok(due.flatten().map(Timestamp))
+}
+
+/// When the debounce of the last input is over that waits in a session's queue; none when nothing waits there, or while a run is open: its
+/// end asks again.
+pub(super) fn debounced_until(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Timestamp>> {
+    let until = sql.row(
+        "SELECT arrived + json_extract(waits_for, '$.debounce_ms') FROM inputs WHERE session = ?1 AND state = 'waiting' \
+         AND json_extract(waits_for, '$.kind') = 'queued' AND EXISTS (SELECT 1 FROM sessions WHERE id = ?1 AND open_run IS NULL) \
+         ORDER BY position DESC LIMIT 1",
+        [session.to_string()],
+        |row| row.uint_opt(0),
+    )?;
+    Ok(until.flatten().map(Timestamp))
 }

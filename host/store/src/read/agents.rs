@@ -6,6 +6,7 @@ use crate::store::Store;
 use domain::agent::Agent;
 use domain::agent::role::Role;
 use domain::id::AgentId;
+use domain::path::{AgentPath, Kind};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::{Row, params};
@@ -15,8 +16,12 @@ use rusqlite::{Row, params};
 pub struct AgentRow {
     /// The fold of its stream.
     pub agent: Agent,
+    /// What sort of agent its address says it is.
+    pub kind: Kind,
     /// The agent that spawned it.
     pub parent: Option<AgentId>,
+    /// That agent's address.
+    pub parent_path: Option<String>,
     /// The version of its stream.
     pub version: u64,
     /// When it was created.
@@ -44,9 +49,11 @@ pub struct AgentFilter {
 
 macro_rules! columns {
     () => {
-        "agents.agent, agents.parent, agents.version, agents.created_at, agents.updated_at, agents.active, agents.sub_count"
+        "agents.agent, agents.parent, agents.version, agents.created_at, agents.updated_at, agents.active, agents.sub_count, agents.kind, \
+         (SELECT above.path FROM agents AS above WHERE above.id = agents.parent)"
     };
 }
+pub(super) use columns;
 
 macro_rules! select {
     ($rest:literal) => {
@@ -134,10 +141,17 @@ impl Store {
     }
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
+/// How many columns an agent has, and the first one after them.
+pub(super) const COLUMNS: usize = 9;
+
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
+    let (agent, parent): (Agent, Option<AgentId>) = (row.json(0)?, row.id_opt(1)?);
+    let kind = row.id_opt(7)?.unwrap_or_else(|| unsaid_kind(&agent.path, parent.is_some()));
     Ok(AgentRow {
-        agent: row.json(0)?,
-        parent: row.id_opt(1)?,
+        agent,
+        kind,
+        parent,
+        parent_path: row.get(8)?,
         version: row.uint(2)?,
         created_at: Timestamp(row.uint(3)?),
         updated_at: Timestamp(row.uint(4)?),
@@ -146,10 +160,15 @@ fn read(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
     })
 }
 
-fn read_with_role(row: &Row<'_>) -> rusqlite::Result<(AgentRow, Role)> {
-    Ok((read(row)?, role(row, 7)?))
+/// The kind of an agent from before it was said: what its path says, where that has the form of today.
+fn unsaid_kind(path: &str, is_spawned: bool) -> Kind {
+    path.parse::<AgentPath>().map_or(if is_spawned { Kind::Sub } else { Kind::Agent }, |path| path.kind())
 }
 
-fn role(row: &Row<'_>, column: usize) -> rusqlite::Result<Role> {
+fn read_with_role(row: &Row<'_>) -> rusqlite::Result<(AgentRow, Role)> {
+    Ok((read(row)?, role(row, COLUMNS)?))
+}
+
+pub(super) fn role(row: &Row<'_>, column: usize) -> rusqlite::Result<Role> {
     row.get::<_, String>(column)?.parse().map_err(|error| unreadable(column, error))
 }

@@ -75,6 +75,8 @@ async fn guards_hold_or_name_themselves() {
         Guard::WaitingAtMost { session: session(1), max: 0 },
         Guard::PathFree("/ada/other".to_owned()),
         Guard::SubCount { agent: agent(1), count: 0 },
+        Guard::ConnectorKeyOf { key: "telegram:1".parse().unwrap(), user: None },
+        Guard::ConnectorKeysAtMost { user: "ada".parse().unwrap(), max: 0 },
     ];
     let mut all = Commit::new();
     all.guards = holds.to_vec();
@@ -86,6 +88,7 @@ async fn guards_hold_or_name_themselves() {
         Guard::SessionOpen(session(2)),
         Guard::PathFree("/ada/assistant".to_owned()),
         Guard::SubCount { agent: agent(1), count: 1 },
+        Guard::ConnectorKeyOf { key: "telegram:1".parse().unwrap(), user: Some("ada".parse().unwrap()) },
         Guard::RunOpen(run(1)),
         Guard::InputWaiting(super::sample::input(1)),
     ];

@@ -3,6 +3,7 @@
 use super::apply::Refused;
 use crate::commit::{Clash, Conflict, Guard};
 use crate::read::dispatches::in_tree;
+use crate::read::queue::{overflow_of, seen_of};
 use crate::sql::{Columns, Sql, int};
 use domain::agent::role::{Right, Role};
 use domain::id::{AgentId, InputId, RunId, SessionId, TurnId};
@@ -83,12 +84,49 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
             let there = sql.exists("SELECT 1 FROM api_keys WHERE id = ?1 AND revoked_at IS NULL", [key.as_str()])?;
             unless(there, || "it was revoked".to_owned())
         }
-        Guard::SubCount { agent, count } => {
-            let subs = sql.row("SELECT sub_count FROM agents WHERE id = ?1", [agent.to_string()], |row| row.uint(0))?;
-            unless(subs == Some(*count), || subs.map_or("there is no such agent".to_owned(), |subs| format!("it has {subs}")))
-        }
+        Guard::SubCount { agent, count } => other_count(sql, *agent, *count)?,
+        Guard::QueueUnchanged { .. } | Guard::Untold { .. } => other_queue(sql, guard)?,
+        Guard::ConnectorKeyOf { .. } | Guard::ConnectorKeysAtMost { .. } => other_keys(sql, guard)?,
     };
     Ok(found)
+}
+
+/// How many an agent has spawned, when that is not so many.
+fn other_count(sql: &Sql<'_>, agent: AgentId, count: u64) -> rusqlite::Result<Option<String>> {
+    let subs = sql.row("SELECT sub_count FROM agents WHERE id = ?1", [agent.to_string()], |row| row.uint(0))?;
+    Ok(unless(subs == Some(count), || subs.map_or("there is no such agent".to_owned(), |subs| format!("it has {subs}"))))
+}
+
+/// What is otherwise about a session's queue.
+fn other_queue(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>> {
+    Ok(match guard {
+        Guard::QueueUnchanged { session, seen } => {
+            unless(seen_of(sql, *session)?.as_ref() == Some(&**seen), || "what waits in it has changed".to_owned())
+        }
+        Guard::Untold { session, notice } => {
+            let there = overflow_of(sql, *session)?.and_then(|overflow| overflow.notice());
+            unless(there.as_ref() == Some(notice), || "something else is to be told".to_owned())
+        }
+        _ => None,
+    })
+}
+
+/// What is otherwise about connector keys.
+fn other_keys(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>> {
+    Ok(match guard {
+        Guard::ConnectorKeyOf { key, user } => {
+            let text = "SELECT user FROM connector_keys WHERE key = ?1";
+            let found = sql.row(text, [key.to_string()], |row| row.get::<_, String>(0))?;
+            let holds = found.as_deref() == user.as_ref().map(UserId::as_str);
+            unless(holds, || found.map_or("it stands for nobody".to_owned(), |user| format!("it stands for {user}")))
+        }
+        Guard::ConnectorKeysAtMost { user, max } => {
+            let text = "SELECT count(*) FROM connector_keys WHERE user = ?1";
+            let keys = sql.row(text, [user.as_str()], |row| row.uint(0))?.unwrap_or(0);
+            unless(keys <= *max, || format!("they have {keys}"))
+        }
+        _ => None,
+    })
 }
 
 fn unless(holds: bool, detail: impl FnOnce() -> String) -> Option<String> {
@@ -102,7 +140,8 @@ fn open_run(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Option
 
 /// An input of a session whose time has come, and that is not one of these.
 fn waiting(sql: &Sql<'_>, session: SessionId, now: Timestamp, except: &[InputId]) -> rusqlite::Result<Option<String>> {
-    let text = "SELECT id FROM inputs WHERE session = ?1 AND state = 'waiting' AND words AND (due IS NULL OR due <= ?2) ORDER BY position LIMIT ?3";
+    let text = "SELECT id FROM inputs WHERE session = ?1 AND state = 'waiting' AND words AND (due IS NULL OR due <= ?2) \
+                AND (waits_for IS NULL OR json_extract(waits_for, '$.kind') = 'steer') ORDER BY position LIMIT ?3";
     let few = sql.rows(text, params![session.to_string(), int(now.0), int(except.len() as u64 + 1)], |row| row.get::<_, String>(0))?;
     let other = few.into_iter().find(|input| !except.iter().any(|claimed| claimed.to_string() == *input));
     Ok(other.map(|input| format!("input {input} waits")))

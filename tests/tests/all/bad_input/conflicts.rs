@@ -231,8 +231,8 @@ async fn an_archived_agent_takes_no_commands(stage: &Stage) -> Vec<String> {
     let before = stage.look().await;
     let mut findings = Vec::new();
     for operation in Document::of(&stage.host).await.operations() {
-        // What is still under way can be stopped.
-        let stops = operation.path.ends_with("/cancel");
+        // What is still under way can be stopped, and what still waits taken back.
+        let stops = ["/cancel", "/abort", "/inputs/{input}"].iter().any(|end| operation.path.ends_with(end));
         if operation.method == Method::GET || !operation.path.starts_with("/api/agents/{id}") || stops {
             continue;
         }

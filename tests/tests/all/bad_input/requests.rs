@@ -19,9 +19,9 @@ pub(super) fn bytes(operation: &Operation) -> &'static [u8] {
 
 /// The path with ids in it that there are, and with the query that it needs.
 pub(super) fn path(stage: &Stage, operation: &Operation) -> String {
-    // A chat can be archived, talked in and deleted; the rest is for the one that asks.
+    // A chat can be archived, aborted, talked in and deleted; the rest is for the one that asks.
     let is_deletion = operation.method == Method::DELETE && operation.path.ends_with("/sessions/{sid}");
-    let is_of_chat = operation.path.ends_with("/archive") || operation.path.ends_with("/messages") || is_deletion;
+    let is_of_chat = ["/archive", "/abort", "/messages"].iter().any(|end| operation.path.ends_with(end)) || is_deletion;
     path_at(stage, operation, if is_of_chat { &stage.chatting } else { &stage.asking })
 }
 
@@ -53,9 +53,11 @@ fn known<'a>(stage: &'a Stage, operation: &Operation, place: &'a Place, name: &s
         "id" if operation.path.starts_with("/api/dead-letters/") => NOBODY,
         "sid" => &place.session,
         "user" => "erin",
+        "key" => "telegram:1",
         "digest" => &stage.file,
         // There is none: no turn has ended.
         "turn_id" => NO_TURN,
+        "input" => &stage.input,
         _ => panic!("{operation}: say here which `{name}` there is"),
     }
 }
@@ -77,11 +79,13 @@ pub(super) fn body(stage: &Stage, operation: &Operation) -> Option<Value> {
         ("POST", "/api/agents/{id}/sessions") => json!({ "session_type": "chat" }),
         ("POST", "/api/agents/{id}/sessions/{sid}/messages") => json!({ "content": "hello" }),
         ("PUT", "/api/agents/{id}/sessions/{sid}/ui-state") => json!({ "call_id": call, "widget_partial_state": { "half": true } }),
-        ("POST", "/api/agents/{id}/archive" | "/api/agents/{id}/sessions/{sid}/cancel") | ("DELETE", "/api/session/{sid}") => {
-            json!({ "reason": "enough" })
-        }
+        ("POST", "/api/agents/{id}/abort" | "/api/agents/{id}/archive" | "/api/agents/{id}/sessions/{sid}/cancel")
+        | ("DELETE", "/api/session/{sid}") => json!({ "reason": "enough" }),
+        ("PUT", "/api/agents/{id}/sessions/{sid}/queue") => json!({ "mode": "collect", "debounce_ms": "2s", "cap": 25, "drop": "old" }),
         ("POST", "/api/import") => json!({ "format": "agent-host.sessions/1", "sessions": [] }),
-        ("POST", "/api/messages") => json!({ "to": { "session": stage.chatting.session }, "content": "hello" }),
+        ("POST", "/api/messages") => {
+            json!({ "to": { "session": stage.chatting.session }, "content": "hello", "queue": { "mode": "steer" }, "priority": "high" })
+        }
         ("POST", "/api/keys") => json!({ "name": "another", "scopes": ["read"] }),
         ("POST", "/api/session/") => json!({ "session_type": "learning" }),
         ("POST", "/api/session/{sid}/respond") => json!({ "tool_call_id": call, "response": { "confirmed": true } }),

@@ -6,7 +6,9 @@ use agent_host_tests::process::Line;
 use reqwest::Method;
 
 /// What talking with an agent takes, and with what it is refused to a mentee whose session it is not.
-const TALKING: [(&str, Option<(u16, &str)>); 14] = [
+const TALKING: [(&str, Option<(u16, &str)>); 18] = [
+    // Turns of their own they may stop.
+    ("POST /api/agents/{id}/abort", None),
     ("POST /api/agents/{id}/respond", Some((404, "SESSION_NOT_FOUND"))),
     // Sessions of their own they may begin.
     ("POST /api/agents/{id}/sessions", None),
@@ -21,6 +23,9 @@ const TALKING: [(&str, Option<(u16, &str)>); 14] = [
     ("POST /api/agents/{id}/sessions/{sid}/cancel", Some((404, "SESSION_NOT_FOUND"))),
     ("POST /api/agents/{id}/sessions/{sid}/files", Some((404, "SESSION_NOT_FOUND"))),
     ("POST /api/agents/{id}/sessions/{sid}/messages", Some((404, "SESSION_NOT_FOUND"))),
+    ("DELETE /api/agents/{id}/sessions/{sid}/inputs/{input}", Some((404, "SESSION_NOT_FOUND"))),
+    ("PUT /api/agents/{id}/sessions/{sid}/queue", Some((404, "SESSION_NOT_FOUND"))),
+    ("DELETE /api/agents/{id}/sessions/{sid}/queue", Some((404, "SESSION_NOT_FOUND"))),
     ("PUT /api/agents/{id}/sessions/{sid}/ui-state", Some((404, "SESSION_NOT_FOUND"))),
     ("DELETE /api/session/{sid}", Some((404, "SESSION_NOT_FOUND"))),
     ("POST /api/session/{sid}/respond", Some((404, "SESSION_NOT_FOUND"))),

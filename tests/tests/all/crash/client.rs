@@ -151,7 +151,7 @@ impl Client {
     }
 
     /// Looks at a session until it is in some state.
-    async fn until(&mut self, talk: &Talk, is: impl Fn(&Value) -> bool) -> Result<Value> {
+    pub(super) async fn until(&mut self, talk: &Talk, is: impl Fn(&Value) -> bool) -> Result<Value> {
         let path = format!("/api/sessions/{}?from=1&to=1", talk.session);
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {

@@ -114,6 +114,8 @@ async fn people(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
         { "cancel": ["long"], "until": "all", "start": [{ "key": "soon", "timer": 10 }] },
     ] });
     client.say(ledger, Sent::new(&talk, &hears.to_string(), 1)).await?;
+    // Words that wait together begin one turn, and this one is to hear the next.
+    client.until(&talk, |session| !session["run_id"].is_null() && session["waiting"] == 0).await?;
     client.say(ledger, Sent::new(&talk, "are you there?", 2)).await?;
     client.idle(&talk).await?;
 

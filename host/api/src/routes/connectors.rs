@@ -1,0 +1,87 @@
+//! What services call the users: bind, unbind, list.
+
+use crate::caller::Caller;
+use crate::input::{Idempotency, IdempotencyKey, InPath};
+use crate::problem::{Place, Problem};
+use crate::state::Api;
+use crate::wire::{self, ConnectorView};
+use axum::extract::State;
+use domain::path::ConnectorKey;
+use domain::user::UserId;
+use serde::Serialize;
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// What services call a user.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct ConnectorList {
+    /// In the order of their texts: 100 at most.
+    connectors: Vec<ConnectorView>,
+}
+
+/// Binds what a service calls somebody to a user: what comes from whom it calls so is theirs. One that is theirs already stays as it was.
+#[utoipa::path(
+    put, path = "/api/users/{user}/connectors/{key}", tag = "keys",
+    params(
+        ("user" = String, Path, description = "The user."), ("key" = String, Path, description = "The key, such as `telegram:123456`."),
+        IdempotencyKey,
+    ),
+    responses((status = 200, description = "It stands for the user.", body = ConnectorView))
+)]
+pub(super) async fn bind(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath((user, key)): InPath<(String, String)>,
+    by: Idempotency,
+) -> Result<axum::Json<ConnectorView>, Problem> {
+    let (user, key): (UserId, ConnectorKey) = (in_path("user", &user)?, in_path("key", &key)?);
+    Ok(axum::Json(wire::connector(&api.command()?.bind_connector(by.by(&caller.user), &user, &key).await?)))
+}
+
+/// A key that stands for nobody any more.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Unbound {
+    /// The key.
+    key: String,
+    /// The user for whom it stood.
+    user_id: String,
+}
+
+/// Unbinds what a service calls a user: it stands for nobody any more.
+#[utoipa::path(
+    delete, path = "/api/users/{user}/connectors/{key}", tag = "keys",
+    params(
+        ("user" = String, Path, description = "The user."), ("key" = String, Path, description = "The key, such as `telegram:123456`."),
+        IdempotencyKey,
+    ),
+    responses((status = 200, description = "It stands for nobody.", body = Unbound))
+)]
+pub(super) async fn unbind(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath((user, key)): InPath<(String, String)>,
+    by: Idempotency,
+) -> Result<axum::Json<Unbound>, Problem> {
+    let (user, key): (UserId, ConnectorKey) = (in_path("user", &user)?, in_path("key", &key)?);
+    api.command()?.unbind_connector(by.by(&caller.user), &user, &key).await?;
+    Ok(axum::Json(Unbound { key: key.to_string(), user_id: user.to_string() }))
+}
+
+/// Lists what services call a user: you, or for an administrator anybody.
+#[utoipa::path(
+    get, path = "/api/users/{user}/connectors", tag = "keys", params(("user" = String, Path, description = "The user.")),
+    responses((status = 200, description = "All of them.", body = ConnectorList))
+)]
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(user): InPath<String>,
+) -> Result<axum::Json<ConnectorList>, Problem> {
+    let user: UserId = in_path("user", &user)?;
+    let rows = api.broker()?.connectors(&caller.user, &caller.scopes, &user).await?;
+    Ok(axum::Json(ConnectorList { connectors: rows.iter().map(wire::connector).collect() }))
+}
+
+fn in_path<T: FromStr<Err: Display>>(name: &'static str, text: &str) -> Result<T, Problem> {
+    text.parse().map_err(|error: T::Err| Problem::bad_request("INVALID_ID", error.to_string()).at(Place::Path(name)))
+}

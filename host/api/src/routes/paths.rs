@@ -1,0 +1,143 @@
+//! The living hierarchy: agents by their paths, the one that a message without an address goes to, where replies go out.
+
+use crate::caller::Caller;
+use crate::input::{Idempotency, IdempotencyKey, OfAgent, OptionalJson, Params, limit};
+use crate::problem::{Place, Problem};
+use crate::state::Api;
+use crate::wire::{self, PathView};
+use axum::extract::State;
+use broker::PathFilter;
+use domain::path::{FetchStrategy, Kind};
+use serde::{Deserialize, Serialize};
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// Agents on one page unless asked for fewer, and at most.
+const PAGE_MAX: usize = 200;
+
+/// Which part of the hierarchy.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Page {
+    /// The agent at this path and those below it; or a place where agents live, such as `/alice` or `/alice/agent`.
+    under: Option<String>,
+    /// Agents at most so far below that path, or below the topmost ones; with 0 itself alone.
+    depth: Option<usize>,
+    /// Only of this kind: `connector`, `agent`, `cron`, `task`, `subuser`, `system`, `sub`, `memory` or `search`.
+    kind: Option<String>,
+    /// The `next_after` of the page before.
+    after: Option<String>,
+    /// At most so many, from 1 to 200; 200 without.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<usize>,
+}
+
+/// One page of the hierarchy.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct PathList {
+    /// The agents, in the order of their paths, byte by byte. A page may be short and have another one after it.
+    paths: Vec<PathView>,
+    /// Where the next page begins; none on the last.
+    next_after: Option<String>,
+}
+
+/// Lists the active agents that you are assigned to by their paths, with how much each has to do.
+#[utoipa::path(get, path = "/api/paths", tag = "agents", params(Page), responses((status = 200, description = "A page.", body = PathList)))]
+pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): Params<Page>) -> Result<axum::Json<PathList>, Problem> {
+    let limit = limit(page.limit, PAGE_MAX, PAGE_MAX)?;
+    let kind: Option<Kind> = page.kind.as_deref().map(|kind| in_query("kind", kind)).transpose()?;
+    let filter = PathFilter { under: page.under, depth: page.depth, kind };
+    let (entries, next_after) = api.broker()?.paths(&caller.user, &filter, page.after.as_deref(), limit).await.map_err(in_the_query)?;
+    Ok(axum::Json(PathList { paths: entries.iter().map(wire::path).collect(), next_after }))
+}
+
+/// How an agent is found that nobody names.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Strategy {
+    /// `most-recent-foreground` (without): the agent that you last talked with, of those that people talk with; `heartbeat`: the system agent
+    /// that does what recurs.
+    strategy: Option<String>,
+}
+
+/// Finds the agent that a message without an address goes to.
+#[utoipa::path(
+    get, path = "/api/paths/fetch", tag = "agents", params(Strategy), responses((status = 200, description = "The agent.", body = PathView))
+)]
+pub(super) async fn fetch(
+    State(api): State<Api>,
+    caller: Caller,
+    Params(Strategy { strategy }): Params<Strategy>,
+) -> Result<axum::Json<PathView>, Problem> {
+    let strategy = strategy.as_deref().map(|strategy| in_query("strategy", strategy)).transpose()?;
+    let found = api.broker()?.fetch(&caller.user, strategy.unwrap_or(FetchStrategy::MostRecentForeground)).await?;
+    Ok(axum::Json(wire::path(&found)))
+}
+
+/// Where what an agent says goes out.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct ReplyTarget {
+    /// Through which connector.
+    connector: String,
+    /// To whom, as its service calls them.
+    target_id: String,
+}
+
+/// Tells where what an agent says goes out: to whom its connector's service knows as the user in its path. Takes the role primary.
+#[utoipa::path(
+    get, path = "/api/agents/{id}/reply-target", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
+    responses((status = 200, description = "Where it goes.", body = ReplyTarget))
+)]
+pub(super) async fn reply_target(
+    State(api): State<Api>,
+    caller: Caller,
+    OfAgent(target): OfAgent,
+) -> Result<axum::Json<ReplyTarget>, Problem> {
+    let domain::path::ReplyTarget { connector, target_id } = api.broker()?.reply_target(&caller.user, &target).await?;
+    Ok(axum::Json(ReplyTarget { connector: connector.to_string(), target_id }))
+}
+
+/// Why an agent's turns are stopped.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Why {
+    /// For the record.
+    reason: Option<String>,
+}
+
+/// What was stopped.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Stopped {
+    /// How many turns.
+    stopped: u64,
+}
+
+/// Stops every turn of an agent that is in the making, as far as you see their sessions, without successors.
+#[utoipa::path(
+    post, path = "/api/agents/{id}/abort", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
+    request_body = Option<Why>, responses((status = 200, description = "None of them is in the making any more.", body = Stopped))
+)]
+pub(super) async fn abort(
+    State(api): State<Api>,
+    caller: Caller,
+    OfAgent(target): OfAgent,
+    key: Idempotency,
+    OptionalJson(Why { reason }): OptionalJson<Why>,
+) -> Result<axum::Json<Stopped>, Problem> {
+    Ok(axum::Json(Stopped { stopped: api.command()?.cancel_all(key.by(&caller.user), &target, reason).await? }))
+}
+
+fn in_query<T: FromStr<Err: Display>>(name: &'static str, text: &str) -> Result<T, Problem> {
+    text.parse().map_err(|error: T::Err| Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query(name)))
+}
+
+/// What is wrong with something that stands in the query.
+fn in_the_query(error: broker::Error) -> Problem {
+    let problem = Problem::from(error);
+    match problem.field.as_deref() {
+        Some("query:under") => Problem::bad_request("INVALID_QUERY", problem.detail).at(Place::Query("under")),
+        _ => problem,
+    }
+}

@@ -1,0 +1,162 @@
+//! A session's queue: how it is to be, what waits in it, and taking something back.
+
+use crate::caller::Caller;
+use crate::input::{Idempotency, IdempotencyKey, InPath, Json, OfSession, Params, existing, id_in_path};
+use crate::problem::{Place, Problem};
+use crate::state::Api;
+use crate::wire;
+use axum::extract::State;
+use domain::id::{InputId, SessionId};
+use domain::queue::{CAP_MAX, Cap, DEBOUNCE_MS_MAX, Debounce, DropPolicy, Mode, QueueOverride};
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+
+/// What is to happen to words that arrive while the agent is busy. Whatever is left out is as the next level has it: a message's from its
+/// session, a session's from the host's configuration.
+#[derive(Debug, Clone, Copy, Default, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = QueueSettings)]
+pub(super) struct QueueBody {
+    /// `steer` joins the turn in the making at its next boundary, and is a followup where that cannot be; `followup` gets a turn of its own
+    /// after it; `collect` gets one turn after it together with what else was collected; `interrupt` ends it and begins the next one.
+    /// Other spellings are taken, such as `queue`, `follow-up`, `coalesce` and `abort`.
+    #[schema(value_type = Option<String>, example = "collect")]
+    mode: Option<Mode>,
+    /// How long nothing further must arrive before what is queued gets its turn: milliseconds, or text such as `2s`. At most a day.
+    #[schema(schema_with = debounce)]
+    debounce_ms: Option<Debounce>,
+    /// How many inputs the queue holds, from 1 to 1,000. What steers or interrupts does not count.
+    #[schema(schema_with = cap)]
+    cap: Option<Cap>,
+    /// What is dropped beyond the cap: `new` refuses what arrives with `QUEUE_FULL`, `old` drops what has waited longest, `summarize` keeps
+    /// a line of it. The next turn tells how many were dropped.
+    #[schema(value_type = Option<String>, example = "summarize")]
+    drop: Option<DropPolicy>,
+}
+
+fn debounce() -> Schema {
+    let about =
+        "How long nothing further must arrive before what is queued gets its turn: milliseconds, or text such as `2s`. At most a day.";
+    number_or_text().description(Some(about)).minimum(Some(0)).maximum(Some(DEBOUNCE_MS_MAX)).examples([json!("2s")]).into()
+}
+
+fn cap() -> Schema {
+    let about = "How many inputs the queue holds, rounded down. What steers or interrupts does not count.";
+    number_or_text().description(Some(about)).minimum(Some(1)).maximum(Some(CAP_MAX as u64)).examples([json!(25)]).into()
+}
+
+fn number_or_text() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::Number, Type::String, Type::Null]))
+}
+
+impl From<QueueBody> for QueueOverride {
+    fn from(QueueBody { mode, debounce_ms, cap, drop }: QueueBody) -> Self {
+        Self { mode, debounce_ms, cap, drop }
+    }
+}
+
+/// Says how a session's queue is to be. What is left out is as the host is configured, whatever the session said of it before.
+#[utoipa::path(
+    put, path = "/api/agents/{id}/sessions/{sid}/queue", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        IdempotencyKey,
+    ),
+    request_body = QueueBody, responses((status = 200, description = "The queue is so.", body = wire::QueueView))
+)]
+pub(super) async fn configure(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSession(target, session): OfSession,
+    key: Idempotency,
+    Json(queue): Json<QueueBody>,
+) -> Result<axum::Json<wire::QueueView>, Problem> {
+    let said = api.command()?.configure_queue(key.by(&caller.user), &target, session, queue.into()).await?;
+    Ok(axum::Json(wire::queue(&said)))
+}
+
+/// Takes back what a session says of its queue: it is as the host is configured.
+#[utoipa::path(
+    delete, path = "/api/agents/{id}/sessions/{sid}/queue", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        IdempotencyKey,
+    ),
+    responses((status = 200, description = "The queue is so.", body = wire::QueueView))
+)]
+pub(super) async fn reset(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSession(target, session): OfSession,
+    key: Idempotency,
+) -> Result<axum::Json<wire::QueueView>, Problem> {
+    let said = api.command()?.configure_queue(key.by(&caller.user), &target, session, QueueOverride::default()).await?;
+    Ok(axum::Json(wire::queue(&said)))
+}
+
+/// Lists what waits in a session, in the order in which it was accepted, with the run that is open and the settings of the queue.
+#[utoipa::path(
+    get, path = "/api/agents/{id}/sessions/{sid}/inputs", tag = "sessions",
+    params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session.")),
+    responses((status = 200, description = "What waits.", body = wire::WaitingInputsView))
+)]
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSession(target, session): OfSession,
+) -> Result<axum::Json<wire::WaitingInputsView>, Problem> {
+    let waiting = api.broker()?.inputs(&caller.user, &target, session).await?;
+    Ok(axum::Json(wire::waiting_inputs(&waiting)))
+}
+
+/// Looks at one input of a session, whatever became of it.
+#[utoipa::path(
+    get, path = "/api/agents/{id}/sessions/{sid}/inputs/{input}", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        ("input" = String, Path, description = "The `input_id`.")
+    ),
+    responses((status = 200, description = "The input.", body = wire::InputView))
+)]
+pub(super) async fn show(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath((id, session, input)): InPath<(String, String, String)>,
+) -> Result<axum::Json<wire::InputView>, Problem> {
+    let (session, input): (SessionId, InputId) = (id_in_path("sid", &session)?, id_in_path("input", &input)?);
+    let view = api.broker()?.input(&caller.user, &existing(&id)?, session, input).await?;
+    Ok(axum::Json(wire::input(&view)))
+}
+
+/// Why an input is taken back.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Why {
+    /// For the record.
+    reason: Option<String>,
+}
+
+/// Takes back words that wait. What a turn deals with already is cancelled with the turn; work that another agent handed over is that
+/// agent's to cancel.
+#[utoipa::path(
+    delete, path = "/api/agents/{id}/sessions/{sid}/inputs/{input}", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        ("input" = String, Path, description = "The `input_id`."), Why, IdempotencyKey,
+    ),
+    responses((status = 200, description = "It waits no more.", body = wire::InputView))
+)]
+pub(super) async fn cancel(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath((id, session, input)): InPath<(String, String, String)>,
+    key: Idempotency,
+    Params(Why { reason }): Params<Why>,
+) -> Result<axum::Json<wire::InputView>, Problem> {
+    let (session, input): (SessionId, InputId) = (id_in_path("sid", &session)?, id_in_path("input", &input)?);
+    let cancelled = api.command()?.cancel_input(key.by(&caller.user), &existing(&id)?, session, input, reason).await;
+    let view = cancelled.map_err(|error| Problem::from(error).moved("/reason", Place::Query("reason")))?;
+    Ok(axum::Json(wire::input(&view)))
+}

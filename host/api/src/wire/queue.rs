@@ -1,0 +1,148 @@
+//! A session's queue in public form: its settings, what waits in it, and single inputs.
+
+use broker::{InputView as Input, QueueSaid, WaitingInputs};
+use domain::event::{InputAccepted, Source};
+use domain::queue::{Kind, Manner, excerpt};
+use serde::Serialize;
+use serde_json::{Value, json};
+use store::InputState;
+
+/// How a session's queue is.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = Queue)]
+pub struct QueueView {
+    /// What holds for messages that say nothing of it: `mode`, `debounce_ms`, `cap` and `drop`.
+    #[schema(value_type = Object)]
+    pub settings: Value,
+    /// What of it the session says itself; the rest is as the host is configured.
+    #[schema(value_type = Object)]
+    pub session: Value,
+}
+
+/// What waits in a session.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = WaitingInputs)]
+pub struct WaitingInputsView {
+    /// The session.
+    pub session_id: String,
+    /// The run that is open; none when no turn is in the making.
+    pub run_id: Option<String>,
+    /// How its queue is.
+    pub queue: QueueView,
+    /// Inputs that were dropped from it and that no turn has told of yet.
+    pub dropped: u64,
+    /// What waits, in the order in which it was accepted.
+    pub inputs: Vec<WaitingInputView>,
+}
+
+/// An input that waits.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = WaitingInput)]
+pub struct WaitingInputView {
+    /// Its id.
+    pub input_id: String,
+    /// What it waits for: `steer`, `interrupt`, `followup`, `collect`, or `own_turn` for work that was handed over.
+    pub waits_for: &'static str,
+    /// `low`, `normal`, `high` or `critical`.
+    pub priority: &'static str,
+    /// Where it came from: `api`, `opening`, `dispatch`, `late_reply` or `reminder`.
+    pub source: &'static str,
+    /// The beginning of what it says, on one line.
+    pub excerpt: String,
+    /// Since when, ISO 8601.
+    pub since: String,
+    /// When it is due, ISO 8601; none when it is not for later.
+    pub due: Option<String>,
+}
+
+/// An input, whatever became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = Input)]
+pub struct InputView {
+    /// What it was accepted as.
+    #[serde(flatten)]
+    pub accepted: WaitingInputView,
+    /// The session.
+    pub session_id: String,
+    /// `waiting`, `claimed` by a run that is open, `consumed` by one that has ended, `dead` as a dead letter, `cancelled` or `dropped`.
+    pub state: &'static str,
+    /// The run that deals or dealt with it.
+    pub run_id: Option<String>,
+    /// The turn that it is a part of.
+    pub turn_id: Option<String>,
+    /// Why it was put aside.
+    pub reason: Option<String>,
+}
+
+/// How a session's queue is.
+#[must_use]
+pub fn queue(said: &QueueSaid) -> QueueView {
+    QueueView { settings: json!(said.holds), session: json!(said.said) }
+}
+
+/// What waits in a session.
+#[must_use]
+pub fn waiting_inputs(waiting: &WaitingInputs) -> WaitingInputsView {
+    WaitingInputsView {
+        session_id: waiting.row.id.to_string(),
+        run_id: waiting.row.open_run.map(|run| run.to_string()),
+        queue: queue(&waiting.queue),
+        dropped: waiting.row.overflow.dropped(),
+        inputs: waiting.inputs.iter().map(waiting_input).collect(),
+    }
+}
+
+/// An input, whatever became of it.
+#[must_use]
+pub fn input(view: &Input) -> InputView {
+    let (state, run, reason) = match &view.state {
+        InputState::Waiting => ("waiting", None, None),
+        InputState::Claimed { run } => ("claimed", Some(run), None),
+        InputState::Consumed { run } => ("consumed", Some(run), None),
+        InputState::Dead { reason } => ("dead", None, Some(reason.clone())),
+        InputState::Cancelled => ("cancelled", None, None),
+        InputState::Dropped => ("dropped", None, None),
+    };
+    InputView {
+        accepted: waiting_input(&view.accepted),
+        session_id: view.accepted.session.to_string(),
+        state,
+        run_id: run.map(ToString::to_string),
+        turn_id: view.turn.map(|turn| turn.to_string()),
+        reason,
+    }
+}
+
+/// What an input waits for, in a word.
+#[must_use]
+pub fn waits_for(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::OwnTurn => "own_turn",
+        Kind::Steer => "steer",
+        Kind::Interrupt => "interrupt",
+        Kind::Queued(queued) => match queued.manner {
+            Manner::Followup | Manner::OneByOne { .. } => "followup",
+            Manner::Collect { .. } => "collect",
+        },
+    }
+}
+
+fn waiting_input(accepted: &InputAccepted) -> WaitingInputView {
+    let (source, due) = match &accepted.source {
+        Source::Api => ("api", None),
+        Source::Opening => ("opening", None),
+        Source::Dispatch { .. } => ("dispatch", None),
+        Source::LateReply { .. } => ("late_reply", None),
+        Source::Reminder { due, .. } => ("reminder", Some(due.to_string())),
+    };
+    let text = accepted.message.as_ref().map(|message| domain::message::text_of(&message.parts)).unwrap_or_default();
+    WaitingInputView {
+        input_id: accepted.input.to_string(),
+        waits_for: waits_for(&accepted.waits_for()),
+        priority: accepted.priority().word(),
+        source,
+        excerpt: excerpt(&text),
+        since: accepted.time.to_string(),
+        due,
+    }
+}

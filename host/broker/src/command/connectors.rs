@@ -1,0 +1,110 @@
+//! What services call the users: bind a connector key to a user, unbind it, list a user's. Who somebody is, an administrator says.
+
+use super::once::Once;
+use super::{Broker, By, Error, Request};
+use crate::journal::Context;
+use crate::refusals::busy;
+use domain::event::{ConnectorKeyBound, ConnectorKeyUnbound, Event};
+use domain::id::Stream;
+use domain::path::ConnectorKey;
+use domain::refusal::{Kind, Refusal};
+use domain::user::{Scope, UserId};
+use serde_json::json;
+use std::collections::BTreeSet;
+use store::{Commit, CommitError, ConnectorRow, Expected, Guard};
+
+/// Connector keys of one user.
+pub(super) const CONNECTOR_KEYS_OF_A_USER_MAX: usize = 100;
+/// How often a command is tried again when others bind the same key at the same time.
+const TRIES_MAX: u32 = 8;
+
+impl Broker {
+    /// Binds a connector key to a user: what comes from whom the service calls so is theirs from now on. One that is theirs already stays as
+    /// it was.
+    ///
+    /// # Errors
+    /// It stands for somebody else; the user has too many; an idempotency key of another request.
+    pub async fn bind_connector<'a>(&self, by: impl Into<By<'a>>, user: &UserId, key: &ConnectorKey) -> Result<ConnectorRow, Error> {
+        let by = by.into();
+        let request = Request::of(by, &json!({ "bind": key, "user": user }))?;
+        match self.once(request.as_ref(), self.bind(by.user, user, key, request.as_ref())).await? {
+            Once::Now(row) => Ok(row),
+            Once::Before(bound_at) => Ok(ConnectorRow { key: key.clone(), user: user.clone(), bound_at }),
+        }
+    }
+
+    async fn bind(&self, by: &UserId, user: &UserId, key: &ConnectorKey, request: Option<&Request>) -> Result<ConnectorRow, Error> {
+        for _ in 0..TRIES_MAX {
+            match self.core.store.connector_key(key).await? {
+                Some(row) if row.user == *user => {
+                    self.note(request, &row.bound_at).await?;
+                    return Ok(row);
+                }
+                Some(row) => {
+                    let message = format!("`{key}` stands for the user `{}`; unbind it there first", row.user);
+                    return Err(Refusal::new(Kind::Conflict, "CONNECTOR_KEY_BOUND", message).at("path:key").into());
+                }
+                None => {}
+            }
+            if self.core.store.keys_of_user(user, CONNECTOR_KEYS_OF_A_USER_MAX).await?.len() >= CONNECTOR_KEYS_OF_A_USER_MAX {
+                let message = format!("`{user}` has {CONNECTOR_KEYS_OF_A_USER_MAX} connector keys; unbind one first");
+                return Err(Refusal::new(Kind::Conflict, "TOO_MANY_CONNECTOR_KEYS", message).into());
+            }
+            let now = self.core.now();
+            let bound = ConnectorKeyBound { key: key.clone(), user_id: user.clone(), bound_by: by.clone(), time: now };
+            let event = Context::new(format!("user:{by}"), now).event(Event::ConnectorKeyBound(bound));
+            let mut commit = Commit::new()
+                .guard(Guard::ConnectorKeyOf { key: key.clone(), user: None })
+                .guard(Guard::ConnectorKeysAtMost { user: user.clone(), max: CONNECTOR_KEYS_OF_A_USER_MAX as u64 - 1 })
+                .append(Stream::Host, Expected::Any, vec![event]);
+            commit.key = request.map(|request| request.answered(&now));
+            match self.core.store.commit(commit).await {
+                Ok(_) => return Ok(ConnectorRow { key: key.clone(), user: user.clone(), bound_at: now }),
+                Err(CommitError::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(busy("the key is changing hands at this moment; try again shortly").into())
+    }
+
+    /// Unbinds a connector key of a user's: it stands for nobody any more.
+    ///
+    /// # Errors
+    /// It does not stand for the user; an idempotency key of another request.
+    pub async fn unbind_connector<'a>(&self, by: impl Into<By<'a>>, user: &UserId, key: &ConnectorKey) -> Result<(), Error> {
+        let by = by.into();
+        let request = Request::of(by, &json!({ "unbind": key, "user": user }))?;
+        match self.once(request.as_ref(), self.unbind(by.user, user, key, request.as_ref())).await? {
+            Once::Now(()) | Once::Before(()) => Ok(()),
+        }
+    }
+
+    async fn unbind(&self, by: &UserId, user: &UserId, key: &ConnectorKey, request: Option<&Request>) -> Result<(), Error> {
+        let now = self.core.now();
+        let unbound = ConnectorKeyUnbound { key: key.clone(), user_id: user.clone(), unbound_by: by.clone(), time: now };
+        let event = Context::new(format!("user:{by}"), now).event(Event::ConnectorKeyUnbound(unbound));
+        let guard = Guard::ConnectorKeyOf { key: key.clone(), user: Some(user.clone()) };
+        let mut commit = Commit::new().guard(guard).append(Stream::Host, Expected::Any, vec![event]);
+        commit.key = request.map(|request| request.answered(&()));
+        match self.core.store.commit(commit).await {
+            Ok(_) => Ok(()),
+            Err(CommitError::Conflict(_)) => {
+                let message = format!("`{user}` has no connector key `{key}`");
+                Err(Refusal::new(Kind::NotFound, "CONNECTOR_KEY_NOT_FOUND", message).at("path:key").into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A user's connector keys, in the order of their texts. One's own, or anybody's for an administrator.
+    ///
+    /// # Errors
+    /// They are another user's, and whoever asks is no administrator.
+    pub async fn connectors(&self, asking: &UserId, scopes: &BTreeSet<Scope>, user: &UserId) -> Result<Vec<ConnectorRow>, Error> {
+        if user != asking && !scopes.contains(&Scope::Admin) {
+            let message = format!("only the scope `{}` lists connector keys of others than `{asking}`", Scope::Admin.word());
+            return Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message).at("path:user").into());
+        }
+        Ok(self.core.store.keys_of_user(user, CONNECTOR_KEYS_OF_A_USER_MAX).await?)
+    }
+}

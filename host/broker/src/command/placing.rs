@@ -1,0 +1,196 @@
+//! Making agents: at a path of the user's own, or below an agent, where the host gives the path.
+
+use super::agents::{default_path, invalid, making, taken};
+use super::once::AsItWas;
+use super::{AgentView, Broker, CreateAgent, Error, Request, Target, Template};
+use crate::core::fresh;
+use crate::journal::Context;
+use crate::refusals::busy;
+use domain::agent::configure::check_name;
+use domain::agent::describe::check_config;
+use domain::agent::lifecycle::default_name;
+use domain::agent::role::{Right, Role};
+use domain::authority::Denies;
+use domain::definition::Definition;
+use domain::event::{AgentCreated, Event, PromptOverridden};
+use domain::id::AgentId;
+use domain::path::{AgentConfig, AgentPath, Kind as PathKind, PathError};
+use domain::refusal::{Kind, Refusal};
+use domain::time::Timestamp;
+use domain::user::UserId;
+use std::sync::Arc;
+use store::{Clash, CommitError, Guard};
+
+/// How often an agent below another one is given a path while others are made there at the same time.
+const TRIES_MAX: u32 = 16;
+
+/// Where an agent is made below another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Below {
+    /// The other one.
+    pub parent: Target,
+    /// `sub`, `memory` or `search`: the host says the rest of the path.
+    pub kind: PathKind,
+}
+
+impl Below {
+    /// Whether its path ends in a number of its own.
+    fn is_numbered(&self) -> bool {
+        matches!(self.kind, PathKind::Sub | PathKind::Search)
+    }
+}
+
+/// What is known of an agent that is to be made, whatever its path.
+struct Made {
+    id: AgentId,
+    definition: Arc<Definition>,
+    name: String,
+    config: AgentConfig,
+}
+
+impl Broker {
+    /// Makes an agent, with a prompt of its own if its configuration says one.
+    pub(super) async fn make(&self, command: &CreateAgent, request: Option<&Request>) -> Result<AgentView, Error> {
+        for _ in 0..TRIES_MAX {
+            let now = self.core.now();
+            let (created, guards) = match &command.below {
+                None => (self.created(command, now)?, Vec::new()),
+                Some(below) => self.created_below(command, below, now).await?,
+            };
+            let (id, path) = (created.agent, created.path.clone());
+            let mut commit = making(&command.user, created);
+            commit.guards.extend(guards);
+            let prompt = command.config.system_prompt.clone().map(|prompt| {
+                let overridden = PromptOverridden { agent: id, system_prompt: Some(prompt), overridden_at: now };
+                Context::new(format!("user:{}", command.user), now).about(id, None, None).event(Event::PromptOverridden(overridden))
+            });
+            let version = 1 + u64::from(prompt.is_some());
+            if let Some(append) = commit.appends.last_mut() {
+                append.events.extend(prompt);
+            }
+            commit.key = request.map(|request| request.answered(&AsItWas { agent: id, version, role: Role::Primary }));
+            match self.core.store.commit(commit).await {
+                Ok(_) => return self.agent(&command.user, &Target::Agent(id)).await,
+                // Somebody else was given the number, or the role was taken away: look again, which says what.
+                Err(CommitError::Conflict(conflict)) => match conflict.clash {
+                    Clash::Guard(Guard::SubCount { .. } | Guard::Role { .. } | Guard::AgentActive(_)) => {}
+                    Clash::Guard(Guard::PathFree(_)) if command.below.as_ref().is_some_and(Below::is_numbered) => {}
+                    clash => return Err(taken(&clash, &path, id)),
+                },
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(busy("agents are being made there at this moment; try again shortly").into())
+    }
+
+    /// An agent that nobody made, at its path.
+    pub(super) fn created(&self, command: &CreateAgent, now: Timestamp) -> Result<AgentCreated, Error> {
+        let Made { id, definition, name, config } = self.made(command)?;
+        let text = command.path.clone().unwrap_or_else(|| default_path(&command.user, &definition.agent_id));
+        let path: AgentPath = text.parse().map_err(|error: PathError| invalid(error.to_string(), "/path"))?;
+        check_home(&path, command)?;
+        self.may_command(&command.user, path.as_str()).map_err(|refusal| refusal.at("/path"))?;
+        Ok(AgentCreated {
+            agent: id,
+            definition: definition.agent_id.clone(),
+            agent_type: Some(self.core.catalogue.agent_type(&definition)),
+            kind: Some(path.kind()),
+            path: path.into(),
+            config,
+            parent: None,
+            owner_user_id: command.user.clone(),
+            name,
+            denies: Denies::default(),
+            created_at: now,
+        })
+    }
+
+    /// An agent below another one, and what must be so for it to be made there. What those above it may not do, it may not either.
+    async fn created_below(&self, command: &CreateAgent, below: &Below, now: Timestamp) -> Result<(AgentCreated, Vec<Guard>), Error> {
+        let Made { id, definition, name, config } = self.made(command)?;
+        let (row, _) = self.find_for(&command.user, &below.parent, Right::Configure).await?;
+        let parent: AgentPath = row.agent.path.parse().map_err(|error: PathError| invalid(error.to_string(), "/parent"))?;
+        let no_more = |_| Error::from(Refusal::new(Kind::Conflict, "INDICES_USED_UP", format!("no number is left below `{parent}`")));
+        let index = u32::try_from(row.sub_count).map_err(no_more)?;
+        let path = match below.kind {
+            PathKind::Sub => parent.sub(index),
+            PathKind::Memory => parent.memory(),
+            PathKind::Search => parent.search(index),
+            other => return Err(invalid(format!("below an agent there is no `{other}`; there are sub, memory and search"), "/kind")),
+        };
+        let path = path.map_err(|error| invalid(error.to_string(), "/parent"))?;
+        self.may_command(&command.user, path.as_str()).map_err(|refusal| refusal.at("/parent"))?;
+        let above = self.core.catalogue.definition(&row.agent.definition);
+        let parent = row.agent.id;
+        let guards = vec![
+            Guard::AgentActive(parent),
+            Guard::Role { agent: parent, user: command.user.clone(), right: Right::Configure },
+            Guard::SubCount { agent: parent, count: row.sub_count },
+        ];
+        let created = AgentCreated {
+            agent: id,
+            definition: definition.agent_id.clone(),
+            agent_type: Some(self.core.catalogue.agent_type(&definition)),
+            kind: Some(path.kind()),
+            path: path.into(),
+            config,
+            parent: Some(parent),
+            owner_user_id: row.agent.owner_user_id.clone(),
+            name,
+            denies: above.map_or_else(|| row.agent.denies.clone(), |above| row.agent.denies.and_of(above)),
+            created_at: now,
+        };
+        Ok((created, guards))
+    }
+
+    fn made(&self, command: &CreateAgent) -> Result<Made, Error> {
+        let (definition, name) = match &command.template {
+            Template::Definition(id) => {
+                let definition = self.definition(id).map_err(|refusal| refusal.at("/definition"))?;
+                (definition, definition.display_name.clone())
+            }
+            Template::Type(agent_type) => (self.of_type(agent_type)?, default_name(agent_type)),
+        };
+        if let (Some(name), Some(other)) = (&command.name, &command.config.name)
+            && name != other
+        {
+            return Err(invalid("`name` and the configuration's name are not the same; say one of them", "/config/name"));
+        }
+        check_config(&command.config)?;
+        let name = command.name.clone().or_else(|| command.config.name.clone()).unwrap_or(name);
+        check_name(&name)?;
+        let config = AgentConfig { name: None, system_prompt: None, ..command.config.clone() };
+        Ok(Made { id: command.id.unwrap_or_else(fresh::agent), definition: definition.clone(), name, config })
+    }
+
+    fn of_type(&self, agent_type: &str) -> Result<&Arc<Definition>, Refusal> {
+        self.core.catalogue.of_type(agent_type).ok_or_else(|| {
+            let types: Vec<String> =
+                self.core.catalogue.definitions().map(|definition| self.core.catalogue.agent_type(definition)).collect();
+            let message = format!("no definition makes agents of the type `{agent_type}`; there are: {}", types.join(", "));
+            Refusal::new(Kind::NotFound, "DEFINITION_NOT_FOUND", message).at("/agent_type")
+        })
+    }
+}
+
+/// Whether somebody may make an agent at a path that they chose: a user below their own id, an administrator below `/system` as well.
+fn check_home(path: &AgentPath, command: &CreateAgent) -> Result<(), Error> {
+    let user: &UserId = &command.user;
+    if path.depth() > 0 {
+        let message = "an agent below another one is made with `parent` and `kind`, and the host says its path; leave `path` out";
+        return Err(invalid(message, "/path"));
+    }
+    match path.user() {
+        Some(owner) if owner == user => Ok(()),
+        Some(owner) => {
+            let message =
+                format!("segment 1 of the path is `{owner}`, and agents of yours live below `/{user}/`, such as `/{user}/agent/<name>`");
+            Err(invalid(message, "/path"))
+        }
+        None if command.as_operator => Ok(()),
+        None => {
+            let message = "agents below `/system` are made with the scope `admin`";
+            Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message).at("/path").into())
+        }
+    }
+}

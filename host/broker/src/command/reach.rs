@@ -1,0 +1,47 @@
+//! Which agents a user reaches by the operator's rules on paths, and which of them still take words.
+
+use super::{Broker, Error};
+use crate::refusals::{agent_dead, path_forbidden};
+use domain::path::PathAccess;
+use domain::refusal::Refusal;
+use domain::residency::{Residency, residency};
+use domain::user::UserId;
+use store::AgentRow;
+
+impl Broker {
+    /// Whether the operator's rules let a user see the agent at a path: without that it is not there for them.
+    #[must_use]
+    pub fn may_see(&self, user: &UserId, path: &str) -> bool {
+        self.core.paths.rules.allows(user, PathAccess::Read, path).is_allowed()
+    }
+
+    /// Whether the operator has said anything of what a user may see.
+    pub(super) fn is_ruled(&self, user: &UserId) -> bool {
+        !self.core.paths.rules.is_empty_for(user)
+    }
+
+    /// Checks that the operator's rules let a user command the agent at a path.
+    ///
+    /// # Errors
+    /// They do not; the rule is named.
+    pub(super) fn may_command(&self, user: &UserId, path: &str) -> Result<(), Refusal> {
+        let verdict = self.core.paths.rules.allows(user, PathAccess::Write, path);
+        if verdict.is_allowed() { Ok(()) } else { Err(path_forbidden(path, verdict)) }
+    }
+
+    /// Checks that an agent takes words: one that was made for a piece of work is dead some time after it.
+    ///
+    /// # Errors
+    /// It is dead.
+    pub(super) async fn takes_words(&self, row: &AgentRow) -> Result<(), Error> {
+        if !row.kind.is_ephemeral() {
+            return Ok(());
+        }
+        let now = self.core.now();
+        let work = self.core.store.work_of(row.agent.id, now).await?;
+        match work.map(|work| residency(row.kind, work, self.core.limits.patience, now)) {
+            Some(Residency::Dead) => Err(agent_dead(row.agent.id).into()),
+            Some(Residency::Active | Residency::Sleeping) | None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What services call the users.
+
+use super::ReadError;
+use crate::sql::{Columns, limit as rows};
+use crate::store::Store;
+use domain::path::ConnectorKey;
+use domain::time::Timestamp;
+use domain::user::UserId;
+use rusqlite::{Row, params};
+
+/// A connector key, and for whom it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectorRow {
+    /// What the service calls them.
+    pub key: ConnectorKey,
+    /// The user.
+    pub user: UserId,
+    /// Since when.
+    pub bound_at: Timestamp,
+}
+
+impl Store {
+    /// A connector key and for whom it stands; none when it stands for nobody.
+    pub async fn connector_key(&self, key: &ConnectorKey) -> Result<Option<ConnectorRow>, ReadError> {
+        let key = key.to_string();
+        self.glance(move |sql| sql.row("SELECT key, user, bound_at FROM connector_keys WHERE key = ?1", [key], read)).await
+    }
+
+    /// The user for whom a connector key stands: what a connector asks before it knows a path.
+    pub async fn user_of_connector(&self, key: &ConnectorKey) -> Result<Option<UserId>, ReadError> {
+        Ok(self.connector_key(key).await?.map(|row| row.user))
+    }
+
+    /// The connector keys of a user, in the order of their texts, at most `limit`.
+    pub async fn keys_of_user(&self, user: &UserId, limit: usize) -> Result<Vec<ConnectorRow>, ReadError> {
+        let user = user.clone();
+        self.glance(move |sql| {
+            let text = "SELECT key, user, bound_at FROM connector_keys WHERE user = ?1 ORDER BY key LIMIT ?2";
+            sql.rows(text, params![user.as_str(), rows(limit)], read)
+        })
+        .await
+    }
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<ConnectorRow> {
+    Ok(ConnectorRow { key: row.id(0)?, user: row.id(1)?, bound_at: Timestamp(row.uint(2)?) })
+}

@@ -1,0 +1,88 @@
+//! A session's queue: what waits in it, as the rules of the queue see it, and what the acceptance of an input rests on.
+
+use super::ReadError;
+use crate::commit::QueueSeen;
+use crate::sql::{Columns, Sql, int, unreadable};
+use crate::store::Store;
+use domain::id::{InputId, SessionId};
+use domain::queue::{Kind, Overflow, Queue, Waiting};
+use domain::time::Timestamp;
+use rusqlite::{Row, params};
+
+/// A session's queue at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueRow {
+    /// What waits; of reminders those that are due.
+    pub queue: Queue<InputId>,
+    /// What else its rules are asked with. A commit that rests on it guards it.
+    pub seen: QueueSeen,
+}
+
+impl Store {
+    /// A session's queue; none when there is no such session.
+    pub async fn queue(&self, session: SessionId, now: Timestamp) -> Result<Option<QueueRow>, ReadError> {
+        self.glance(move |sql| {
+            let Some(mut seen) = standing_of(sql, session)? else { return Ok(None) };
+            let waiting: Vec<Waiting<InputId>> = sql.rows(
+                "SELECT id, arrived, priority, waits_for, words FROM inputs WHERE session = ?1 AND state = 'waiting' \
+                 AND (due IS NULL OR due <= ?2) ORDER BY position",
+                params![session.to_string(), int(now.0)],
+                waiting,
+            )?;
+            // Of the rows that were read, so that a guard on them guards what is decided upon.
+            seen.queued = waiting.iter().filter(|it| matches!(it.kind, Kind::Queued(_))).map(|it| it.id).collect();
+            Ok(Some(QueueRow { queue: Queue { waiting, overflow: seen.overflow.clone() }, seen }))
+        })
+        .await
+    }
+
+    /// Whether an input of a session's waits that is to end its run.
+    pub async fn is_interrupted(&self, session: SessionId) -> Result<bool, ReadError> {
+        self.glance(move |sql| {
+            let text = "SELECT 1 FROM inputs WHERE session = ?1 AND state = 'waiting' AND json_extract(waits_for, '$.kind') = 'interrupt'";
+            sql.exists(text, [session.to_string()])
+        })
+        .await
+    }
+}
+
+/// What the acceptance of an input of a session's rests on; none when there is no such session.
+pub(crate) fn seen_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<QueueSeen>> {
+    let Some(seen) = standing_of(sql, session)? else { return Ok(None) };
+    let queued = sql.rows(
+        "SELECT id FROM inputs WHERE session = ?1 AND state = 'waiting' AND json_extract(waits_for, '$.kind') = 'queued' ORDER BY position",
+        [session.to_string()],
+        |row| row.id::<InputId>(0),
+    )?;
+    Ok(Some(QueueSeen { queued, ..seen }))
+}
+
+/// The same without the inputs.
+fn standing_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<QueueSeen>> {
+    sql.row(
+        "SELECT open_run, overflow, EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent AND agents.slot = sessions.id \
+         AND json_extract(agents.agent, '$.active_session.phase.status') = 'awaiting_client_action') FROM sessions WHERE id = ?1",
+        [session.to_string()],
+        |row| {
+            let overflow = row.json_opt(1)?.unwrap_or_default();
+            Ok(QueueSeen { run: row.id_opt(0)?, awaits_client: row.get(2)?, queued: Vec::new(), overflow })
+        },
+    )
+}
+
+/// What was dropped from a session's queue and no turn has told of; none when there is no such session.
+pub(crate) fn overflow_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Overflow>> {
+    sql.row("SELECT overflow FROM sessions WHERE id = ?1", [session.to_string()], |row| Ok(row.json_opt(0)?.unwrap_or_default()))
+}
+
+fn waiting(row: &Row<'_>) -> rusqlite::Result<Waiting<InputId>> {
+    let otherwise = if row.get(4)? { Kind::Steer } else { Kind::OwnTurn };
+    let priority: String = row.get(2)?;
+    Ok(Waiting {
+        id: row.id(0)?,
+        arrived: Timestamp(row.uint(1)?),
+        priority: serde_json::from_value(priority.into()).map_err(|error| unreadable(2, error))?,
+        // An input from before there were queues waits for what its source says.
+        kind: row.json_opt(3)?.unwrap_or(otherwise),
+    })
+}

@@ -1,0 +1,100 @@
+//! What the operator says of agents by their paths: rules on subtrees, and the models of roles.
+
+use super::{ask, at, get, make, make_below, script, started, talk};
+use agent_host_tests::{Setup, World};
+use domain::event::Event;
+use domain::path::ModelRole;
+use reqwest::Method;
+use serde_json::{Value, json};
+use store::EventFilter;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
+    let rules = json!([
+        { "subtree": "/local/agent/diary/**", "access": "none", "users": ["bob"] },
+        { "subtree": "/local/**", "access": "read", "users": ["bob"] },
+        { "subtree": "/bob/**", "access": "write", "users": ["bob"] },
+        { "subtree": "/system/**", "access": "none", "users": ["bob", "carol"] },
+    ]);
+    let (_folder, host) = started(&json!({ "pathRules": rules })).await;
+    let (line, bob) = (host.line(), host.user("bob", &["read", "write", "admin"]).await);
+    let mut sessions = Vec::new();
+    for path in ["/local/agent/diary", "/local/agent/notes", "/system/clock"] {
+        make(&line, path).await;
+        sessions.push(talk(&line, path, "hello").await);
+        let assigned = ask(&line, Method::POST, &format!("{}/assign", at(path)), &json!({ "user_id": "bob", "role": "primary" })).await;
+        assert_eq!(assigned.status, 201, "{assigned:?}");
+    }
+    make_below(&line, "/local/agent/diary", "sub").await;
+    make(&bob, "/bob/agent/own").await;
+    talk(&bob, "/bob/agent/own", "mine").await;
+    // What is hidden is not there: not by its path, not in a list, not as a session, not as a stream.
+    for hidden in ["/local/agent/diary", "/local/agent/diary/sub/0", "/system/clock"] {
+        assert_eq!(get(&bob, &at(hidden)).await.text("code"), "AGENT_NOT_FOUND", "{hidden}");
+        assert_eq!(bob.follow(&format!("{}/stream", at(hidden)), None).await.err(), Some(Some(404)), "{hidden}");
+        let archived = ask(&bob, Method::POST, &format!("{}/archive", at(hidden)), &json!({})).await;
+        assert_eq!(archived.text("code"), "AGENT_NOT_FOUND", "{hidden}");
+    }
+    let session = sessions[0].trim_end_matches("/messages").rsplit('/').next().unwrap().to_owned();
+    assert_eq!(get(&bob, &format!("/api/sessions/{session}")).await.text("code"), "SESSION_NOT_FOUND");
+    let paths = |listed: &Value, name: &str| -> Vec<String> {
+        let mut paths: Vec<String> =
+            listed[name].as_array().unwrap().iter().map(|entry| entry["path"].as_str().unwrap().to_owned()).collect();
+        paths.sort();
+        paths
+    };
+    let seen = ["/bob/agent/own", "/local/agent/notes"];
+    assert_eq!(paths(&get(&bob, "/api/agents").await.body, "agents"), seen);
+    assert_eq!(paths(&get(&bob, "/api/paths").await.body, "paths"), seen);
+    // What may be read is read and not commanded, whatever the role says.
+    let notes = at("/local/agent/notes");
+    assert_eq!(get(&bob, &notes).await.text("role"), "primary");
+    assert_eq!(get(&bob, sessions[1].trim_end_matches("/messages")).await.status, 200);
+    for (method, path, body) in [
+        (Method::POST, sessions[1].clone(), json!({ "content": script("no") })),
+        (Method::POST, format!("{notes}/sessions"), json!({})),
+        (Method::PATCH, notes.clone(), json!({ "name": "Mine" })),
+        (Method::POST, format!("{notes}/archive"), json!({})),
+        (Method::POST, format!("{notes}/archive"), json!({ "fresh": true })),
+        (Method::POST, format!("{notes}/abort"), json!({})),
+        (Method::POST, format!("{}/cancel", sessions[1].trim_end_matches("/messages")), json!({})),
+        (Method::POST, format!("{notes}/assign"), json!({ "user_id": "carol", "role": "shared" })),
+        (
+            Method::POST,
+            "/api/agents".to_owned(),
+            json!({ "definition": "puppet", "parent": { "path": "/local/agent/notes" }, "kind": "sub" }),
+        ),
+    ] {
+        let refused = ask(&bob, method, &path, &body).await;
+        assert_eq!((refused.status, refused.text("code").as_str()), (403, "PATH_FORBIDDEN"), "{path} {refused:?}");
+    }
+    let made = ask(&bob, Method::POST, "/api/agents", &json!({ "definition": "puppet", "path": "/system/mine" })).await;
+    assert_eq!((made.text("code").as_str(), made.text("field").as_str()), ("PATH_FORBIDDEN", "/path"), "{made:?}");
+    // Of whom no rule says anything, roles alone decide.
+    talk(&line, "/local/agent/diary", "dear").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_role_of_a_path_has_its_model_unless_message_or_session_say_another() {
+    let mut setup = Setup::default();
+    setup.definitions[1]["model"] = json!("m");
+    setup.paths.models = [(ModelRole::User, "large".to_owned()), (ModelRole::Subagent, "small".to_owned())].into();
+    let world = World::new(setup).await;
+    let inner = json!({ "steps": [{ "reply": "done" }] }).to_string();
+    world.play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }])).await;
+    let session = world.open("puppet").await;
+    let mut message = world.message("puppet", session, &inner, None);
+    message.model = Some("m".to_owned());
+    world.broker.post_message(message).await.unwrap();
+    world.idle(session).await;
+    let events = world.store().events(0, EventFilter::default(), 10_000).await.unwrap();
+    let models: Vec<Option<String>> = events
+        .into_iter()
+        .filter_map(|recorded| match recorded.event {
+            Some(Event::RunStarted(started)) => Some(started.model),
+            _ => None,
+        })
+        .collect();
+    // The one that was handed work has the model of its role, although its definition names another.
+    assert_eq!(models, ["large", "small", "m"].map(|model| Some(model.to_owned())));
+}
