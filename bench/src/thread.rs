@@ -125,6 +125,8 @@ impl Conversation {
 
     fn started(self, run: RunId, input: InputId, parent: Option<&TurnNode>) -> RunStarted {
         RunStarted {
+            compacts: None,
+            compacted: None,
             overrides: None,
             session_config: None,
             session_expires_at: None,
@@ -147,6 +149,7 @@ impl Conversation {
             deadline: None,
             reply_to: None,
             depth: 0,
+            spawn_depth: 0,
             hops: 0,
             priority: Priority::default(),
             denies: Default::default(),

@@ -33,6 +33,8 @@ pub struct Setup {
     pub definitions: Vec<Value>,
     /// The scripted model's rules, TOML.
     pub script: String,
+    /// What a million of the scripted model's tokens cost, of prompt or reply; none for a model without a price.
+    pub price: Option<f64>,
     /// Limits of the broker.
     pub limits: Limits,
     /// What the operator says of agents by their paths.
@@ -70,6 +72,7 @@ impl Default for Setup {
                 json!({ "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] }),
             ],
             script: SCRIPT.to_owned(),
+            price: None,
             limits: Limits::default(),
             paths: broker::PathSettings::default(),
             network: Vec::new(),
@@ -326,7 +329,7 @@ async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Pa
     let personas = setup.personas.iter().map(|persona| serde_json::from_value(persona.clone()).expect("a persona")).collect();
     let catalogue = Catalogue::new(definitions, entries).expect("a catalogue that fits");
     let catalogue = catalogue.with_personas(personas).expect("personas that fit");
-    let gateway = Arc::new(gateway(dir, &setup.script));
+    let gateway = Arc::new(gateway(dir, setup));
     let (after_restore, paths) = (broker::AfterRestore::default(), setup.paths.clone());
     Parts { store, runtime: runtime.clone(), gateway, catalogue, limits: setup.limits, after_restore, paths }
 }
@@ -373,11 +376,12 @@ fn grant(files: &Path, setup: &Setup) -> Grant {
     }
 }
 
-fn gateway(dir: &Path, script: &str) -> Gateway {
-    std::fs::write(dir.join("script.toml"), script).expect("a rule file");
+fn gateway(dir: &Path, setup: &Setup) -> Gateway {
+    std::fs::write(dir.join("script.toml"), &setup.script).expect("a rule file");
+    let price = setup.price.map(|price| json!({ "inputPerMillion": price, "outputPerMillion": price }));
     let config = json!({
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
+        "models": { "m": { "provider": "scripted", "model": "m", "price": price } },
         "defaultModel": "m",
     });
     Gateway::new(serde_json::from_value(config).expect("a config"), dir, &|_| None).expect("a gateway")

@@ -8,7 +8,9 @@ mod all {
     mod attacks;
     mod bad_input;
     mod boundary;
+    mod budget;
     mod commits;
+    mod compaction;
     mod compiling;
     mod conversation;
     mod crash;
@@ -35,6 +37,7 @@ mod all {
     mod paging;
     mod panics;
     mod paths;
+    mod purge;
     mod queue;
     mod races;
     mod recovery;
@@ -45,7 +48,9 @@ mod all {
     mod sessions;
     mod sharing;
     mod spill;
+    mod storm;
     mod structured;
+    mod talk;
     mod uploads;
     mod web;
 }

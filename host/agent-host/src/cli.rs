@@ -260,10 +260,31 @@ pub(crate) enum Session {
         #[arg(long, short = 'n', default_value_t = 20, value_name = "N")]
         limit: u32,
     },
+    /// Have a chat's thread compacted now: a turn of its own summarises what was said, and models see the thread from there on
+    Compact {
+        /// The session's id
+        id: String,
+    },
     /// List what waits in a session, in the order in which it was accepted
     Inputs {
         /// The session's id
         id: String,
+    },
+    /// Purge a session that was deleted, or an agent that was archived: nobody can have back what was said in it
+    #[command(
+        after_help = "Needs the host's own token. Backups that were made before have it still, and so does whoever it was sent to.\n\n\
+        Examples:\n  agent-host session purge 3f0c… --agent /local/agent/assistant --yes\n  \
+        agent-host session purge --agent 7a61… --yes   # an archived agent, with all its sessions"
+    )]
+    Purge {
+        /// The session's id; without, the agent itself is purged
+        id: Option<String>,
+        /// Its agent: a UUID, or a path while the agent is active
+        #[arg(long, short, value_name = "AGENT")]
+        agent: String,
+        /// Say that it is meant
+        #[arg(long)]
+        yes: bool,
     },
     /// Stop the turn in the making, or take back what waits
     #[command(after_help = "Examples:\n  agent-host session cancel 3f0c…                # stops the turn\n  \
@@ -388,6 +409,11 @@ pub(crate) struct Restore {
 pub(crate) enum DeadLetter {
     /// List them, the newest first
     List,
+    /// Show one: why it was put aside, where it came from, what it says
+    Show {
+        /// Its input id
+        id: String,
+    },
     /// Let one wait again
     Requeue {
         /// Its input id

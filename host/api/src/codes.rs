@@ -57,7 +57,7 @@ const SAID: &[Code] = &[(409, "AGENT_DEAD")];
 const OF_TOPMOST: &[Code] = &[(409, "AGENT_SPAWNED")];
 /// Of what stops a turn, of an archived agent too.
 const STOPS: &[Code] = &[(403, "PATH_FORBIDDEN"), (403, "ROLE_FORBIDS"), (404, "AGENT_NOT_FOUND")];
-const OF_SESSION: &[Code] = &[(404, "SESSION_NOT_FOUND")];
+const OF_SESSION: &[Code] = &[(404, "SESSION_NOT_FOUND"), (410, "SESSION_PURGED")];
 const INVALID: &[Code] = &[(422, "INVALID")];
 const OPENS: &[Code] = &[(404, "DEFINITION_NOT_FOUND"), (409, "AGENT_SPAWNED"), (409, "PATH_TAKEN"), (409, "SESSION_ALREADY_ACTIVE")];
 const ANSWERS: &[Code] = &[
@@ -174,9 +174,18 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
             ],
         ],
     ),
+    ("GET", "/api/dead-letters/{id}", &[&[(404, "DEAD_LETTER_NOT_FOUND")]]),
     ("POST", "/api/dead-letters/{id}/requeue", &[OF_SESSION, &[(404, "DEAD_LETTER_NOT_FOUND"), (409, "SESSION_CLOSED")]]),
     ("POST", "/api/backups", &[&[(500, "BACKUP_FAILED")]]),
-    ("POST", "/api/rebuilds", &[&[(409, "REBUILD_RUNNING"), (503, "SHUTTING_DOWN")]]),
+    ("POST", "/api/rebuilds", &[&[(409, "PURGE_RUNNING"), (409, "REBUILD_RUNNING"), (503, "SHUTTING_DOWN")]]),
+    (
+        "POST",
+        "/api/purges",
+        &[
+            &[(403, "OPERATOR_ONLY"), (404, "AGENT_NOT_FOUND"), (404, "SESSION_NOT_FOUND"), (409, "AGENT_NOT_ARCHIVED")],
+            &[(409, "AGENT_SPAWNED"), (409, "RUN_OPEN"), (409, "SESSION_NOT_DELETED")],
+        ],
+    ),
     ("POST", "/api/import", &[INVALID]),
     ("POST", "/api/keys", &[INVALID, &[(403, "KEY_REVOKED"), (409, "KEY_ISSUED_BEFORE"), (409, "TOO_MANY_KEYS")]]),
     ("DELETE", "/api/keys/{id}", &[INVALID, &[(404, "KEY_NOT_FOUND")]]),
@@ -196,6 +205,11 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
         "POST",
         "/api/agents/{id}/sessions/{sid}/clear",
         &[OF_AGENT, OF_SESSION, &[(409, "INPUTS_WAIT"), (409, "RUN_OPEN"), (409, "SESSION_CLOSED"), (409, "SESSION_STRUCTURED")]],
+    ),
+    (
+        "POST",
+        "/api/agents/{id}/sessions/{sid}/compact",
+        &[OF_AGENT, OF_SESSION, &[(409, "NOTHING_TO_COMPACT"), (409, "RUN_OPEN"), (409, "SESSION_CLOSED"), (409, "SESSION_STRUCTURED")]],
     ),
     ("POST", "/api/agents/{id}/sessions/{sid}/fork", &[OF_AGENT, OF_SESSION, INVALID, TURNS, &[(409, "THREAD_EMPTY")]]),
     ("GET", "/api/turns/{turn_id}", &[TURNS]),
@@ -219,6 +233,9 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
 /// What is asked of the store by the operator, and records nothing.
 const RECORDS_NOTHING: &[&str] = &["/api/backups", "/api/rebuilds", "/api/verifications"];
 
+/// Where what was purged before is told of, and is no refusal.
+const PURGES: &str = "/api/purges";
+
 /// Everything that an operation may say no with.
 pub(crate) fn of(method: &Method, route: &str, reads: Reads, is_open: bool) -> BTreeSet<Code> {
     let records = *method != Method::GET && !RECORDS_NOTHING.contains(&route);
@@ -232,7 +249,12 @@ pub(crate) fn of(method: &Method, route: &str, reads: Reads, is_open: bool) -> B
     ];
     let common = common.into_iter().filter(|(is_so, _)| *is_so).flat_map(|(_, codes)| codes);
     let own = OWN.iter().filter(|(of, at, _)| *of == method.as_str() && *at == route).flat_map(|(_, _, groups)| groups.iter().copied());
-    common.chain(own.flatten()).copied().collect()
+    let mut all: BTreeSet<Code> = common.chain(own.flatten()).copied().collect();
+    // What was purged is known by its id, wherever it is asked for.
+    if route != PURGES && [(404, "AGENT_NOT_FOUND"), (404, "SESSION_NOT_FOUND")].iter().any(|code| all.contains(code)) {
+        all.insert((410, "AGENT_PURGED"));
+    }
+    all
 }
 
 /// Every route of the table.

@@ -172,6 +172,7 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let status = match refusal.kind {
             Kind::NotFound => StatusCode::NOT_FOUND,
+            Kind::Gone => StatusCode::GONE,
             Kind::Forbidden => StatusCode::FORBIDDEN,
             Kind::Conflict => StatusCode::CONFLICT,
             Kind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
@@ -229,6 +230,7 @@ mod tests {
             (Kind::Conflict, 409),
             (Kind::Invalid, 422),
             (Kind::TooLarge, 413),
+            (Kind::Gone, 410),
             (Kind::Busy, 429),
         ] {
             let problem = Problem::from(Refusal::new(kind, "NO_ACTIVE_SESSION", "there is none").at("/session"));

@@ -3,6 +3,7 @@
 mod agents;
 mod assignments;
 mod audit;
+mod compacting;
 mod components;
 mod connectors;
 mod dead_letters;
@@ -18,6 +19,7 @@ mod me;
 mod operator;
 mod paths;
 mod probes;
+mod purges;
 mod queue;
 mod route;
 mod search;
@@ -71,15 +73,18 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(definitions::list))
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::requeue))
+        .routes(routes!(dead_letters::show))
         .routes(routes!(operator::back_up))
         .routes(routes!(operator::verify))
         .routes(routes!(operator::rebuild, operator::rebuilt))
+        .routes(routes!(purges::purge))
         .routes(routes!(import::import))
         .routes(routes!(keys::issue, keys::list))
         .routes(routes!(keys::revoke))
         .routes(routes!(me::show))
         .routes(routes!(labels::change, labels::delete))
         .routes(routes!(labels::clear))
+        .routes(routes!(compacting::compact))
         .routes(routes!(labels::fork))
         .routes(routes!(trees::show))
         .routes(routes!(trees::tree))

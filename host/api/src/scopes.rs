@@ -23,9 +23,12 @@ const OPERATE: &[&str] = &[
     "/api/backups",
     "/api/components",
     "/api/dead-letters",
+    "/api/dead-letters/{id}",
     "/api/dead-letters/{id}/requeue",
     "/api/events",
     "/api/import",
+    // Beyond the scope it takes the host's own token.
+    "/api/purges",
     "/api/rebuilds",
     "/api/verifications",
     // Binding a key says who somebody is.

@@ -49,4 +49,6 @@ pub use session::{
 pub use session_event::{SessionEvent, session_events, session_frame};
 pub use spawned::{Spawned, spawned};
 pub use turn::{FoundView, PartingView, SaidView, SessionLabelView, ToldTurnView, TreeTurnView, TurnView, found, parting, tree_turn, turn};
-pub use view::{AgentView, DeadLetterView, SessionRowView, SessionView, agent, dead_letter, session, session_row};
+pub use view::{
+    AgentView, DeadLetterDetail, DeadLetterView, SessionRowView, SessionView, agent, dead_letter, dead_letter_detail, session, session_row,
+};

@@ -6,6 +6,7 @@ use domain::delegate;
 use domain::digest::Digest;
 use domain::grant::Grant;
 use domain::persona::{Persona, PersonaId};
+use domain::talk;
 use domain::tool::ToolDefinition;
 use runtime::{Component, Described};
 use std::collections::BTreeMap;
@@ -114,7 +115,7 @@ impl Catalogue {
             if let Described::Tools(tools) = entry.component.describes() {
                 for tool in tools {
                     // Such a tool would pass every allow list, or be taken for the host's by whoever reads what it says of itself.
-                    if is_system(&tool.name) || tool.name == delegate::NAME {
+                    if is_system(&tool.name) || tool.name == delegate::NAME || talk::NAMES.contains(&tool.name.as_str()) {
                         return Err(Misfit::ToolOfTheHost { tool: tool.name.clone(), component: entry.name.clone() });
                     }
                     let there = catalogue.tools.insert(tool.name.clone(), (entry.clone(), Arc::new(tool.clone())));

@@ -3,6 +3,7 @@
 mod agents;
 mod assignments;
 mod awaiting;
+mod compacting;
 mod connectors;
 mod dead_letters;
 mod files;
@@ -14,6 +15,7 @@ mod once;
 mod opening;
 mod paths;
 mod placing;
+mod purge;
 mod queue;
 mod reach;
 mod respond;
@@ -29,12 +31,15 @@ pub use messages::Said;
 pub use once::By;
 pub use paths::{PathEntry, PathFilter};
 pub use placing::Below;
+pub(crate) use purge::agent_of;
+pub use purge::{Gone, PurgeOf};
 pub use queue::{InputView, QueueSaid, WaitingInputs};
 pub use sessions::Cancelled;
 pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};
 pub use trees::{DIFF_TURNS_MAX, Fork, Other};
 
 use crate::catalogue::Catalogue;
+pub(crate) use crate::command::agents::Whom;
 pub use crate::command::agents::{Setup, Template};
 pub(crate) use crate::command::files::{room_for, uploaded};
 pub use crate::command::import::Imported;
@@ -236,6 +241,8 @@ pub struct SessionView {
     pub config: Option<Value>,
     /// The run that is open.
     pub run: Option<RunId>,
+    /// Whether that compacts the thread.
+    pub compacts: bool,
     /// Its open operations.
     pub open: Vec<Operation>,
     /// The questions that wait for the user, with the ids to answer under.

@@ -123,6 +123,8 @@ pub(crate) struct Core {
     /// What is being worked on is dropped.
     pub(crate) killed: CancellationToken,
     known_blobs: Mutex<HashSet<Digest>>,
+    /// Held by whoever commits what names blobs that it does not bring along, because they are known to be stored; and by whoever deletes some.
+    pub(crate) naming: tokio::sync::RwLock<()>,
     drivers: Mutex<HashMap<SessionId, mpsc::Sender<Signal>>>,
 }
 
@@ -223,6 +225,11 @@ impl Core {
         blobs.into_iter().filter(|(digest, _)| !known.contains(digest)).collect()
     }
 
+    /// Which blobs are stored is not known any more.
+    pub(crate) fn forget_blobs(&self) {
+        self.known_blobs.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Remembers that blobs are stored.
     pub(crate) fn know_blobs(&self, digests: impl Iterator<Item = Digest>) {
         let mut known = self.known_blobs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -298,9 +305,11 @@ impl Broker {
             stopping: CancellationToken::new(),
             killed: CancellationToken::new(),
             known_blobs: Mutex::default(),
+            naming: tokio::sync::RwLock::default(),
             drivers: Mutex::default(),
         });
         crate::restored::see_to(&core, after_restore).await?;
+        crate::purge::finish_open(&core).await;
         crate::admission::admit(&core).await?;
         let work = core.store.sessions_with_work(core.now()).await.map_err(Error::unavailable)?;
         for session in work {

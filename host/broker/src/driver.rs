@@ -5,10 +5,13 @@
 
 mod busy;
 mod claim;
+mod compacting;
 mod entry;
 mod finish;
 mod fold;
 mod frozen;
+mod handover;
+mod late;
 mod panicked;
 mod perform;
 mod queue;
@@ -16,17 +19,19 @@ mod record;
 mod resolve;
 mod step;
 mod story;
+mod talk;
 
 use crate::command::Request;
 use crate::core::Core;
 use crate::driver::busy::Busy;
-pub(crate) use crate::driver::fold::{load_run, snapshot};
+pub(crate) use crate::driver::fold::{load_caller, load_run, snapshot};
 pub(crate) use crate::driver::frozen::{NONE_BEFORE, NOTHING};
+pub(crate) use crate::driver::late::waiting_for;
 pub(crate) use crate::driver::perform::{CameTo, Performed};
 use crate::outfit::Sealed;
 use crate::panics::caught;
 use domain::event::{Event, InputAccepted};
-use domain::id::{InputId, OperationId, RunId, SessionId};
+use domain::id::{InputId, OperationId, RunId, SessionId, TurnId};
 use domain::operation::{Continuation, Settlement};
 use domain::refusal::Refusal;
 use domain::run::Run;
@@ -67,6 +72,8 @@ pub(crate) enum Signal {
         request: Option<Request>,
         done: oneshot::Sender<Result<u64, Trouble>>,
     },
+    /// Compact the thread, if no run is open.
+    Compact { by: UserId, request: Option<Request>, done: oneshot::Sender<Result<RunId, Trouble>> },
     /// End the open run.
     Abort { reason: String, key: Option<Key>, done: oneshot::Sender<Result<bool, Trouble>> },
 }
@@ -137,6 +144,30 @@ pub(crate) struct Driving {
 }
 
 impl Driving {
+    /// A run that begins over inputs. Nothing of it is stored yet.
+    fn beginning(run: Run, opening: Vec<InputAccepted>, agent: AgentRow, overrides: Option<Sealed>) -> Self {
+        Self { opening, agent: Some(agent), overrides, ..Self::going_on(run, 0, Vec::new()) }
+    }
+
+    /// A run as it was found in the store, with what the ledger is to have of it.
+    fn going_on(run: Run, version: u64, entries: Vec<Event>) -> Self {
+        Self {
+            run,
+            version,
+            arrived: Vec::new(),
+            busy: HashMap::new(),
+            entries,
+            continued: Vec::new(),
+            opening: Vec::new(),
+            agent: None,
+            wanted: false,
+            rests_until: None,
+            waits_told: Vec::new(),
+            put_off: HashSet::new(),
+            overrides: None,
+        }
+    }
+
     fn settlements(&self) -> Vec<Settlement> {
         self.arrived.iter().map(|(settlement, _)| settlement.clone()).collect()
     }
@@ -215,6 +246,8 @@ pub(crate) struct Driver {
     driving: Option<Driving>,
     /// The session as it was when no run of it was open.
     idle: Option<SessionRow>,
+    /// The turn after which its thread needs no compaction, or none that would be tried again.
+    roomy: Option<TurnId>,
     /// Whether others may have written to the run's stream since it was folded.
     stale: bool,
     /// Panics in a row, with nothing recorded in between.
@@ -233,7 +266,7 @@ enum Look {
 
 impl Driver {
     pub(crate) fn new(core: Arc<Core>, session: SessionId, mailbox: mpsc::Sender<Signal>, inbox: mpsc::Receiver<Signal>) -> Self {
-        Self { core, session, mailbox, inbox, driving: None, idle: None, stale: true, panics: 0, owed: None }
+        Self { core, session, mailbox, inbox, driving: None, idle: None, roomy: None, stale: true, panics: 0, owed: None }
     }
 
     /// Drives until there is nothing to do but wait, or the host stops.
@@ -364,6 +397,10 @@ impl Driver {
                 // Whoever asked may have gone; the answer is recorded all the same.
                 let _ = done.send(result);
             }
+            Signal::Compact { by, request, done } => {
+                let result = self.compact(&by, request.as_ref()).await;
+                let _ = done.send(result);
+            }
             Signal::Abort { reason, key, done } => {
                 let result = self.abort(reason, key).await;
                 let _ = done.send(result);
@@ -382,7 +419,7 @@ impl Driver {
                 continue;
             }
             if !self.refresh().await? {
-                if self.expire_idle().await? {
+                if self.expire_idle().await? || self.compact_if_due().await? {
                     continue;
                 }
                 let (Some(opening), Some(session)) = (self.opening().await?, self.idle.take()) else { return Ok(Look::Waiting) };

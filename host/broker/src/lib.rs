@@ -20,6 +20,7 @@ mod panics;
 mod paths;
 mod performance;
 mod places;
+mod purge;
 mod refusals;
 pub mod replay;
 mod restored;
@@ -28,9 +29,10 @@ mod view;
 
 pub use catalogue::{Catalogue, Entry, Misfit};
 pub use command::{
-    Address, AgentView, Became, Below, Broker, By, Cancelled, CreateAgent, DIFF_TURNS_MAX, Error, Fork, ImportSession, Imported,
+    Address, AgentView, Became, Below, Broker, By, Cancelled, CreateAgent, DIFF_TURNS_MAX, Error, Fork, Gone, ImportSession, Imported,
     ImportedSession, InputReceipt, InputView, IssuedKey, KeysOf, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostRouted,
-    QueueSaid, Respond, Routed, RoutedReceipt, Said, SessionView, Setup, TRANSCRIPT_BYTES_MAX, Target, Template, UploadFile, WaitingInputs,
+    PurgeOf, QueueSaid, Respond, Routed, RoutedReceipt, Said, SessionView, Setup, TRANSCRIPT_BYTES_MAX, Target, Template, UploadFile,
+    WaitingInputs,
 };
 pub use core::{Limits, Parts};
 pub use live::{Frame, Live, Show};

@@ -11,6 +11,7 @@ use domain::delegate;
 use domain::digest::Digest;
 use domain::event::RunStarted;
 use domain::grant::Grant;
+use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
 use jsonschema::Validator;
 use serde_json::{Map, Value};
@@ -120,6 +121,14 @@ impl Outfits {
         Ok(Some(outfit))
     }
 
+    /// The tools that the host builds itself, as far as there is somebody whom they lead to.
+    pub(crate) fn own_tools(&self) -> impl Iterator<Item = ToolDefinition> {
+        let delegate = (!self.delegates.is_empty()).then(|| delegate::definition(&self.delegates));
+        let others: Vec<Reachable<'_>> = self.by_definition.keys().map(|id| Reachable { id: &id.0, description: None }).collect();
+        let talk = if others.len() > 1 { talk::definitions(&others, true) } else { Vec::new() };
+        delegate.into_iter().chain(talk)
+    }
+
     /// What a component is granted, as the ledger names it.
     pub(crate) fn grant(&self, component: &str) -> Option<&Sealed> {
         self.grants.get(component)
@@ -157,6 +166,15 @@ pub(crate) fn complaints(validator: &Validator, document: &Value) -> Option<Stri
     (!complaints.is_empty()).then(|| complaints.join("; "))
 }
 
+/// Whether there is another agent that may hand work to those of a definition.
+fn may_be_called(definition: &Definition, catalogue: &Catalogue) -> bool {
+    let (denies, permissions) = (Denies::default(), Permissions::default());
+    catalogue.definitions().filter(|other| other.agent_id != definition.agent_id).any(|other| {
+        let granted = catalogue.entry(&other.component).map(|entry| entry.grant.clone()).unwrap_or_default();
+        Caller { agent: other, denies: &denies, permissions: &permissions }.may_hand_over(definition, &granted).is_ok()
+    })
+}
+
 /// What checks a tool's arguments, under the tool's name; none when its schema is not one.
 fn checks_arguments(tool: &ToolDefinition) -> Option<(String, Arc<Validator>)> {
     Some((tool.name.clone(), Arc::new(jsonschema::validator_for(&tool.arguments).ok()?)))
@@ -179,13 +197,17 @@ impl Outfit {
         if !definition.fixed_settings.is_empty() {
             settings.insert(FIXED.to_owned(), Value::from(definition.fixed_settings.clone()));
         }
-        let tool_list: Vec<ToolDefinition> =
-            tools.iter().filter(|tool| caller.may_call(&***tool).is_ok()).map(|tool| ToolDefinition::clone(tool)).collect();
         let peer_list: Vec<Peer> = catalogue
             .definitions()
             .filter(|other| other.agent_id != definition.agent_id && caller.may_reach(other, &granted).is_ok())
             .map(|other| Peer { id: other.agent_id.0.clone(), name: other.display_name.clone(), description: other.description.clone() })
             .collect();
+        let reachable: Vec<Reachable<'_>> =
+            peer_list.iter().map(|peer| Reachable { id: &peer.id, description: Some(peer.description.as_str()) }).collect();
+        let own = talk::definitions(&reachable, may_be_called(definition, catalogue));
+        let mut tool_list: Vec<ToolDefinition> =
+            tools.iter().map(|tool| ToolDefinition::clone(tool)).chain(own).filter(|tool| caller.may_call(tool).is_ok()).collect();
+        tool_list.sort_by(|a, b| a.name.cmp(&b.name));
         let ceiling = Ceiling { agent: definition.clone(), grants: grants.clone() };
         let own = tool_list.iter().filter_map(|tool| Some((tool.name.clone(), arguments.get(&tool.name)?.clone())));
         Self {

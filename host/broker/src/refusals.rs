@@ -34,6 +34,27 @@ pub(crate) fn session_not_found(named: impl std::fmt::Display) -> Refusal {
     Refusal::new(Kind::NotFound, "SESSION_NOT_FOUND", format!("this agent has no session `{named}`"))
 }
 
+/// What was purged is gone for good.
+pub(crate) fn session_purged(named: impl std::fmt::Display) -> Refusal {
+    Refusal::new(Kind::Gone, "SESSION_PURGED", format!("session `{named}` was purged: nothing of it is left"))
+}
+
+pub(crate) fn agent_purged(named: impl std::fmt::Display) -> Refusal {
+    Refusal::new(Kind::Gone, "AGENT_PURGED", format!("agent `{named}` was purged: nothing of it is left"))
+}
+
+/// Only what is deleted can be purged.
+pub(crate) fn session_not_deleted(agent: impl std::fmt::Display, session: impl std::fmt::Display) -> Refusal {
+    let message = format!("session `{session}` is not deleted; delete it first: DELETE /api/agents/{agent}/sessions/{session}");
+    Refusal::new(Kind::Conflict, "SESSION_NOT_DELETED", message)
+}
+
+/// Only an agent that is archived can be purged.
+pub(crate) fn agent_not_archived(agent: impl std::fmt::Display) -> Refusal {
+    let message = format!("agent `{agent}` is not archived; archive it first: POST /api/agents/{agent}/archive");
+    Refusal::new(Kind::Conflict, "AGENT_NOT_ARCHIVED", message)
+}
+
 pub(crate) fn file_not_found(digest: Digest) -> Refusal {
     Refusal::new(Kind::NotFound, "FILE_NOT_FOUND", format!("this session has no file `{}`", digest.reference()))
 }
@@ -77,8 +98,13 @@ pub(crate) fn inputs_wait(message: &str) -> Refusal {
     Refusal::new(Kind::Conflict, "INPUTS_WAIT", message)
 }
 
-pub(crate) fn session_structured() -> Refusal {
-    let message = "a structured session keeps what was asked and answered in it; only chats are cleared";
+pub(crate) fn nothing_to_compact() -> Refusal {
+    let message = "there is nothing to summarise: no turn was added since the thread began, or since it was compacted";
+    Refusal::new(Kind::Conflict, "NOTHING_TO_COMPACT", message)
+}
+
+pub(crate) fn session_structured(only: &str) -> Refusal {
+    let message = format!("a structured session keeps what was asked and answered in it; {only}");
     Refusal::new(Kind::Conflict, "SESSION_STRUCTURED", message)
 }
 

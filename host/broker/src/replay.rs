@@ -98,6 +98,11 @@ fn unavailable(what: impl Into<String>) -> Verdict {
 }
 
 async fn again(store: &Store, runtime: &Runtime, catalogue: &Catalogue, run: &Run, stepped: &RunStepped) -> Result<Verdict, Trouble> {
+    if run.started.compacts.is_some() {
+        // Nothing but the run and the news decides there.
+        let same = domain::compaction::step(run, &stepped.news).decision == stepped.decision;
+        return Ok(if same { Verdict::Same } else { Verdict::Diverged { what: "decision".to_owned() } });
+    }
     let Some(component) = component(runtime, catalogue, stepped.basis.component).await else {
         return Ok(unavailable(format!("the component {} is gone", stepped.basis.component.short())));
     };

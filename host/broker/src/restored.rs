@@ -6,10 +6,10 @@
 
 use crate::command::Error;
 use crate::core::Core;
-use crate::driver::load_run;
+use crate::driver::{load_run, waiting_for};
 use crate::journal::Context;
 use crate::refusals::restored_from_backup;
-use domain::event::{Event, HostRestored, InputAccepted, InputDead, RestoreChoice, RunSettled, Source};
+use domain::event::{Event, HostRestored, InputAccepted, InputDead, RestoreChoice, RunSettled};
 use domain::id::{OperationId, RunId, Stream};
 use domain::limits::WAITING_INPUTS_MAX;
 use domain::operation::{Operation, Settlement};
@@ -119,7 +119,7 @@ impl UnderWay {
                 Expected::Any,
                 vec![context.event(dead)],
             );
-            if let Some((run, operation)) = waiting_for(core, input).await? {
+            if let Some((run, operation)) = waiting_for(&core.store, input).await.map_err(Error::unavailable)? {
                 let settled = settling(&run, vec![unknown(&operation, now)], now);
                 buried.appends.extend(settled.appends);
                 buried.guards.extend(settled.guards);
@@ -143,14 +143,6 @@ fn settling(run: &Run, settled: Vec<Settlement>, now: Timestamp) -> Commit {
     let guards = settled.iter().map(|settlement| Guard::OperationOpen { run: started.run, operation: settlement.operation }).collect();
     let event = Event::RunSettled(RunSettled { run: started.run, settled });
     Commit { guards, ..Commit::new().append(Stream::Run(started.run), Expected::Any, vec![context.event(event)]) }
-}
-
-/// The run and the operation that wait for what an input hands over, if any do.
-async fn waiting_for(core: &Core, input: &InputAccepted) -> Result<Option<(Run, Operation)>, Error> {
-    let Source::Dispatch { reply_to: Some(reply_to), .. } = &input.source else { return Ok(None) };
-    let (run, _) = load_run(&core.store, reply_to.run).await.map_err(Error::unavailable)?;
-    let operation = run.open.get(&reply_to.operation).filter(|_| run.ended.is_none()).map(|open| open.operation.clone());
-    Ok(operation.map(|operation| (run, operation)))
 }
 
 /// What is settled by somebody else already is as good: only the host itself could be that, in an attempt that crashed.

@@ -159,6 +159,16 @@ impl Denies {
         }
     }
 
+    /// Both of them.
+    #[must_use]
+    pub fn both(&self, others: &Self) -> Self {
+        Self {
+            tools: self.tools.and(Some(&others.tools)),
+            capabilities: self.capabilities.and(Some(&others.capabilities)),
+            agents: self.agents.and(Some(&others.agents)),
+        }
+    }
+
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -1,8 +1,12 @@
 //! Whether an agent may hand work to another: how deep calls nest, how much is under way at once, and how long agents may go on answering
 //! each other.
 //!
-//! Every dispatch passes here, whether a `delegate` call or an operation of the agent's own. What is refused settles at once as an ordinary
-//! failure that names the limit, so that the agent can do something else.
+//! Every dispatch passes here, whether a call of one of the host's tools or an operation of the agent's own. It is one of two kinds of
+//! edges: a *call*, whose target is waited for or is an agent of its own, or a *spawn*, a worker that is made for the work and goes on by
+//! itself. Each kind has a depth of its own. What is refused settles at once as an ordinary failure that names the limit, so that the agent
+//! can do something else.
+
+pub mod waits;
 
 use crate::step::Failure;
 
@@ -14,6 +18,8 @@ const CODE: &str = "limit-reached";
 pub struct Limits {
     /// How deep calls nest. With 1 an agent may call another, which may call nobody; with 0 nobody calls anybody.
     pub call_depth_max: u32,
+    /// How deep workers that go on by themselves nest. With 1 an agent may spawn workers, which may spawn none.
+    pub spawn_depth_max: u32,
     /// Dispatches of one run that are open at the same time: work that it handed over, detached or not, and that has not ended.
     pub children_max: u32,
     /// Dispatches of one tree of agents that are open at the same time. A tree is an agent of a user's with all that were made for its work.
@@ -26,15 +32,33 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { call_depth_max: 1, children_max: 5, tree_dispatches_max: 8, hops_max: 16 }
+        Self { call_depth_max: 1, spawn_depth_max: 3, children_max: 5, tree_dispatches_max: 8, hops_max: 16 }
     }
+}
+
+/// How the one who hands work over and the one who does it are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edge {
+    /// It is waited for, or done by an agent that is there anyway.
+    Call,
+    /// It is done by a worker that is made for it and goes on by itself.
+    Spawn,
+}
+
+/// How many edges of each kind lead to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Depth {
+    /// Calls.
+    pub call: u32,
+    /// Spawns.
+    pub spawn: u32,
 }
 
 /// What is so before a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Standing {
-    /// How many calls deep the run is that asks.
-    pub depth: u32,
+    /// How deep the run is that asks.
+    pub depth: Depth,
     /// Its open dispatches.
     pub of_run: u64,
     /// The open dispatches of its tree of agents, its own included.
@@ -42,14 +66,25 @@ pub struct Standing {
 }
 
 impl Limits {
-    /// How many calls deep the work will be that a dispatch hands over.
+    /// How deep the work will be that a dispatch over such an edge hands over.
     ///
     /// # Errors
     /// The limit that it would exceed. Too deep is too deep for good; too many at once may pass.
-    pub fn admit(&self, standing: Standing) -> Result<u32, Failure> {
-        let Self { call_depth_max, children_max, tree_dispatches_max, .. } = self;
-        if standing.depth >= *call_depth_max {
-            let message = format!("agents may call each other {call_depth_max} deep and no deeper (callDepthMax)");
+    pub fn admit(&self, standing: Standing, edge: Edge) -> Result<Depth, Failure> {
+        let Self { call_depth_max, spawn_depth_max, children_max, tree_dispatches_max, .. } = self;
+        let Depth { call, spawn } = standing.depth;
+        let (depth, too_deep) = match edge {
+            Edge::Call => (
+                Depth { call: call + 1, spawn },
+                (call >= *call_depth_max).then(|| format!("agents may call each other {call_depth_max} deep and no deeper (callDepthMax)")),
+            ),
+            Edge::Spawn => (
+                Depth { call, spawn: spawn + 1 },
+                (spawn >= *spawn_depth_max)
+                    .then(|| format!("workers may spawn workers {spawn_depth_max} deep and no deeper (spawnDepthMax)")),
+            ),
+        };
+        if let Some(message) = too_deep {
             return Err(Failure::lasting(CODE, message));
         }
         if standing.of_run >= u64::from(*children_max) {
@@ -64,7 +99,7 @@ impl Limits {
             );
             return Err(Failure::passing(CODE, message));
         }
-        Ok(standing.depth + 1)
+        Ok(depth)
     }
 
     /// Why a late reply of so many hops becomes a dead letter; none when it may be dealt with.
@@ -78,25 +113,28 @@ impl Limits {
 
 #[cfg(test)]
 mod tests {
-    use super::{Limits, Standing};
+    use super::{Depth, Edge, Limits, Standing};
 
     #[test]
     fn a_dispatch_is_admitted_within_depth_children_and_tree_and_refused_by_the_first_limit_it_exceeds() {
-        let limits = Limits { call_depth_max: 2, children_max: 3, tree_dispatches_max: 4, hops_max: 16 };
-        for (depth, of_run, of_tree, expected) in [
-            (0, 0, 0, Ok(1)),
-            (1, 2, 3, Ok(2)),
-            (2, 0, 0, Err(("callDepthMax", false))),
-            (7, 9, 9, Err(("callDepthMax", false))),
-            (0, 3, 3, Err(("childrenMax", true))),
-            (1, 3, 4, Err(("childrenMax", true))),
-            (0, 0, 4, Err(("treeDispatchesMax", true))),
-            (1, 2, 9, Err(("treeDispatchesMax", true))),
+        let limits = Limits { call_depth_max: 2, spawn_depth_max: 1, children_max: 3, tree_dispatches_max: 4, hops_max: 16 };
+        for (edge, (call, spawn), of_run, of_tree, expected) in [
+            (Edge::Call, (0, 0), 0, 0, Ok((1, 0))),
+            (Edge::Call, (1, 0), 2, 3, Ok((2, 0))),
+            (Edge::Call, (1, 1), 0, 0, Ok((2, 1))),
+            (Edge::Spawn, (2, 0), 0, 0, Ok((2, 1))),
+            (Edge::Spawn, (0, 1), 0, 0, Err(("spawnDepthMax", false))),
+            (Edge::Call, (2, 0), 0, 0, Err(("callDepthMax", false))),
+            (Edge::Call, (7, 0), 9, 9, Err(("callDepthMax", false))),
+            (Edge::Call, (0, 0), 3, 3, Err(("childrenMax", true))),
+            (Edge::Spawn, (1, 0), 3, 4, Err(("childrenMax", true))),
+            (Edge::Call, (0, 0), 0, 4, Err(("treeDispatchesMax", true))),
+            (Edge::Spawn, (1, 0), 2, 9, Err(("treeDispatchesMax", true))),
         ] {
-            let admitted = limits.admit(Standing { depth, of_run, of_tree });
-            let row = format!("{depth} {of_run} {of_tree}");
+            let admitted = limits.admit(Standing { depth: Depth { call, spawn }, of_run, of_tree }, edge);
+            let row = format!("{edge:?} {call} {spawn} {of_run} {of_tree}");
             match (admitted, expected) {
-                (Ok(depth), Ok(expected)) => assert_eq!(depth, expected, "{row}"),
+                (Ok(depth), Ok(expected)) => assert_eq!((depth.call, depth.spawn), expected, "{row}"),
                 (Err(failure), Err((limit, retryable))) => {
                     assert_eq!((failure.code.as_str(), failure.retryable), ("limit-reached", retryable), "{row}");
                     assert!(failure.message.contains(&format!("({limit})")), "{row}: {}", failure.message);
@@ -104,7 +142,8 @@ mod tests {
                 (admitted, _) => panic!("{row}: {admitted:?}"),
             }
         }
-        assert!(Limits { call_depth_max: 0, ..limits }.admit(Standing::default()).is_err(), "0 switches calls off");
+        assert!(Limits { call_depth_max: 0, ..limits }.admit(Standing::default(), Edge::Call).is_err(), "0 switches calls off");
+        assert!(Limits { spawn_depth_max: 0, ..limits }.admit(Standing::default(), Edge::Spawn).is_err(), "0 switches spawns off");
     }
 
     #[test]

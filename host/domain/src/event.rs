@@ -12,6 +12,7 @@ mod key;
 mod keyvalue;
 mod kinds;
 mod label;
+mod purge;
 mod record;
 mod run;
 mod session;
@@ -35,6 +36,7 @@ pub use kinds::kinds;
 pub use label::{
     ImportedTurn, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted, SessionPinned, SessionRenamed, TurnsImported,
 };
+pub use purge::{Erased, Kept, PurgeBegun, Purged, Remains};
 pub use record::{NewEvent, Recorded, Subject};
 pub use run::{OperationStarted, PluginEmitted, RunEnded, RunSettled, RunStarted, RunStepped, StepFailed};
 pub use session::{FileUploaded, ItemRecorded, SessionOpened, TurnCommitted, UiSaved};
@@ -211,4 +213,10 @@ pub enum Event {
     /// Turns that were made elsewhere joined the tree.
     #[serde(rename = "session.turns.imported.v1")]
     TurnsImported(TurnsImported),
+    /// A session that was deleted, or an agent that was archived, is being purged: what was said in it is erased from here on.
+    #[serde(rename = "purge.begun.v1")]
+    PurgeBegun(PurgeBegun),
+    /// It was: this much is gone, and this much stays because others point to it.
+    #[serde(rename = "purge.done.v1")]
+    Purged(Purged),
 }

@@ -21,11 +21,23 @@ pub struct TurnLimits {
     /// Operations that are open at the same time.
     #[schemars(range(min = 1, max = 10_000))]
     pub open_operations_max: u32,
+    /// Millionths of the currency of the models' prices that its model calls, and those of whom it hands work to, may cost together; as much as
+    /// it takes without. Only models that have a price can be asked then.
+    #[schemars(range(min = 0, max = 1_000_000_000_000_000_u64))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_micros_max: Option<u64>,
 }
 
 impl Default for TurnLimits {
     fn default() -> Self {
-        Self { steps_max: 50, tool_calls_max: 100, tokens_max: 1_000_000, active_ms_max: 600_000, open_operations_max: 64 }
+        Self {
+            steps_max: 50,
+            tool_calls_max: 100,
+            tokens_max: 1_000_000,
+            active_ms_max: 600_000,
+            open_operations_max: 64,
+            cost_micros_max: None,
+        }
     }
 }
 

@@ -90,6 +90,9 @@ pub struct Attempt {
     pub model: String,
     /// What it used, where the provider said so; otherwise its reservation is charged.
     pub usage: Option<Usage>,
+    /// What that cost, in millionths ([`crate::price`]), where the model has a price and the provider said what was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
     /// How long it took, in milliseconds.
     pub wall_ms: u64,
     /// What went wrong; none for the attempt that gave the reply.

@@ -2,11 +2,13 @@
 //!
 //! The open operations of all runs are the host's outbox: what was decided, is stored, and has no outcome yet.
 
+use crate::budget::Spent;
 use crate::digest::Digest;
 use crate::id::{AgentId, InputId, OperationId, RunId, SessionId};
 use crate::message::{Answers, Draft, Part};
 use crate::model::Attempt;
 use crate::step::{ModelRequest, Outcome};
+use crate::talk::Messaged;
 use crate::time::Timestamp;
 use crate::tool::{ClientAction, EffectClass};
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,9 @@ pub enum Performer {
         through: u64,
         /// Tokens reserved for it.
         reserved_tokens: u64,
+        /// What they cost at most, in millionths ([`crate::price`]), where the model has a price.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reserved_micros: Option<u64>,
     },
     /// A tool component is called.
     Tool {
@@ -52,6 +57,9 @@ pub enum Performer {
         /// For a call of `delegate`: its arguments, in whose terms the result is told.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         delegation: Option<String>,
+        /// For a call of `agents_message`: in whose terms its result is told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Messaged>,
         /// When it was handed over.
         since: Timestamp,
     },
@@ -71,6 +79,13 @@ pub enum Performer {
     Refused {
         /// The outcome.
         outcome: Outcome,
+    },
+    /// Whoever handed the run its work was replied to, in the commit that started the operation.
+    Reply {
+        /// To whom.
+        to: ReplyTo,
+        /// Whether it settled what they waited for; otherwise it became an input of their session.
+        settled: bool,
     },
 }
 
@@ -100,6 +115,9 @@ pub struct Operation {
     pub answers: PairedWith,
     /// Whether its result goes to the thread (audience `user`, or a model's call).
     pub in_thread: bool,
+    /// What of the run's limits is set aside for it until it is known what it used: the budget that it names for another agent's work.
+    #[serde(default, skip_serializing_if = "Spent::is_nothing")]
+    pub reserved: Spent,
 }
 
 impl Operation {
@@ -182,6 +200,9 @@ pub struct Settlement {
     /// What each call of a guest used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<CallUsage>,
+    /// What another agent used for it; what was set aside for it counts where nobody can say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
     /// When it ended.
     pub time: Timestamp,
 }
@@ -190,7 +211,7 @@ impl Settlement {
     /// An outcome with nothing on record beside it.
     #[must_use]
     pub fn of(operation: OperationId, outcome: Outcome, time: Timestamp) -> Self {
-        Self { operation, outcome, result: None, attempts: Vec::new(), usage: None, time }
+        Self { operation, outcome, result: None, attempts: Vec::new(), usage: None, spent: None, time }
     }
 
     /// The blobs that a result outside the thread names.

@@ -5,6 +5,8 @@
 pub enum Kind {
     /// There is no such thing, or it is not the caller's (404).
     NotFound,
+    /// It was there, and was purged (410).
+    Gone,
     /// The caller may see it and may not do this (403).
     Forbidden,
     /// Its state rules this out (409).

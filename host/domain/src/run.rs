@@ -11,13 +11,14 @@ pub mod recover;
 pub mod settle;
 
 use crate::basis::LimitsLeft;
+use crate::budget::{Left, Spent};
 use crate::digest::Digest;
 use crate::event::{Event, RunEnded, RunStarted, RunStepped};
 use crate::id::{InputId, OperationId};
 use crate::message::{Message, MessageId};
 use crate::model::Usage;
 use crate::operation::{Kept, Operation, Pause, Performer, Settlement};
-use crate::step::{Decision, Effect, Memo, News, Outcome, Until, Wait};
+use crate::step::{Context, Decision, Effect, Memo, News, Outcome, Until, Wait};
 use crate::time::Timestamp;
 use crate::tool::{ClientAction, EffectClass};
 use crate::turn::TurnEnd;
@@ -77,6 +78,44 @@ pub struct Used {
     pub usage: Usage,
     /// Milliseconds during which a model or a tool was at work.
     pub active_ms: u64,
+    /// Millionths that its own model calls cost ([`crate::price`]).
+    #[serde(default)]
+    pub cost_micros: u64,
+    /// What others used for work that it handed over.
+    #[serde(default)]
+    pub handed: Spent,
+}
+
+impl Used {
+    /// Counts what an operation used that has come to this. A lost outcome is charged its reservation: that of an attempt, or of a call that
+    /// was stopped while it was made.
+    fn charge(&mut self, operation: &Operation, settlement: &Settlement) {
+        let (reserved, micros) = match operation.performer {
+            Performer::Model { reserved_tokens, reserved_micros, .. } => {
+                (Usage { input_tokens: reserved_tokens, output_tokens: 0, cached_tokens: 0 }, reserved_micros.unwrap_or(0))
+            }
+            _ => Default::default(),
+        };
+        self.handed = self.handed.plus(settlement.spent.unwrap_or(operation.reserved));
+        if settlement.attempts.is_empty() && matches!(settlement.outcome, Outcome::Cancelled | Outcome::TimedOut | Outcome::Unknown) {
+            self.usage = self.usage.plus(reserved);
+            self.cost_micros = self.cost_micros.saturating_add(micros);
+        }
+        for attempt in &settlement.attempts {
+            self.usage = self.usage.plus(attempt.usage.unwrap_or(reserved));
+            let lost = if attempt.usage.is_none() { micros } else { 0 };
+            self.cost_micros = self.cost_micros.saturating_add(attempt.cost_micros.unwrap_or(lost));
+        }
+    }
+}
+
+/// A call of a model that was shown the whole thread, and has replied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewestCall {
+    /// The model that was asked, by its alias or name; none for the host's own.
+    pub model: Option<String>,
+    /// What it used.
+    pub usage: Usage,
 }
 
 /// Something that the client was asked.
@@ -129,6 +168,12 @@ pub struct Run {
     pub shown: BTreeSet<Digest>,
     /// What it has used.
     pub used: Used,
+    /// Whether it replied to whoever handed it its work, before its end: then its end says nothing to them any more.
+    #[serde(default)]
+    pub replied: bool,
+    /// The newest call of a model that was shown the whole thread.
+    #[serde(default)]
+    pub newest_call: Option<NewestCall>,
     /// Models that took part.
     pub models: Vec<String>,
     /// When its last event happened.
@@ -163,6 +208,8 @@ impl Run {
             session_state: started.session_state,
             shown: BTreeSet::new(),
             used: Used::default(),
+            replied: false,
+            newest_call: None,
             models: Vec::new(),
             last_time: started.time,
             ended: None,
@@ -290,9 +337,14 @@ impl Run {
         if let Performer::Client { action } = &operation.performer {
             self.asked.insert(operation.key.clone(), Asked { action: action.clone(), at: time, answered_at: None });
         }
-        if matches!(operation.performer, Performer::Tool { .. } | Performer::Agent { .. }) {
-            self.used.tool_calls += 1;
-        }
+        // What settles at once with a result is work that was handed over and that nobody waits for.
+        let counts = match &operation.performer {
+            Performer::Tool { .. } | Performer::Agent { .. } | Performer::Reply { .. } => true,
+            Performer::Refused { outcome } => matches!(outcome, Outcome::Parts { .. }),
+            Performer::Model { .. } | Performer::Client { .. } | Performer::Recall { .. } | Performer::Timer { .. } => false,
+        };
+        self.used.tool_calls += u32::from(counts);
+        self.replied |= matches!(operation.performer, Performer::Reply { .. });
         let open = Open { operation: operation.clone(), segment: 0, state: None, pause: Pause::None, answer: None, sent: None };
         self.open.insert(operation.id, open);
     }
@@ -308,16 +360,13 @@ impl Run {
         {
             asked.answered_at = Some(settlement.time);
         }
-        let reserved = match open.operation.performer {
-            Performer::Model { reserved_tokens, .. } => Usage { input_tokens: reserved_tokens, output_tokens: 0, cached_tokens: 0 },
-            _ => Usage::default(),
-        };
-        // A lost outcome is charged its reservation: that of an attempt, or of a call that was stopped while it was made.
-        if settlement.attempts.is_empty() && matches!(settlement.outcome, Outcome::Cancelled | Outcome::TimedOut | Outcome::Unknown) {
-            self.used.usage = self.used.usage.plus(reserved);
-        }
+        self.used.charge(&open.operation, settlement);
         for attempt in &settlement.attempts {
-            self.used.usage = self.used.usage.plus(attempt.usage.unwrap_or(reserved));
+            if let (Performer::Model { request, .. }, Some(usage), None) = (&open.operation.performer, attempt.usage, &attempt.error)
+                && request.context == Context::Whole
+            {
+                self.newest_call = Some(NewestCall { model: request.model.clone(), usage });
+            }
             if attempt.error.is_none() && !self.models.contains(&attempt.model) {
                 self.models.push(attempt.model.clone());
             }
@@ -343,27 +392,43 @@ impl Run {
         self.messages.last().map_or(self.started.base_message, |message| message.id)
     }
 
-    /// Tokens that open model calls have reserved.
-    #[must_use]
-    pub fn reserved_tokens(&self) -> u64 {
-        self.open
-            .values()
-            .map(|open| match open.operation.performer {
-                Performer::Model { reserved_tokens, .. } => reserved_tokens,
-                _ => 0,
-            })
-            .sum()
-    }
-
     /// What is left of its limits, for the step that comes next.
     #[must_use]
     pub fn left(&self) -> LimitsLeft {
-        let limits = &self.started.limits;
-        LimitsLeft {
-            steps: limits.steps_max.saturating_sub(self.step + 1),
-            tool_calls: limits.tool_calls_max.saturating_sub(self.used.tool_calls),
-            tokens: limits.tokens_max.saturating_sub(self.used.usage.total()).saturating_sub(self.reserved_tokens()),
+        let Left { tokens, calls, cost_micros: _ } = self.left_after(&[]);
+        LimitsLeft { steps: self.started.limits.steps_max.saturating_sub(self.step + 1), tool_calls: calls, tokens }
+    }
+
+    /// What is left for what a step decides that hears of outcomes which are not recorded yet: of these what was used, of all other open
+    /// operations what is reserved.
+    #[must_use]
+    pub fn left_after(&self, arrived: &[Settlement]) -> Left {
+        let (limits, mut used) = (&self.started.limits, self.used);
+        for settlement in arrived {
+            if let Some(open) = self.open.get(&settlement.operation) {
+                used.charge(&open.operation, settlement);
+            }
         }
+        let mut left = Left {
+            tokens: limits.tokens_max.saturating_sub(used.usage.total()),
+            calls: limits.tool_calls_max.saturating_sub(used.tool_calls),
+            cost_micros: limits.cost_micros_max.map(|max| max.saturating_sub(used.cost_micros)),
+        };
+        left.take(used.handed);
+        for open in self.open.values().filter(|open| arrived.iter().all(|settlement| settlement.operation != open.operation.id)) {
+            left.take(open.operation.reserved);
+            if let Performer::Model { reserved_tokens, reserved_micros, .. } = open.operation.performer {
+                left.take(Spent { tokens: reserved_tokens, calls: 0, cost_micros: reserved_micros.unwrap_or(0) });
+            }
+        }
+        left
+    }
+
+    /// What it has used so far, with what others used for it: what is charged to whoever handed it its work.
+    #[must_use]
+    pub fn spent_so_far(&self) -> Spent {
+        let own = Spent { tokens: self.used.usage.total(), calls: self.used.tool_calls, cost_micros: self.used.cost_micros };
+        own.plus(self.used.handed)
     }
 
     /// The open operation under a guest's key.
@@ -398,8 +463,12 @@ impl Run {
         let limits = &self.started.limits;
         if self.step >= limits.steps_max {
             Some(format!("it took {} steps, which is its limit", limits.steps_max))
-        } else if self.used.usage.total() > limits.tokens_max {
+        } else if self.used.usage.total().saturating_add(self.used.handed.tokens) > limits.tokens_max {
             Some(format!("it used more than {} tokens, which is its limit", limits.tokens_max))
+        } else if let Some(max) =
+            limits.cost_micros_max.filter(|max| self.used.cost_micros.saturating_add(self.used.handed.cost_micros) > *max)
+        {
+            Some(format!("its models cost more than {max} millionths, which is its limit (costMicrosMax)"))
         } else if self.active_ms_left(now) == 0 {
             Some(format!("models and tools worked for {} ms, which is its limit", limits.active_ms_max))
         } else {

@@ -1,6 +1,7 @@
 //! The part of the config file that names providers and models.
 
 use domain::egress::{AddressRange, GrantError};
+use domain::price::PER_MILLION_MAX;
 use domain::ranges::{OutOfRange, out_of_range};
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
@@ -113,9 +114,28 @@ pub struct ModelConfig {
     /// Aliases that are tried, in this order, when this one does not answer. Their own fallbacks are not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<String>,
+    /// What it costs. Without a price nothing is known of that, and a turn whose costs are limited cannot ask it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<PriceConfig>,
     /// More fields of the request in the provider's terms, such as `temperature`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
+}
+
+/// What a million tokens of a model cost, in the currency that all prices are in; 0 for a model of one's own.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PriceConfig {
+    /// Of the prompt.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub input_per_million: f64,
+    /// Of what of the prompt was read from a cache; as the rest of it without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub cached_per_million: Option<f64>,
+    /// Of the reply.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub output_per_million: f64,
 }
 
 /// How often and when a failed call is made again.
@@ -300,6 +320,9 @@ pub enum ConfigProblem {
         /// The largest.
         max: u64,
     },
+    /// A price that is none.
+    #[error("each price must be from 0 to {PER_MILLION_MAX}")]
+    NoPrice,
     /// A parameter that the host sets itself.
     #[error("the host sets this itself")]
     Reserved,

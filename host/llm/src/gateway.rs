@@ -8,6 +8,7 @@ use crate::provider::{Answer, Ask, Provider};
 use crate::retry::{Mishap, Mode, Next, Stage, next};
 use crate::trail::{Traced, Trail};
 use domain::model::{Attempt, Prompt, Reply};
+use domain::price::Price;
 use domain::redact::Redactor;
 use setup::Surroundings;
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ pub struct Gateway {
 /// A model and where it is.
 struct Model {
     config: ModelConfig,
+    price: Option<Price>,
     upstream: Arc<Upstream>,
 }
 
@@ -65,6 +67,8 @@ pub struct Route {
     pub max_tokens: Option<u32>,
     /// Aliases of the models that are tried when this one does not answer.
     pub fallbacks: Vec<String>,
+    /// What it costs at most, whichever of them answers; none when one of them has no price.
+    pub price: Option<Price>,
 }
 
 /// What came of a call.
@@ -94,6 +98,8 @@ impl Gateway {
     /// No such model, or no default. Says which there are and which may have been meant.
     pub fn resolve(&self, model: Option<&str>) -> Result<Route, UnknownModel> {
         let (alias, model) = self.find(model)?;
+        let others = model.config.fallbacks.iter().filter_map(|alias| self.models.get(alias)).map(|model| model.price);
+        let price = others.fold(model.price, |dearest, price| Some(dearest?.or_dearer(price?)));
         Ok(Route {
             alias: alias.to_owned(),
             provider: model.config.provider.clone(),
@@ -101,7 +107,14 @@ impl Gateway {
             context_window: model.config.context_window.unwrap_or(CONTEXT_WINDOW_DEFAULT),
             max_tokens: model.config.max_tokens,
             fallbacks: model.config.fallbacks.clone(),
+            price,
         })
+    }
+
+    /// The smallest window of all models that can be asked; 0 without any.
+    #[must_use]
+    pub fn smallest_window(&self) -> u64 {
+        self.models.values().map(|model| model.config.context_window.unwrap_or(CONTEXT_WINDOW_DEFAULT)).min().unwrap_or_default()
     }
 
     /// What takes the keys of all providers out of texts.
@@ -239,7 +252,7 @@ impl Course<'_> {
             Ok(answer) => (answer.usage, None),
             Err(mishap) => (mishap.usage(), Some(mishap.failure.report())),
         };
-        let wall_ms = millis(started.elapsed());
+        let (wall_ms, cost_micros) = (millis(started.elapsed()), model.price.zip(usage).map(|(price, usage)| price.of(usage)));
         match &result {
             Err(mishap) => {
                 feed.discard();
@@ -255,7 +268,8 @@ impl Course<'_> {
             }
             Ok(_) => pass.succeeded(),
         }
-        self.attempts.push(Attempt { provider: upstream.name.clone(), model: model.config.model.clone(), usage, wall_ms, error });
+        let (provider, model) = (upstream.name.clone(), model.config.model.clone());
+        self.attempts.push(Attempt { provider, model, usage, cost_micros, wall_ms, error });
         result
     }
 }

@@ -20,7 +20,8 @@ mod sse;
 mod trail;
 
 pub use config::{
-    BreakerLimits, Config, ConfigError, ConfigProblem, LiteralKey, ModelConfig, ProviderConfig, ProviderKind, RetryLimits, Timeouts,
+    BreakerLimits, Config, ConfigError, ConfigProblem, LiteralKey, ModelConfig, PriceConfig, ProviderConfig, ProviderKind, RetryLimits,
+    Timeouts,
 };
 pub use delta::{Delta, DeltaSink, NoDeltas};
 pub use egress::Records;

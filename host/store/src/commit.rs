@@ -197,6 +197,13 @@ pub enum Guard {
     },
     /// The session exists and was not deleted, and its agent is not archived.
     SessionThere(SessionId),
+    /// No open operation of the session that is to be waited for, directly or through others, waits for the one that is to wait.
+    MayWait {
+        /// The session that is to wait.
+        session: SessionId,
+        /// For which.
+        for_session: SessionId,
+    },
     /// The session's queue is as it was read ([`crate::Store::queue`]): what arrives was decided upon it.
     QueueUnchanged {
         /// The session.
@@ -251,6 +258,8 @@ pub struct Key {
     pub request: Digest,
     /// What to answer when the same request comes again.
     pub reply: Vec<u8>,
+    /// The session that it is about, with which it is forgotten; without, that of the commit's first event, or its agent.
+    pub about: Option<SessionId>,
 }
 
 /// The fold of a stream up to a version.

@@ -20,6 +20,10 @@ pub const CRASH_POINTS: &[&str] = &[
     "store.rebuild.compared",
     "store.rebuild.replaced",
     "store.rebuild.committed",
+    "store.purge.begin",
+    "store.purge.unsaved",
+    "store.purge.erased",
+    "store.purge.rewritten",
 ];
 
 /// Passes the place of this name: dies here, without unwinding, or panics, if the environment says so.

@@ -13,6 +13,7 @@ mod health;
 mod open;
 mod prepared;
 mod projections;
+mod purge;
 mod read;
 mod readers;
 mod rebuild;
@@ -32,6 +33,7 @@ pub use commit::{Append, Clash, Commit, CommitError, Committed, Conflict, Expect
 pub use fault::{CRASH_POINTS, point};
 pub use health::Health;
 pub use open::{OpenError, Options};
+pub use purge::{Piece, PurgePlan, Purging, Rewritten, Tally};
 pub use read::{
     AgentFilter, AgentRow, Among, Carried, ConnectorRow, DeadInput, EventFilter, FileRow, Found, HandedOver, Hit, InputState, KeyRow,
     LivingAgent, Meeting, Parting, QueueRow, ReadError, RememberedRequest, RunRow, SeenTurn, SessionFilter, SessionLabel, SessionRow,

@@ -14,6 +14,7 @@ mod keys;
 mod labels;
 mod messages;
 mod operations;
+mod purges;
 mod recall;
 mod runs;
 mod sessions;
@@ -22,8 +23,10 @@ mod spawned;
 mod turns;
 mod wakes;
 
+pub(crate) use blobs::named as name_blobs;
 pub(crate) use buckets::scope_word;
-pub(crate) use recall::owner_word;
+pub(crate) use recall::{body as indexed_body, owner_word, rows_of as recall_rows_of};
+pub(crate) use sessions::snippet_after;
 
 use crate::sql::Sql;
 use domain::event::{
@@ -37,9 +40,9 @@ use domain::queue::Kind;
 /// The wake of a queue whose debounce is over.
 const DEBOUNCE: &str = "debounce";
 
-/// Brings every table up to date with one more event. An erased event changes nothing.
+/// Brings every table up to date with one more event. An erased event changes nothing but how far its stream is.
 pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
-    let Some(event) = &recorded.event else { return Ok(()) };
+    let Some(event) = &recorded.event else { return agents::seen(sql, recorded) };
     match event {
         Event::AgentCreated(created) => agents::created(sql, created)?,
         Event::PreferencesUpdated(PreferencesUpdated { agent, .. })
@@ -64,7 +67,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::UiSaved(it) => sessions::saved(sql, it)?,
         Event::FileUploaded(it) => files::uploaded(sql, it)?,
         Event::ItemRecorded(it) => items::recorded(sql, it.session, recorded.position)?,
-        Event::NoteRemembered(note) => recall::remember(sql, note)?,
+        Event::NoteRemembered(note) => recall::remember(sql, note, recorded.position)?,
         Event::SessionOpened(opened) => sessions::opened(sql, opened, recorded.time)?,
         Event::SessionRenamed(_)
         | Event::SessionPinned(_)
@@ -85,8 +88,9 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
             wakes::set(sql, &requeued.input.to_string(), "reminder", requeued.session, due)?;
             debounce(sql, requeued.session)?;
         }
-        Event::TurnCommitted(committed) => turn_committed(sql, committed)?,
-        Event::TurnsImported(imported) => turns_imported(sql, imported)?,
+        Event::TurnCommitted(committed) => turn_committed(sql, committed, recorded.position)?,
+        Event::TurnsImported(imported) => turns_imported(sql, imported, recorded.position)?,
+        Event::PurgeBegun(it) => purges::begun(sql, it)?,
         Event::RunStarted(started) => run_started(sql, started)?,
         Event::RunStepped(stepped) => run_stepped(sql, stepped)?,
         Event::RunSettled(settled) => settle(sql, &settled.settled)?,
@@ -94,7 +98,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::OperationAnswered(answer) => wakes::remove_kind(sql, &answer.operation.to_string(), "pause")?,
         Event::OperationStarted(started) => wakes::remove_kind(sql, &started.operation.to_string(), "pause")?,
         Event::RunEnded(ended) => run_ended(sql, ended)?,
-        Event::KeyValueWritten(written) => buckets::written(sql, written)?,
+        Event::KeyValueWritten(written) => buckets::written(sql, written, recorded.position)?,
         Event::KeyIssued(issued) => keys::issued(sql, issued)?,
         Event::KeyRevoked(revoked) => keys::revoked(sql, revoked)?,
         Event::ConnectorKeyBound(it) => connectors::bound(sql, it)?,
@@ -104,16 +108,17 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         | Event::BoundaryDecided(_)
         | Event::ComponentAdmitted(_)
         | Event::HostRestored(_)
+        | Event::Purged(_)
         | Event::PluginEmitted(_) => {}
     }
     blobs::named(sql, &recorded.stream, event)?;
     agents::seen(sql, recorded)
 }
 
-fn turn_committed(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Result<()> {
+fn turn_committed(sql: &Sql<'_>, committed: &TurnCommitted, position: u64) -> rusqlite::Result<()> {
     turns::committed(sql, &committed.turn, committed.session, committed.time)?;
     sessions::moved(sql, committed)?;
-    recall::index(sql, committed)
+    recall::index(sql, committed, position)
 }
 
 fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rusqlite::Result<()> {
@@ -136,14 +141,17 @@ fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rus
 }
 
 /// Turns that were made elsewhere joined the tree, with what was said in them.
-fn turns_imported(sql: &Sql<'_>, imported: &TurnsImported) -> rusqlite::Result<()> {
+fn turns_imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> rusqlite::Result<()> {
+    if imported.erased.is_some() {
+        return imported.turns.iter().try_for_each(|it| turns::put_back(sql, &it.turn, imported.session, it.committed));
+    }
     for it in &imported.turns {
         turns::committed(sql, &it.turn, imported.session, it.committed)?;
         for message in it.messages.iter().flatten() {
             messages::entered(sql, it.turn.run, message)?;
         }
     }
-    recall::imported(sql, imported)
+    recall::imported(sql, imported, position)
 }
 
 /// A session is woken when the debounce of its queue is over: as long as something waits in it and no run is open.
@@ -208,7 +216,7 @@ fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<(
     }
     let Some(session) = runs::session(sql, stepped.run)? else { return Ok(()) };
     for operation in &stepped.started {
-        operations::started(sql, operation.id, stepped.run, session)?;
+        operations::started(sql, operation.id, stepped.run, session, operation.child())?;
         let id = operation.id.to_string();
         wakes::set(sql, &id, "deadline", session, operation.deadline)?;
         if let Performer::Timer { due } = &operation.performer {
@@ -237,7 +245,7 @@ fn continued(sql: &Sql<'_>, continuation: &Continuation) -> rusqlite::Result<()>
     // If it settled before it went on, nobody waits for it.
     let Some((run, session)) = operations::whose(sql, continuation.operation)? else { return Ok(()) };
     if matches!(continuation.pause, Pause::Asking { .. }) && continuation.question() != continuation.operation {
-        operations::started(sql, continuation.question(), run, session)?;
+        operations::started(sql, continuation.question(), run, session, None)?;
     }
     wakes::set(sql, &id, "pause", session, due)
 }

@@ -102,6 +102,9 @@ pub enum RebuildError {
     /// One at a time.
     #[error("a rebuild is going on already")]
     Running,
+    /// Something is being purged: what is folded now could hold what is about to be erased.
+    #[error("something is being purged")]
+    Purging,
     /// The store was closed before or meanwhile.
     #[error("the store was closed")]
     Closed,
@@ -135,15 +138,17 @@ impl Store {
     pub fn begin_rebuild(&self) -> Result<oneshot::Receiver<Result<Rebuilt, RebuildError>>, RebuildError> {
         let senders = self.senders().ok_or(RebuildError::Closed)?;
         let state = Arc::clone(self.rebuilds());
+        let mut purging = false;
         let begun = state.send_if_modified(|state| {
-            let free = !matches!(state, RebuildState::Running { .. });
+            purging = self.purging().load(Ordering::Acquire);
+            let free = !purging && !matches!(state, RebuildState::Running { .. });
             if free {
                 *state = RebuildState::Running { stage: RebuildStage::Folding, events: 0, of: 0 };
             }
             free
         });
         if !begun {
-            return Err(RebuildError::Running);
+            return Err(if purging { RebuildError::Purging } else { RebuildError::Running });
         }
         let (reply, answer) = oneshot::channel();
         let side = side::beside(self.database());

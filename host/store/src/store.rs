@@ -47,6 +47,8 @@ struct Inner {
     /// Set when the store is to be closed.
     closing: Arc<AtomicBool>,
     rebuilds: Arc<watch::Sender<RebuildState>>,
+    /// Whether something is being purged.
+    purging: Arc<AtomicBool>,
 }
 
 /// What reaches the store's threads. They go on as long as there is one of these.
@@ -114,6 +116,7 @@ impl Store {
             threads: Mutex::new(threads),
             closing: Arc::default(),
             rebuilds: Arc::default(),
+            purging: Arc::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -213,11 +216,15 @@ impl Store {
         &self.inner.rebuilds
     }
 
+    pub(crate) fn purging(&self) -> &Arc<AtomicBool> {
+        &self.inner.purging
+    }
+
     pub(crate) fn senders(&self) -> Option<Senders> {
         self.inner.senders.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn ask_writer(&self, request: Request) -> Result<(), CommitError> {
+    pub(crate) fn ask_writer(&self, request: Request) -> Result<(), CommitError> {
         let senders = self.senders().ok_or(CommitError::Closed)?;
         senders.writer.try_send(request).map_err(|error| match error {
             TrySendError::Full(_) => {

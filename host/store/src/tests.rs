@@ -11,6 +11,7 @@ mod keys;
 mod opening;
 mod power;
 mod projections;
+mod purging;
 mod rebuilding;
 mod recalling;
 mod released;

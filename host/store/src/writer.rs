@@ -141,7 +141,10 @@ impl Writer<'_> {
                     self.commit(batch);
                     self.checkpoint_if_due();
                 }
-                Request::Between(between) => (between.0)(&self.sql),
+                Request::Between(between) => {
+                    (between.0)(&self.sql);
+                    self.checkpoint_if_due();
+                }
                 #[cfg(test)]
                 Request::Execute(text, reply) => {
                     self.sql.connection().execute_batch(text).unwrap();

@@ -287,7 +287,9 @@ fn every_crash_point_of_the_sources_is_listed_and_tried() {
         .collect();
     assert_eq!(found, listed, "in the sources, and in the lists");
     let tried: BTreeSet<String> = MATRIX.iter().flat_map(|(_, points)| points.iter()).map(|(point, _)| (*point).to_owned()).collect();
-    assert_eq!(tried, listed, "in the matrix, and in the lists");
+    // Those of a purge are passed where something is purged: `purge.rs`.
+    let in_matrix: BTreeSet<String> = listed.into_iter().filter(|point| !point.starts_with("store.purge.")).collect();
+    assert_eq!(tried, in_matrix, "in the matrix, and in the lists");
 }
 
 /// The names of all crash points in a folder's sources, tests excepted.

@@ -142,14 +142,17 @@ fn ping_pong(setup: Setup, other: &str) -> Setup {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_agents_that_answer_each_other_for_ever_come_to_an_end() {
-    let world = World::new(ping_pong(Setup::default(), "puppet")).await;
+    let world = World::new(ping_pong(with(|limits| limits.spawn_depth_max = 1), "puppet")).await;
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;
     quiet(&world).await;
     let starts = starts(&world).await;
-    let deepest: Vec<(u32, u32)> = starts.iter().map(|start| (start.hops, start.depth)).collect();
+    let deepest: Vec<(u32, u32)> = starts.iter().map(|start| (start.hops, start.spawn_depth)).collect();
     assert_eq!(deepest.iter().map(|(hops, _)| *hops).max(), Some(16), "{deepest:?}");
-    assert!(starts.iter().all(|start| (start.session == session) == (start.depth == 0)), "a late reply is as deep as its conversation");
+    assert!(
+        starts.iter().all(|start| (start.session == session) == (start.spawn_depth == 0)),
+        "a late reply is as deep as its conversation"
+    );
     let dead = world.broker.dead_letters(100).await.unwrap();
     let [letter] = dead.as_slice() else { panic!("{dead:?}") };
     assert_eq!(letter.dead.reason, "agents have answered each other 16 times in a row and may do so no longer (hopsMax)");
@@ -164,21 +167,21 @@ async fn two_agents_that_answer_each_other_for_ever_come_to_an_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_that_call_each_other_deep_and_answer_late_come_to_an_end_too() {
     let setup = with(|limits| {
-        (limits.call_depth_max, limits.hops_max, limits.tree_dispatches_max) = (3, 2, 1_000);
+        (limits.spawn_depth_max, limits.hops_max, limits.tree_dispatches_max) = (3, 2, 1_000);
     });
     let world = World::new(ping_pong(setup, "puppet")).await;
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;
     quiet(&world).await;
     let starts = starts(&world).await;
-    assert!(starts.iter().all(|start| start.depth <= 3 && start.hops <= 2));
-    assert!(starts.iter().any(|start| start.depth == 3) && starts.iter().any(|start| start.hops == 2));
+    assert!(starts.iter().all(|start| start.spawn_depth <= 3 && start.depth == 0 && start.hops <= 2));
+    assert!(starts.iter().any(|start| start.spawn_depth == 3) && starts.iter().any(|start| start.hops == 2));
     assert!(!world.broker.dead_letters(100).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_work_that_never_takes_a_step_counts_as_a_hop_all_the_same() {
-    let mut setup = ping_pong(with(|limits| limits.hops_max = 3), "puppet");
+    let mut setup = ping_pong(with(|limits| (limits.hops_max, limits.spawn_depth_max) = (3, 1)), "puppet");
     setup.definitions[1]["settings"] = json!({ "script": { "steps": [{ "trap": "on purpose" }] } });
     let world = World::new(setup).await;
     let session = world.open("puppet").await;
@@ -261,6 +264,11 @@ async fn the_limits_of_the_configuration_are_in_effect_and_a_late_reply_too_many
     };
     let listed = tokio::time::timeout(PATIENCE, listed).await.expect("a dead letter in time");
     assert!(listed.contains("too late") && listed.contains("0 times in a row"), "{listed}");
+    let id = listed.split_whitespace().next().unwrap();
+    let one = host.get(&format!("/api/dead-letters/{id}")).await.unwrap().body;
+    assert_eq!((&one["input_id"], &one["source"]["kind"], &one["source"]["from"]), (&json!(id), &json!("late_reply"), &json!("other")));
+    let shown = String::from_utf8_lossy(&folder.run(&["dead-letter", "show", id]).await.stdout).into_owned();
+    assert!(shown.contains("(hopsMax)") && shown.contains("late_reply") && shown.contains("too late"), "{shown}");
     let messages = host.get(&path).await.unwrap().body.to_string();
     assert!(messages.contains("of 1 (childrenMax)"), "{messages}");
 }

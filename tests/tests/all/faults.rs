@@ -5,6 +5,7 @@ use agent_host_tests::process::{Folder, PATIENCE, program, puppets};
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::PostMessage;
+use domain::authority::Denies;
 use domain::digest::Salt;
 use domain::event::{Event, InputAccepted, NewEvent, Source, Subject};
 use domain::id::{EventId, InputId, SessionId, Stream};
@@ -131,7 +132,7 @@ fn reminder(session: SessionId, n: usize, due: Timestamp) -> NewEvent {
     let accepted = InputAccepted {
         input: InputId(uuid::Uuid::now_v7()),
         session,
-        source: Source::Reminder { due, depth: 0 },
+        source: Source::Reminder { due, depth: 0, spawn_depth: 0, hops: 0, denies: Denies::default() },
         user_id: Some(UserId::local()),
         message: Some(message),
         model: None,

@@ -73,6 +73,8 @@ async fn an_agent_of_0_1_0_is_told_what_it_was_told_then() {
         ] }]))
         .await;
     told.sort_unstable();
+    // Which tools there are is what may become more.
+    let told: Vec<&str> = told.iter().map(|line| line.split_once("; available are").map_or(line.as_str(), |(line, _)| line)).collect();
     assert_eq!(
         told,
         [
@@ -80,8 +82,7 @@ async fn an_agent_of_0_1_0_is_told_what_it_was_told_then() {
             "fails failed agent-failed: no",
             "hidden parts hello from the model",
             "model message hello from the model",
-            "nobody failed TOOL_NOT_AVAILABLE: there is no tool `no_such_tool`; available are: asks, asks_for_much, asks_twice, keep, long, \
-             look, once, patient, peek, promise, put, send, who",
+            "nobody failed TOOL_NOT_AVAILABLE: there is no tool `no_such_tool`",
             "patient parts waited",
             r#"recall value {"hits":[]}"#,
             "timer elapsed",

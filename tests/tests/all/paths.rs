@@ -197,6 +197,8 @@ async fn a_message_is_awaited_as_long_as_one_likes_and_all_turns_are_stopped_by_
     assert!(waited.text("stream_url").contains("after="), "{waited:?}");
     let awaiting = ask(&line, Method::POST, &format!("{messages}?wait_s=0"), &json!({ "content": long })).await;
     assert_eq!((awaiting.status, awaiting.text("field").as_str()), (400, "query:wait_s"));
+    let waits = json!({ "content": long, "queue": { "mode": "followup" } });
+    assert_eq!(ask(&line, Method::POST, &messages, &waits).await.text("waits_for"), "followup");
     let stopped = ask(&line, Method::POST, &format!("{}/abort", at("/local/agent/reader")), &json!({ "reason": "enough" })).await;
     assert_eq!((stopped.status, &stopped.body["stopped"]), (200, &json!(1)), "{stopped:?}");
     let again = ask(&line, Method::POST, &format!("{}/abort", at("/local/agent/reader")), &json!({})).await;

@@ -79,3 +79,17 @@ async fn a_step_that_is_run_again_sees_what_was_remembered_when_it_was_taken() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_steps_of_a_compaction_decide_the_same_again() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("assistant").await;
+    world.say("assistant", session, "hello").await;
+    world.idle(session).await;
+    let target = world.message("assistant", session, "", None).target;
+    let run = world.broker.compact(&domain::user::UserId::local(), &target, session).await.unwrap();
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "hello from the model");
+    let verdicts = replay(world.store(), &world.runtime, world.broker.catalogue(), run).await.unwrap();
+    assert_eq!(verdicts, [(0, Verdict::Same), (1, Verdict::Same)]);
+}

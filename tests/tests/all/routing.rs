@@ -97,8 +97,15 @@ async fn words_wait_as_they_say_wherever_they_are_addressed_to_and_a_directive_s
         "{set:?}"
     );
     assert_eq!(set.text("session_id"), first.text("session_id"));
-    let busy = json!({ "steps": [{ "start": [{ "key": "t", "timer": 300 }] }] }).to_string();
+    let busy = json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_000 }] }] }).to_string();
     ask(&busy, json!({ "mode": "steer" }), Value::Null).await;
+    let path = format!("/api/sessions/{}", first.text("session_id"));
+    let begun = async {
+        while town.alice.ask(Method::GET, &path, None).await.unwrap().body["run_id"].is_null() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, begun).await.expect("a turn that begins");
     let third = ask(&words, Value::Null, Value::Null).await;
     assert_eq!(third.text("waits_for"), "collect");
     let no = ask(&words, json!({ "mode": "never" }), Value::Null).await;

@@ -12,6 +12,7 @@ use domain::delegate;
 use domain::event::{AGENT_CALL, MODEL_CALL, STEP, TOOL_CALL};
 use domain::grant::capability::{ENV_READ, FILES_READ, FILES_WRITE, NET_HTTP, SECRETS_USE};
 use domain::id::AgentId;
+use domain::talk;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -102,7 +103,7 @@ impl Known {
             "agent" => &self.agents,
             "component" => &self.components,
             // The host's own calls are on record as well.
-            "tool" if name == delegate::NAME => return None,
+            "tool" if name == delegate::NAME || talk::NAMES.contains(&name) => return None,
             "tool" => &self.tools,
             // Interfaces stand for what no capability stands for.
             _ if name.contains(':') => return None,

@@ -1,4 +1,4 @@
-//! `dead-letter list` and `dead-letter requeue`.
+//! `dead-letter list`, `dead-letter show` and `dead-letter requeue`.
 
 use crate::cli::DeadLetter;
 use crate::client::{Client, segment};
@@ -19,6 +19,10 @@ pub(super) async fn run(loaded: &Loaded, what: DeadLetter, terminal: Terminal) -
                 terminal.notice("there are no dead letters");
             }
         }
+        DeadLetter::Show { id } => {
+            let letter = client.get(&format!("/api/dead-letters/{}", segment(&id))).await?;
+            terminal.result(&letter, || shown(&letter));
+        }
         DeadLetter::Requeue { id } => {
             let requeued = client.post(&format!("/api/dead-letters/{}/requeue", segment(&id)), &json!({})).await?;
             terminal.result(&requeued, || vec![format!("{id} waits again")]);
@@ -30,4 +34,32 @@ pub(super) async fn run(loaded: &Loaded, what: DeadLetter, terminal: Terminal) -
 fn line(letter: &Value) -> String {
     let text = |pointer: &str| letter.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     format!("{}  session {}  {}  {}  {}", text("/input_id"), text("/session_id"), text("/died_at"), text("/reason"), text("/message/text"))
+}
+
+/// Everything that is known of one, a line each; what does not apply to it is left out.
+fn shown(letter: &Value) -> Vec<String> {
+    let lines = [
+        ("input", "/input_id"),
+        ("session", "/session_id"),
+        ("why", "/reason"),
+        ("put aside", "/died_at"),
+        ("accepted", "/accepted_at"),
+        ("user", "/user_id"),
+        ("model", "/model"),
+        ("source", "/source/kind"),
+        ("from", "/source/from"),
+        ("caller's turn", "/source/caller_run_id"),
+        ("operation", "/source/operation_id"),
+        ("calls deep", "/source/depth"),
+        ("spawns deep", "/source/spawn_depth"),
+        ("hops", "/source/hops"),
+        ("deadline", "/source/deadline"),
+        ("says", "/message/text"),
+    ];
+    let told = lines.into_iter().filter_map(|(name, pointer)| {
+        let value = letter.pointer(pointer).filter(|value| !value.is_null())?;
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Some(format!("{name:<14}{text}"))
+    });
+    told.collect()
 }

@@ -1,6 +1,7 @@
-//! `session list`, `session show`, `session inputs` and `session cancel`; what concerns the tree of turns, files and search is beside this.
+//! `session list`, `session show`, `session compact`, `session inputs` and `session cancel`; what concerns the tree of turns, files and search is beside this.
 
 mod carry;
+mod purge;
 mod search;
 mod tree;
 
@@ -29,11 +30,17 @@ pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> R
         Session::Export { id, dialect } => carry::export(&client, &id, &dialect, terminal).await,
         Session::Import { file, agent } => carry::import(&client, &file, &agent, terminal).await,
         Session::Search { words, agent, limit } => search::search(&client, &words, agent.as_deref(), limit, terminal).await,
+        Session::Compact { id } => {
+            let begun = client.post(&format!("{}/compact", path(&client, &id).await?), &json!({})).await?;
+            terminal.result(&begun, || vec![format!("the thread is being compacted by run {}", text(&begun, "/run_id"))]);
+            Ok(())
+        }
         Session::Inputs { id } => {
             let waiting = client.get(&format!("{}/inputs", path(&client, &id).await?)).await?;
             terminal.result(&waiting, || inputs(&waiting));
             Ok(())
         }
+        Session::Purge { id, agent, yes } => purge::purge(&client, id.as_deref(), &agent, yes, terminal).await,
         Session::Cancel { id, input: Some(input), .. } => {
             let path = format!("{}/inputs/{}", path(&client, &id).await?, segment(&input));
             let cancelled = client.delete(&path).await?;

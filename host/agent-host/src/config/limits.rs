@@ -41,6 +41,10 @@ pub(crate) struct LimitsConfig {
     /// How deep agents may call each other: with 1 an agent may call another, which may call nobody; with 0 nobody calls anybody.
     #[schemars(range(min = 0, max = 5))]
     pub(crate) call_depth_max: u32,
+    /// How deep workers may spawn workers that go on by themselves: with 1 an agent may spawn workers, which may spawn none; with 0 nobody
+    /// spawns any.
+    #[schemars(range(min = 0, max = 5))]
+    pub(crate) spawn_depth_max: u32,
     /// Dispatches of one turn that are open at the same time, detached ones included.
     #[schemars(range(min = 1, max = 1_000))]
     pub(crate) children_max: u32,
@@ -72,6 +76,7 @@ impl Default for LimitsConfig {
             reserved_tokens: broker.reserved_tokens,
             dispatch_ms: broker.dispatch_ms,
             call_depth_max: broker.dispatch.call_depth_max,
+            spawn_depth_max: broker.dispatch.spawn_depth_max,
             children_max: broker.dispatch.children_max,
             tree_dispatches_max: broker.dispatch.tree_dispatches_max,
             hops_max: broker.dispatch.hops_max,
@@ -103,6 +108,7 @@ impl LimitsConfig {
             dispatch_ms: self.dispatch_ms,
             dispatch: domain::dispatch::Limits {
                 call_depth_max: self.call_depth_max,
+                spawn_depth_max: self.spawn_depth_max,
                 children_max: self.children_max,
                 tree_dispatches_max: self.tree_dispatches_max,
                 hops_max: self.hops_max,

@@ -6,6 +6,7 @@ use domain::authority::Asked;
 use domain::definition::Definition;
 use domain::delegate::{self, Target};
 use domain::grant::PatternList;
+use domain::talk;
 use domain::tool::ToolDefinition;
 use std::collections::BTreeSet;
 
@@ -19,6 +20,8 @@ pub(crate) fn unmatched<'a>(agents: &'a [Definition], tools: impl IntoIterator<I
     let ids: BTreeSet<&str> = agents.iter().map(|agent| agent.agent_id.0.as_str()).collect();
     // The host builds it for whoever there is to delegate to.
     names.extend(Target::ALL.iter().any(|target| ids.contains(target.name())).then_some(delegate::NAME));
+    // And these for whoever may have somebody to talk to.
+    names.extend(talk::NAMES.into_iter().filter(|_| agents.len() > 1));
     let mut findings = Vec::new();
     for (index, agent) in agents.iter().enumerate() {
         for (list, patterns, what, known) in [

@@ -40,6 +40,17 @@ pub(super) async fn list(State(api): State<Api>, Params(params): Params<ListPara
     Ok(axum::Json(DeadLetterList { dead_letters: dead.iter().map(wire::dead_letter).collect() }))
 }
 
+/// One dead letter: why it was put aside, where it came from, and which operation of which turn waits for it, if one did.
+#[utoipa::path(
+    get, path = "/api/dead-letters/{id}", tag = "operator", params(("id" = String, Path, description = "The `input_id`.")),
+    responses((status = 200, description = "The dead letter.", body = wire::DeadLetterDetail))
+)]
+pub(super) async fn show(State(api): State<Api>, InPath(id): InPath<String>) -> Result<axum::Json<wire::DeadLetterDetail>, Problem> {
+    let input: InputId = id_in_path("id", &id)?;
+    let dead = api.broker()?.dead_letter(input).await?;
+    Ok(axum::Json(wire::dead_letter_detail(&dead)))
+}
+
 /// A dead letter that waits again.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Requeued {

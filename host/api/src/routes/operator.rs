@@ -138,6 +138,10 @@ pub(super) async fn rebuild(State(api): State<Api>) -> Result<(StatusCode, axum:
             let detail = "a rebuild is going on; GET /api/rebuilds tells how far it is";
             Problem::new(StatusCode::CONFLICT, "REBUILD_RUNNING", detail)
         }
+        RebuildError::Purging => {
+            let detail = "something is being purged; try again when that has come to its end";
+            Problem::new(StatusCode::CONFLICT, "PURGE_RUNNING", detail)
+        }
         RebuildError::Closed => Problem::shutting_down(),
         RebuildError::Io { .. } | RebuildError::Database { .. } => {
             tracing::warn!(error = &error as &dyn std::error::Error, "a rebuild could not be begun");

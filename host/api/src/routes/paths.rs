@@ -114,7 +114,8 @@ pub(super) struct Stopped {
     stopped: u64,
 }
 
-/// Stops every turn of an agent that is in the making, as far as you see their sessions, without successors.
+/// Stops every turn of an agent that is in the making, as far as you see their sessions, and takes back the words that wait there, so that
+/// there are no successors.
 #[utoipa::path(
     post, path = "/api/agents/{id}/abort", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = Option<Why>, responses((status = 200, description = "None of them is in the making any more.", body = Stopped))

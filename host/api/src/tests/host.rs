@@ -257,6 +257,9 @@ impl Host {
                 depth: 1,
                 hops: 1,
                 priority: Priority::default(),
+                spawn_depth: 0,
+                budget: Default::default(),
+                denies: Default::default(),
             },
             message: None,
             model: None,
@@ -287,6 +290,8 @@ impl Host {
 
 fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
     Event::RunStarted(Box::new(RunStarted {
+        compacts: None,
+        compacted: None,
         overrides: None,
         session_config: None,
         session_expires_at: None,
@@ -309,6 +314,7 @@ fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
         deadline: None,
         reply_to: None,
         depth: 0,
+        spawn_depth: 0,
         hops: 0,
         priority: Priority::default(),
         denies: Default::default(),

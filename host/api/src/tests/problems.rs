@@ -27,6 +27,8 @@ fn of_routes_and_ids(agent: &str) -> Vec<Case> {
         ("GET", format!("/api/sessions/{OTHER}"), vec![], "".into(), 404, "SESSION_NOT_FOUND", None),
         ("DELETE", format!("{agent}/sessions/current"), vec![], "".into(), 409, "NO_ACTIVE_SESSION", None),
         ("POST", format!("/api/dead-letters/{OTHER}/requeue"), vec![], "".into(), 404, "DEAD_LETTER_NOT_FOUND", None),
+        ("GET", format!("/api/dead-letters/{OTHER}"), vec![], "".into(), 404, "DEAD_LETTER_NOT_FOUND", None),
+        ("GET", "/api/dead-letters/x".into(), vec![], "".into(), 400, "INVALID_ID", Some("path:id")),
         ("POST", "/api/dead-letters/x/requeue".into(), vec![], "".into(), 400, "INVALID_ID", Some("path:id")),
     ]
 }

@@ -109,11 +109,10 @@ fn data(event: &event::Event) -> Value {
         | E::SessionDeleted(_)
         | E::QueueConfigured(_)
         | E::ConnectorKeyBound(_)
-        | E::ConnectorKeyUnbound(_) => label_event::data(event),
-        E::TurnsImported(it) => json!({
-            "session_id": it.session, "turn_ids": it.turns.iter().map(|it| it.turn.id).collect::<Vec<_>>(),
-            "messages": it.turns.iter().map(|it| it.messages.len()).sum::<usize>(),
-        }),
+        | E::ConnectorKeyUnbound(_)
+        | E::PurgeBegun(_)
+        | E::Purged(_) => label_event::data(event),
+        E::TurnsImported(it) => imported(it),
         E::RunStarted(it) => started(it),
         E::RunStepped(it) => stepped(it),
         E::StepFailed(it) => {
@@ -135,6 +134,13 @@ fn data(event: &event::Event) -> Value {
         | E::HostRestored(_) => of_host(event),
         E::PluginEmitted(it) => json!({ "name": it.name, "data": it.data }),
     }
+}
+
+fn imported(it: &event::TurnsImported) -> Value {
+    json!({
+        "session_id": it.session, "turn_ids": it.turns.iter().map(|it| it.turn.id).collect::<Vec<_>>(),
+        "messages": it.turns.iter().flat_map(|it| &it.messages).filter(|message| it.erased.is_none() || message.is_some()).count(),
+    })
 }
 
 /// What the boundary decided, what was kept, and what the host as a whole went through; null for another kind.
@@ -195,20 +201,26 @@ fn item(it: &ItemRecorded) -> Value {
 }
 
 fn accepted(it: &InputAccepted) -> Value {
-    let source = match &it.source {
-        Source::Api => json!({ "kind": "api" }),
-        Source::Opening => json!({ "kind": "opening" }),
-        Source::Dispatch { reply_to, from, deadline, depth, hops, priority } => json!({
-            "kind": "dispatch", "from": from, "depth": depth, "hops": hops, "priority": priority, "deadline": deadline.map(|time| time.to_string()),
-            "reply_to": reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })),
-        }),
-        Source::LateReply { from, depth, hops } => json!({ "kind": "late_reply", "from": from, "depth": depth, "hops": hops }),
-        Source::Reminder { due, .. } => json!({ "kind": "reminder", "due": due.to_string() }),
-    };
     json!({
-        "input_id": it.input, "source": source, "message": it.message.as_ref().map(draft), "model": it.model, "user_id": it.user_id,
+        "input_id": it.input, "source": source(&it.source), "message": it.message.as_ref().map(draft), "model": it.model, "user_id": it.user_id,
         "waits_for": waits_for(&it.waits_for()), "priority": it.priority(),
     })
+}
+
+fn source(source: &Source) -> Value {
+    match source {
+        Source::Api => json!({ "kind": "api" }),
+        Source::Opening => json!({ "kind": "opening" }),
+        Source::Dispatch { reply_to, from, deadline, depth, hops, priority, spawn_depth, budget, denies: _ } => json!({
+            "kind": "dispatch", "from": from, "depth": depth, "spawn_depth": spawn_depth, "hops": hops, "priority": priority,
+            "deadline": deadline.map(|time| time.to_string()), "budget": budget,
+            "reply_to": reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })),
+        }),
+        Source::LateReply { from, depth, hops, spawn_depth, denies: _ } => {
+            json!({ "kind": "late_reply", "from": from, "depth": depth, "spawn_depth": spawn_depth, "hops": hops })
+        }
+        Source::Reminder { due, .. } => json!({ "kind": "reminder", "due": due.to_string() }),
+    }
 }
 
 fn committed(it: &TurnCommitted) -> Value {
@@ -224,8 +236,8 @@ fn started(it: &RunStarted) -> Value {
         "definition": it.definition, "session_type": it.session_type, "base_turn_id": it.base, "base_message": it.base_message,
         "revision": it.revision, "claimed": it.claimed, "limits": it.limits, "deadline": it.deadline.map(|time| time.to_string()),
         "reply_to": it.reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })), "depth": it.depth,
-        "hops": it.hops, "priority": it.priority, "user_id": it.user_id, "model": it.model, "collected": it.collected,
-        "overflow": it.overflow,
+        "hops": it.hops, "spawn_depth": it.spawn_depth, "priority": it.priority, "user_id": it.user_id, "model": it.model,
+        "collected": it.collected, "overflow": it.overflow, "compacts": it.compacts,
     })
 }
 
@@ -267,7 +279,8 @@ fn asked(operation: &Operation) -> Option<Value> {
         | Performer::Agent { .. }
         | Performer::Recall { .. }
         | Performer::Timer { .. }
-        | Performer::Refused { .. } => None,
+        | Performer::Refused { .. }
+        | Performer::Reply { .. } => None,
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) fn data(event: &Event) -> Value {
         Event::QueueConfigured(it) => json!({ "queue": it.queue }),
         Event::ConnectorKeyBound(it) => json!({ "key": it.key, "user_id": it.user_id, "bound_by": it.bound_by }),
         Event::ConnectorKeyUnbound(it) => json!({ "key": it.key, "user_id": it.user_id, "unbound_by": it.unbound_by }),
+        Event::PurgeBegun(it) => json!({ "begun_by": it.begun_by }),
+        Event::Purged(it) => json!({ "purged_by": it.purged_by, "erased": it.erased, "kept": it.kept }),
         _ => Value::Null,
     }
 }

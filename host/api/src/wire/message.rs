@@ -1,5 +1,6 @@
 //! Messages in public form.
 
+use domain::compaction::Mark;
 use domain::message::{Draft, Message, Part, Role, text_of};
 use serde::Serialize;
 
@@ -26,6 +27,23 @@ pub struct MessageView {
     pub origin: String,
     /// Whether its content came from outside the user's and the operator's control.
     pub untrusted: bool,
+    /// For the summary of a compaction: what it stands for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<CompactionView>,
+}
+
+/// What a summary stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Compaction)]
+pub struct CompactionView {
+    /// The last turn that was summarised.
+    pub summarized_through_turn_id: String,
+    /// The first turn that models see word for word; none when none before the summary is.
+    pub first_kept_turn_id: Option<String>,
+    /// Tokens of the thread as a model saw it before.
+    pub tokens_before: u64,
+    /// The same after it, estimated.
+    pub tokens_after: u64,
 }
 
 /// A piece of a message.
@@ -105,6 +123,7 @@ pub fn message(message: &Message) -> MessageView {
         answers,
         origin: origin.clone(),
         untrusted: *untrusted,
+        compaction: Mark::of(message).as_ref().map(compaction),
     }
 }
 
@@ -119,6 +138,16 @@ pub(super) fn draft(draft: &Draft) -> MessageView {
         answers: None,
         origin: draft.origin.clone(),
         untrusted: draft.untrusted,
+        compaction: None,
+    }
+}
+
+fn compaction(mark: &Mark) -> CompactionView {
+    CompactionView {
+        summarized_through_turn_id: mark.summarized_through.to_string(),
+        first_kept_turn_id: mark.first_kept.map(|turn| turn.to_string()),
+        tokens_before: mark.tokens_before,
+        tokens_after: mark.tokens_after,
     }
 }
 

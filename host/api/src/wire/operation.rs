@@ -46,7 +46,7 @@ pub(crate) struct OperationSchema {
     operation_id: String,
     /// The agent's name for it.
     key: String,
-    /// `model`, `tool`, `client`, `agent`, `recall`, `timer` or `refused`.
+    /// `model`, `tool`, `client`, `agent`, `recall`, `timer`, `refused` or `reply`.
     kind: String,
     /// The step that started it.
     step: u64,
@@ -110,6 +110,8 @@ pub(crate) struct ModelAttempt {
     model: String,
     /// What it used; none where the provider did not say.
     usage: Option<TokenUsage>,
+    /// What that cost, in millionths of the currency of the configured prices; absent where the model has no price or the provider did not say.
+    cost_micros: Option<u64>,
     /// How long it took, in milliseconds.
     wall_ms: u64,
     /// What went wrong; none of the attempt that gave the reply.
@@ -149,7 +151,7 @@ pub fn operation(operation: &Operation) -> Value {
             json!({ "tool": tool, "arguments": parsed(arguments) })
         }
         Performer::Client { action } => json!({ "client_action": client_action(operation.id, action) }),
-        Performer::Agent { agent, session, input, delegation, since: _ } => {
+        Performer::Agent { agent, session, input, delegation, message: _, since: _ } => {
             let target = json!({ "agent_id": agent, "session_id": session, "input_id": input });
             match delegation {
                 Some(arguments) => json!({ "target": target, "arguments": parsed(arguments) }),
@@ -159,6 +161,9 @@ pub fn operation(operation: &Operation) -> Value {
         Performer::Recall { query, limit } => json!({ "query": query, "limit": limit }),
         Performer::Timer { due } => json!({ "due": due.to_string() }),
         Performer::Refused { outcome } => outcome_view(outcome).into(),
+        Performer::Reply { to, settled } => {
+            json!({ "reply_to": { "run_id": to.run, "operation_id": to.operation }, "settled": settled })
+        }
     };
     if let Value::Object(more) = more {
         view.extend(more);
@@ -216,6 +221,7 @@ fn kind(performer: &Performer) -> &'static str {
         Performer::Recall { .. } => "recall",
         Performer::Timer { .. } => "timer",
         Performer::Refused { .. } => "refused",
+        Performer::Reply { .. } => "reply",
     }
 }
 

@@ -97,7 +97,7 @@ fn step(stepped: &RunStepped) -> Vec<SessionEvent> {
                 events.push((FrameName::ToolExecuting, operation(started)));
             }
             Performer::Client { action } => events.push(asked(started.id, &started.key, action)),
-            Performer::Model { .. } | Performer::Timer { .. } | Performer::Refused { .. } => {}
+            Performer::Model { .. } | Performer::Timer { .. } | Performer::Refused { .. } | Performer::Reply { .. } => {}
         }
     }
     events

@@ -61,7 +61,7 @@ fn data(event: event::Event) -> Value {
 }
 
 fn performer(request: ModelRequest) -> Performer {
-    Performer::Model { request, through: 1, reserved_tokens: 5 }
+    Performer::Model { request, through: 1, reserved_tokens: 5, reserved_micros: None }
 }
 
 fn operation(performer: Performer) -> Operation {
@@ -76,6 +76,7 @@ fn operation(performer: Performer) -> Operation {
         answers: None,
         place: 0,
         in_thread: true,
+        reserved: Default::default(),
     }
 }
 
@@ -159,6 +160,7 @@ fn a_step_shows_what_was_said_started_and_settled() {
         provider: "p".to_owned(),
         model: "m".to_owned(),
         usage: Some(Usage { input_tokens: 1, output_tokens: 2, cached_tokens: 0 }),
+        cost_micros: Some(9),
         wall_ms: 3,
         error: None,
     };
@@ -168,6 +170,7 @@ fn a_step_shows_what_was_said_started_and_settled() {
         result: Some(draft.clone()),
         attempts: vec![attempt],
         usage: None,
+        spent: None,
         time: Timestamp(1_700_000_000_000),
     };
     let answers = Answers { message: 2, index: 0, call_id: "c1".to_owned(), name: "read_file".to_owned(), failed: false };
@@ -194,7 +197,7 @@ fn a_step_shows_what_was_said_started_and_settled() {
             }],
             "settled": [{
                 "operation_id": "01".repeat(32), "outcome": "message", "message": 2,
-                "attempts": [{ "provider": "p", "model": "m", "usage": { "input_tokens": 1, "output_tokens": 2, "cached_tokens": 0 }, "wall_ms": 3 }],
+                "attempts": [{ "provider": "p", "model": "m", "usage": { "input_tokens": 1, "output_tokens": 2, "cached_tokens": 0 }, "cost_micros": 9, "wall_ms": 3 }],
                 "time": "2023-11-14T22:13:20.000Z",
             }],
             "claimed": [], "client_actions": [],

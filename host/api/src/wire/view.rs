@@ -9,6 +9,7 @@ use super::session::{
 use domain::agent::Agent;
 use domain::agent::assignment::Assignment;
 use domain::agent::session::Phase;
+use domain::event::Source;
 use domain::path::{AgentConfig, AgentPath, ModelRole};
 use domain::user::UserId;
 use serde::Serialize;
@@ -182,7 +183,8 @@ pub struct SessionView {
     pub ui_state: UiStateView,
     /// Where the agent goes on when the client has answered; only while a structured session waits.
     pub execution_state: Option<ExecutionStateView>,
-    /// What the open run does: `running`, or `awaiting_client` while a question waits for an answer. None without an open run.
+    /// What the open run does: `running`, `awaiting_client` while a question waits for an answer, or `compacting` while it summarises what
+    /// was said, and words wait for its end. None without an open run.
     pub run_status: Option<&'static str>,
     /// The questions that wait for an answer.
     pub client_actions: Vec<ClientActionView>,
@@ -209,6 +211,71 @@ pub struct DeadLetterView {
     pub accepted_at: String,
     /// What it says.
     pub message: Option<MessageView>,
+}
+
+/// A dead letter with where it came from.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = DeadLetterDetail)]
+pub struct DeadLetterDetail {
+    /// What a list of them says of it.
+    #[serde(flatten)]
+    pub letter: DeadLetterView,
+    /// Where it came from.
+    pub source: DeadLetterSource,
+    /// The user whom it is from, or for whom the agent worked that it is from; none in records from before it was said.
+    pub user_id: Option<String>,
+    /// The model that its turn was to use, if it said.
+    pub model: Option<String>,
+}
+
+/// Where a dead letter came from.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = DeadLetterSource)]
+pub struct DeadLetterSource {
+    /// `api`, `opening`, `dispatch`, `late_reply` or `reminder`.
+    pub kind: String,
+    /// Of a dispatch and a late reply: the path, or the definition, of the agent that it is from.
+    pub from: Option<String>,
+    /// Of a dispatch: the turn that handed it over.
+    pub caller_run_id: Option<String>,
+    /// Of a dispatch: the operation of that turn.
+    pub operation_id: Option<String>,
+    /// How many calls deep it was.
+    pub depth: u32,
+    /// How many spawns deep.
+    pub spawn_depth: u32,
+    /// How often in a row agents had answered each other.
+    pub hops: u32,
+    /// Of a dispatch: when the work was to be done by, ISO 8601.
+    pub deadline: Option<String>,
+}
+
+/// A dead letter as clients see it who ask for that one.
+#[must_use]
+pub fn dead_letter_detail(dead: &DeadInput) -> DeadLetterDetail {
+    let source = &dead.accepted.source;
+    let (kind, from, reply_to, deadline) = match source {
+        Source::Api => ("api", None, None, None),
+        Source::Opening => ("opening", None, None, None),
+        Source::Dispatch { reply_to, from, deadline, .. } => ("dispatch", Some(from), *reply_to, *deadline),
+        Source::LateReply { from, .. } => ("late_reply", Some(from), None, None),
+        Source::Reminder { .. } => ("reminder", None, None, None),
+    };
+    DeadLetterDetail {
+        letter: dead_letter(dead),
+        source: DeadLetterSource {
+            kind: kind.to_owned(),
+            from: from.cloned(),
+            caller_run_id: reply_to.map(|to| to.run.to_string()),
+            operation_id: reply_to.map(|to| to.operation.to_string()),
+            depth: source.depth().call,
+            spawn_depth: source.depth().spawn,
+            hops: source.hops(),
+            deadline: deadline.map(|time| time.to_string()),
+        },
+        user_id: dead.accepted.user_id.as_ref().map(ToString::to_string),
+        model: dead.accepted.model.clone(),
+    }
 }
 
 /// An agent as clients see it.
@@ -314,7 +381,11 @@ pub fn session(view: &broker::SessionView) -> SessionView {
         config: view.config.clone(),
         ui_state: ui_state(view),
         execution_state: execution_state(view),
-        run_status: view.run.map(|_| if view.asking.is_empty() { "running" } else { "awaiting_client" }),
+        run_status: view.run.map(|_| match (view.compacts, view.asking.is_empty()) {
+            (true, _) => "compacting",
+            (false, true) => "running",
+            (false, false) => "awaiting_client",
+        }),
         client_actions: view.asking.iter().map(|(call, action)| client_action(*call, action)).collect(),
         operations: view.open.iter().map(operation).collect(),
         messages: view.messages.iter().map(message).collect(),

@@ -5,7 +5,7 @@ use super::{AgentView, Broker, By, CreateAgent, Error, Request, Target};
 use crate::command::sessions::checked_reason;
 use crate::core::fresh;
 use crate::journal::Context;
-use crate::refusals::{agent_not_found, busy, definition_not_found};
+use crate::refusals::{agent_not_found, agent_purged, busy, definition_not_found};
 use domain::agent::Agent;
 use domain::agent::describe::ConfigChanges;
 use domain::agent::role::{Right, Role};
@@ -36,7 +36,7 @@ enum Own {
 }
 
 /// With whom something is begun.
-pub(super) enum Whom {
+pub(crate) enum Whom {
     /// An agent, and what the user is to it.
     There(Box<AgentRow>, Role),
     /// An agent that is made with it.
@@ -124,6 +124,12 @@ impl Broker {
             Some(id) => self.core.store.agent_for(user, id).await?,
             None => None,
         };
+        // Of what was purged nobody knows any more whose it was; that it was there may be known by whoever knows its id.
+        if let (None, Some(id)) = (&found, id)
+            && self.core.store.agent(id).await?.is_some_and(|row| row.purged)
+        {
+            return Err(agent_purged(id).into());
+        }
         // What is not yours is not there, and what the operator's rules hide is not either: 404, never 403.
         found.filter(|(row, _)| self.may_see(user, &row.agent.path)).ok_or_else(|| agent_not_found(&named).into())
     }
@@ -144,7 +150,7 @@ impl Broker {
     }
 
     /// With whom something is to be begun: of a definition the user's agent, which is made with it when it is not there yet.
-    pub(super) async fn find_or_make(&self, user: &UserId, target: &Target, right: Right) -> Result<Whom, Error> {
+    pub(crate) async fn find_or_make(&self, user: &UserId, target: &Target, right: Right) -> Result<Whom, Error> {
         if let Target::Definition(id) = target
             && let Own::None { path } = self.own_agent(user, id).await?
         {

@@ -16,6 +16,14 @@ impl Broker {
         Ok(self.core.store.dead_inputs(limit).await?)
     }
 
+    /// One of them.
+    ///
+    /// # Errors
+    /// There is no such dead letter.
+    pub async fn dead_letter(&self, input: InputId) -> Result<DeadInput, Error> {
+        self.core.store.dead_input(input).await?.ok_or_else(|| not_there(input))
+    }
+
     /// Lets a dead letter wait again.
     ///
     /// # Errors

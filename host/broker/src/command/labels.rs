@@ -49,7 +49,7 @@ impl Broker {
         let asked = json!({
             "relabel": session, "target": target.named(), "name": changes.name, "pinned": changes.pinned, "attributes": changes.attributes,
         });
-        let request = Request::of(by, &asked)?;
+        let request = Request::of(by, &asked)?.map(|request| request.about(session));
         match self.once(request.as_ref(), self.try_relabelling(by.user, target, session, changes, request.as_ref())).await? {
             Once::Now(row) => Ok(row),
             Once::Before(was) => {
@@ -121,7 +121,7 @@ impl Broker {
                 return Err(session_closed().into());
             }
             if row.session_type != CHAT {
-                return Err(session_structured().into());
+                return Err(session_structured("only chats are cleared").into());
             }
             if row.open_run.is_some() {
                 return Err(run_open().into());

@@ -237,7 +237,7 @@ impl Accepting<'_> {
         let mut commit = Commit::new()
             .guard(Guard::SessionOpen(session))
             .guard(allowed(self.row.agent, &command.user))
-            .guard(Guard::WaitingAtMost { session, max: WAITING_INPUTS_MAX as u64 - 1 })
+            .guard(Guard::WaitingAtMost { session, max: (WAITING_INPUTS_MAX - 1 + dropped.len()) as u64 })
             .append(Stream::Session(session), Expected::Any, events);
         commit.guards.extend(seen.map(|seen| Guard::QueueUnchanged { session, seen: Box::new(seen) }));
         commit.key = self.request.map(|request| request.answered(&Remembered { input, dropped: dropped.clone() }));
@@ -276,7 +276,7 @@ fn request(command: &PostMessage) -> Result<Option<Request>, Error> {
 }
 
 /// What a directive of the queue says; none when it is a message like any other.
-fn said_to_the_queue(content: &[Part]) -> Option<String> {
+pub(super) fn said_to_the_queue(content: &[Part]) -> Option<String> {
     let text = text_of(content);
     text.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case(DIRECTIVE)).then_some(text)
 }

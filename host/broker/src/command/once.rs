@@ -8,7 +8,7 @@ use super::{Broker, Error};
 use domain::agent::Agent;
 use domain::agent::role::Role;
 use domain::digest::Digest;
-use domain::id::{AgentId, RunId, Stream};
+use domain::id::{AgentId, RunId, SessionId, Stream};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde::de::DeserializeOwned;
@@ -43,6 +43,7 @@ pub(crate) struct Request {
     source: String,
     key: String,
     digest: Digest,
+    about: Option<SessionId>,
 }
 
 impl Request {
@@ -56,7 +57,12 @@ impl Request {
             return Err(invalid(format!("an idempotency key has 1 to {KEY_BYTES_MAX} bytes"), "header:Idempotency-Key"));
         }
         let digest = Digest::of(asked.to_string().as_bytes());
-        Ok(Some(Self { source: format!("user:{}", by.user), key: key.to_owned(), digest }))
+        Ok(Some(Self { source: format!("user:{}", by.user), key: key.to_owned(), digest, about: None }))
+    }
+
+    /// The same about a session: when that is purged, the request is forgotten.
+    pub(super) fn about(self, session: SessionId) -> Self {
+        Self { about: Some(session), ..self }
     }
 
     /// Whether it is the request that is remembered under its key.
@@ -71,6 +77,7 @@ impl Request {
             key: self.key.clone(),
             request: self.digest,
             reply: serde_json::to_vec(reply).unwrap_or_default(),
+            about: self.about,
         }
     }
 }

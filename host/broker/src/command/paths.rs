@@ -114,7 +114,8 @@ impl Broker {
         ReplyTarget::of(&path, &keys).map_err(|error| none(error.to_string()))
     }
 
-    /// Stops every turn of an agent that is in the making, as far as the user sees their sessions, without successors. How many.
+    /// Stops every turn of an agent that is in the making, as far as the user sees their sessions, and takes back the words that wait there,
+    /// so that there are no successors. How many turns.
     ///
     /// # Errors
     /// There is no such agent; the user may not; an idempotency key of another request.
@@ -134,6 +135,8 @@ impl Broker {
         let mut stopped = 0;
         for (session, whose) in self.core.store.sessions_running_of(row.agent.id, RUNS_STOPPED_MAX).await? {
             if role.sees_all_sessions() || whose == *user {
+                // What waits first, so that nothing of it begins a turn.
+                self.cancel_waiting(user, &Target::Agent(row.agent.id), session, Some(&reason)).await?;
                 stopped += u64::from(self.cancel(user, &Target::Agent(row.agent.id), session, Some(reason.clone())).await?);
             }
         }

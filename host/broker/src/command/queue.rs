@@ -251,9 +251,10 @@ impl Broker {
 
     /// A session in which a user may cancel: of an archived agent too, where what still waits must not be beyond everybody's reach.
     async fn reachable(&self, user: &UserId, target: &Target, session: SessionId) -> Result<SessionRow, Error> {
-        let (_, role) = self.find(user, target).await?;
+        let (agent, role) = self.find(user, target).await?;
         let (row, _) = self.session_of(user, target, session).await?;
         role.permits(Right::Interact)?;
+        self.may_command(user, &agent.agent.path)?;
         Ok(row)
     }
 }

@@ -4,6 +4,7 @@
 //! them. What is unknown at its level is refused there and never falls through to the next one.
 
 use super::agents::{Whom, making};
+use super::messages::said_to_the_queue;
 use super::sessions::allowed;
 use super::{Broker, Error, PostMessage, Said, Target};
 use crate::catalogue::CHAT;
@@ -171,7 +172,10 @@ impl Broker {
             idempotency_key,
         };
         // Where the same words went before they go again, whatever would be chosen now.
-        if let Some(receipt) = self.posted_before(&nowhere).await? {
+        // A directive of the queue is known again by the session that it reaches.
+        if said_to_the_queue(&nowhere.content).is_none()
+            && let Some(receipt) = self.posted_before(&nowhere).await?
+        {
             let session = receipt.session;
             let row = self.core.store.session(session).await?.ok_or_else(|| session_not_found(session))?;
             let receipt = RoutedReceipt { said: Said::Accepted(receipt), agent: row.agent, session, why: None, is_new: false };

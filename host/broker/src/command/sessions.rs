@@ -5,12 +5,13 @@ use super::once::Once;
 use super::{Broker, By, Error, Request, SessionView, Target};
 use crate::driver::{Signal, load_run};
 use crate::journal::Context;
-use crate::refusals::{no_active_session, session_not_found};
+use crate::refusals::{no_active_session, session_not_found, session_purged};
 use domain::agent::Agent;
 use domain::agent::end_session::{EXPIRED, TERMINATE_REASON};
 use domain::agent::role::{Right, Role};
 use domain::event::{Event, Recorded, UiSaved};
 use domain::id::{AgentId, InputId, OperationId, SessionId, Stream};
+use domain::refusal::Refusal;
 use domain::run::Open;
 use domain::run::settle::question;
 use domain::time::Timestamp;
@@ -151,6 +152,7 @@ impl Broker {
             active: agent.active_session.filter(|active| active.session_id == row.id),
             config,
             run: row.open_run,
+            compacts: run.as_ref().is_some_and(|run| run.started.compacts.is_some()),
             open: open.iter().map(|open| open.operation.clone()).collect(),
             asking: open.iter().filter_map(|open| Some((open.question(), question(open)?.clone()))).collect(),
             messages: {
@@ -166,14 +168,14 @@ impl Broker {
     pub(super) async fn session_of(&self, user: &UserId, target: &Target, session: SessionId) -> Result<(SessionRow, Agent), Error> {
         let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
         let (agent, role) = found?;
-        visible(row?, agent.agent.id, user, role).map(|row| (row, agent.agent)).ok_or_else(|| session_not_found(session).into())
+        visible(row?, agent.agent.id, user, role, session).map(|row| (row, agent.agent)).map_err(Error::from)
     }
 
     /// The same for a command in the session.
     pub(super) async fn session_for(&self, user: &UserId, target: &Target, session: SessionId) -> Result<SessionRow, Error> {
         let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
         let (agent, role) = found?;
-        let row = visible(row?, agent.agent.id, user, role).ok_or_else(|| Error::from(session_not_found(session)))?;
+        let row = visible(row?, agent.agent.id, user, role, session)?;
         role.permits(Right::Interact)?;
         self.may_command(user, &agent.agent.path)?;
         if !agent.active {
@@ -260,7 +262,8 @@ impl Broker {
         reason: Option<String>,
     ) -> Result<bool, Error> {
         let by = by.into();
-        let request = Request::of(by, &json!({ "cancel": session, "target": target.named(), "reason": reason }))?;
+        let asked = json!({ "cancel": session, "target": target.named(), "reason": reason });
+        let request = Request::of(by, &asked)?.map(|request| request.about(session));
         match self.once(request.as_ref(), self.try_cancelling(by.user, target, session, reason, request.as_ref())).await? {
             Once::Now(cancelled) | Once::Before(cancelled) => Ok(cancelled),
         }
@@ -278,7 +281,8 @@ impl Broker {
         reason: Option<String>,
     ) -> Result<Cancelled, Error> {
         let by = by.into();
-        let request = Request::of(by, &json!({ "cancel_with_waiting": session, "target": target.named(), "reason": reason }))?;
+        let asked = json!({ "cancel_with_waiting": session, "target": target.named(), "reason": reason });
+        let request = Request::of(by, &asked)?.map(|request| request.about(session));
         let act = async {
             let said = checked_reason(reason.clone(), CANCEL_REASON)?;
             let inputs = self.cancel_waiting(by.user, target, session, reason.as_deref()).await?;
@@ -304,7 +308,7 @@ impl Broker {
     ) -> Result<bool, Error> {
         let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
         let (agent, role) = found?;
-        let row = visible(row?, agent.agent.id, user, role).ok_or_else(|| Error::from(session_not_found(session)))?;
+        let row = visible(row?, agent.agent.id, user, role, session)?;
         // Of an archived agent too: what is still under way must not be beyond everybody's reach.
         role.permits(Right::Interact)?;
         self.may_command(user, &agent.agent.path)?;
@@ -365,8 +369,13 @@ impl Broker {
 }
 
 /// A session of an agent's that somebody in a role sees; none when it was deleted, is another agent's, or another user's and they see their own alone.
-fn visible(row: Option<SessionRow>, agent: AgentId, user: &UserId, role: Role) -> Option<SessionRow> {
-    row.filter(|row| row.agent == agent && row.status != SessionStatus::Deleted && (role.sees_all_sessions() || row.user_id == *user))
+fn visible(row: Option<SessionRow>, agent: AgentId, user: &UserId, role: Role, id: SessionId) -> Result<SessionRow, Refusal> {
+    let theirs = row.filter(|row| row.agent == agent && (role.sees_all_sessions() || row.user_id == *user));
+    match theirs {
+        Some(row) if row.purged => Err(session_purged(id)),
+        Some(row) if row.status != SessionStatus::Deleted => Ok(row),
+        Some(_) | None => Err(session_not_found(id)),
+    }
 }
 
 /// A reason that somebody gave. The host's own word for a session whose time was up is nobody else's.

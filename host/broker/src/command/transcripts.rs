@@ -186,7 +186,7 @@ impl Broker {
             let mut events = Vec::new();
             if !piece.is_empty() {
                 let turns = piece.into_iter().map(imported_turn).collect();
-                events.push(Event::TurnsImported(TurnsImported { session, agent, turns, time: now }));
+                events.push(Event::TurnsImported(TurnsImported { session, agent, turns, erased: None, time: now }));
             }
             if place == last {
                 events.push(Event::SessionOpened(SessionOpened {

@@ -7,9 +7,12 @@ use crate::command::SYSTEM_PROMPT;
 use crate::core::fresh;
 use crate::outfit::Sealed;
 use domain::agent::Agent;
+use domain::authority::Denies;
 use domain::basis::Overrides;
+use domain::budget::Budget;
 use domain::definition::Definition;
 use domain::delegate::Priority;
+use domain::dispatch::Depth;
 use domain::event::{InputAccepted, RunStarted, Source};
 use domain::id::SessionId;
 use domain::operation::ReplyTo;
@@ -19,7 +22,6 @@ use domain::run::Run;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
 use store::{AgentRow, SessionRow, SessionStatus};
 
 impl Driver {
@@ -34,6 +36,7 @@ impl Driver {
         let overrides = self.overrides(&agent.agent, &session, definition, persona).await?;
         let Opening { inputs, collected, notice } = opening;
         let begun = Begun::with(&inputs);
+        let own = persona.map_or_else(|| agent.agent.denies.clone(), |persona| persona.denies(&agent.agent.denies));
         let started = RunStarted {
             run: fresh::run(),
             session: self.session,
@@ -49,42 +52,31 @@ impl Driver {
             claimed: inputs.iter().map(|input| input.input).collect(),
             collected,
             overflow: notice,
-            limits: definition.limits,
+            limits: definition.limits.within(begun.budget),
             deadline: begun.deadline,
             reply_to: begun.reply_to,
-            depth: begun.depth,
+            depth: begun.depth.call,
+            spawn_depth: begun.depth.spawn,
             hops: begun.hops,
             priority: begun.priority,
-            denies: persona.map_or_else(|| agent.agent.denies.clone(), |persona| persona.denies(&agent.agent.denies)),
+            denies: own.both(&begun.denies),
             permissions: persona.map(Persona::permissions).unwrap_or_default(),
             user_id: begun.user_id.unwrap_or_else(|| session.user_id.clone()),
             session_config: session.config,
             session_expires_at: session.expires_at,
             overrides: overrides.as_ref().map(|sealed| sealed.digest),
+            compacts: None,
+            compacted: self.compacted(session.head).await?,
             model: self.model(begun.model.as_ref(), session.model.as_ref(), agent.kind.model_role(), definition.model.as_ref()),
             time: now,
         };
-        self.driving = Some(Driving {
-            run: Run::begin(started),
-            version: 0,
-            arrived: Vec::new(),
-            busy: HashMap::new(),
-            entries: Vec::new(),
-            continued: Vec::new(),
-            opening: inputs,
-            agent: Some(agent),
-            wanted: false,
-            rests_until: None,
-            waits_told: Vec::new(),
-            put_off: HashSet::new(),
-            overrides,
-        });
+        self.driving = Some(Driving::beginning(Run::begin(started), inputs, agent, overrides));
         self.stale = false;
         Ok(())
     }
 
     /// What leads a turn of a session; or why nothing can.
-    fn leads(&self, agent: &AgentRow, session: &SessionRow) -> Result<Led<'_>, String> {
+    pub(super) fn leads(&self, agent: &AgentRow, session: &SessionRow) -> Result<Led<'_>, String> {
         let catalogue = &self.core.catalogue;
         if session.status != SessionStatus::Open {
             return Err("the session has ended".to_owned());
@@ -133,7 +125,7 @@ impl Driver {
 
     /// The model of a turn: what the message says, the session, the role that the agent has by its path, its definition; the host's own
     /// where nobody says any.
-    fn model(
+    pub(super) fn model(
         &self,
         message: Option<&String>,
         session: Option<&String>,
@@ -150,9 +142,9 @@ impl Driver {
 }
 
 /// What leads a turn.
-struct Led<'a> {
-    definition: &'a Definition,
-    entry: &'a Entry,
+pub(super) struct Led<'a> {
+    pub(super) definition: &'a Definition,
+    pub(super) entry: &'a Entry,
     /// The persona that its session is led as.
     persona: Option<&'a Persona>,
 }
@@ -161,11 +153,14 @@ struct Led<'a> {
 struct Begun {
     reply_to: Option<ReplyTo>,
     deadline: Option<Timestamp>,
-    depth: u32,
+    depth: Depth,
     hops: u32,
     /// That of the work that was handed over: how urgent a message is says when it is taken from its session's queue, and lets nobody's
     /// session go before another's.
     priority: Priority,
+    budget: Budget,
+    /// What whoever handed the work over may not do: whoever does it for them may not do it either.
+    denies: Denies,
     /// From whom the first of them is.
     user_id: Option<UserId>,
     /// The one that the last of them names that names one.
@@ -179,12 +174,20 @@ impl Begun {
             Some(Source::Dispatch { reply_to, deadline, .. }) => (*reply_to, *deadline),
             Some(Source::Api | Source::Opening | Source::LateReply { .. } | Source::Reminder { .. }) | None => (None, None),
         };
+        let denied = inputs.iter().filter_map(|input| input.source.denies());
+        let denies = denied.fold(Denies::default(), |all, denies| all.both(denies));
+        let depths = || inputs.iter().map(|input| input.source.depth());
         Self {
             reply_to,
             deadline,
-            depth: inputs.iter().map(|input| input.source.depth()).max().unwrap_or_default(),
+            depth: Depth {
+                call: depths().map(|depth| depth.call).max().unwrap_or_default(),
+                spawn: depths().map(|depth| depth.spawn).max().unwrap_or_default(),
+            },
             hops: inputs.iter().map(|input| input.source.hops()).max().unwrap_or_default(),
             priority: inputs.iter().map(|input| input.source.priority()).max().unwrap_or_default(),
+            budget: inputs.first().map(|input| input.source.budget()).unwrap_or_default(),
+            denies,
             user_id: inputs.first().and_then(|input| input.user_id.clone()),
             model: inputs.iter().rev().find_map(|input| input.model.clone()),
         }

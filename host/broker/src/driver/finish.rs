@@ -3,22 +3,22 @@
 use super::fold::snapshot;
 use super::step::state_blobs;
 use super::story::{story, timed_out};
-use super::{Driver, Driving, Trouble, load_run};
+use super::{Driver, Driving, Trouble, load_caller};
 use crate::core::fresh;
-use crate::driver::resolve::Spawned;
+use crate::driver::handover::Sent;
+use crate::driver::late::Late;
 use crate::journal::Context;
 use crate::outfit::Sealed;
 use domain::agent::Agent;
 use domain::agent::end_session::EXPIRED;
 use domain::agent::memory::{OfWhom, right_for};
-use domain::event::{Event, InputAccepted, InputDead, RunEnded, RunStepped, Source};
+use domain::event::{Event, InputAccepted, InputDead, RunEnded, RunStepped};
 use domain::id::{OperationId, SessionId, Stream};
-use domain::message::{Draft, Message, Part, Role};
-use domain::operation::Settlement;
+use domain::message::{Message, Part};
+use domain::operation::{Performer, Settlement};
 use domain::run::Run;
 use domain::run::decide::consequences;
 use domain::run::end::{Cause, Joint, cut_off, events, is_untrusted, reply, settlement_for_parent, slot_left, turn};
-use domain::spill::spill;
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use store::{Clash, Commit, CommitError, Expected, Guard, Key};
@@ -32,7 +32,7 @@ pub(super) struct Plan {
     pub(super) cause: Option<Cause>,
     /// What the run's user is to the agent, as the step saw it.
     pub(super) role: Option<domain::agent::role::Role>,
-    pub(super) spawned: Vec<Spawned>,
+    pub(super) sent: Vec<Sent>,
     pub(super) blobs: Vec<Sealed>,
     pub(super) words: Vec<InputAccepted>,
     /// What the boundary decided about the step and what it asked for.
@@ -67,13 +67,20 @@ impl Driver {
         let mut run = driving.run.clone();
         run.advance(&stepped)?;
         let mut ends = plan.cause.is_some();
+        let core = self.core.clone();
+        // Until this is committed nobody deletes what it names.
+        let _naming = core.naming.read().await;
         loop {
             let Some(driving) = &self.driving else { return Ok(()) };
             let (mut commit, mut wake) = self.step_commit(driving, &plan, &stepped);
-            if let (true, Some(cause)) = (ends, &plan.cause) {
+            if let (true, Some(cause), true) = (ends, &plan.cause, is_fruitless(&run, plan.cause.as_ref())) {
+                self.add_burial(&mut commit, &run, holder.as_ref(), cause, &driving.context(plan.time), plan.time);
+            } else if let (true, Some(cause)) = (ends, &plan.cause) {
                 wake.extend(self.add_end(&mut commit, &run, holder.as_ref(), cause, Last::step(&driving.run, &stepped), plan.time).await?);
                 // Without another step left, words that arrived wait for the next turn: they must not make a failure of this one.
-                if matches!(cause, Cause::Replied | Cause::Completed { .. }) && run.spent(plan.time).is_none() {
+                // While a thread is compacted nothing joins it: what arrived meanwhile leads the next turn.
+                let is_open = run.spent(plan.time).is_none() && run.started.compacts.is_none();
+                if matches!(cause, Cause::Replied | Cause::Completed { .. }) && is_open {
                     let except = plan.words.iter().map(|input| input.input).collect();
                     commit.guards.push(Guard::NothingWaiting { session: self.session, now: plan.time, except });
                 }
@@ -97,7 +104,7 @@ impl Driver {
                 Err(CommitError::Conflict(conflict)) => match conflict.clash {
                     Clash::Guard(Guard::NothingWaiting { .. }) => ends = false,
                     // Whoever waited waits no more: look again who is to get the reply.
-                    Clash::Guard(Guard::OperationOpen { .. }) => {}
+                    Clash::Guard(guard @ Guard::OperationOpen { .. }) if !plan.sent.iter().any(|sent| sent.guards.contains(&guard)) => {}
                     _ => return Err(CommitError::Conflict(conflict).into()),
                 },
                 Err(error) => return Err(error.into()),
@@ -126,13 +133,13 @@ impl Driver {
             commit.guards.extend(still_remembered(&event, &driving.run));
             add(&mut commit, stream, &context, event);
         }
-        for spawned in &plan.spawned {
-            commit.guards.extend(spawned.guards.iter().cloned());
-            for (stream, event) in &spawned.events {
+        for sent in &plan.sent {
+            commit.guards.extend(sent.guards.iter().cloned());
+            for (stream, event) in &sent.events {
                 commit.appends.push(store::Append {
                     stream: *stream,
                     expected: Expected::Any,
-                    events: vec![spawned.context.event(event.clone())],
+                    events: vec![sent.context.event(event.clone())],
                 });
             }
         }
@@ -140,8 +147,9 @@ impl Driver {
         commit.blobs = self.core.unknown_blobs(basis).into_iter().map(|(_, bytes)| bytes.to_vec()).collect();
         commit.blobs.extend(state_blobs(&plan.stepped.effects));
         commit.blobs.extend(driving.blobs());
+        commit.blobs.extend(plan.sent.iter().flat_map(|sent| sent.blobs.iter().cloned()));
         let stopped = plan.stepped.stopped.iter().filter_map(|settlement| driving.run.open.get(&settlement.operation)?.operation.child());
-        (commit, plan.spawned.iter().map(|spawned| spawned.session).chain(stopped).collect())
+        (commit, plan.sent.iter().map(|sent| sent.session).chain(stopped).collect())
     }
 
     /// Keeps the fold of a long run, so that going on with it after a restart does not begin at its beginning.
@@ -191,46 +199,27 @@ impl Driver {
     }
 
     /// A completion is addressed to (run, operation): it settles the operation if that is open, and becomes an input of the waiting session
-    /// if it is not, or if the work was detached: that operation has its outcome already, or is about to have it.
+    /// if it is not, or if the work was detached: that operation has its outcome already, or is about to have it. Whoever has replied to its
+    /// caller itself has nothing more to tell them.
     async fn add_reply(&self, commit: &mut Commit, run: &Run, said: &[Message], cause: &Cause, time: Timestamp) -> Result<Wake, Trouble> {
-        let Some(reply_to) = run.started.reply_to else { return Ok(Vec::new()) };
-        let (parent, _) = load_run(&self.core.store, reply_to.run).await?;
+        let Some(reply_to) = run.started.reply_to.filter(|_| !run.replied) else { return Ok(Vec::new()) };
+        let Some(parent) = load_caller(&self.core.store, reply_to.run).await? else { return Ok(Vec::new()) };
         let started = &parent.started;
         let context = Context::new(format!("agent:{}", run.started.definition), time)
             .about(started.agent, Some(started.session), Some(started.run))
             .following(run.started.claimed.first().copied());
-        if let Some(open) = parent.open.get(&reply_to.operation).filter(|_| reply_to.attached) {
+        if let Some(open) = parent.open.get(&reply_to.operation).filter(|open| matches!(open.operation.performer, Performer::Agent { .. }))
+        {
             let (settlement, blobs) = settlement_for_parent(&open.operation, run, said, cause, time).spilled();
             commit.blobs.extend(blobs);
             let event = Event::RunSettled(domain::event::RunSettled { run: reply_to.run, settled: vec![settlement] });
             commit.guards.push(Guard::OperationOpen { run: reply_to.run, operation: reply_to.operation });
             add(commit, Stream::Run(reply_to.run), &context, event);
         } else if !reply_to.attached || *cause == Cause::Replied {
-            let origin = format!("agent:{}", run.started.definition);
-            let (parts, blob) = spill(late_reply(run, said, cause));
+            let (parts, untrusted) = (late_reply(run, said, cause), is_untrusted(run));
+            let (events, blob) = Late { from: run, hops: run.hops, to: &parent, parts, untrusted }.events(&self.core, time);
             commit.blobs.extend(blob);
-            let message = Draft { role: Role::User, parts, origin, untrusted: is_untrusted(run), answers: None };
-            // The waiting conversation goes on where it was, and not at the top: otherwise two agents could answer each other for ever.
-            let hops = run.hops.saturating_add(1);
-            let source = Source::LateReply { from: run.started.definition.to_string(), depth: started.depth, hops };
-            let (input, session) = (fresh::input(), started.session);
-            let user_id = Some(run.started.user_id.clone());
-            let accepted = InputAccepted {
-                input,
-                session,
-                source,
-                user_id,
-                message: Some(message),
-                model: None,
-                waits_for: None,
-                priority: None,
-                time,
-            };
-            add(commit, Stream::Session(session), &context, Event::InputAccepted(accepted));
-            if let Some(reason) = self.core.limits.dispatch.too_many_hops(hops) {
-                tracing::warn!(session.id = %session, input.id = %input, reason, "a late reply is put aside as a dead letter");
-                add(commit, Stream::Session(session), &context, Event::InputDead(InputDead { input, session, reason, time }));
-            }
+            events.into_iter().for_each(|event| add(commit, Stream::Session(started.session), &context, event));
         }
         Ok(vec![started.session])
     }
@@ -279,7 +268,7 @@ impl Driver {
         let entries = context.events(driving.entries.iter().cloned());
         commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: entries });
         let holder = self.holder(&run).await?;
-        if run.step == 0 {
+        if run.step == 0 || is_fruitless(&run, Some(&cause)) {
             self.add_burial(&mut commit, &run, holder.as_ref(), &cause, &context, time);
             wake.extend(self.add_reply(&mut commit, &run, &[], &cause, time).await?);
         } else {
@@ -297,7 +286,7 @@ impl Driver {
         Ok(())
     }
 
-    /// A run whose first step never succeeded leaves no turn: its inputs become dead letters.
+    /// A run whose first step never succeeded leaves no turn, and neither does a compaction that failed: its inputs become dead letters.
     fn add_burial(&self, commit: &mut Commit, run: &Run, holder: Option<&Agent>, cause: &Cause, context: &Context, time: Timestamp) {
         let (code, reason) = match cause {
             Cause::Failed { code, reason } => (code.clone(), reason.clone()),
@@ -335,7 +324,7 @@ impl Driver {
         if driving.agent.is_none() && self.core.store.agent(started.agent).await?.is_some_and(|row| !row.active) {
             return Ok(Some("the agent was archived"));
         }
-        let Some(reply_to) = started.reply_to.filter(|reply_to| reply_to.attached) else { return Ok(None) };
+        let Some(reply_to) = started.reply_to.filter(|reply_to| reply_to.attached && !driving.run.replied) else { return Ok(None) };
         let waits = self.core.store.operation_owner(reply_to.operation).await?.is_some();
         Ok((!waits).then_some("the caller waits for it no more"))
     }
@@ -380,6 +369,11 @@ impl Driver {
         self.end_under(Cause::Aborted { reason }, key).await?;
         Ok(true)
     }
+}
+
+/// Whether a run leaves no turn with such an end although it was stepped: a compaction that has no summary leaves its thread as it was.
+fn is_fruitless(run: &Run, cause: Option<&Cause>) -> bool {
+    run.started.compacts.is_some() && cause.is_some_and(|cause| *cause != Cause::Replied)
 }
 
 /// What a session is told of work that nobody waits for any more.

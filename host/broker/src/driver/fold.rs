@@ -5,7 +5,6 @@ use domain::event::Event;
 use domain::id::{OperationId, RunId, Stream};
 use domain::run::Run;
 use domain::time::Timestamp;
-use std::collections::{HashMap, HashSet};
 use store::{Snapshot, Store};
 
 /// Events that are read at a time.
@@ -24,6 +23,15 @@ pub(crate) async fn load_run(store: &Store, id: RunId) -> Result<(Run, u64), Tro
     };
     catch_up(store, &mut run, &mut version).await?;
     Ok((run, version))
+}
+
+/// The run that handed over some work; none of which nothing is left, because it was purged: nobody is there who could be told.
+pub(crate) async fn load_caller(store: &Store, id: RunId) -> Result<Option<Run>, Trouble> {
+    match load_run(store, id).await {
+        Ok((run, _)) => Ok(Some(run)),
+        Err(Trouble::Missing(_)) => Ok(None),
+        Err(trouble) => Err(trouble),
+    }
 }
 
 /// A run as it is kept to go on from, with the version of its stream that it is the fold of.
@@ -117,21 +125,7 @@ impl Driver {
         };
         let (run, version) = load_run(&self.core.store, run).await?;
         let entries = self.owed_to(run.started.run).await?;
-        self.driving = Some(Driving {
-            run,
-            version,
-            arrived: Vec::new(),
-            busy: HashMap::new(),
-            entries,
-            continued: Vec::new(),
-            opening: Vec::new(),
-            agent: None,
-            wanted: false,
-            rests_until: None,
-            waits_told: Vec::new(),
-            put_off: HashSet::new(),
-            overrides: None,
-        });
+        self.driving = Some(Driving::going_on(run, version, entries));
         self.stale = false;
         Ok(true)
     }

@@ -158,9 +158,11 @@ impl Work {
             }
             Performer::Recall { query, limit } => recall(&core, &started, query, *limit).await,
             // These are settled by others: people, clocks, agents, rules.
-            Performer::Client { .. } | Performer::Agent { .. } | Performer::Timer { .. } | Performer::Refused { .. } => {
-                Performed::ended(Ended::Unknown)
-            }
+            Performer::Client { .. }
+            | Performer::Agent { .. }
+            | Performer::Timer { .. }
+            | Performer::Refused { .. }
+            | Performer::Reply { .. } => Performed::ended(Ended::Unknown),
         }
     }
 }

@@ -48,7 +48,9 @@ impl Driver {
         if driving.run.started.session_type != CHAT || !self.core.store.is_interrupted(self.session).await? {
             return Ok(false);
         }
-        let Plan::Abort { newest } = self.plan(Condition::Running { steerable: false }).await? else { return Ok(false) };
+        let compacts = driving.run.started.compacts.is_some();
+        let condition = if compacts { Condition::Compacting } else { Condition::Running { steerable: false } };
+        let Plan::Abort { newest } = self.plan(condition).await? else { return Ok(false) };
         self.end_from_outside(Cause::Aborted { reason: format!("interrupted by input {newest}") }).await?;
         Ok(true)
     }

@@ -1,5 +1,6 @@
 //! The small commits of a run: outcomes alone, a segment about to be sent, a segment that goes on, an answer, a dead letter.
 
+use super::late::waiting_for;
 use super::story::{Answered, story};
 use super::{Beside, Driver, Driving, Trouble};
 use crate::command::{AnswerAt, Request, allowed, room_for, uploaded};
@@ -7,6 +8,7 @@ use crate::journal::Context;
 use domain::event::{Event, InputAccepted, InputDead, NewEvent, OperationStarted, RunSettled};
 use domain::file::full;
 use domain::id::{OperationId, Stream};
+use domain::run::end::settlement_of_nothing;
 use domain::run::settle::answer;
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -185,7 +187,7 @@ impl Driver {
         let now = self.core.now();
         let session = self.session_row().await?;
         let mut commit = Commit::new();
-        let mut events = Vec::new();
+        let (mut events, mut wake) = (Vec::new(), Vec::new());
         for accepted in inputs {
             let input = accepted.input;
             tracing::warn!(session.id = %self.session, input.id = %input, reason, "an input was put aside as a dead letter");
@@ -193,8 +195,18 @@ impl Driver {
             let dead = InputDead { input, session: self.session, reason: reason.clone(), time: now };
             events.push(context.event(Event::InputDead(dead)));
             commit = commit.guard(Guard::InputWaiting(input));
+            // Whoever waits for it is told, and does not wait until its time is up.
+            if let Some((caller, operation)) = waiting_for(&self.core.store, accepted).await? {
+                let (run, session) = (caller.started.run, caller.started.session);
+                let settled = vec![settlement_of_nothing(&operation, &reason, now)];
+                let context = Context::new("host", now).about(caller.started.agent, Some(session), Some(run)).following(Some(input));
+                let told = vec![context.event(Event::RunSettled(RunSettled { run, settled }))];
+                commit = commit.guard(Guard::OperationOpen { run, operation: operation.id }).append(Stream::Run(run), Expected::Any, told);
+                wake.push(session);
+            }
         }
         self.commit(commit.append(Stream::Session(self.session), Expected::Any, events)).await?;
+        wake.into_iter().for_each(|session| self.core.wake_soon(session));
         Ok(())
     }
 }

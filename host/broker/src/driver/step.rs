@@ -24,7 +24,7 @@ use runtime::{Component, Decided, Described, Outcome};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{AgentRow, Commit, Guard};
+use store::{AgentRow, Commit, Guard, Key};
 use tokio::time::Instant;
 
 /// How often a step is tried that the host could not do its part of: with the pauses between them for half a minute.
@@ -43,8 +43,16 @@ const OUTFIT_GONE: &str = "the tools and settings that this turn began with are 
 const REFUSED: &str = "refused";
 
 impl Driver {
-    /// Steps the agent once.
+    /// Takes the next step: the agent's, or in a run that compacts its thread the host's own.
     pub(super) async fn step(&mut self, words: Vec<InputAccepted>) -> Result<(), Trouble> {
+        if self.driving.as_ref().is_some_and(|driving| driving.run.started.compacts.is_some()) {
+            return Box::pin(self.step_compacting()).await;
+        }
+        self.step_agent(words).await
+    }
+
+    /// Steps the agent once.
+    async fn step_agent(&mut self, words: Vec<InputAccepted>) -> Result<(), Trouble> {
         let begun_with = self.driving.as_mut().and_then(|driving| driving.agent.take());
         let Some(driving) = &self.driving else { return Ok(()) };
         let (now, salt) = (self.core.now(), fresh::salt());
@@ -64,8 +72,7 @@ impl Driver {
             Ok(own) => own,
             Err((code, reason)) => return self.fail(Cause::Failed { code: code.to_owned(), reason: reason.to_owned() }).await,
         };
-        let role = own.role;
-        let Frozen { basis, view, blobs } = self.freeze(driving, &agent, &outfit, &intake, own, now);
+        let (role, Frozen { basis, view, blobs }) = (own.role, self.freeze(driving, &agent, &outfit, &intake, own, now));
         // So that whoever has much under way does not take all places before others.
         let place = tokio::time::timeout(PLACE_PATIENCE, self.core.steps.enter((&driving.run.started).into())).await;
         let Ok(place) = place else { return Err(Trouble::Busy) };
@@ -101,8 +108,7 @@ impl Driver {
             }
         };
         let now = self.core.now();
-        let resolved = self.resolve(driving, &agent, &outfit, &intake, &result, now).await?;
-        let cause = Cause::of(&result.decision);
+        let (cause, resolved) = (Cause::of(&result.decision), self.resolve(driving, &agent, &outfit, &intake, &result, now).await?);
         let taken = Taken { basis, intake, resolved: resolved.operations, answers: stepped.answers, usage, time: now, salt, result };
         let stepped = decide(&driving.run, taken);
         decided.decisions.extend(resolved.granted.decisions);
@@ -114,7 +120,7 @@ impl Driver {
             driving.stop(stopped, now).await;
             driving.waits_told.clear();
         }
-        self.commit_step(Plan { stepped, cause, role, spawned: resolved.spawned, blobs, words, decided, time: now }).await
+        self.commit_step(Plan { stepped, cause, role, sent: resolved.sent, blobs, words, decided, time: now }).await
     }
 
     /// Has the ledger say, once for each limit and wait, that the next step is kept waiting. A run that is not stored yet is stored for it:
@@ -184,7 +190,7 @@ impl Driver {
     }
 
     /// What a step is told. A run's first step claims nothing more than its start has claimed.
-    fn take_in(&self, driving: &Driving, words: &[InputAccepted], salt: domain::digest::Salt) -> Intake {
+    pub(super) fn take_in(&self, driving: &Driving, words: &[InputAccepted], salt: domain::digest::Salt) -> Intake {
         let mut intake = intake(&driving.run, driving.settlements(), words, salt);
         if driving.run.step == 0 {
             intake.claimed.clear();
@@ -233,14 +239,27 @@ impl Driver {
 
     /// Commits a run's start alone, when its first step did not come to a commit of its own.
     pub(super) async fn commit_start(&mut self, words: &[InputAccepted]) -> Result<(), Trouble> {
+        self.commit_start_under(words, Vec::new(), None).await
+    }
+
+    /// The same under further guards, and under the key of whoever asked for the run.
+    pub(super) async fn commit_start_under(
+        &mut self,
+        words: &[InputAccepted],
+        guards: Vec<Guard>,
+        key: Option<Key>,
+    ) -> Result<(), Trouble> {
         let Some(driving) = self.driving.as_ref().filter(|driving| driving.version == 0) else { return Ok(()) };
         let context = driving.context(self.core.now());
         let started = Event::RunStarted(Box::new(driving.run.started.clone()));
         let mut commit = Commit::new().append(driving.stream(), driving.expected(), vec![context.event(started)]);
         commit.guards = driving.start_guards(words);
-        // A start names its outfit, which must be found when the configuration has changed by the next attempt.
+        commit.guards.extend(guards);
+        commit.key = key;
+        // A start names its outfit and what overrides it, which must be found when the configuration has changed by the next attempt.
         let outfit = self.core.outfits.of(&driving.run.started.definition);
-        commit.blobs = outfit.iter().flat_map(|outfit| outfit.sealed()).map(|sealed| sealed.bytes.to_vec()).collect();
+        let sealed = outfit.iter().flat_map(|outfit| outfit.sealed()).chain(driving.overrides.clone());
+        commit.blobs = sealed.map(|sealed| sealed.bytes.to_vec()).collect();
         self.commit(commit).await?;
         if let Some(driving) = &mut self.driving {
             driving.version = 1;

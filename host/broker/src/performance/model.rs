@@ -5,14 +5,15 @@ use crate::driver::{Performed, Trouble};
 use crate::live::{Frame, Show};
 use crate::outfit::complaints;
 use domain::authority::Rule;
+use domain::compaction::{Compacted, Compaction, Mark, bytes_for, material, shown};
 use domain::event::{RunStarted, Verdict};
 use domain::grant::capability;
 use domain::limits::REPLY_REPAIRS_MAX;
-use domain::message::{Draft, Message, Part, Role, text_of};
+use domain::message::{Draft, Message, MessageId, Part, Role, text_of};
 use domain::model::{Prompt, Reply, arrange};
 use domain::operation::Operation;
 use domain::run::settle::Ended;
-use domain::step::{Audience, Failure, ModelRequest, Toolset};
+use domain::step::{Audience, Context, Failure, ModelRequest, Toolset};
 use domain::tool::ToolDefinition;
 use llm::{Delta, DeltaSink, Records};
 use runtime::Dossier;
@@ -76,14 +77,11 @@ impl Model<'_> {
     }
 
     async fn prompt(&self) -> Result<Prompt, Trouble> {
-        let first = self.request.context.first();
-        let base_message = self.started.base_message;
-        let mut messages = Vec::new();
-        if first <= base_message {
-            messages = self.core.store.messages(self.started.base, first, base_message).await?;
-        }
-        messages.extend(self.messages.iter().map(|message| Message::clone(message)));
-        let mut messages = arrange(messages);
+        let mut messages = match (&self.started.compacts, self.started.compacted, self.request.context) {
+            (Some(compaction), ..) => vec![self.to_be_summarised(compaction).await?],
+            (None, Some(compacted), Context::Whole) => shown(self.summary(compacted).await?, self.said(compacted.kept_from).await?),
+            (None, _, context) => arrange(self.said(context.first()).await?),
+        };
         if !self.request.also.is_empty() {
             let draft =
                 Draft { role: Role::User, parts: self.request.also.clone(), origin: "agent".into(), untrusted: false, answers: None };
@@ -97,6 +95,40 @@ impl Model<'_> {
             max_tokens: self.request.max_tokens,
             reply_schema: self.request.reply_schema.clone(),
         })
+    }
+
+    /// What was said from a message on, in the thread and in the run.
+    async fn said(&self, first: MessageId) -> Result<Vec<Message>, Trouble> {
+        let base_message = self.started.base_message;
+        let mut messages = Vec::new();
+        if first <= base_message {
+            messages = self.core.store.messages(self.started.base, first, base_message).await?;
+        }
+        messages.extend(self.messages.iter().map(|message| Message::clone(message)));
+        Ok(messages)
+    }
+
+    /// The summary from which on the thread is shown.
+    async fn summary(&self, compacted: Compacted) -> Result<Message, Trouble> {
+        let summary = self.core.store.message(self.started.base, compacted.summary).await?;
+        summary.ok_or_else(|| Trouble::Missing("the summary of what was said before".to_owned()))
+    }
+
+    /// What a model is given to summarise, as one message: as much of it as fits into the smallest window of those that may be asked.
+    async fn to_be_summarised(&self, compaction: &Compaction) -> Result<Message, Trouble> {
+        let former = match self.started.compacted {
+            Some(compacted) => Some(self.summary(compacted).await?.text()),
+            None => None,
+        };
+        let first = self.started.compacted.map_or(1, |compacted| compacted.kept_from);
+        let mut messages = self.core.store.messages(self.started.base, first, compaction.through_message).await?;
+        messages.retain(|message| Mark::of(message).is_none());
+        let gateway = &self.core.gateway;
+        let asked = gateway.resolve(self.request.model.as_deref());
+        let fallbacks = asked.iter().flat_map(|route| &route.fallbacks).filter_map(|alias| gateway.resolve(Some(alias)).ok());
+        let window = fallbacks.chain(asked.clone()).map(|route| route.context_window).min().unwrap_or_default();
+        let text = material(former.as_deref(), &messages, bytes_for(window, compaction.summary_tokens_max));
+        Ok(Draft::text(Role::User, "host", text).at(self.through, domain::digest::Salt::default()))
     }
 
     /// The tools that it may call, as the run began with them: the same ones in the same order in every call of a turn.

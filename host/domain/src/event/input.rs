@@ -1,6 +1,9 @@
 //! What happens to an input, from its acceptance, and where it came from.
 
+use crate::authority::Denies;
+use crate::budget::Budget;
 use crate::delegate::Priority;
+use crate::dispatch::Depth;
 use crate::id::{InputId, SessionId};
 use crate::message::Draft;
 use crate::operation::ReplyTo;
@@ -33,6 +36,15 @@ pub enum Source {
         /// How urgent it is.
         #[serde(default)]
         priority: Priority,
+        /// How many spawns deep.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        spawn_depth: u32,
+        /// What it may use.
+        #[serde(default, skip_serializing_if = "Budget::is_none")]
+        budget: Budget,
+        /// What the agents that hand it over may not do.
+        #[serde(default, skip_serializing_if = "Denies::is_empty")]
+        denies: Denies,
     },
     /// A reply that nobody waits for any more.
     LateReply {
@@ -44,6 +56,12 @@ pub enum Source {
         /// One hop more than the work had that it replies to.
         #[serde(default)]
         hops: u32,
+        /// How many spawns deep that run was.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        spawn_depth: u32,
+        /// What that run, and those that handed it its work, may not do.
+        #[serde(default, skip_serializing_if = "Denies::is_empty")]
+        denies: Denies,
     },
     /// A reminder that the agent set itself; not to be dealt with before it is due.
     Reminder {
@@ -52,7 +70,22 @@ pub enum Source {
         /// How many calls deep the run was that set it.
         #[serde(default)]
         depth: u32,
+        /// How many spawns deep.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        spawn_depth: u32,
+        /// How many hops that run had.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        hops: u32,
+        /// What that run, and those that handed it its work, may not do.
+        #[serde(default, skip_serializing_if = "Denies::is_empty")]
+        denies: Denies,
     },
+}
+
+/// Whether nothing is to be written of a depth.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+pub(super) fn is_zero(depth: &u32) -> bool {
+    *depth == 0
 }
 
 impl Source {
@@ -68,12 +101,33 @@ impl Source {
         if self.is_words() { queue::Kind::Steer } else { queue::Kind::OwnTurn }
     }
 
-    /// How many calls deep a run is that begins with it.
+    /// How deep a run is that begins with it.
     #[must_use]
-    pub fn depth(&self) -> u32 {
+    pub fn depth(&self) -> Depth {
         match self {
-            Self::Dispatch { depth, .. } | Self::LateReply { depth, .. } | Self::Reminder { depth, .. } => *depth,
-            Self::Api | Self::Opening => 0,
+            Self::Dispatch { depth, spawn_depth, .. }
+            | Self::LateReply { depth, spawn_depth, .. }
+            | Self::Reminder { depth, spawn_depth, .. } => Depth { call: *depth, spawn: *spawn_depth },
+            Self::Api | Self::Opening => Depth::default(),
+        }
+    }
+
+    /// What a run may use that begins with it, besides what its agent's own limits say.
+    #[must_use]
+    pub fn budget(&self) -> Budget {
+        match self {
+            Self::Dispatch { budget, .. } => *budget,
+            Self::Api | Self::Opening | Self::LateReply { .. } | Self::Reminder { .. } => Budget::default(),
+        }
+    }
+
+    /// What a run may not do that begins with it, besides what is denied to its agent: whoever has somebody else do it, or does it later, may
+    /// not do it either.
+    #[must_use]
+    pub fn denies(&self) -> Option<&Denies> {
+        match self {
+            Self::Dispatch { denies, .. } | Self::LateReply { denies, .. } | Self::Reminder { denies, .. } => Some(denies),
+            Self::Api | Self::Opening => None,
         }
     }
 
@@ -81,8 +135,8 @@ impl Source {
     #[must_use]
     pub fn hops(&self) -> u32 {
         match self {
-            Self::Dispatch { hops, .. } | Self::LateReply { hops, .. } => *hops,
-            Self::Api | Self::Opening | Self::Reminder { .. } => 0,
+            Self::Dispatch { hops, .. } | Self::LateReply { hops, .. } | Self::Reminder { hops, .. } => *hops,
+            Self::Api | Self::Opening => 0,
         }
     }
 

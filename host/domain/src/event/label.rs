@@ -84,6 +84,10 @@ pub struct TurnsImported {
     pub agent: AgentId,
     /// The turns, each after its parent; a parent that is not among them was there.
     pub turns: Vec<ImportedTurn>,
+    /// The position of the event whose place it takes, because what was said in its turns was purged: the turns keep their places in the
+    /// tree, and have neither messages nor states any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased: Option<u64>,
     /// When they were imported.
     pub time: Timestamp,
 }

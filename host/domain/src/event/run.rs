@@ -1,7 +1,9 @@
 //! What happens in a run: the payloads of its stream.
 
+use super::input::is_zero;
 use crate::authority::{Denies, Permissions};
 use crate::basis::{Basis, OutfitDigests};
+use crate::compaction::{Compacted, Compaction};
 use crate::definition::DefinitionId;
 use crate::delegate::Priority;
 use crate::digest::Digest;
@@ -59,6 +61,9 @@ pub struct RunStarted {
     pub reply_to: Option<ReplyTo>,
     /// How many calls deep it is.
     pub depth: u32,
+    /// How many spawns deep.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub spawn_depth: u32,
     /// How many hops it begins with ([`crate::dispatch::Limits::hops_max`]).
     #[serde(default)]
     pub hops: u32,
@@ -83,6 +88,12 @@ pub struct RunStarted {
     /// What of its prompt and settings is the agent's own, a blob of JSON ([`crate::basis::Overrides`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overrides: Option<Digest>,
+    /// What it is to do, of a run that compacts its thread: it claims nothing, and no agent decides in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacts: Option<Box<Compaction>>,
+    /// The newest compaction of its thread, from which on its models see it; none of a thread that was never compacted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacted: Option<Compacted>,
     /// The model that the input or the session asked for.
     pub model: Option<String>,
     /// When.

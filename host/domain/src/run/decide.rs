@@ -6,8 +6,9 @@ use super::{Run, unpaired};
 use crate::agent::memory::{OfWhom, of_whom};
 use crate::agent::role::Role as AgentRole;
 use crate::basis::Basis;
+use crate::budget::Spent;
 use crate::digest::{Digest, Salt};
-use crate::event::{Event, InputAccepted, ItemRecorded, NoteRemembered, PluginEmitted, PreferencesUpdated, RunStepped, Source};
+use crate::event::{Event, InputAccepted, ItemRecorded, NoteRemembered, PluginEmitted, PreferencesUpdated, RunStarted, RunStepped, Source};
 use crate::id::{InputId, OperationId, Stream};
 use crate::limits;
 use crate::message::{Answers, Draft, Message, Part, Role};
@@ -38,6 +39,8 @@ pub struct Resolved {
     pub time_limit_ms: Option<u64>,
     /// When it ends as timed out.
     pub deadline: Option<Timestamp>,
+    /// What is set aside for it.
+    pub reserved: Spent,
 }
 
 /// A step that was taken.
@@ -307,6 +310,7 @@ fn operations(run: &Run, taken: &Taken) -> Vec<Operation> {
                 deadline: resolved.deadline,
                 in_thread: shown || answers.is_some(),
                 answers,
+                reserved: resolved.reserved,
             }
         })
         .collect()
@@ -356,7 +360,8 @@ pub fn consequences(
             Effect::Schedule { after_ms, content } => {
                 let due = time.plus_ms((*after_ms).min(limits::TIMER_MS_MAX));
                 let message = Some(Draft::text(Role::User, "reminder", content.clone()));
-                let source = Source::Reminder { due, depth: run.started.depth };
+                let RunStarted { depth, spawn_depth, denies, .. } = &run.started;
+                let source = Source::Reminder { due, depth: *depth, spawn_depth: *spawn_depth, hops: run.hops, denies: denies.clone() };
                 let user_id = Some(run.started.user_id.clone());
                 let input = InputAccepted {
                     input: new_input(),

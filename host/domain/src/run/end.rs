@@ -4,17 +4,22 @@ use super::Run;
 use super::decide::{PASSED_OVER, Saying};
 use super::settle::{Ended, settlement, stopped};
 use crate::agent::Agent;
-use crate::delegate::{self, DelegateResult, Task};
+use crate::budget::Spent;
+use crate::delegate::{self, DelegateResult, Delegation, Task};
 use crate::digest::Salt;
 use crate::event::{Event, RunEnded, TurnCommitted};
 use crate::id::{OperationId, TurnId};
 use crate::message::{Draft, Message, Part, Role, text_of};
 use crate::operation::{Operation, Performer, Settlement};
 use crate::step::{Decision, Failure};
+use crate::talk::AGENT_MESSAGE_FAILED;
 use crate::time::Timestamp;
 use crate::turn::{TurnEnd, TurnNode};
 use serde_json::Value;
 use std::sync::Arc;
+
+/// The code of work that no turn was begun with.
+pub const NOT_BEGUN: &str = "not-begun";
 
 /// Why a run ends.
 #[derive(Debug, Clone, PartialEq)]
@@ -145,35 +150,83 @@ pub fn slot_left(agent: &Agent, run: &Run, cause: &Cause, timed_out: &[Operation
     events
 }
 
-/// What the waiting operation of another run gets. The reply of a turn is what the agent said last; a delegation is told in the terms of
-/// the tool `delegate`.
+/// What the waiting operation of another run gets when a run ends. The reply of a turn is what the agent said last; a delegation is told in
+/// the terms of the tool `delegate`, and a message in those of `agents_message`.
 #[must_use]
 pub fn settlement_for_parent(operation: &Operation, run: &Run, said: &[Message], cause: &Cause, time: Timestamp) -> Settlement {
     let untrusted = is_untrusted(run);
-    if let Some(result) = delegated(operation, run, said, cause, time) {
-        return settlement(operation, Ended::Gave { parts: vec![Part::text(result.to_string())], untrusted }, time);
-    }
-    let ended = match cause {
-        Cause::Replied => Ended::Gave { parts: reply(run, said), untrusted },
-        Cause::Completed { summary } => Ended::Gave { parts: vec![Part::text(summary.to_string())], untrusted },
-        Cause::Failed { code, .. } if code == "timed-out" => Ended::TimedOut,
-        Cause::Failed { code, reason } => Ended::Failed(Failure::lasting(code, reason.clone())),
-        Cause::Aborted { .. } => Ended::Cancelled,
+    let parts = match cause {
+        Cause::Replied => Some(reply(run, said)),
+        Cause::Completed { summary } => Some(vec![Part::text(summary.to_string())]),
+        Cause::Failed { .. } | Cause::Aborted { .. } => None,
     };
-    settlement(operation, ended, time)
+    let spent = run.spent_so_far();
+    if let Some(parts) = parts {
+        return given(operation, spent.calls, parts, untrusted, time).spending(spent);
+    }
+    settlement(operation, came_to_nothing(operation, cause, untrusted, time), time).spending(spent)
 }
 
-/// The result of a delegation; none when the operation is not one.
-fn delegated(operation: &Operation, run: &Run, said: &[Message], cause: &Cause, time: Timestamp) -> Option<DelegateResult> {
+/// What the waiting operation of another run gets when no run will ever begin with its work: nothing of it was done.
+#[must_use]
+pub fn settlement_of_nothing(operation: &Operation, reason: &str, time: Timestamp) -> Settlement {
+    let cause = Cause::Failed { code: NOT_BEGUN.to_owned(), reason: reason.to_owned() };
+    settlement(operation, came_to_nothing(operation, &cause, false, time), time).spending(Spent::default())
+}
+
+/// What an operation comes to whose work ended so, and not with a reply.
+fn came_to_nothing(operation: &Operation, cause: &Cause, untrusted: bool, time: Timestamp) -> Ended {
+    match (cause, &operation.performer) {
+        _ if is_delegation(operation) => match undelegated(operation, cause, time) {
+            Some(result) => Ended::Gave { parts: vec![Part::text(result.to_string())], untrusted },
+            None => Ended::Cancelled,
+        },
+        (Cause::Failed { reason, .. } | Cause::Aborted { reason }, Performer::Agent { message: Some(_), .. }) => {
+            Ended::Failed(Failure::lasting(AGENT_MESSAGE_FAILED, format!("the other agent's turn came to nothing: {reason}")))
+        }
+        (Cause::Failed { code, .. }, _) if code == "timed-out" => Ended::TimedOut,
+        (Cause::Failed { code, reason }, _) => Ended::Failed(Failure::lasting(code, reason.clone())),
+        _ => Ended::Cancelled,
+    }
+}
+
+/// What the waiting operation of another run gets when it is replied to, at the end of a turn or in the middle of it; so many calls were made
+/// for it.
+#[must_use]
+pub fn given(operation: &Operation, calls: u32, parts: Vec<Part>, untrusted: bool, time: Timestamp) -> Settlement {
+    let parts = match &operation.performer {
+        Performer::Agent { session, input, message: Some(messaged), since, .. } => {
+            let result = messaged.complete(*session, *input, &text_of(&parts), time.since_ms(*since), calls);
+            vec![Part::text(result.to_string())]
+        }
+        _ => match delegation(operation, time) {
+            Some((delegation, task)) => {
+                vec![Part::text(DelegateResult::succeeded(&delegation, &task, &text_of(&parts)).to_string())]
+            }
+            None => parts,
+        },
+    };
+    settlement(operation, Ended::Gave { parts, untrusted }, time)
+}
+
+fn is_delegation(operation: &Operation) -> bool {
+    matches!(operation.performer, Performer::Agent { delegation: Some(_), .. })
+}
+
+/// What is delegated; none when the operation is no delegation.
+fn delegation(operation: &Operation, time: Timestamp) -> Option<(Delegation, Task)> {
     let Performer::Agent { agent, delegation: Some(arguments), since, .. } = &operation.performer else { return None };
     let delegation = delegate::parse(arguments, &delegate::Target::ALL).ok()?;
-    let task = Task { operation: operation.id, agent: *agent, created: *since, completed: time };
+    Some((delegation, Task { operation: operation.id, agent: *agent, created: *since, completed: time }))
+}
+
+/// The result of a delegation that came to nothing.
+fn undelegated(operation: &Operation, cause: &Cause, time: Timestamp) -> Option<DelegateResult> {
+    let (delegation, task) = delegation(operation, time)?;
     Some(match cause {
-        Cause::Replied => DelegateResult::succeeded(&delegation, &task, &text_of(&reply(run, said))),
-        Cause::Completed { summary } => DelegateResult::succeeded(&delegation, &task, &summary.to_string()),
         Cause::Failed { code, .. } if code == "timed-out" => DelegateResult::timed_out(&delegation, &task),
         Cause::Failed { reason, .. } => DelegateResult::failed(&delegation, &task, reason),
-        Cause::Aborted { .. } => DelegateResult::cancelled(&delegation, &task),
+        _ => DelegateResult::cancelled(&delegation, &task),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Open, Run};
 use crate::limits::PARALLEL_CALLS_MAX;
+use crate::message::Part;
 use crate::operation::{Pause, Performer};
 use crate::run::intake::wakes;
 use crate::run::settle::{Ended, settlement};
@@ -33,10 +34,11 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
     let operation = &open.operation;
     let settle = |ended| Next::Settle(Box::new(settlement(operation, ended, now)));
     if operation.deadline.is_some_and(|deadline| deadline <= now) {
-        return settle(if open.may_have_taken_effect() { Ended::Unknown } else { Ended::TimedOut });
+        return settle(overdue(open));
     }
     match (&operation.performer, &open.pause) {
         (Performer::Refused { outcome }, _) => settle(refused(outcome.clone())),
+        (Performer::Reply { settled, .. }, _) => settle(replied(*settled)),
         (Performer::Timer { due }, _) if *due <= now => settle(Ended::Elapsed),
         (Performer::Timer { due }, _) => Next::Wait { until: Some(*due) },
         (_, Pause::Asking { until: Some(until), .. }) if *until <= now => settle(Ended::TimedOut),
@@ -63,7 +65,8 @@ pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
         | Performer::Agent { .. }
         | Performer::Recall { .. }
         | Performer::Timer { .. }
-        | Performer::Refused { .. } => false,
+        | Performer::Refused { .. }
+        | Performer::Reply { .. } => false,
     };
     let by_itself = match next(open, now) {
         Next::Perform { .. } => true,
@@ -85,6 +88,19 @@ pub fn goes_on(run: &Run, now: Timestamp) -> bool {
 pub fn lost(open: &Open, failure: Failure, now: Timestamp) -> Settlement {
     let ended = if open.may_have_taken_effect() { Ended::Unknown } else { Ended::Failed(failure) };
     settlement(&open.operation, ended, now)
+}
+
+/// What an operation comes to whose time is up. A message that was not answered in time is worked on all the same.
+fn overdue(open: &Open) -> Ended {
+    if let Performer::Agent { session, input, message: Some(messaged), .. } = &open.operation.performer {
+        return Ended::Gave { parts: vec![Part::text(messaged.timeout(*session, *input).to_string())], untrusted: false };
+    }
+    if open.may_have_taken_effect() { Ended::Unknown } else { Ended::TimedOut }
+}
+
+fn replied(settled: bool) -> Ended {
+    let told = if settled { "Your caller has it and goes on." } else { "Your caller waits no more; it gets this as a message." };
+    Ended::Gave { parts: vec![Part::text(told)], untrusted: false }
 }
 
 fn refused(outcome: crate::step::Outcome) -> Ended {

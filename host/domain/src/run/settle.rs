@@ -1,6 +1,7 @@
 //! How operations settle: outcomes, and the results that are paired with a model's calls.
 
 use super::{Open, Run};
+use crate::budget::Spent;
 use crate::digest::Digest;
 use crate::event::{Event, RunSettled};
 use crate::id::OperationId;
@@ -112,6 +113,13 @@ impl Settlement {
             blobs.extend(blob);
         }
         (self, blobs)
+    }
+
+    /// With what another agent used for it.
+    #[must_use]
+    pub fn spending(mut self, spent: Spent) -> Self {
+        self.spent = Some(spent);
+        self
     }
 
     /// With what the guest's call used.

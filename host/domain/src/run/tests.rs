@@ -14,7 +14,7 @@ use crate::event::{InputAccepted, OperationStarted, RunSettled, Source};
 use crate::id::{AgentId, RunId, SessionId};
 use crate::limits::TurnLimits;
 use crate::message::{Draft, Part, Role};
-use crate::model::{Reply, Stop};
+use crate::model::{Attempt, Reply, Stop};
 use crate::operation::{CallUsage, Continuation};
 use crate::step::{Audience, Call, Context, Failure, ModelRequest, Outcome, Request, StepResult, Toolset, Work};
 use crate::tool::{ClientAction, EffectClass};
@@ -27,6 +27,8 @@ const SALT: Salt = Salt([7; 16]);
 
 fn begun() -> Run {
     Run::begin(RunStarted {
+        compacts: None,
+        compacted: None,
         overrides: None,
         session_config: None,
         session_expires_at: None,
@@ -49,6 +51,7 @@ fn begun() -> Run {
         deadline: None,
         reply_to: None,
         depth: 0,
+        spawn_depth: 0,
         hops: 0,
         priority: Priority::default(),
         denies: Denies::default(),
@@ -96,7 +99,7 @@ fn wait(start: Vec<Request>, until: Until) -> StepResult {
 }
 
 fn by(performer: Performer, effect: EffectClass) -> Resolved {
-    Resolved { performer, effect, time_limit_ms: None, deadline: None }
+    Resolved { performer, effect, time_limit_ms: None, deadline: None, reserved: Default::default() }
 }
 
 fn tool(effect: EffectClass) -> Resolved {
@@ -109,9 +112,10 @@ fn resolved(result: &StepResult, effect: EffectClass) -> Vec<Resolved> {
     wait.start
         .iter()
         .map(|request| match &request.work {
-            Work::Model(request) => {
-                by(Performer::Model { request: request.clone(), through: 0, reserved_tokens: 100 }, EffectClass::Idempotent)
-            }
+            Work::Model(request) => by(
+                Performer::Model { request: request.clone(), through: 0, reserved_tokens: 100, reserved_micros: None },
+                EffectClass::Idempotent,
+            ),
             Work::Client(action) => by(Performer::Client { action: action.clone() }, EffectClass::ReadOnly),
             Work::Timer { ms } => by(Performer::Timer { due: NOW.plus_ms(*ms) }, EffectClass::Idempotent),
             _ => tool(effect),
@@ -306,6 +310,37 @@ fn lost_work_has_failed_unless_it_may_have_taken_effect() {
         };
         assert_eq!(came_to, outcome, "{effect:?}, sent: {sent}");
     }
+}
+
+#[test]
+fn a_models_cost_is_that_of_its_attempts_and_its_reservation_where_nobody_knows_it() {
+    let mut begun = begun();
+    begun.started.limits.cost_micros_max = Some(1_000);
+    let (mut run, _) = step(&begun, vec![], &[words("hello")], wait(vec![asking_a_model("m1")], Until::Any), EffectClass::ReadOnly);
+    assert_eq!(run.left_after(&[]).cost_micros, Some(1_000));
+    let id = run.by_key("m1").unwrap().operation.id;
+    if let Performer::Model { reserved_micros, .. } = &mut run.open.get_mut(&id).unwrap().operation.performer {
+        *reserved_micros = Some(300);
+    }
+    assert_eq!(run.left_after(&[]).cost_micros, Some(700), "what is reserved is not there for others");
+    let attempt = |usage, cost_micros| Attempt { provider: "p".into(), model: "m".into(), usage, cost_micros, wall_ms: 1, error: None };
+    let known = || attempt(Some(Usage { input_tokens: 9, output_tokens: 9, cached_tokens: 0 }), Some(40));
+    let unpriced = attempt(Some(Usage::default()), None);
+    for (attempts, outcome, left) in [
+        (vec![known(), known()], Outcome::Cancelled, 920),
+        (vec![known(), attempt(None, None)], Outcome::Cancelled, 660),
+        (vec![unpriced], Outcome::Cancelled, 1_000),
+        (vec![], Outcome::Unknown, 700),
+        (vec![], Outcome::Denied, 1_000),
+    ] {
+        let settlement = Settlement { attempts: attempts.clone(), ..Settlement::of(id, outcome, NOW) };
+        assert_eq!(run.left_after(std::slice::from_ref(&settlement)).cost_micros, Some(left), "before it is recorded: {attempts:?}");
+        let run = run.clone().apply(&Event::RunSettled(RunSettled { run: run.started.run, settled: vec![settlement] })).unwrap();
+        assert_eq!((run.left_after(&[]).cost_micros, run.spent_so_far().cost_micros), (Some(left), 1_000 - left), "{attempts:?}");
+        assert_eq!(run.spent(NOW), None);
+    }
+    run.used.handed.cost_micros = 1_001;
+    assert!(run.spent(NOW).unwrap().contains("(costMicrosMax)"), "what others cost counts too");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! The rule is the one of aix: query messages gather until an assistant's sequence of messages ends at the next query. In a tree it holds
 //! along every branch. A turn is a whole, so where branches part in the middle of one, each has its own turn with its own copy of what both
-//! have in common. A call that has no result in its turn gets one that says so, since no model takes a call without.
+//! have in common. A call that has no result in its turn gets one that says so, since no model takes a call without. A compaction is a turn
+//! of its own, unless calls before it wait for their results still: then it is something that was said, and no more.
 
 mod build;
 
@@ -63,6 +64,17 @@ pub(super) struct Said {
     pub(super) usage: Usage,
     /// For an assistant's message: its model.
     pub(super) model: Option<String>,
+    /// For a summary that stands for what was said before it: what of that is kept beside it.
+    pub(super) compacts: Option<Compacts>,
+}
+
+/// What a compaction of another program says beside its summary.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Compacts {
+    /// What was said first of what it keeps, as a place among all that was said; none when it keeps nothing that is known.
+    pub(super) first_kept: Option<usize>,
+    /// Tokens before it, as counted there.
+    pub(super) tokens_before: u64,
 }
 
 /// Which call a result answers, as the other program says it.

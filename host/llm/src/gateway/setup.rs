@@ -1,7 +1,9 @@
 //! From the config to a gateway that can be used: every mistake is found here and named by its key.
 
 use crate::breaker::Breaker;
-use crate::config::{CONCURRENT_DEFAULT, CONCURRENT_MAX, Config, ConfigError, ConfigProblem, ModelConfig, ProviderConfig, ProviderKind};
+use crate::config::{
+    CONCURRENT_DEFAULT, CONCURRENT_MAX, Config, ConfigError, ConfigProblem, ModelConfig, PriceConfig, ProviderConfig, ProviderKind,
+};
 use crate::failure::nearest;
 use crate::gate::Gate;
 use crate::gateway::way_out::{ProviderUrl, way_out};
@@ -12,6 +14,7 @@ use crate::provider::exchange::Remote;
 use crate::provider::openai::OpenAi;
 use crate::provider::scripted::Script;
 use crate::provider::{Dialect, Provider};
+use domain::price::Price;
 use domain::redact::Redactor;
 use egress::Resolve;
 use std::collections::BTreeMap;
@@ -45,7 +48,8 @@ pub(crate) fn gateway(config: Config, surroundings: &Surroundings<'_>) -> Result
             return Err(problem.at(format!("models.{alias}.provider")));
         };
         check_parameters(alias, model, upstream)?;
-        models.insert(alias.clone(), Model { config: model.clone(), upstream: Arc::clone(upstream) });
+        let price = price(alias, model)?;
+        models.insert(alias.clone(), Model { config: model.clone(), price, upstream: Arc::clone(upstream) });
     }
     let redactors: Vec<Redactor> = upstreams.values().map(|upstream| upstream.provider.redactor()).collect();
     let redactor = Redactor::all(&redactors);
@@ -71,6 +75,12 @@ fn check_model(alias: &str, model: &ModelConfig, config: &Config) -> Result<(), 
         return Err(ConfigProblem::OutOfRange { min: 1, max: u64::MAX }.at(format!("models.{alias}.contextWindow")));
     }
     Ok(())
+}
+
+fn price(alias: &str, model: &ModelConfig) -> Result<Option<Price>, ConfigError> {
+    let Some(PriceConfig { input_per_million, cached_per_million, output_per_million }) = model.price else { return Ok(None) };
+    let price = Price::per_million(input_per_million, cached_per_million, output_per_million);
+    price.map(Some).ok_or_else(|| ConfigProblem::NoPrice.at(format!("models.{alias}.price")))
 }
 
 fn check_parameters(alias: &str, model: &ModelConfig, upstream: &Upstream) -> Result<(), ConfigError> {

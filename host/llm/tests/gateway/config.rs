@@ -2,6 +2,7 @@
 
 use crate::setting::{CANARY, config, gateway};
 use agent_host_llm::{Config, ConfigError, Gateway};
+use domain::price::Price;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -49,6 +50,17 @@ fn a_model_is_found_by_alias_by_name_and_by_provider_and_name() {
 }
 
 #[test]
+fn a_model_costs_at_most_what_it_or_one_that_is_asked_instead_costs_and_is_unknown_when_one_has_no_price() {
+    let price = |input: f64, output: f64| json!({ "inputPerMillion": input, "outputPerMillion": output });
+    let mut config = with("/models/m/price", price(1.0, 9.0));
+    assert_eq!(gateway(config.clone()).resolve(Some("m")).unwrap().price, None, "its fallback has none");
+    config["models"]["other"]["price"] = price(2.0, 3.0);
+    let gateway = gateway(config);
+    assert_eq!(gateway.resolve(Some("m")).unwrap().price, Price::per_million(2.0, None, 9.0));
+    assert_eq!(gateway.resolve(Some("other")).unwrap().price, Price::per_million(2.0, None, 3.0));
+}
+
+#[test]
 fn without_a_default_the_only_model_is_meant() {
     let mut config = config("openai-compatible", &["http://127.0.0.1:1/v1"]);
     config.as_object_mut().unwrap().remove("defaultModel");
@@ -78,6 +90,8 @@ fn every_mistake_is_named_by_its_key() {
         (with("/providers/p/baseUrl", Value::Null), "providers.p.baseUrl", "where its server is"),
         (with("/providers/p/script", json!("x")), "providers.p.script", "no meaning"),
         (with("/providers/p/concurrentMax", json!(0)), "providers.p.concurrentMax", "from 1 to 1000"),
+        (with("/models/m/price", json!({"inputPerMillion": -1, "outputPerMillion": 2})), "models.m.price", "from 0 to 1000000"),
+        (with("/models/m/price", json!({"inputPerMillion": 1, "outputPerMillion": 1e9})), "models.m.price", "from 0 to 1000000"),
         (with("/retry/attemptsMax", json!(0)), "retry.attemptsMax", "from 1 to 10"),
         (with("/timeouts/idleMs", json!(0)), "timeouts.idleMs", "from 1 to"),
         (with("/providers/p", json!({"kind": "openai"})), "providers.p.apiKeyEnv", "`OPENAI_API_KEY` is not set"),

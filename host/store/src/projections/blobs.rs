@@ -20,7 +20,7 @@ struct Named {
 }
 
 /// An event of a stream was stored.
-pub(super) fn named(sql: &Sql<'_>, stream: &str, event: &Event) -> rusqlite::Result<()> {
+pub(crate) fn named(sql: &Sql<'_>, stream: &str, event: &Event) -> rusqlite::Result<()> {
     let Named { shown, mut kept } = Named::of(event);
     // This one is there from the beginning and stays.
     kept.remove(&Digest::of(EMPTY_STATE));
@@ -41,8 +41,7 @@ impl Named {
         let mut named = Self::default();
         match event {
             Event::InputAccepted(accepted) => named.kept.extend(accepted.message.iter().flat_map(|draft| blobs(&draft.parts))),
-            Event::TurnCommitted(committed) => named.kept.extend([committed.turn.session_state]),
-            Event::TurnsImported(imported) => named.import(&imported.turns),
+            Event::TurnsImported(imported) if imported.erased.is_none() => named.import(&imported.turns),
             Event::RunStarted(started) => named.begin(started),
             Event::RunStepped(stepped) => named.step(stepped),
             Event::RunSettled(settled) => named.settle(&settled.settled),
@@ -102,6 +101,11 @@ impl Named {
             | Event::KeyIssued(_)
             | Event::KeyRevoked(_)
             | Event::HostRestored(_)
+            | Event::PurgeBegun(_)
+            | Event::Purged(_)
+            | Event::TurnsImported(_)
+            // The state of a turn is named by its run: it made it, or began with it.
+            | Event::TurnCommitted(_)
             | Event::PluginEmitted(_) => {}
         }
         named

@@ -15,11 +15,14 @@ pub(crate) fn scope_word(scope: BucketScope) -> &'static str {
     }
 }
 
-/// A call wrote. A bucket is there from its first write on, also when it is empty again: its number is never another's.
-pub(super) fn written(sql: &Sql<'_>, written: &KeyValueWritten) -> rusqlite::Result<()> {
+/// A call wrote. A bucket is there from its first write on, also when it is empty again: its number, that of the event, is never another's.
+pub(super) fn written(sql: &Sql<'_>, written: &KeyValueWritten, position: u64) -> rusqlite::Result<()> {
     let BucketPlace { component, bucket, scope, of } = &written.place;
     let place = params![component, bucket, scope_word(*scope), of];
-    sql.execute("INSERT INTO buckets (component, bucket, scope, of) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING", place)?;
+    sql.execute(
+        "INSERT INTO buckets (component, bucket, scope, of, id) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+        params![component, bucket, scope_word(*scope), of, int(position)],
+    )?;
     let held =
         sql.row("SELECT id, keys, bytes FROM buckets WHERE component = ?1 AND bucket = ?2 AND scope = ?3 AND of = ?4", place, |row| {
             Ok((row.get::<_, i64>(0)?, row.uint(1)?, row.uint(2)?))

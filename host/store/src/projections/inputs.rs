@@ -27,9 +27,13 @@ pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted, due: Option<Time
 }
 
 /// It is work that a run handed over: it counts against that run and its tree of agents until it has ended. Without a run that is known,
-/// against the tree alone.
+/// against the tree of whoever does it.
 pub(super) fn handed_over(sql: &Sql<'_>, accepted: &InputAccepted, by_run: Option<RunId>) -> rusqlite::Result<()> {
-    let agent = sql.row("SELECT agent FROM sessions WHERE id = ?1", [accepted.session.to_string()], |row| row.id(0))?;
+    let by = by_run.map(|run| sql.row("SELECT agent FROM runs WHERE id = ?1", [run.to_string()], |row| row.id(0))).transpose()?;
+    let agent = match by.flatten() {
+        Some(agent) => Some(agent),
+        None => sql.row("SELECT agent FROM sessions WHERE id = ?1", [accepted.session.to_string()], |row| row.id(0))?,
+    };
     let tree = agent.map(|agent| tree_of(sql, agent)).transpose()?;
     sql.execute(
         "UPDATE inputs SET by_run = ?2, tree = ?3 WHERE id = ?1",

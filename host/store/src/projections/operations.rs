@@ -4,9 +4,18 @@ use crate::sql::{Columns, Sql};
 use domain::id::{OperationId, RunId, SessionId};
 use rusqlite::params;
 
-/// It is open, or a question of it waits under an id of its own until its run ends.
-pub(super) fn started(sql: &Sql<'_>, id: OperationId, run: RunId, session: SessionId) -> rusqlite::Result<()> {
-    sql.execute("INSERT INTO operations (id, run, session) VALUES (?1, ?2, ?3)", params![id.0.0, run.to_string(), session.to_string()])?;
+/// It is open, or a question of it waits under an id of its own until its run ends. `waits_for` is the session that it was handed to.
+pub(super) fn started(
+    sql: &Sql<'_>,
+    id: OperationId,
+    run: RunId,
+    session: SessionId,
+    waits_for: Option<SessionId>,
+) -> rusqlite::Result<()> {
+    sql.execute(
+        "INSERT INTO operations (id, run, session, waits_for) VALUES (?1, ?2, ?3, ?4)",
+        params![id.0.0, run.to_string(), session.to_string(), waits_for.map(|session| session.to_string())],
+    )?;
     Ok(())
 }
 

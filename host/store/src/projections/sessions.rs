@@ -93,6 +93,11 @@ pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Resul
     Ok(())
 }
 
+/// What a list of sessions shows of one whose turn was made by this run, where something is left of it.
+pub(crate) fn snippet_after(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<String>> {
+    Ok(last_reply(sql, run)?.map(|said| snippet(&said.text())))
+}
+
 /// What the assistant said last in a run.
 fn last_reply(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<Message>> {
     let text = "SELECT message FROM messages WHERE run = ?1 AND role = 'assistant' ORDER BY id DESC LIMIT 1";

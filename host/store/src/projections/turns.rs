@@ -2,7 +2,7 @@
 
 use crate::sql::{Columns, Sql, int, to_json};
 use domain::digest::Digest;
-use domain::id::SessionId;
+use domain::id::{SessionId, TurnId};
 use domain::time::Timestamp;
 use domain::turn::TurnNode;
 use rusqlite::params;
@@ -37,5 +37,31 @@ pub(super) fn committed(sql: &Sql<'_>, turn: &TurnNode, session: SessionId, time
             int(time.0),
         ],
     )?;
+    Ok(())
+}
+
+/// A turn that was erased is put back in its place, below what was said on top of it and is folded before this.
+pub(super) fn put_back(sql: &Sql<'_>, turn: &TurnNode, session: SessionId, time: Timestamp) -> rusqlite::Result<()> {
+    if sql.exists("SELECT 1 FROM turns WHERE id = ?1", [turn.id.0.0])? {
+        return Ok(());
+    }
+    committed(sql, turn, session, time)?;
+    let root = sql.row("SELECT root FROM turns WHERE id = ?1", [turn.id.0.0], |row| row.digest_opt(0))?.flatten();
+    adopt(sql, turn.id, root)
+}
+
+/// What is on top of a turn whose place in the tree was not known belongs to its tree.
+fn adopt(sql: &Sql<'_>, turn: TurnId, root: Option<Digest>) -> rusqlite::Result<()> {
+    let mut above = vec![turn];
+    while let Some(turn) = above.pop() {
+        let text = "SELECT id FROM turns WHERE parent = ?1 AND root IS NULL";
+        for child in sql.rows(text, [turn.0.0], |row| row.digest(0))? {
+            sql.execute(
+                "UPDATE turns SET root = ?2, jump_message = (SELECT j.last_message FROM turns j WHERE j.id = turns.jump) WHERE id = ?1",
+                params![child.0, root.map(|Digest(root)| root)],
+            )?;
+            above.push(TurnId(child));
+        }
+    }
     Ok(())
 }

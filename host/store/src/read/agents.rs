@@ -32,6 +32,8 @@ pub struct AgentRow {
     pub active: bool,
     /// How many agents it has spawned so far.
     pub sub_count: u64,
+    /// Whether it was purged, or is about to be: nothing of it is left then but that it was there.
+    pub purged: bool,
 }
 
 /// Which agents of a user's are wanted: those that fit everything that is given.
@@ -50,7 +52,7 @@ pub struct AgentFilter {
 macro_rules! columns {
     () => {
         "agents.agent, agents.parent, agents.version, agents.created_at, agents.updated_at, agents.active, agents.sub_count, agents.kind, \
-         (SELECT above.path FROM agents AS above WHERE above.id = agents.parent)"
+         (SELECT above.path FROM agents AS above WHERE above.id = agents.parent), agents.purged"
     };
 }
 pub(super) use columns;
@@ -125,6 +127,11 @@ impl Store {
         .await
     }
 
+    /// An agent and all below it, in the order of their making.
+    pub async fn agents_of_tree(&self, root: AgentId) -> Result<Vec<AgentRow>, ReadError> {
+        self.read(move |sql| sql.rows(select!("WHERE root = ?1 ORDER BY created_at, id"), [root.to_string()], read)).await
+    }
+
     /// The topmost agent above one; that agent itself when none is above it.
     pub async fn root(&self, agent: AgentId) -> Result<AgentId, ReadError> {
         let found = self.glance(move |sql| sql.row("SELECT root FROM agents WHERE id = ?1", [agent.to_string()], |row| row.id(0))).await?;
@@ -142,7 +149,7 @@ impl Store {
 }
 
 /// How many columns an agent has, and the first one after them.
-pub(super) const COLUMNS: usize = 9;
+pub(super) const COLUMNS: usize = 10;
 
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
     let (agent, parent): (Agent, Option<AgentId>) = (row.json(0)?, row.id_opt(1)?);
@@ -157,6 +164,7 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
         updated_at: Timestamp(row.uint(4)?),
         active: row.get(5)?,
         sub_count: row.uint(6)?,
+        purged: row.get(9)?,
     })
 }
 

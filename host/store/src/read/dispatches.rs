@@ -1,9 +1,10 @@
-//! Work that agents handed to each other and that has not ended.
+//! Work that agents handed to each other and that has not ended, and who waits for whom.
 
 use super::ReadError;
 use crate::sql::{Columns, Sql};
 use crate::store::Store;
-use domain::id::{AgentId, RunId};
+use domain::dispatch::waits::Waits;
+use domain::id::{AgentId, RunId, SessionId};
 
 /// How much a run, and the tree of agents that it belongs to, has handed over that has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,25 @@ impl Store {
         })
         .await
     }
+}
+
+impl Store {
+    /// Who waits for whom among the sessions that a session waits for, directly or through others.
+    pub async fn waits_of(&self, session: SessionId) -> Result<Vec<Waits>, ReadError> {
+        self.read(move |sql| waits_of(sql, session)).await
+    }
+}
+
+/// See [`Store::waits_of`].
+pub(crate) fn waits_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Vec<Waits>> {
+    sql.rows(
+        "WITH RECURSIVE reached (id) AS (SELECT ?1 UNION SELECT operations.waits_for FROM reached CROSS JOIN operations \
+         ON operations.session = reached.id WHERE operations.waits_for IS NOT NULL) \
+         SELECT operations.session, operations.waits_for FROM reached CROSS JOIN operations ON operations.session = reached.id \
+         WHERE operations.waits_for IS NOT NULL",
+        [session.to_string()],
+        |row| Ok(Waits { session: row.id(0)?, for_session: row.id(1)? }),
+    )
 }
 
 /// The topmost agent above one; that agent itself when none is above it.

@@ -103,6 +103,20 @@ impl Store {
         })
         .await
     }
+
+    /// One of them; none when there is no such input, or it was not put aside.
+    pub async fn dead_input(&self, id: InputId) -> Result<Option<DeadInput>, ReadError> {
+        self.read(move |sql| {
+            let found = sql.row(
+                "SELECT e.kind, e.payload, d.kind, d.payload FROM inputs i JOIN events e ON e.position = i.position \
+                 JOIN events d ON d.position = i.died WHERE i.id = ?1 AND i.state = 'dead'",
+                [id.to_string()],
+                |row| Ok(accepted(row, 0)?.zip(dead(row, 2)?)),
+            )?;
+            Ok(found.flatten().map(|(accepted, dead)| DeadInput { dead, accepted }))
+        })
+        .await
+    }
 }
 
 fn reason(sql: &Sql<'_>, died: Option<u64>) -> rusqlite::Result<String> {

@@ -33,12 +33,16 @@ impl Store {
         .await
     }
 
-    /// The open chat of a user that is at a turn, the latest of several, and its agent; none when there is none.
+    /// The open chat of a user that is at a turn, the latest of several, and its agent; none when there is none. One whose thread was compacted
+    /// after the turn is at it still: nobody has said anything since.
     pub async fn chat_at(&self, user: &UserId, turn: TurnId) -> Result<Option<(AgentId, SessionId)>, ReadError> {
         let user = user.clone();
         self.glance(move |sql| {
-            let text = "SELECT agent, id FROM sessions WHERE head = ?1 AND user_id = ?2 AND session_type = 'chat' AND status = 'open' \
-                        ORDER BY updated_at DESC, id LIMIT 1";
+            let text = "SELECT agent, id FROM sessions WHERE head IN (SELECT ?1 UNION ALL \
+                        SELECT t.id FROM turns t JOIN messages m ON m.run = t.run AND m.id = t.first_message \
+                        WHERE t.parent = ?1 AND t.first_message = t.last_message AND m.role = 'notice' \
+                        AND json_extract(m.message, '$.origin') IN ('host:compaction', 'pi:compaction')) \
+                        AND user_id = ?2 AND session_type = 'chat' AND status = 'open' ORDER BY updated_at DESC, id LIMIT 1";
             sql.row(text, params![turn.0.0, user.as_str()], |row| Ok((row.id(0)?, row.id(1)?)))
         })
         .await

@@ -1,13 +1,13 @@
 //! Runs, open and ended.
 
 use super::ReadError;
-use crate::sql::{Columns, unreadable};
+use crate::sql::{Columns, limit, unreadable};
 use crate::store::Store;
 use domain::id::{AgentId, OperationId, RunId, SessionId, TurnId};
 use domain::message::Message;
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
-use rusqlite::Row;
+use rusqlite::{Row, params};
 
 /// A run with what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,21 @@ impl Store {
     pub async fn run(&self, id: RunId) -> Result<Option<RunRow>, ReadError> {
         self.read(move |sql| {
             sql.row("SELECT id, session, agent, turn, outcome, started_at, ended_at FROM runs WHERE id = ?1", [id.to_string()], read)
+        })
+        .await
+    }
+
+    /// The runs of a session that began since its last turn and ended without one, the newest first, so many at most.
+    pub async fn fruitless_runs(&self, session: SessionId, most: usize) -> Result<Vec<RunRow>, ReadError> {
+        self.read(move |sql| {
+            sql.rows(
+                "SELECT r.id, r.session, r.agent, r.turn, r.outcome, r.started_at, r.ended_at FROM events e JOIN runs r ON r.id = e.run \
+                 WHERE e.session = ?1 AND e.kind = 'run.started.v1' AND r.turn IS NULL AND r.outcome IS NOT NULL AND e.position > coalesce( \
+                 (SELECT position FROM events WHERE session = ?1 AND kind = 'session.turn.committed.v1' ORDER BY position DESC LIMIT 1), 0) \
+                 ORDER BY e.position DESC LIMIT ?2",
+                params![session.to_string(), limit(most)],
+                read,
+            )
         })
         .await
     }

@@ -122,6 +122,8 @@ pub struct SessionRow {
     pub queue: QueueOverride,
     /// What was dropped from its queue and no turn has told of.
     pub overflow: Overflow,
+    /// Whether it was purged, or is about to be: nothing of it is left then but that it was there.
+    pub purged: bool,
 }
 
 /// A session of a user's, as a list of all of them has it.
@@ -142,7 +144,7 @@ macro_rules! select {
             "SELECT id, agent, session_type, name, head, head_message, revision, state, model, status, open_run, started_by, created_at, \
              updated_at, last_snippet, (SELECT count(*) FROM inputs WHERE inputs.session = sessions.id AND inputs.state = 'waiting'), \
              user_id, conversation, config, expires_at, ended_at, ended_reason, summary, items, interactions, partial_state, \
-             pinned_at, attributes, persona, base, queue, overflow",
+             pinned_at, attributes, persona, base, queue, overflow, purged",
             $more,
             " FROM sessions ",
             $rest
@@ -242,7 +244,7 @@ impl Store {
                  access.agent = sessions.agent) AND (?2 IS NULL OR session_type = ?2) AND (NOT ?3 OR status = 'open') \
                  ORDER BY created_at DESC, id LIMIT ?4"
             );
-            let read = |row: &Row<'_>| Ok(UserSession { row: read(row)?, awaits_client: row.get(32)? });
+            let read = |row: &Row<'_>| Ok(UserSession { row: read(row)?, awaits_client: row.get(33)? });
             sql.rows(text, params![user.as_str(), session_type, open, rows(limit)], read)
         })
         .await
@@ -359,5 +361,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         base: row.digest_opt(29)?.map(TurnId),
         queue: row.json_opt(30)?.unwrap_or_default(),
         overflow: row.json_opt(31)?.unwrap_or_default(),
+        purged: row.get(32)?,
     })
 }

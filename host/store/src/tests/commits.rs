@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use uuid::Uuid;
 
-fn key(name: &str, request: &[u8], reply: &[u8]) -> Key {
-    Key { source: "user:ada".to_owned(), key: name.to_owned(), request: Digest::of(request), reply: reply.to_vec() }
+pub(super) fn key(name: &str, request: &[u8], reply: &[u8]) -> Key {
+    Key { source: "user:ada".to_owned(), key: name.to_owned(), request: Digest::of(request), reply: reply.to_vec(), about: None }
 }
 
 #[tokio::test]

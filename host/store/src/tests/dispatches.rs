@@ -1,17 +1,31 @@
 //! Work that agents handed to each other: against whom it counts, and for how long.
 
-use super::sample::{NOON, Sample, accepted, agent, begin, created, input, opened, run, run_ended, run_started, session, turn_after};
+use super::sample::{
+    NOON, Sample, accepted, agent, begin, created, input, opened, run, run_ended, run_started, session, stepped, timer, turn_after,
+};
 use crate::{Clash, Commit, CommitError, Guard};
 use domain::delegate::Priority;
 use domain::digest::Digest;
-use domain::event::{Event, InputDead, InputRequeued, Source};
+use domain::dispatch::waits::Waits;
+use domain::event::{Event, InputDead, InputRequeued, RunSettled, Source};
 use domain::id::{OperationId, Stream};
-use domain::operation::ReplyTo;
+use domain::operation::{Operation, Performer, ReplyTo, Settlement};
+use domain::step::Outcome;
 
 /// Work of the agent `of`, handed over by a run.
 fn handed_over(by: u128) -> Source {
     let reply_to = Some(ReplyTo { run: run(by), operation: OperationId(Digest::of(b"d")), attached: false });
-    Source::Dispatch { reply_to, from: "/ada".to_owned(), deadline: None, depth: 1, hops: 0, priority: Priority::default() }
+    Source::Dispatch {
+        reply_to,
+        from: "/ada".to_owned(),
+        deadline: None,
+        depth: 1,
+        hops: 0,
+        priority: Priority::default(),
+        spawn_depth: 0,
+        budget: Default::default(),
+        denies: Default::default(),
+    }
 }
 
 #[tokio::test]
@@ -54,4 +68,38 @@ async fn work_that_was_handed_over_counts_against_its_run_and_its_tree_until_it_
 
     sample.store.rebuild().await.unwrap();
     assert_eq!((counts(9, 3).await, counts(7, 4).await), ((1, 1, agent(1)), (1, 1, agent(4))));
+}
+
+#[tokio::test]
+async fn no_commit_lands_that_would_have_sessions_wait_in_a_circle() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    for n in [2, 3] {
+        sample.append(Stream::Session(session(n)), vec![opened(n, 1, None)]).await;
+    }
+    let handed = |by: u128, to: u128| {
+        let performer =
+            Performer::Agent { agent: agent(1), session: session(to), input: input(to), delegation: None, message: None, since: NOON };
+        Operation { performer, ..timer(run(by), "d", NOON) }
+    };
+    for (from, to) in [(1, 2), (2, 3)] {
+        let step = Event::RunStepped(Box::new(stepped(run(from), Vec::new(), Vec::new(), vec![handed(from, to)])));
+        sample.append(Stream::Run(run(from)), vec![run_started(run(from), from, None, Vec::new()), step]).await;
+    }
+    let edge = |from, to| Waits { session: session(from), for_session: session(to) };
+    let mut edges = sample.store.waits_of(session(1)).await.unwrap();
+    edges.sort_by_key(|edge| edge.session);
+    assert_eq!((edges, sample.store.waits_of(session(3)).await.unwrap()), (vec![edge(1, 2), edge(2, 3)], Vec::new()));
+    let guard = |from, to| Guard::MayWait { session: session(from), for_session: session(to) };
+    sample.store.commit(Commit::new().guard(guard(1, 3))).await.unwrap();
+    for (from, to) in [(3, 1), (3, 2), (3, 3)] {
+        let Err(CommitError::Conflict(conflict)) = sample.store.commit(Commit::new().guard(guard(from, to))).await else {
+            panic!("{from} waits for {to}")
+        };
+        assert_eq!(conflict.clash, Clash::Guard(guard(from, to)));
+    }
+    // Who has what it waited for waits no more.
+    let settled = vec![Settlement::of(handed(2, 3).id, Outcome::Cancelled, NOON)];
+    sample.append(Stream::Run(run(2)), vec![Event::RunSettled(RunSettled { run: run(2), settled })]).await;
+    sample.store.commit(Commit::new().guard(guard(3, 1))).await.unwrap();
 }

@@ -60,8 +60,8 @@ async fn what_was_changed_is_replaced_and_told_table_by_table() {
         ("DELETE FROM turns WHERE depth = 2", "turns", [0, 1, 0], false),
         ("INSERT INTO wakes VALUES ('x', 'timer', 'y', 1)", "wakes", [0, 0, 1], false),
         ("UPDATE agents SET path = '/eve'", "agents", [1, 0, 0], false),
-        ("DELETE FROM recall WHERE id = 5", "recall", [0, 1, 0], true),
-        ("INSERT INTO operations VALUES (x'00', 'r', 's')", "operations", [0, 0, 1], false),
+        ("DELETE FROM recall WHERE id = (SELECT max(id) FROM recall)", "recall", [0, 1, 0], true),
+        ("INSERT INTO operations VALUES (x'00', 'r', 's', NULL)", "operations", [0, 0, 1], false),
         ("UPDATE messages SET id = id + 10 WHERE role = 'user'", "messages", [0, 2, 2], true),
     ] {
         let sample = filled().await;
@@ -89,7 +89,7 @@ impl Store {
 async fn a_damaged_full_text_index_finds_everything_again_for_whoever_had_it_open() {
     for statement in [
         "DELETE FROM recall_index_data WHERE id > 10",
-        "DELETE FROM recall_index_docsize WHERE id = 5",
+        "DELETE FROM recall_index_docsize WHERE id = (SELECT max(id) FROM recall)",
         "UPDATE recall_index_data SET block = x'00' WHERE id = 1",
         "INSERT INTO recall_index (recall_index) VALUES ('delete-all')",
     ] {

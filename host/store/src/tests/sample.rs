@@ -177,11 +177,14 @@ pub(super) fn timer(of: RunId, key: &str, due: Timestamp) -> Operation {
         deadline: None,
         answers: None,
         in_thread: false,
+        reserved: Default::default(),
     }
 }
 
 pub(super) fn run_started(of: RunId, in_session: u128, base: Option<&TurnNode>, claimed: Vec<InputId>) -> Event {
     Event::RunStarted(Box::new(RunStarted {
+        compacts: None,
+        compacted: None,
         overrides: None,
         session_config: None,
         session_expires_at: None,
@@ -204,6 +207,7 @@ pub(super) fn run_started(of: RunId, in_session: u128, base: Option<&TurnNode>, 
         deadline: None,
         reply_to: None,
         depth: 0,
+        spawn_depth: 0,
         hops: 0,
         priority: Priority::default(),
         denies: Default::default(),

@@ -73,7 +73,8 @@ impl Model {
             commit = commit.append(Stream::Run(run(*stream)), expected, (0..*count).map(|n| new(noise(n as u64))).collect());
         }
         if let Some((name, body)) = step.key {
-            commit.key = Some(Key { source: "s".to_owned(), key: name.to_string(), request: Digest::of(&[body]), reply: vec![body] });
+            commit.key =
+                Some(Key { source: "s".to_owned(), key: name.to_string(), request: Digest::of(&[body]), reply: vec![body], about: None });
             match self.keys.get(&name) {
                 Some(known) if *known == body => return (commit, Became::Replayed),
                 Some(_) => return (commit, Became::KeyReused),

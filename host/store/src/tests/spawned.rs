@@ -15,7 +15,17 @@ pub(super) async fn spawn(sample: &Sample, n: u128, by: u128, path: &str, owner:
     let Event::SessionOpened(begun) = opened(n, n, None) else { panic!("a session") };
     let begun = Event::SessionOpened(SessionOpened { started_by: "agent:/ada".to_owned(), ..begun });
     let reply_to = Some(ReplyTo { run: run(by), operation: OperationId::mint(run(by), 0, "a"), attached: true });
-    let source = Source::Dispatch { reply_to, from: "/ada".to_owned(), deadline: None, depth: 1, hops: 1, priority: Priority::High };
+    let source = Source::Dispatch {
+        reply_to,
+        from: "/ada".to_owned(),
+        deadline: None,
+        depth: 1,
+        hops: 1,
+        priority: Priority::High,
+        spawn_depth: 0,
+        budget: Default::default(),
+        denies: Default::default(),
+    };
     let work = accepted(n, n, source, "work");
     let of = |event: Event| {
         let mut event = new(event);
@@ -84,7 +94,17 @@ async fn a_session_that_was_there_before_it_got_work_is_not_spawned_by_it() {
     let sample = family().await;
     let reply_to = Some(ReplyTo { run: run(1), operation: OperationId::mint(run(1), 0, "b"), attached: true });
     for n in [2, 5] {
-        let source = Source::Dispatch { reply_to, from: "/ada".to_owned(), deadline: None, depth: 1, hops: 1, priority: Priority::High };
+        let source = Source::Dispatch {
+            reply_to,
+            from: "/ada".to_owned(),
+            deadline: None,
+            depth: 1,
+            hops: 1,
+            priority: Priority::High,
+            spawn_depth: 0,
+            budget: Default::default(),
+            denies: Default::default(),
+        };
         let Event::InputAccepted(work) = accepted(n, n, source, "work") else { panic!("an input") };
         let work = Event::InputAccepted(InputAccepted { input: input(90 + n), ..work });
         sample.append(Stream::Session(session(n)), vec![work]).await;

@@ -2,6 +2,7 @@
 
 use super::turns;
 use crate::EMPTY_STATE;
+use crate::purge;
 use crate::rebuild::{self, same_rows};
 use crate::schema::{self, PROJECTIONS};
 use crate::sql::{Columns, Sql};
@@ -9,8 +10,8 @@ use domain::digest::Digest;
 use rusqlite::Connection;
 
 /// The first thing that is not as it was stored, if there is one. Sees one state of the store, so it has to run in a transaction or alone.
-/// Projections are compared only while no payload is erased: what they held of it cannot be folded again.
-pub(super) fn problem(sql: &Sql<'_>, erased: u64) -> rusqlite::Result<Option<String>> {
+/// Projections are compared unless a purge is under way: it leaves what folding the events gives only at its end.
+pub(super) fn problem(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
     if let Some(problem) = damage(sql)? {
         return Ok(Some(problem));
     }
@@ -20,7 +21,7 @@ pub(super) fn problem(sql: &Sql<'_>, erased: u64) -> rusqlite::Result<Option<Str
     if let Some(problem) = turns::problem(sql)? {
         return Ok(Some(problem));
     }
-    if erased > 0 {
+    if purge::is_any_open(sql)? {
         return Ok(None);
     }
     match changed_projection(sql)? {

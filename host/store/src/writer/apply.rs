@@ -6,6 +6,7 @@ use crate::commit::{Clash, Committed, Conflict, Expected, Key, Snapshot};
 use crate::fault;
 use crate::prepared::{Prepared, PreparedAppend, PreparedEvent};
 use crate::projections::project;
+use crate::purge;
 use crate::snapshot::seal;
 use crate::sql::{Columns, Sql, int};
 use domain::chain::Link;
@@ -49,7 +50,7 @@ pub(super) fn apply(sql: &Sql<'_>, state: &mut State, prepared: Prepared) -> Res
     let time = appends.iter().flat_map(|append| &append.events).map(|event| event.new.time).max();
     state.latest = time.unwrap_or(state.latest);
     if let Some(key) = &key {
-        remember(sql, key, state.latest)?;
+        remember(sql, key, about(key, &appends).as_deref(), state.latest)?;
     }
     for guard in guards {
         guards::check(sql, guard)?;
@@ -73,8 +74,15 @@ pub(super) fn apply(sql: &Sql<'_>, state: &mut State, prepared: Prepared) -> Res
     Ok(Committed { first_position, last_position: state.head.position, versions })
 }
 
+/// What a request is about: as it says, or the session of its events, or their agent.
+fn about(key: &Key, appends: &[PreparedAppend]) -> Option<String> {
+    let subjects = || appends.iter().flat_map(|append| &append.events).map(|event| event.new.subject);
+    let session = key.about.or_else(|| subjects().find_map(|subject| subject.session)).map(|session| session.to_string());
+    session.or_else(|| subjects().find_map(|subject| subject.agent).map(|agent| agent.to_string()))
+}
+
 /// Stores the key, or says what became of the request that brought it before.
-fn remember(sql: &Sql<'_>, key: &Key, now: Timestamp) -> Result<(), Refused> {
+fn remember(sql: &Sql<'_>, key: &Key, about: Option<&str>, now: Timestamp) -> Result<(), Refused> {
     let oldest = int(now.0.saturating_sub(IDEMPOTENCY_MS));
     let known = sql.row(
         "SELECT request, reply FROM idempotency WHERE source = ?1 AND key = ?2 AND time >= ?3",
@@ -91,8 +99,8 @@ fn remember(sql: &Sql<'_>, key: &Key, now: Timestamp) -> Result<(), Refused> {
         params![oldest, KEYS_PRUNED_MAX],
     )?;
     sql.execute(
-        "INSERT OR REPLACE INTO idempotency (source, key, request, reply, time) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![key.source, key.key, key.request.0, key.reply, int(now.0)],
+        "INSERT OR REPLACE INTO idempotency (source, key, request, reply, time, about) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![key.source, key.key, key.request.0, key.reply, int(now.0), about],
     )?;
     Ok(())
 }
@@ -170,6 +178,7 @@ fn insert(sql: &Sql<'_>, head: &mut Head, stream: &str, version: u64, event: Pre
         // It has been seen to: from here on this is a store like any other.
         backup::unmark(sql)?;
     }
+    purge::told(sql, &new.event)?;
     *head = Head { position, hash };
     let recorded = Recorded {
         position,

@@ -2,10 +2,11 @@
 
 use super::apply::Refused;
 use crate::commit::{Clash, Conflict, Guard};
-use crate::read::dispatches::in_tree;
+use crate::read::dispatches::{in_tree, waits_of};
 use crate::read::queue::{overflow_of, seen_of};
 use crate::sql::{Columns, Sql, int};
 use domain::agent::role::{Right, Role};
+use domain::dispatch::waits::circle;
 use domain::id::{AgentId, InputId, RunId, SessionId, TurnId};
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -85,6 +86,7 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
             unless(there, || "it was revoked".to_owned())
         }
         Guard::SubCount { agent, count } => other_count(sql, *agent, *count)?,
+        Guard::MayWait { session, for_session } => closed_circle(sql, *session, *for_session)?,
         Guard::QueueUnchanged { .. } | Guard::Untold { .. } => other_queue(sql, guard)?,
         Guard::ConnectorKeyOf { .. } | Guard::ConnectorKeysAtMost { .. } => other_keys(sql, guard)?,
     };
@@ -95,6 +97,12 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
 fn other_count(sql: &Sql<'_>, agent: AgentId, count: u64) -> rusqlite::Result<Option<String>> {
     let subs = sql.row("SELECT sub_count FROM agents WHERE id = ?1", [agent.to_string()], |row| row.uint(0))?;
     Ok(unless(subs == Some(count), || subs.map_or("there is no such agent".to_owned(), |subs| format!("it has {subs}"))))
+}
+
+/// How many sessions would wait for each other, when one began to wait for another.
+fn closed_circle(sql: &Sql<'_>, session: SessionId, for_session: SessionId) -> rusqlite::Result<Option<String>> {
+    let circle = circle(&waits_of(sql, for_session)?, session, for_session);
+    Ok(circle.map(|sessions| format!("{} sessions would wait for each other", sessions.len())))
 }
 
 /// What is otherwise about a session's queue.

@@ -86,6 +86,7 @@ pub(super) fn body(stage: &Stage, operation: &Operation) -> Option<Value> {
         ("POST", "/api/messages") => {
             json!({ "to": { "session": stage.chatting.session }, "content": "hello", "queue": { "mode": "steer" }, "priority": "high" })
         }
+        ("POST", "/api/purges") => json!({ "agent_id": stage.chatting.agent, "session_id": stage.chatting.session }),
         ("POST", "/api/keys") => json!({ "name": "another", "scopes": ["read"] }),
         ("POST", "/api/session/") => json!({ "session_type": "learning" }),
         ("POST", "/api/session/{sid}/respond") => json!({ "tool_call_id": call, "response": { "confirmed": true } }),

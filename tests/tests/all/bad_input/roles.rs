@@ -6,7 +6,7 @@ use agent_host_tests::process::Line;
 use reqwest::Method;
 
 /// What talking with an agent takes, and with what it is refused to a mentee whose session it is not.
-const TALKING: [(&str, Option<(u16, &str)>); 18] = [
+const TALKING: [(&str, Option<(u16, &str)>); 19] = [
     // Turns of their own they may stop.
     ("POST /api/agents/{id}/abort", None),
     ("POST /api/agents/{id}/respond", Some((404, "SESSION_NOT_FOUND"))),
@@ -19,6 +19,7 @@ const TALKING: [(&str, Option<(u16, &str)>); 18] = [
     ("DELETE /api/agents/{id}/sessions/{sid}", Some((404, "SESSION_NOT_FOUND"))),
     ("PATCH /api/agents/{id}/sessions/{sid}", Some((404, "SESSION_NOT_FOUND"))),
     ("POST /api/agents/{id}/sessions/{sid}/clear", Some((404, "SESSION_NOT_FOUND"))),
+    ("POST /api/agents/{id}/sessions/{sid}/compact", Some((404, "SESSION_NOT_FOUND"))),
     ("POST /api/agents/{id}/sessions/{sid}/fork", Some((404, "SESSION_NOT_FOUND"))),
     ("POST /api/agents/{id}/sessions/{sid}/cancel", Some((404, "SESSION_NOT_FOUND"))),
     ("POST /api/agents/{id}/sessions/{sid}/files", Some((404, "SESSION_NOT_FOUND"))),

@@ -58,6 +58,7 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
         (Method::POST, format!("{notes}/archive"), json!({ "fresh": true })),
         (Method::POST, format!("{notes}/abort"), json!({})),
         (Method::POST, format!("{}/cancel", sessions[1].trim_end_matches("/messages")), json!({})),
+        (Method::POST, format!("{}/cancel", sessions[1].trim_end_matches("/messages")), json!({ "waiting": true })),
         (Method::POST, format!("{notes}/assign"), json!({ "user_id": "carol", "role": "shared" })),
         (
             Method::POST,

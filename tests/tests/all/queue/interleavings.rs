@@ -6,7 +6,7 @@ use super::said;
 use agent_host_tests::process::{Folder, Host, puppets};
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
-use broker::PostMessage;
+use broker::{Error, PostMessage};
 use domain::delegate::Priority;
 use domain::event::{Event, InputAccepted};
 use domain::id::{InputId, SessionId};
@@ -161,9 +161,11 @@ async fn interleave(seed: u64) {
             10..=12 => drop(world.broker.cancel(&me, &busy, session, None).await.unwrap()),
             13..=29 => tokio::time::sleep(Duration::from_millis(chance.below(25))).await,
             _ => {
-                // Refused when the queue is full and drops nothing: then nothing of it is stored.
-                if let Ok(receipt) = world.broker.post_message(message(&mut chance, &world, session, number)).await {
-                    waiting.push((session, receipt.input));
+                match world.broker.post_message(message(&mut chance, &world, session, number)).await {
+                    Ok(receipt) => waiting.push((session, receipt.input)),
+                    // The queue is full and drops nothing: then nothing of it is stored.
+                    Err(Error::Refused(refusal)) => assert_eq!(refusal.code, "QUEUE_FULL"),
+                    Err(error) => panic!("{error:?}"),
                 }
             }
         }
@@ -173,7 +175,9 @@ async fn interleave(seed: u64) {
         // Whatever was dropped last is told by the next turn.
         world.say("busy", session, "the end").await;
         world.idle(session).await;
-        check(world.store(), session).await;
+        let accepted = check(world.store(), session).await;
+        let acknowledged: Vec<InputId> = waiting.iter().filter(|(of, _)| *of == session).map(|(_, input)| *input).collect();
+        assert_eq!(accepted[..accepted.len() - 1], acknowledged, "each that was acknowledged, in its order");
     }
     assert_eq!(world.store().verify().await.unwrap().fault, None);
 }

@@ -1,10 +1,13 @@
 //! More messages than anybody can deal with, to one session: limits hold, nothing is lost, and others are served meanwhile.
 
 use super::{asking, heard, post};
+use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
-use broker::Error;
+use broker::{Error, NewSession, PostMessage};
 use domain::event::Event;
+use domain::id::SessionId;
 use domain::limits::WAITING_INPUTS_MAX;
+use domain::user::UserId;
 use futures::StreamExt;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -17,11 +20,27 @@ const AT_ONCE: usize = 128;
 /// The same request, so many times.
 const DUPLICATES: usize = 1_000;
 
+/// A session of a user's with an agent of theirs.
+async fn open_as(world: &World, user: &UserId, definition: &str) -> SessionId {
+    let new = NewSession {
+        config: None,
+        idempotency_key: None,
+        time_limit_s: None,
+        target: target(definition),
+        session_type: None,
+        name: None,
+        model: None,
+        user: user.clone(),
+    };
+    world.broker.open_session(new).await.unwrap().row.id
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn of_ten_thousand_messages_to_one_session_a_thousand_wait_the_rest_is_refused_and_another_session_is_served() {
     let world = World::new(Setup::default()).await;
     let (session, call) = asking(&world).await;
-    let other = world.open("assistant").await;
+    let bob: UserId = "bob".parse().unwrap();
+    let other = open_as(&world, &bob, "assistant").await;
     let mut accepted = BTreeSet::new();
     for round in 0..10 {
         let storm = (0..STORM / 10).map(|number| {
@@ -31,7 +50,8 @@ async fn of_ten_thousand_messages_to_one_session_a_thousand_wait_the_rest_is_ref
         });
         // While the storm goes on, another user's words get their turn.
         let served = async {
-            world.say("assistant", other, "hello").await;
+            let message = PostMessage { user: bob.clone(), ..world.message("assistant", other, "hello", None) };
+            world.broker.post_message(message).await.unwrap();
             world.idle(other).await;
         };
         let (came, ()) = tokio::join!(futures::stream::iter(storm).buffer_unordered(AT_ONCE).collect::<Vec<_>>(), served);
@@ -59,7 +79,7 @@ async fn a_thousand_duplicates_at_the_same_time_are_one_event_in_every_mode_and_
     for mode in ["steer", "collect", "followup cap:1 drop:new"] {
         let (session, _) = asking(&world).await;
         let same = || {
-            let message = broker::PostMessage { queue: super::said(mode), ..world.message("puppet", session, "again", Some(mode)) };
+            let message = PostMessage { queue: super::said(mode), ..world.message("puppet", session, "again", Some(mode)) };
             world.broker.post_message(message)
         };
         let came = futures::future::join_all((0..DUPLICATES).map(|_| same())).await;

@@ -12,6 +12,7 @@ use domain::authority::{Caller, Denied, Denies, Look, Permissions, Rule, Ruling,
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate::{self, Target};
 use domain::grant::{Access, Bound, Grant};
+use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
 use serde_json::json;
 
@@ -75,7 +76,12 @@ fn offered(catalogue: &Catalogue, tool: &str) -> Result<Offered, Failure> {
     if let Some((entry, tool)) = catalogue.tool(tool) {
         return Ok(Offered { tool: ToolDefinition::clone(tool), by: Some(entry.name.clone()), grant: entry.grant.clone() });
     }
-    let own = own_tools(|id| catalogue.definition(&DefinitionId(id.to_owned())).is_some());
+    let mut own = own_tools(|id| catalogue.definition(&DefinitionId(id.to_owned())).is_some());
+    let others: Vec<Reachable<'_>> =
+        catalogue.definitions().map(|definition| Reachable { id: &definition.agent_id.0, description: None }).collect();
+    if others.len() > 1 {
+        own.extend(talk::definitions(&others, true));
+    }
     let names: Vec<&str> = catalogue.tools().map(|(_, tool)| &**tool).chain(&own).map(|tool| tool.name.as_str()).collect();
     let known = names.join(", ");
     let found = own.into_iter().find(|own| own.name == tool);

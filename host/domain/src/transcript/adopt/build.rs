@@ -1,6 +1,7 @@
 //! Turns of what was said: where each begins and ends, and what it becomes.
 
-use super::{ABORTED_CALL, Adoption, COPIED_BYTES_MAX, COPIED_MESSAGES_MAX, Said};
+use super::{ABORTED_CALL, Adoption, COPIED_BYTES_MAX, COPIED_MESSAGES_MAX, Compacts, Said};
+use crate::compaction::Mark;
 use crate::digest::Digest;
 use crate::id::{RunId, SessionId, TurnId};
 use crate::message::{Answers, Draft, Message, Part, Role};
@@ -43,7 +44,14 @@ pub(in crate::transcript) fn turns(said: &[Said], head: Option<usize>, session: 
         let parent = before.and_then(|turn| places.get(turn)).and_then(|place| turns.get(*place)).map(|turn| &turn.node);
         let find = |id: TurnId| places.get(&id).and_then(|place| turns.get(*place)).map(|turn| &turn.node);
         let said: Vec<&Said> = path.iter().filter_map(|place| said.get(*place)).collect();
-        let turn = make(&said, parent, jump(parent, find), session, adoption)?;
+        let mark = match said.as_slice() {
+            [alone] => alone.compacts.and_then(|compacts| {
+                let kept = compacts.first_kept.and_then(|place| ended.get(&place).or_else(|| first.get(&place))).copied();
+                marked(compacts, kept, parent, find)
+            }),
+            _ => None,
+        };
+        let turn = make(&said, Joins { parent, jump: jump(parent, find), mark }, session, adoption)?;
         let id = turn.node.id;
         for place in path {
             first.entry(place).or_insert(id);
@@ -66,16 +74,23 @@ fn plan(said: &[Said], head: Option<usize>) -> Plan {
     let mut starts: Vec<usize> = Vec::with_capacity(said.len());
     // Whether the turn has an answer up to here.
     let mut answered: Vec<bool> = Vec::with_capacity(said.len());
+    // Calls of the turn that wait for their results up to here.
+    let mut open: Vec<usize> = Vec::with_capacity(said.len());
     let mut goes_on: HashSet<usize> = HashSet::new();
     let mut is_left: HashSet<usize> = HashSet::new();
     for (place, this) in said.iter().enumerate() {
         let before = this.parent.and_then(|parent| Some((parent, *starts.get(parent)?, *answered.get(parent)?)));
-        let within = before.filter(|(_, _, answered)| !(*answered && this.asks()));
+        let waits = this.parent.and_then(|parent| open.get(parent)).copied().unwrap_or_default();
+        let is_apart = |one: &Said| one.compacts.is_some() && waits == 0;
+        let apart = is_apart(this) || this.parent.and_then(|parent| said.get(parent)).is_some_and(is_apart);
+        let within = before.filter(|(_, _, answered)| !(apart || (*answered && this.asks())));
         if let Some((parent, ..)) = before {
             let children = if within.is_some() { &mut goes_on } else { &mut is_left };
             children.insert(parent);
         }
         starts.push(within.map_or(place, |(_, start, _)| start));
+        let calls = this.parts.iter().filter(|part| matches!(part, Part::Call { .. })).count();
+        open.push((within.map_or(0, |_| waits) + calls).saturating_sub(usize::from(this.answers.is_some())));
         answered.push(!this.asks() || within.is_some_and(|(_, _, answered)| answered));
     }
     let is_end = |place: &usize| !goes_on.contains(place) || is_left.contains(place) || head == Some(*place);
@@ -108,8 +123,42 @@ fn path(said: &[Said], plan: &Plan, end: usize, first: &HashMap<usize, TurnId>, 
     Ok(path)
 }
 
+/// What a compaction after a turn says of the turns before it; none when nothing stands before what it keeps.
+fn marked<'a>(
+    compacts: Compacts,
+    kept: Option<TurnId>,
+    parent: Option<&'a TurnNode>,
+    find: impl Fn(TurnId) -> Option<&'a TurnNode>,
+) -> Option<Mark> {
+    let before = parent?;
+    let mut at = Some(before);
+    // What is kept on another branch is not kept on this one.
+    let kept = loop {
+        match (kept, at) {
+            (Some(turn), Some(node)) if node.id == turn => break Some(node),
+            (Some(_), Some(node)) => at = node.parent.and_then(&find),
+            (None, _) | (_, None) => break None,
+        }
+    };
+    Some(Mark {
+        summarized_through: kept.map_or(Some(before.id), |node| node.parent)?,
+        first_kept: kept.map(|node| node.id),
+        tokens_before: compacts.tokens_before,
+        tokens_after: 0,
+    })
+}
+
+/// Where a turn joins the tree, and the mark of one that is a compaction.
+#[derive(Clone, Copy)]
+struct Joins<'a> {
+    parent: Option<&'a TurnNode>,
+    jump: Option<TurnId>,
+    mark: Option<Mark>,
+}
+
 /// One turn.
-fn make(said: &[&Said], parent: Option<&TurnNode>, jump: Option<TurnId>, session: SessionId, adoption: &Adoption) -> Result<Turn, Fault> {
+fn make(said: &[&Said], joins: Joins<'_>, session: SessionId, adoption: &Adoption) -> Result<Turn, Fault> {
+    let Joins { parent, jump, mark } = joins;
     let first_message = parent.map_or(1, |parent| parent.last_message + 1);
     let last = said.last();
     let committed = said.iter().map(|this| this.time).max().unwrap_or_default();
@@ -122,10 +171,12 @@ fn make(said: &[&Said], parent: Option<&TurnNode>, jump: Option<TurnId>, session
     }
     let was_cut_off = !told.open.is_empty();
     told.pair_what_is_left();
+    told.mark(mark.as_ref());
     let answer = said.iter().rev().find(|this| this.role == Role::Assistant);
     let end = match answer.map(|answer| answer.end) {
         Some(TurnEnd::Replied) if was_cut_off || last.is_some_and(|last| last.asks()) => TurnEnd::Aborted,
         Some(end) => end,
+        None if mark.is_some() => TurnEnd::Replied,
         None => TurnEnd::Aborted,
     };
     let mut models: Vec<String> = Vec::new();
@@ -206,6 +257,13 @@ impl Telling {
         for call in std::mem::take(&mut self.open) {
             let answers = Some(Answers { failed: true, ..call });
             self.put(Draft { answers, ..Draft::text(Role::Tool, "host", ABORTED_CALL) });
+        }
+    }
+
+    /// Adds the mark of a compaction to its message, which is the only one.
+    fn mark(&mut self, mark: Option<&Mark>) {
+        if let (Some(mark), Some(message)) = (mark, self.messages.last_mut()) {
+            message.parts.push(mark.part());
         }
     }
 

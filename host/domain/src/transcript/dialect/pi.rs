@@ -6,6 +6,7 @@
 //! session_info                       the session's name, if it has one
 //! custom agent-host.blob …           pieces of blobs
 //! message | custom_message           what pi shows of a message: user, assistant, toolResult; a notice as custom_message
+//! compaction                         the message of a compaction: its summary, and the first entry of the turns that were kept
 //! custom agent-host.message          the message itself, behind what pi shows of it
 //! custom agent-host.turn             the turn, behind its messages; the first entry of a turn after it is its child
 //! label …                            bookmarks
@@ -26,6 +27,7 @@ pub use foreign::read_foreign;
 pub(super) use blocks::{Blocks, parts};
 pub(super) use show::made_by;
 
+use crate::compaction::Mark;
 use crate::digest::Digest;
 use crate::id::TurnId;
 use crate::time::Timestamp;
@@ -46,7 +48,8 @@ pub const VERSION: u64 = 3;
 pub fn write(transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
     transcript.check()?;
     let header = &transcript.header;
-    let mut entries = Entries { written: Written::default(), seed: header.session.0.as_bytes().to_vec(), count: 0, ids: HashSet::new() };
+    let (seed, firsts) = (header.session.0.as_bytes().to_vec(), HashMap::new());
+    let mut entries = Entries { written: Written::default(), seed, count: 0, ids: HashSet::new(), firsts };
     let mut first = json!({
         "type": "session", "version": VERSION, "id": header.session, "timestamp": header.created.to_string(), "cwd": header.agent_path,
     });
@@ -112,6 +115,8 @@ struct Entries {
     seed: Vec<u8>,
     count: u64,
     ids: HashSet<String>,
+    /// The first entry of each turn so far.
+    firsts: HashMap<TurnId, String>,
 }
 
 impl Entries {
@@ -167,10 +172,19 @@ impl Entries {
         for (id, message) in (turn.node.first_message..).zip(&turn.messages) {
             let what = || format!("message {id} of turn {}", turn.node.id);
             if let Some(message) = message {
-                let (kind, fields) = shown.entry(message);
+                let (kind, fields) = match Mark::of(message) {
+                    // Where nothing is kept, pi keeps what comes after the entry before.
+                    Some(mark) => {
+                        let kept = mark.first_kept.and_then(|turn| self.firsts.get(&turn)).unwrap_or(&tail);
+                        ("compaction", show::compaction(message, &mark, kept))
+                    }
+                    None => shown.entry(message),
+                };
                 tail = self.entry(kind, Some(&tail), turn.committed, fields, what)?;
+                self.firsts.entry(turn.node.id).or_insert_with(|| tail.clone());
             }
             tail = self.custom(Some(&tail), turn.committed, exact::MESSAGE, &exact::message(id, message.as_ref()), what)?;
+            self.firsts.entry(turn.node.id).or_insert_with(|| tail.clone());
         }
         let what = || format!("turn {}", turn.node.id);
         self.custom(Some(&tail), turn.committed, exact::TURN, &exact::turn(turn), what)

@@ -1,6 +1,7 @@
 //! Files that pi and other programs wrote, modelled on the examples of their documents and tests.
 
 use super::story::adoption;
+use crate::compaction::Mark;
 use crate::digest::Salt;
 use crate::message::{Part, Role};
 use crate::model::Usage;
@@ -41,15 +42,17 @@ fn a_session_of_pi_becomes_a_tree_of_turns() {
                 &["User: Read it.", "Assistant: ", "Tool: output", "Tool: The session was imported without a result of this call."],
                 TurnEnd::Aborted
             ),
-            (&["User: Ran `ls -la`", "Notice: User discussed X, Y, Z...", "User: Go on", "Assistant: Going"], TurnEnd::Aborted),
+            (&["User: Ran `ls -la`"], TurnEnd::Aborted),
+            (&["Notice: User discussed X, Y, Z..."], TurnEnd::Replied),
+            (&["User: Go on", "Assistant: Going"], TurnEnd::Aborted),
             (&["Notice: Branch explored approach A...", "Notice: Injected context...", "User: B", "Assistant: Bee"], TurnEnd::Replied),
         ])
     );
     let ids: Vec<_> = transcript.turns.iter().map(|turn| turn.node.id).collect();
     let parents: Vec<_> = transcript.turns.iter().map(|turn| turn.node.parent).collect();
-    assert_eq!(parents, [None, Some(ids[0]), Some(ids[1]), Some(ids[0])]);
+    assert_eq!(parents, [None, Some(ids[0]), Some(ids[1]), Some(ids[2]), Some(ids[3]), Some(ids[0])]);
     let header = &transcript.header;
-    assert_eq!(header.head, Some(ids[3]), "where the file ends");
+    assert_eq!(header.head, Some(ids[5]), "where the file ends");
     assert_eq!(header.name.as_deref(), Some("Refactor auth module"));
     assert_eq!(header.parent.unwrap().to_string(), "11111111-2222-4333-8444-555555555555");
     assert_eq!((header.agent_path.as_str(), header.definition.as_str()), ("/u/alice/agent/main", "main"));
@@ -75,7 +78,7 @@ fn what_pi_knows_beyond_text_is_kept_and_goes_to_no_provider() {
     assert_eq!(value["thinkingSignature"], "c2ln");
     let expected = Part::Call { call_id: "call_123".into(), name: "bash".into(), arguments: r#"{"command":"ls"}"#.into() };
     assert_eq!((call, matches!(other, Part::Call { .. })), (&expected, true));
-    let [Part::Text { .. }, Part::Opaque { value, .. }] = parts(2, 1) else { panic!("{:?}", parts(2, 1)) };
+    let [Part::Text { .. }, Part::Opaque { value, .. }, _] = parts(3, 0) else { panic!("{:?}", parts(3, 0)) };
     assert_eq!((&value["firstKeptEntryId"], &value["tokensBefore"]), (&"c3d4e5f6".into(), &50_000.into()));
     let [Part::Blob { digest, media_type, size: 5 }] = parts(1, 0).split_last().map(|(last, _)| std::slice::from_ref(last)).unwrap() else {
         panic!("{:?}", parts(1, 0))
@@ -89,13 +92,34 @@ fn what_pi_knows_beyond_text_is_kept_and_goes_to_no_provider() {
 }
 
 #[test]
+fn a_compaction_of_pi_s_is_a_turn_that_says_from_where_on_turns_are_kept_and_goes_out_as_one_again() {
+    let (_, Reading { transcript, .. }) = taken(PI);
+    let turns = &transcript.turns;
+    let mark = Mark::of(turns[3].messages[0].as_ref().unwrap()).unwrap();
+    let expected =
+        Mark { summarized_through: turns[0].node.id, first_kept: Some(turns[1].node.id), tokens_before: 50_000, tokens_after: 0 };
+    assert_eq!(mark, expected);
+    let exported = String::from_utf8(pi::write(&transcript).unwrap()).unwrap();
+    let lines: Vec<serde_json::Value> = exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let compaction = lines.iter().find(|line| line["type"] == "compaction").unwrap();
+    assert_eq!((&compaction["summary"], &compaction["tokensBefore"]), (&"User discussed X, Y, Z...".into(), &50_000.into()));
+    let kept = lines.iter().find(|line| line["id"] == compaction["firstKeptEntryId"]).unwrap();
+    assert_eq!((&kept["type"], &kept["message"]["role"]), (&"message".into(), &"user".into()), "{kept}");
+    // What it says is found again where it goes on in pi.
+    let again = pi::read_foreign(exported.as_bytes(), &adoption()).unwrap().transcript;
+    let marks: Vec<Mark> = again.turns.iter().flat_map(|turn| turn.messages.iter().flatten()).filter_map(Mark::of).collect();
+    let expected = Mark { summarized_through: again.turns[0].node.id, first_kept: Some(again.turns[1].node.id), ..expected };
+    assert_eq!(marks, [expected]);
+}
+
+#[test]
 fn ids_of_turns_follow_from_content_and_salt() {
     let (_, first) = taken(PI);
     assert_eq!(taken(PI).1, first);
     let other = read(PI.as_bytes(), &Adoption { salt: Salt([8; 16]), ..adoption() }).unwrap().1;
     assert_ne!(other.transcript.turns[0].node.id, first.transcript.turns[0].node.id);
     let changed = taken(&PI.replace("Hi!", "Ho!")).1;
-    assert_ne!(changed.transcript.turns[3].node.id, first.transcript.turns[3].node.id);
+    assert_ne!(changed.transcript.turns[5].node.id, first.transcript.turns[5].node.id);
     // It is ours from here on.
     let exported = pi::write(&first.transcript).unwrap();
     assert_eq!(pi::read(&exported, &adoption()), Ok(Reading { exact: true, left_out: vec![], ..first }));

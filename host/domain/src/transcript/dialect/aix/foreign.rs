@@ -112,6 +112,7 @@ impl Thread {
             (None, None) => "aix".to_owned(),
         };
         self.said.push(Said {
+            compacts: None,
             line: line.number,
             bytes: line.bytes,
             key,

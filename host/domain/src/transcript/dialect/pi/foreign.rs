@@ -5,7 +5,8 @@
 //! | `message` of `user`, `assistant`, `toolResult` | a message |
 //! | `message` of `bashExecution` | a user's message in the words that pi tells a model; left out when pi keeps it from the model |
 //! | `custom_message`, `message` of `custom` | a notice |
-//! | `compaction`, `branch_summary` | a notice with the summary. What was summarised stays in the thread before it |
+//! | `compaction` | a turn of its own: a notice with the summary, from which on models see the thread. What was summarised stays before it |
+//! | `branch_summary` | a notice with the summary |
 //! | `label` | a bookmark on the turn that ends with its target, or that first has it; the last word on a target counts |
 //! | `session_info` | the session's name; the last one counts |
 //! | `model_change`, `thinking_level_change`, `custom`, any other | left out, and named in [`Reading::left_out`] |
@@ -15,11 +16,12 @@
 
 use super::blocks::{Blocks, PROVIDER, parts};
 use super::{VERSION, usage};
+use crate::compaction::ORIGIN_IMPORTED;
 use crate::digest::Digest;
 use crate::json::DEPTH_MAX;
 use crate::message::{Part, Role};
 use crate::model::Usage;
-use crate::transcript::adopt::{self, Adopted, Adoption, Answered, Said};
+use crate::transcript::adopt::{self, Adopted, Adoption, Answered, Compacts, Said};
 use crate::transcript::exact;
 use crate::transcript::fault::Fault;
 use crate::transcript::line::{self, Fields, Line};
@@ -113,11 +115,13 @@ struct Words {
     end: TurnEnd,
     usage: Usage,
     model: Option<String>,
+    compacts: Option<Compacts>,
 }
 
 impl Words {
     fn of(role: Role, origin: impl Into<String>, parts: Vec<Part>) -> Self {
-        Self { role, parts, origin: origin.into(), answers: None, end: TurnEnd::Replied, usage: Usage::default(), model: None }
+        let (end, usage) = (TurnEnd::Replied, Usage::default());
+        Self { role, parts, origin: origin.into(), answers: None, end, usage, model: None, compacts: None }
     }
 }
 
@@ -142,9 +146,9 @@ impl Entries {
         self.leaf = match self.words(kind, &fields, line.number)? {
             None => parent,
             Some(words) => {
-                let Words { role, parts, origin, answers, end, usage, model } = words;
+                let Words { role, parts, origin, answers, end, usage, model, compacts } = words;
                 let (line, bytes, key) = (line.number, line.bytes, id.to_owned());
-                self.said.push(Said { line, bytes, key, parent, time, role, parts, origin, answers, end, usage, model });
+                self.said.push(Said { line, bytes, key, parent, time, role, parts, origin, answers, end, usage, model, compacts });
                 Some(self.said.len() - 1)
             }
         };
@@ -158,9 +162,9 @@ impl Entries {
             "message" => self.message(&fields.object_needed("message")?, line)?,
             "custom_message" => Some(self.noticed(fields, "content")?),
             "compaction" => {
-                fields.word_needed("firstKeptEntryId")?;
-                fields.count("tokensBefore")?;
-                Some(Words::of(Role::Notice, "pi:compaction", summary(fields)?))
+                let first_kept = self.known.get(fields.word_needed("firstKeptEntryId")?).copied().flatten();
+                let compacts = Some(Compacts { first_kept, tokens_before: fields.count("tokensBefore")? });
+                Some(Words { compacts, ..Words::of(Role::Notice, ORIGIN_IMPORTED, summary(fields)?) })
             }
             "branch_summary" => {
                 fields.word_needed("fromId")?;
@@ -218,7 +222,7 @@ impl Entries {
             "bashExecution" => Words::of(Role::User, "pi:bash", vec![Part::text(bash(message)?), whole(message)]),
             "custom" | "hookMessage" => self.noticed(message, "content")?,
             "branchSummary" => Words::of(Role::Notice, "pi:branch_summary", summary(message)?),
-            "compactionSummary" => Words::of(Role::Notice, "pi:compaction", summary(message)?),
+            "compactionSummary" => Words::of(Role::Notice, ORIGIN_IMPORTED, summary(message)?),
             other => {
                 let known = "`user`, `assistant`, `toolResult`, `bashExecution`, `custom`, `branchSummary`, `compactionSummary`";
                 return Err(message.fault("role", format!("`{other}` is none of {known}: write one of these, or take the line out")));

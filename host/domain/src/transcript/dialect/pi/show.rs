@@ -1,6 +1,7 @@
 //! What pi is shown of a turn's messages.
 
 use super::usage;
+use crate::compaction::Mark;
 use crate::digest::Digest;
 use crate::message::{Message, MessageId, Part, Role};
 use crate::transcript::Turn;
@@ -89,6 +90,12 @@ impl<'a> Shown<'a> {
             "stopReason": stop, "timestamp": self.turn.committed.0,
         })
     }
+}
+
+/// What pi has of a compaction, whose kept turns begin with this entry.
+pub(super) fn compaction(message: &Message, mark: &Mark, kept: &str) -> Value {
+    let details = json!({ "summarizedThrough": mark.summarized_through, "firstKept": mark.first_kept, "tokensAfter": mark.tokens_after });
+    json!({ "summary": message.text(), "firstKeptEntryId": kept, "tokensBefore": mark.tokens_before, "details": details })
 }
 
 /// A block of an assistant's message. pi has no images in it.

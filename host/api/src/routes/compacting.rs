@@ -1,0 +1,39 @@
+//! Compacting a thread before it has to be.
+
+use crate::caller::Caller;
+use crate::input::{Idempotency, IdempotencyKey, OfSession};
+use crate::problem::Problem;
+use crate::state::Api;
+use axum::extract::State;
+use http::StatusCode;
+use serde::Serialize;
+
+/// A thread is being compacted.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Compacting {
+    /// The session.
+    session_id: String,
+    /// The run that does it: its events say what comes of it.
+    run_id: String,
+}
+
+/// Begins to compact a chat's thread: a turn of its own summarises what was said, and models see the thread from there on, with the newest
+/// turns word for word, half of it at most. What was summarised stays in the tree, where it is found, exported and forked from. Words that
+/// are sent meanwhile lead the next turn. A thread that fills its model's window is compacted without being asked for.
+#[utoipa::path(
+    post, path = "/api/agents/{id}/sessions/{sid}/compact", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."),
+        IdempotencyKey,
+    ),
+    responses((status = 202, description = "It has begun.", body = Compacting))
+)]
+pub(super) async fn compact(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSession(target, session): OfSession,
+    key: Idempotency,
+) -> Result<(StatusCode, axum::Json<Compacting>), Problem> {
+    let run = api.command()?.compact(key.by(&caller.user), &target, session).await?;
+    Ok((StatusCode::ACCEPTED, axum::Json(Compacting { session_id: session.to_string(), run_id: run.to_string() })))
+}

@@ -1,0 +1,135 @@
+//! Purging what was deleted: for the operator alone.
+
+use crate::caller::{Caller, Credential};
+use crate::input::{Idempotency, IdempotencyKey, Json, existing};
+use crate::problem::{Place, Problem};
+use crate::state::Api;
+use axum::extract::State;
+use broker::{Gone, PurgeOf};
+use domain::id::SessionId;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use store::Rewritten;
+
+/// What is to be purged.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PurgeRequest {
+    /// UUID of the agent, or its path while it is active.
+    agent_id: String,
+    /// UUID of a session of its that was deleted. Without, the agent itself is purged, which has to be archived: with all its sessions,
+    /// deleted or not, and all agents below it.
+    session_id: Option<String>,
+}
+
+/// How much is gone.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+struct ErasedView {
+    /// Sessions.
+    sessions: u64,
+    /// Turns, of which nothing is left but their places in the tree.
+    turns: u64,
+    /// Messages of theirs.
+    messages: u64,
+    /// Events that keep their place in the chain, and of which the payload is gone with its salt.
+    events: u64,
+    /// Blobs that nobody names any more.
+    blobs: u64,
+    /// Their bytes.
+    blob_bytes: u64,
+    /// Keys of what tools keep.
+    bucket_keys: u64,
+    /// Requests that were remembered under their idempotency keys.
+    requests: u64,
+}
+
+/// How much stays, because others point to it.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+struct KeptView {
+    /// Turns in the thread of a session that was not deleted, or that were made in one.
+    turns: u64,
+    /// Writes of tools to what is not the session's alone: its agent's, its user's or the component's.
+    bucket_writes: u64,
+}
+
+/// What a purge came to.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct PurgeReport {
+    /// The agent.
+    agent_id: String,
+    /// The session, if it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
+    /// When.
+    purged_at: String,
+    /// How much is gone.
+    erased: ErasedView,
+    /// How much stays.
+    kept: KeptView,
+    /// Whether the store's files were written anew since: before that, pieces of what is gone may stand in their free pages. Where it is
+    /// false, ask for the same purge again.
+    files_rewritten: bool,
+    /// Why they were not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// Purges what was deleted: what was said, done, kept and noted in it is erased for good, and nobody can have it back. Needs the host's
+/// own token: no user's key and no issuer's token does. What is in the thread of a session that was not deleted stays. Purged again, it
+/// is answered as it was.
+#[utoipa::path(
+    post, path = "/api/purges", tag = "operator", params(IdempotencyKey), request_body = PurgeRequest,
+    responses((status = 200, description = "It is gone.", body = PurgeReport))
+)]
+pub(super) async fn purge(
+    State(api): State<Api>,
+    caller: Caller,
+    key: Idempotency,
+    Json(PurgeRequest { agent_id, session_id }): Json<PurgeRequest>,
+) -> Result<axum::Json<PurgeReport>, Problem> {
+    if caller.credential != Credential::HostToken {
+        let detail = "only the operator purges: send the host's own token, which `agent-host token show` prints";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "OPERATOR_ONLY", detail).at(Place::Header("Authorization")));
+    }
+    let target = existing(&agent_id).map_err(|problem| problem.at(Place::Body("/agent_id")))?;
+    let what = match session_id {
+        Some(session) => PurgeOf::Session(target, session_of(&session)?),
+        None => PurgeOf::Agent(target),
+    };
+    let gone = api.command()?.purge(key.by(&caller.user), &what).await?;
+    Ok(axum::Json(report(gone)))
+}
+
+fn session_of(text: &str) -> Result<SessionId, Problem> {
+    text.parse().map_err(|_| {
+        let detail = format!("`{text}` is no id of a session: it is a UUID");
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/session_id"))
+    })
+}
+
+fn report(gone: Gone) -> PurgeReport {
+    let Gone { purged, files } = gone;
+    let (erased, kept) = (purged.erased, purged.kept);
+    let reason = match files {
+        Rewritten::Yes => None,
+        Rewritten::NotYet { reason } => Some(reason),
+    };
+    PurgeReport {
+        agent_id: purged.agent.to_string(),
+        session_id: purged.session.map(|session| session.to_string()),
+        purged_at: purged.time.to_string(),
+        erased: ErasedView {
+            sessions: erased.sessions,
+            turns: erased.turns,
+            messages: erased.messages,
+            events: erased.events,
+            blobs: erased.blobs,
+            blob_bytes: erased.blob_bytes,
+            bucket_keys: erased.bucket_keys,
+            requests: erased.requests,
+        },
+        kept: KeptView { turns: kept.turns, bucket_writes: kept.bucket_writes },
+        files_rewritten: reason.is_none(),
+        reason,
+    }
+}

@@ -1,0 +1,31 @@
+//! Compacting a thread because somebody asks for it.
+
+use super::once::Once;
+use super::{Broker, By, Error, Request, Target};
+use crate::driver::Signal;
+use domain::id::{RunId, SessionId};
+use serde_json::json;
+use tokio::sync::oneshot;
+
+impl Broker {
+    /// Begins to compact a chat's thread, however much room its model has; the run that does it. What is kept word for word is half of the
+    /// thread at most.
+    ///
+    /// # Errors
+    /// There is no such session, or it is no open chat; a turn is in the making; there is nothing to summarise; the user may not; an
+    /// idempotency key of another request.
+    pub async fn compact<'a>(&self, by: impl Into<By<'a>>, target: &Target, session: SessionId) -> Result<RunId, Error> {
+        let by = by.into();
+        let request = Request::of(by, &json!({ "compact": session, "target": target.named() }))?;
+        match self.once(request.as_ref(), self.try_compacting(by, target, session, request.clone())).await? {
+            Once::Now(run) | Once::Before(run) => Ok(run),
+        }
+    }
+
+    async fn try_compacting(&self, by: By<'_>, target: &Target, session: SessionId, request: Option<Request>) -> Result<RunId, Error> {
+        let row = self.session_for(by.user, target, session).await?;
+        let (done, begun) = oneshot::channel();
+        self.core.signal(row.id, Signal::Compact { by: by.user.clone(), request, done }).await;
+        super::answered(&self.core, begun).await
+    }
+}

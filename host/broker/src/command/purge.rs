@@ -1,0 +1,141 @@
+//! Purging what was deleted, by the operator alone: a session that was deleted, or an agent that was archived, with all that was said in
+//! it.
+
+use super::once::Once;
+use super::{Broker, By, Error, Request, Target};
+use crate::purge::{begin_agent, begin_session, finish, rewrite};
+use crate::refusals::{agent_not_archived, agent_not_found, busy, session_not_deleted, session_not_found, spawned};
+use domain::event::Purged;
+use domain::id::{AgentId, SessionId, Stream};
+use serde_json::json;
+use store::{AgentRow, Rewritten, SessionStatus};
+use tokio::sync::oneshot;
+
+/// What is to be purged.
+#[derive(Debug, Clone)]
+pub enum PurgeOf {
+    /// A session of an agent's.
+    Session(Target, SessionId),
+    /// An agent, with its sessions and those of all agents below it.
+    Agent(Target),
+}
+
+/// What a purge came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gone {
+    /// What is gone, and what stays.
+    pub purged: Purged,
+    /// Whether anything of what is gone may be in the store's files still.
+    pub files: Rewritten,
+}
+
+/// What there is to do.
+enum Found {
+    /// It was purged before, to its end.
+    Before(Box<Purged>),
+    /// It is to be purged, or somebody has begun to.
+    Now(Stream),
+}
+
+impl Broker {
+    /// Purges what was deleted. What was purged before is not purged again: then it is told what that came to. For the operator alone, who
+    /// needs no role with the agent: whoever asks has to be known to be that.
+    ///
+    /// # Errors
+    /// There is no such thing; it was not deleted, or not archived; something else is being purged, or a rebuild is going on; an
+    /// idempotency key of another request.
+    pub async fn purge<'a>(&self, by: impl Into<By<'a>>, what: &PurgeOf) -> Result<Gone, Error> {
+        let asked = match what {
+            PurgeOf::Session(target, session) => json!({ "purge": session, "target": target.named() }),
+            PurgeOf::Agent(target) => json!({ "purge_agent": target.named() }),
+        };
+        let request = Request::of(by.into(), &asked)?;
+        let purged = match self.once(request.as_ref(), self.try_purging(what, request.as_ref())).await? {
+            Once::Now(purged) | Once::Before(purged) => purged,
+        };
+        // Also when it was done before: the files may not have been written anew then.
+        Ok(Gone { purged, files: rewrite(&self.core).await? })
+    }
+
+    async fn try_purging(&self, what: &PurgeOf, request: Option<&Request>) -> Result<Purged, Error> {
+        let stream = match self.purgeable(what).await? {
+            Found::Before(purged) => {
+                self.note(request, &purged).await?;
+                return Ok(*purged);
+            }
+            Found::Now(stream) => stream,
+        };
+        let Some(purging) = self.core.store.begin_purging() else {
+            return Err(busy("something else is being purged, or everything is folded again; try again shortly").into());
+        };
+        let (core, request) = (self.core.clone(), request.cloned());
+        let (reply, answer) = oneshot::channel();
+        // To its end, also if whoever asked for it goes away meanwhile.
+        self.core.spawn(async move {
+            let purged = async {
+                match stream {
+                    Stream::Session(session) => begin_session(&core, session).await?,
+                    Stream::Agent(agent) => begin_agent(&core, agent).await?,
+                    Stream::Run(_) | Stream::Host => {}
+                }
+                finish(&core, stream, request.as_ref()).await
+            };
+            let purged = Box::pin(purged).await;
+            drop(purging);
+            let _ = reply.send(purged);
+        });
+        answer.await.unwrap_or(Err(Error::ShuttingDown))
+    }
+
+    /// What is to be done about it.
+    async fn purgeable(&self, what: &PurgeOf) -> Result<Found, Error> {
+        let store = &self.core.store;
+        let (stream, purged) = match what {
+            PurgeOf::Session(target, session) => {
+                let agent = self.whichever(target).await?.agent.id;
+                let row = store.session(*session).await?.filter(|row| row.agent == agent);
+                let row = row.ok_or_else(|| session_not_found(session))?;
+                if !row.purged && row.status != SessionStatus::Deleted {
+                    return Err(session_not_deleted(agent, session).into());
+                }
+                (Stream::Session(*session), row.purged)
+            }
+            PurgeOf::Agent(target) => {
+                let row = self.whichever(target).await?;
+                let id = row.agent.id;
+                if row.parent.is_some() {
+                    return Err(spawned(id).into());
+                }
+                if row.active {
+                    return Err(agent_not_archived(id).into());
+                }
+                (Stream::Agent(id), row.purged)
+            }
+        };
+        if purged
+            && !store.open_purges().await?.contains(&stream)
+            && let Some(done) = store.purged(stream).await?
+        {
+            return Ok(Found::Before(Box::new(done)));
+        }
+        Ok(Found::Now(stream))
+    }
+
+    /// An agent, whosever it is.
+    async fn whichever(&self, target: &Target) -> Result<AgentRow, Error> {
+        let found = match target {
+            Target::Agent(id) => self.core.store.agent(*id).await?,
+            Target::Path(path) => self.core.store.agent_at(path).await?,
+            Target::Definition(_) => None,
+        };
+        found.ok_or_else(|| agent_not_found(&target.named()).into())
+    }
+}
+
+/// The agent of a purge's stream, where it is of one.
+pub(crate) fn agent_of(stream: Stream) -> Option<AgentId> {
+    match stream {
+        Stream::Agent(agent) => Some(agent),
+        Stream::Session(_) | Stream::Run(_) | Stream::Host => None,
+    }
+}

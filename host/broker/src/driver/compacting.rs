@@ -1,0 +1,287 @@
+//! Compacting a session's thread between its turns: whether that is due, and the run that does it.
+//!
+//! Whether it is due follows from what is stored: the last turn, its run, and what has been tried since. So a crash in between changes nothing.
+//! The rules are the domain's ([`domain::compaction`]); the run is one like any other, except that no agent decides in it ([`step`]).
+
+mod step;
+
+use super::{Driver, Driving, Trouble, load_run};
+use crate::catalogue::CHAT;
+use crate::command::{Request, allowed};
+use crate::core::fresh;
+use crate::refusals::{busy, nothing_to_compact, run_open, session_closed, session_structured};
+use domain::compaction::{
+    ATTEMPTS_MAX, Compacted, Compaction, Mark, cut, estimated_tokens, is_due, kept_tokens_max, pieces, summary_tokens_max,
+};
+use domain::delegate::Priority;
+use domain::event::{Event, RunStarted};
+use domain::id::{RunId, Stream, TurnId};
+use domain::limits::TurnLimits;
+use domain::path::ModelRole;
+use domain::run::Run;
+use domain::turn::TurnEnd;
+use domain::user::UserId;
+use store::{CommitError, SessionRow, SessionStatus};
+
+/// Steps of a run that compacts: it asks, and it concludes.
+const STEPS_MAX: u32 = 2;
+
+/// How a compaction comes about.
+enum Occasion<'a> {
+    /// A turn's newest call of its model used so many tokens.
+    Due { tokens: u64 },
+    /// A user asked for it.
+    Asked { by: &'a UserId },
+}
+
+impl Driver {
+    /// Begins a compaction of the thread, if it is due now that no run is open. True when it did; nothing is stored yet.
+    pub(super) async fn compact_if_due(&mut self) -> Result<bool, Trouble> {
+        let Some(session) = self.idle.as_ref().filter(|session| session.session_type == CHAT && session.status == SessionStatus::Open)
+        else {
+            return Ok(false);
+        };
+        let Some(head) = session.head.filter(|head| self.roomy != Some(*head)) else { return Ok(false) };
+        let session = session.clone();
+        if let Some((tokens, window)) = self.due(&session, head).await?
+            && let Some(compaction) = self.compaction(&session, head, window, Occasion::Due { tokens }).await?
+            && self.begin_compaction(&session, compaction).await?
+        {
+            return Ok(true);
+        }
+        self.roomy = Some(head);
+        Ok(false)
+    }
+
+    /// Compacts the thread because somebody asks for it; the run, once its start is stored.
+    pub(super) async fn compact(&mut self, by: &UserId, request: Option<&Request>) -> Result<RunId, Trouble> {
+        self.stale = true;
+        if self.refresh().await? {
+            return Err(Trouble::Refused(run_open()));
+        }
+        let session = self.session_row().await?;
+        if session.status != SessionStatus::Open {
+            return Err(Trouble::Refused(session_closed()));
+        }
+        if session.session_type != CHAT {
+            return Err(Trouble::Refused(session_structured("only chats are compacted")));
+        }
+        let compaction = match session.head {
+            Some(head) => {
+                let window = self.window_of(&session).await?;
+                self.compaction(&session, head, window, Occasion::Asked { by }).await?
+            }
+            None => None,
+        };
+        let Some(compaction) = compaction else { return Err(Trouble::Refused(nothing_to_compact())) };
+        if !self.begin_compaction(&session, compaction).await? {
+            return Err(Trouble::Refused(session_closed()));
+        }
+        let Some(run) = self.driving.as_ref().map(|driving| driving.run.started.run) else {
+            return Err(Trouble::Refused(session_closed()));
+        };
+        let key = request.map(|request| request.answered(&run));
+        match self.commit_start_under(&[], vec![allowed(session.agent, by)], key).await {
+            Ok(()) => Ok(run),
+            Err(trouble) => {
+                // What was not stored was not begun.
+                self.driving = None;
+                Err(match trouble {
+                    Trouble::Commit(CommitError::Conflict(_)) => {
+                        Trouble::Refused(busy("the session is changing at this moment; try again shortly"))
+                    }
+                    trouble => trouble,
+                })
+            }
+        }
+    }
+
+    /// Tokens of the newest call of the last turn, and the window of its model, if it fills that so far that the thread is to be compacted.
+    async fn due(&self, session: &SessionRow, head: TurnId) -> Result<Option<(u64, u64)>, Trouble> {
+        let Some(node) = self.core.store.turn(head).await? else { return Ok(None) };
+        // Most turns are looked at no closer: none of their calls used more than all of them together.
+        if !is_due(node.usage.total(), self.core.gateway.smallest_window()) {
+            return Ok(None);
+        }
+        let run = match load_run(&self.core.store, node.run).await {
+            Ok((run, _)) => run,
+            // A turn that was imported has no run here.
+            Err(Trouble::Missing(_)) => return Ok(None),
+            Err(trouble) => return Err(trouble),
+        };
+        let Some(call) = run.newest_call.filter(|_| run.started.compacts.is_none()) else { return Ok(None) };
+        let Ok(route) = self.core.gateway.resolve(call.model.as_deref()) else { return Ok(None) };
+        let tokens = call.usage.total();
+        if !is_due(tokens, route.context_window) || self.core.store.is_interrupted(session.id).await? || self.has_given_up().await? {
+            return Ok(None);
+        }
+        Ok(Some((tokens, route.context_window)))
+    }
+
+    /// Whether enough was tried since the last turn: as often as it may be, or until somebody stopped it.
+    async fn has_given_up(&self) -> Result<bool, Trouble> {
+        let mut failed = 0;
+        for ended in self.core.store.fruitless_runs(self.session, ATTEMPTS_MAX * 4).await? {
+            if started(&self.core.store, ended.run).await?.is_some_and(|started| started.compacts.is_some()) {
+                if ended.end == Some(TurnEnd::Aborted) {
+                    return Ok(true);
+                }
+                failed += 1;
+            }
+        }
+        if failed >= ATTEMPTS_MAX {
+            tracing::warn!(session.id = %self.session, failed, "a thread could not be compacted: its session goes on with the whole of it");
+        }
+        Ok(failed >= ATTEMPTS_MAX)
+    }
+
+    /// What a compaction of a thread is to do; none when there is nothing to summarise.
+    async fn compaction(
+        &self,
+        session: &SessionRow,
+        head: TurnId,
+        window: u64,
+        occasion: Occasion<'_>,
+    ) -> Result<Option<Compaction>, Trouble> {
+        let compacted = self.compacted(Some(head)).await?;
+        if compacted.is_some_and(|compacted| compacted.summary == session.head_message) {
+            return Ok(None);
+        }
+        let from = compacted.map_or(1, |compacted| compacted.kept_from);
+        let messages = self.core.store.messages(Some(head), from, session.head_message).await?;
+        let mut turns = Vec::new();
+        let mut at = Some(head);
+        while let Some(turn) = at {
+            let Some(node) = self.core.store.turn(turn).await? else { break };
+            turns.push((turn, node.first_message, node.last_message));
+            at = node.parent.filter(|_| node.first_message > from);
+        }
+        turns.reverse();
+        let pieces = pieces(&turns, &messages);
+        let kept_max = match occasion {
+            Occasion::Due { .. } => kept_tokens_max(window),
+            // Whoever asks for it wants it to be shorter.
+            Occasion::Asked { .. } => kept_tokens_max(window).min(pieces.iter().map(|piece| piece.tokens).sum::<u64>() / 2),
+        };
+        let Some(cut) = cut(&pieces, kept_max) else { return Ok(None) };
+        let (tokens_before, asked_by) = match occasion {
+            Occasion::Due { tokens } => (tokens, None),
+            Occasion::Asked { by } => (estimated_tokens(&messages), Some(by.clone())),
+        };
+        let summarised = |id: u64| id <= cut.through.last;
+        Ok(Some(Compaction {
+            summarized_through: cut.through.turn,
+            through_message: cut.through.last,
+            first_kept: cut.first_kept.map(|piece| piece.turn),
+            tokens_before,
+            kept_tokens: cut.kept_tokens,
+            summary_tokens_max: summary_tokens_max(window),
+            untrusted: messages.iter().any(|message| message.untrusted && (summarised(message.id) || Mark::of(message).is_some())),
+            asked_by,
+        }))
+    }
+
+    /// The window of the model that a session's turns use where their words name none.
+    async fn window_of(&self, session: &SessionRow) -> Result<u64, Trouble> {
+        let agent = self.core.store.agent(session.agent).await?;
+        let model = agent.and_then(|agent| {
+            let definition = self.core.catalogue.definition(&agent.agent.definition)?;
+            self.model(None, session.model.as_ref(), agent.kind.model_role(), definition.model.as_ref())
+        });
+        let route = self.core.gateway.resolve(model.as_deref());
+        Ok(route.map_or_else(|_| self.core.gateway.smallest_window(), |route| route.context_window))
+    }
+
+    /// Begins the run. False when nothing can lead a turn of the session any more.
+    async fn begin_compaction(&mut self, session: &SessionRow, compaction: Compaction) -> Result<bool, Trouble> {
+        let now = self.core.now();
+        let Some(agent) = self.core.store.agent(session.agent).await? else { return Ok(false) };
+        // Whoever was made for a piece of work has done it: nothing more is said there.
+        if agent.kind.is_ephemeral() && compaction.asked_by.is_none() {
+            return Ok(false);
+        }
+        let Ok(led) = self.leads(&agent, session) else { return Ok(false) };
+        let (definition, component) = (led.definition, led.entry.component.digest());
+        let of_session = || self.model(None, session.model.as_ref(), agent.kind.model_role(), definition.model.as_ref());
+        let model = self.core.paths.models.get(&ModelRole::Memory).cloned().or_else(of_session);
+        let window = self.core.gateway.resolve(model.as_deref()).map_or(0, |route| route.context_window);
+        let limits = TurnLimits {
+            steps_max: STEPS_MAX,
+            tool_calls_max: 0,
+            // What fits into the model's window may be asked of it, however little a turn of the agent's may use.
+            tokens_max: definition.limits.tokens_max.max(window),
+            open_operations_max: 1,
+            ..definition.limits
+        };
+        let started = RunStarted {
+            run: fresh::run(),
+            session: self.session,
+            agent: session.agent,
+            definition: agent.agent.definition.clone(),
+            session_type: session.session_type.clone(),
+            component,
+            outfit: self.core.outfits.of(&definition.agent_id).map(|outfit| outfit.digests()),
+            base: session.head,
+            base_message: session.head_message,
+            revision: session.revision,
+            session_state: session.state,
+            claimed: Vec::new(),
+            collected: false,
+            overflow: None,
+            limits,
+            deadline: None,
+            reply_to: None,
+            depth: 0,
+            hops: 0,
+            spawn_depth: 0,
+            priority: Priority::default(),
+            denies: agent.agent.denies.clone(),
+            permissions: domain::authority::Permissions::default(),
+            user_id: compaction.asked_by.clone().unwrap_or_else(|| session.user_id.clone()),
+            session_config: session.config,
+            session_expires_at: session.expires_at,
+            overrides: None,
+            compacts: Some(Box::new(compaction)),
+            compacted: self.compacted(session.head).await?,
+            model,
+            time: now,
+        };
+        self.driving = Some(Driving::beginning(Run::begin(started), Vec::new(), agent, None));
+        self.stale = false;
+        Ok(true)
+    }
+
+    /// The newest compaction of a thread; none of one that was never compacted. A turn's run says what was the newest before it, so that no
+    /// more is looked at than the last turn, and those before it that were imported.
+    pub(super) async fn compacted(&self, head: Option<TurnId>) -> Result<Option<Compacted>, Trouble> {
+        let store = &self.core.store;
+        let mut at = head;
+        while let Some(turn) = at {
+            let Some(node) = store.turn(turn).await? else { return Ok(None) };
+            if let [_] = node.messages.as_slice()
+                && let Some(mark) = store.message(Some(turn), node.first_message).await?.as_ref().and_then(Mark::of)
+            {
+                let summary = node.first_message;
+                let kept = match mark.first_kept {
+                    Some(kept) => store.turn(kept).await?.map(|node| node.first_message),
+                    None => None,
+                };
+                return Ok(Some(Compacted { summary, kept_from: kept.unwrap_or(summary).min(summary) }));
+            }
+            if let Some(started) = started(store, node.run).await? {
+                return Ok(started.compacted);
+            }
+            at = node.parent;
+        }
+        Ok(None)
+    }
+}
+
+/// How a run began; none of one that is not of this store, or whose start was erased.
+async fn started(store: &store::Store, run: RunId) -> Result<Option<Box<RunStarted>>, Trouble> {
+    let first = store.stream(Stream::Run(run), 0, 1).await?.into_iter().next();
+    Ok(match first.and_then(|recorded| recorded.event) {
+        Some(Event::RunStarted(started)) => Some(started),
+        _ => None,
+    })
+}

@@ -1,0 +1,89 @@
+//! The steps of a run that compacts: decided by the host, and recorded, performed and limited like those of an agent.
+
+use crate::core::fresh;
+use crate::driver::entry::{Through, entry};
+use crate::driver::finish::Plan;
+use crate::driver::frozen::Frozen;
+use crate::driver::resolve::simply;
+use crate::driver::{Driver, Driving, Trouble};
+use domain::authority::Rule;
+use domain::compaction::{CODE, conclude, step};
+use domain::digest::Digest;
+use domain::event::{BoundaryDecided, Event, MODEL_CALL, Verdict};
+use domain::operation::{CallUsage, Performer};
+use domain::run::decide::{Resolved, Taken, decide};
+use domain::run::end::Cause;
+use domain::step::{Decision, StepResult, Work};
+use domain::time::Timestamp;
+use domain::tool::EffectClass;
+use runtime::Decided;
+
+impl Driver {
+    /// Takes the next step of a run that compacts its thread.
+    pub(in crate::driver) async fn step_compacting(&mut self) -> Result<(), Trouble> {
+        let begun_with = self.driving.as_mut().and_then(|driving| driving.agent.take());
+        let Some(driving) = &self.driving else { return Ok(()) };
+        let (now, salt) = (self.core.now(), fresh::salt());
+        let agent = match begun_with {
+            Some(agent) => agent,
+            None => self.agent_row(driving).await?,
+        };
+        let Some(outfit) = self.core.outfits.of_run(&self.core.store, &driving.run.started).await? else {
+            let reason = "the tools and settings that this run began with are gone".to_owned();
+            return self.fail(Cause::Failed { code: "outfit-gone".into(), reason }).await;
+        };
+        let intake = self.take_in(driving, &[], salt);
+        let own = match self.own(driving, &agent, &outfit, driving.run.component).await? {
+            Ok(own) => own,
+            Err((code, reason)) => return self.fail(Cause::Failed { code: code.to_owned(), reason: reason.to_owned() }).await,
+        };
+        let Frozen { basis, blobs, .. } = self.freeze(driving, &agent, &outfit, &intake, own, now);
+        let result = step(&driving.run, &intake.news);
+        let Some(resolved) = self.resolve_summary(&result) else {
+            let reason = format!("there is no model `{}` to ask for a summary", driving.run.started.model.as_deref().unwrap_or("default"));
+            return self.fail(Cause::Failed { code: CODE.to_owned(), reason }).await;
+        };
+        let cause = match &result.decision {
+            Decision::Fail { reason } => {
+                let (session, run) = (self.session, driving.run.started.run);
+                tracing::warn!(session.id = %session, run.id = %run, reason, "a thread was not compacted");
+                Some(Cause::Failed { code: CODE.to_owned(), reason: reason.clone() })
+            }
+            decision => Cause::of(decision),
+        };
+        let decided = self.asked(driving, &resolved, now).into_iter().collect();
+        let (usage, answers) = (CallUsage::default(), Digest::of(b""));
+        let taken = Taken { basis, intake, result, resolved, answers, usage, time: now, salt };
+        let mut stepped = decide(&driving.run, taken);
+        conclude(&driving.run, &mut stepped, salt);
+        let plan = Plan { stepped, cause, role: None, sent: Vec::new(), blobs, words: Vec::new(), decided, time: now };
+        self.commit_step(plan).await
+    }
+
+    /// What the step's request becomes, if it has one. The host asks, by its own configuration: no grant of the agent's says which model may
+    /// be asked. None when there is no such model.
+    fn resolve_summary(&self, result: &StepResult) -> Option<Vec<Resolved>> {
+        let Decision::Wait(wait) = &result.decision else { return Some(Vec::new()) };
+        let mut resolved = Vec::new();
+        for request in &wait.start {
+            let Work::Model(request) = &request.work else { return None };
+            let route = self.core.gateway.resolve(request.model.as_deref()).ok()?;
+            let reserved_tokens = request.max_tokens.map_or(self.core.limits.reserved_tokens, u64::from);
+            let reserved_micros = route.price.map(|price| price.at_most(reserved_tokens));
+            let performer = Performer::Model { request: request.clone(), through: 0, reserved_tokens, reserved_micros };
+            resolved.push(simply(performer, EffectClass::Idempotent));
+        }
+        Some(resolved)
+    }
+
+    /// The ledger's entry for asking the model.
+    fn asked(&self, driving: &Driving, resolved: &[Resolved], time: Timestamp) -> Option<Event> {
+        let Performer::Model { request, .. } = &resolved.first()?.performer else { return None };
+        let route = self.core.gateway.resolve(request.model.as_deref()).ok()?;
+        let mut decided = Decided::default();
+        decided.note(MODEL_CALL, Verdict::Granted, Rule::Granted, &route.alias);
+        let Decided { decisions, left_out } = decided;
+        let entry = entry(&self.core, &driving.run, Through::Agent);
+        Some(Event::BoundaryDecided(Box::new(BoundaryDecided { decisions, left_out, time, ..entry })))
+    }
+}

@@ -1,0 +1,310 @@
+//! Handing work over, in the commit of the step that decides it: to a worker made for it, or to a session of an agent that is there.
+
+use super::resolve::{Scope, failed, refused};
+use super::{Driver, Trouble};
+use crate::catalogue::CHAT;
+use crate::command::allowed;
+use crate::core::fresh;
+use crate::journal::Context;
+use domain::agent::Agent;
+use domain::budget::{Budget, Left, Spent};
+use domain::definition::Definition;
+use domain::delegate::Priority;
+use domain::dispatch::waits::{WAITS_FOR_CYCLE, circle, told};
+use domain::dispatch::{Depth, Edge, Standing};
+use domain::event::{AGENT_CALL, AgentCreated, Event, InputAccepted, SessionOpened, Source};
+use domain::id::{AgentId, SessionId, Stream};
+use domain::limits::WAITING_INPUTS_MAX;
+use domain::message::{Draft, Part, Role};
+use domain::operation::{Performer, ReplyTo};
+use domain::path::{self, AgentConfig, AgentPath};
+use domain::run::decide::Resolved;
+use domain::step::{Failure, Outcome};
+use domain::talk::Messaged;
+use domain::time::Timestamp;
+use domain::tool::EffectClass;
+use std::sync::Arc;
+use store::{Guard, HandedOver};
+
+/// What a step sends to another session, in the step's own commit.
+pub(super) struct Sent {
+    pub(super) session: SessionId,
+    pub(super) guards: Vec<Guard>,
+    pub(super) events: Vec<(Stream, Event)>,
+    pub(super) blobs: Vec<Vec<u8>>,
+    pub(super) context: Context,
+}
+
+/// Work that is handed to another agent.
+pub(super) struct Handover {
+    pub(super) to: To,
+    pub(super) content: Vec<Part>,
+    pub(super) waits: Waits,
+    /// For a call of `delegate`: its arguments.
+    pub(super) delegation: Option<String>,
+    pub(super) priority: Priority,
+    pub(super) budget: Budget,
+    /// The tool that was called; none for an operation of the agent's own.
+    pub(super) tool: Option<&'static str>,
+}
+
+/// Who is to do it.
+pub(super) enum To {
+    /// A worker that is made for it, below the caller.
+    Worker(Arc<Definition>),
+    /// An agent of the user's, in a session of its own.
+    There(Box<Place>),
+}
+
+/// Where an agent is told something.
+pub(super) struct Place {
+    pub(super) agent: Agent,
+    /// How the agent comes to be, if it is made for it.
+    pub(super) made: Option<AgentCreated>,
+    pub(super) session: SessionId,
+    pub(super) session_name: Option<String>,
+    /// Whether the session is opened for it.
+    pub(super) created: bool,
+}
+
+/// Whether, and for what, the step's run waits.
+pub(super) enum Waits {
+    /// For the work, which is stopped when its time is up, or nobody waits any more.
+    Attached { timeout_ms: u64 },
+    /// Not: the reply comes as an input.
+    Detached { timeout_ms: u64 },
+    /// For an answer to a message. The other agent's turn is its own and goes on whoever waits.
+    Answer(Messaged),
+    /// Not for it: it comes as an input.
+    Nothing(Messaged),
+}
+
+impl Waits {
+    fn waits(&self) -> bool {
+        matches!(self, Self::Attached { .. } | Self::Answer(_))
+    }
+
+    /// When the work is to be done by: never later than whoever hands it over is to be done.
+    fn deadline(&self, now: Timestamp, of_caller: Option<Timestamp>) -> Option<Timestamp> {
+        match self {
+            Self::Attached { timeout_ms } | Self::Detached { timeout_ms } => {
+                Some(now.plus_ms(*timeout_ms).min(of_caller.unwrap_or(Timestamp(u64::MAX))))
+            }
+            // Whoever waits for an answer cancels nothing; but nobody's work goes on when that of whoever asked for it is over.
+            Self::Answer(_) | Self::Nothing(_) => of_caller,
+        }
+    }
+}
+
+/// The session that gets the work, and what comes before it there.
+struct Begun {
+    agent: AgentId,
+    session: SessionId,
+    guards: Vec<Guard>,
+    events: Vec<(Stream, Event)>,
+}
+
+impl Driver {
+    /// How deep the next work will be that the step hands over, and what must be so when it is committed: another run of the same tree may
+    /// hand over something meanwhile.
+    fn admit(&self, scope: &Scope<'_>, edge: Edge) -> Result<(Depth, Guard), Failure> {
+        let HandedOver { by_run, in_tree, tree } = scope.handed_over;
+        let (more, limits) = (scope.handed, self.core.limits.dispatch);
+        let started = &scope.driving.run.started;
+        let depth = Depth { call: started.depth, spawn: started.spawn_depth };
+        let depth = limits.admit(Standing { depth, of_run: by_run + more, of_tree: in_tree + more }, edge)?;
+        let max = u64::from(limits.tree_dispatches_max).saturating_sub(more + 1);
+        Ok((depth, Guard::TreeDispatchesAtMost { tree, max }))
+    }
+
+    /// Whether work may go there over such an edge, or what is against it.
+    async fn may_go(&self, scope: &mut Scope<'_>, handover: &Handover, left: Left) -> Result<Result<(Depth, Guard), Resolved>, Trouble> {
+        let Handover { to, waits, tool, .. } = handover;
+        let edge = match (to, waits) {
+            (To::Worker(_), Waits::Detached { .. }) => Edge::Spawn,
+            _ => Edge::Call,
+        };
+        let admitted = match self.admit(scope, edge) {
+            Ok(admitted) => admitted,
+            Err(failure) => {
+                let told = failure.message.clone();
+                return Ok(Err(scope.limit(*tool, AGENT_CALL, &told, failure)));
+            }
+        };
+        if left.tokens == 0 {
+            let failure = Failure::lasting("limit-reached", "no tokens are left of this turn's limit (tokensMax)");
+            return Ok(Err(scope.limit(*tool, AGENT_CALL, "tokensMax", failure)));
+        }
+        if left.cost_micros == Some(0) {
+            let failure = Failure::lasting("limit-reached", "nothing is left of what this turn may cost (costMicrosMax)");
+            return Ok(Err(scope.limit(*tool, AGENT_CALL, "costMicrosMax", failure)));
+        }
+        if let (To::There(place), true) = (to, waits.waits())
+            && let Some(circle) = self.closed_circle(scope.driving.run.started.session, place.session).await?
+        {
+            return Ok(Err(scope.limit(*tool, AGENT_CALL, "waitsForCycle", Failure::lasting(WAITS_FOR_CYCLE, circle))));
+        }
+        Ok(Ok(admitted))
+    }
+
+    /// Hands work over, or says why not.
+    pub(super) async fn hand_over(&self, scope: &mut Scope<'_>, handover: Handover, sent: &mut Vec<Sent>) -> Result<Resolved, Trouble> {
+        let left = scope.left;
+        let (depth, of_tree) = match self.may_go(scope, &handover, left).await? {
+            Ok(admitted) => admitted,
+            Err(refused) => return Ok(refused),
+        };
+        let Handover { to, content, waits, delegation, priority, budget, tool: _ } = handover;
+        let budget = budget.sharing(left);
+        let mut begun = match to {
+            To::Worker(target) => scope.worker(&target, self.core.catalogue.agent_type(&target)),
+            To::There(place) => scope.place(*place, waits.waits()),
+        };
+        begun.guards.push(of_tree);
+        let (now, operation, caller) = (scope.now, scope.operation, &scope.agent.agent);
+        let started = &scope.driving.run.started;
+        let deadline = waits.deadline(now, started.deadline);
+        let attached = matches!(waits, Waits::Attached { .. });
+        let (input, session, agent) = (fresh::input(), begun.session, begun.agent);
+        let source = Source::Dispatch {
+            reply_to: Some(ReplyTo { run: started.run, operation, attached }),
+            from: caller.path.clone(),
+            deadline,
+            depth: depth.call,
+            hops: scope.intake.hops,
+            priority,
+            spawn_depth: depth.spawn,
+            budget: budget.within(left),
+            denies: started.denies.and_of(scope.definition),
+        };
+        let origin = format!("agent:{}", caller.path);
+        let message = Some(Draft { role: Role::User, parts: content, origin: origin.clone(), untrusted: false, answers: None });
+        let user_id = Some(started.user_id.clone());
+        let accepted = InputAccepted { input, session, source, user_id, message, model: None, waits_for: None, priority: None, time: now };
+        begun.events.push((Stream::Session(session), Event::InputAccepted(accepted)));
+        let context = Context::new(origin, now).about(agent, Some(session), None).following(started.claimed.first().copied());
+        sent.push(Sent { session, guards: begun.guards, events: begun.events, blobs: Vec::new(), context });
+        let reserved = budget.reserved(left);
+        scope.left.take(reserved);
+        scope.handed += 1;
+        let (message, deadline) = match waits {
+            Waits::Attached { .. } => (None, deadline),
+            Waits::Answer(messaged) => {
+                let until = now.plus_ms(messaged.timeout_s.saturating_mul(1_000));
+                (Some(messaged), Some(until))
+            }
+            Waits::Detached { .. } => {
+                return Ok(at_once(format!("Started as task {}; its reply will follow.", operation.0.short()), reserved));
+            }
+            Waits::Nothing(messaged) => return Ok(at_once(messaged.started(session, input).to_string(), reserved)),
+        };
+        let performer = Performer::Agent { agent, session, input, delegation, message, since: now };
+        Ok(Resolved { performer, effect: EffectClass::NonIdempotent, time_limit_ms: None, deadline, reserved })
+    }
+
+    /// What to say when sessions would wait for each other for ever; nothing when one may wait for the other.
+    async fn closed_circle(&self, from: SessionId, to: SessionId) -> Result<Option<String>, Trouble> {
+        let edges = self.core.store.waits_of(to).await?;
+        let Some(sessions) = circle(&edges, from, to) else { return Ok(None) };
+        let mut names = Vec::new();
+        for session in sessions {
+            let row = self.core.store.session(session).await?;
+            let agent = match row {
+                Some(row) => self.core.store.agent(row.agent).await?,
+                None => None,
+            };
+            names.push(agent.map_or_else(|| session.to_string(), |row| row.agent.path));
+        }
+        Ok(Some(told(&names)))
+    }
+}
+
+impl Scope<'_> {
+    /// A new agent below this one, with a session.
+    fn worker(&mut self, target: &Definition, agent_type: String) -> Begun {
+        self.grant(AGENT_CALL, &target.agent_id.0);
+        let (caller, now) = (&self.agent.agent, self.now);
+        let (agent, session) = (fresh::agent(), fresh::session());
+        let count = self.agent.sub_count + self.workers;
+        // The first of a step's workers guards the count for all of them.
+        let guards = if self.workers == 0 { vec![Guard::SubCount { agent: caller.id, count }] } else { Vec::new() };
+        let created = AgentCreated {
+            agent,
+            definition: target.agent_id.clone(),
+            path: below(&caller.path, count),
+            kind: Some(path::Kind::Sub),
+            config: AgentConfig::default(),
+            parent: Some(caller.id),
+            agent_type: Some(agent_type),
+            owner_user_id: caller.owner_user_id.clone(),
+            name: target.display_name.clone(),
+            denies: self.driving.run.started.denies.and_of(self.definition),
+            created_at: now,
+        };
+        let opened = self.opened(agent, session);
+        self.workers += 1;
+        let events = vec![(Stream::Agent(agent), Event::AgentCreated(created)), (Stream::Session(session), Event::SessionOpened(opened))];
+        Begun { agent, session, guards, events }
+    }
+
+    /// A session of an agent that is there, or is made for it.
+    fn place(&mut self, place: Place, waits: bool) -> Begun {
+        let Place { agent, made, session, session_name: _, created } = place;
+        self.grant(AGENT_CALL, &agent.definition.0);
+        let user = &self.driving.run.started.user_id;
+        let (mut guards, mut events) = (Vec::new(), Vec::new());
+        match made {
+            Some(made) => {
+                self.making.push(made.path.clone());
+                guards.push(Guard::PathFree(made.path.clone()));
+                events.push((Stream::Agent(agent.id), Event::AgentCreated(made)));
+            }
+            // Rights are looked at again in the commit: they may be taken away meanwhile.
+            None => guards.extend([Guard::AgentActive(agent.id), allowed(agent.id, user)]),
+        }
+        if created {
+            events.push((Stream::Session(session), Event::SessionOpened(self.opened(agent.id, session))));
+        } else {
+            guards.extend([Guard::SessionOpen(session), Guard::WaitingAtMost { session, max: WAITING_INPUTS_MAX as u64 - 1 }]);
+        }
+        if waits && !created {
+            guards.push(Guard::MayWait { session: self.driving.run.started.session, for_session: session });
+        }
+        Begun { agent: agent.id, session, guards, events }
+    }
+
+    fn opened(&self, agent: AgentId, session: SessionId) -> SessionOpened {
+        SessionOpened {
+            session,
+            agent,
+            session_type: CHAT.to_owned(),
+            conversation: fresh::conversation(),
+            user_id: self.driving.run.started.user_id.clone(),
+            config: None,
+            name: None,
+            head: None,
+            persona: None,
+            // What its definition says comes after the role that it has by its path.
+            model: None,
+            started_by: format!("agent:{}", self.agent.agent.path),
+            time: self.now,
+        }
+    }
+}
+
+/// The address of an agent below another one. Below an address from before addresses had their form it is put together as text; agents call
+/// each other not so deep that one could be too long.
+fn below(parent: &str, index: u64) -> String {
+    let built = parent.parse::<AgentPath>().ok().zip(u32::try_from(index).ok()).and_then(|(parent, index)| parent.sub(index).ok());
+    built.map_or_else(|| format!("{parent}/sub/{index}"), String::from)
+}
+
+/// What nobody waits for settles at once. Nobody hears what it used either: it is charged what is set aside for it.
+fn at_once(text: String, reserved: Spent) -> Resolved {
+    Resolved { reserved, ..refused(Outcome::Parts { parts: vec![Part::text(text)] }) }
+}
+
+/// That too many wait in a session already, which passes.
+pub(super) fn full() -> Resolved {
+    failed(domain::talk::AGENT_SESSION_ERROR, format!("{WAITING_INPUTS_MAX} inputs of that session wait already; try again later"))
+}

@@ -1,0 +1,63 @@
+//! Late replies: what comes of work when nobody's operation waits for it any more, as an input of the session that handed it over.
+
+use super::{Trouble, load_caller};
+use crate::core::{Core, fresh};
+use domain::dispatch::Depth;
+use domain::event::{Event, InputAccepted, InputDead, Source};
+use domain::message::{Draft, Part, Role};
+use domain::operation::{Operation, Performer};
+use domain::run::{Open, Run};
+use domain::spill::spill;
+use domain::time::Timestamp;
+use domain::turn::TurnEnd;
+use store::Store;
+
+/// The run and the operation that wait for what an input hands over, if any do.
+pub(crate) async fn waiting_for(store: &Store, input: &InputAccepted) -> Result<Option<(Run, Operation)>, Trouble> {
+    let Source::Dispatch { reply_to: Some(reply_to), .. } = &input.source else { return Ok(None) };
+    let Some(run) = load_caller(store, reply_to.run).await? else { return Ok(None) };
+    let is_waited_for = |open: &&Open| matches!(open.operation.performer, Performer::Agent { .. });
+    let open = run.open.get(&reply_to.operation).filter(|_| run.ended.is_none()).filter(is_waited_for);
+    let operation = open.map(|open| open.operation.clone());
+    Ok(operation.map(|operation| (run, operation)))
+}
+
+/// A reply for a session.
+pub(super) struct Late<'a> {
+    /// Whose it is.
+    pub(super) from: &'a Run,
+    /// How many hops that run has by now.
+    pub(super) hops: u32,
+    /// The run that handed it its work.
+    pub(super) to: &'a Run,
+    /// What it says.
+    pub(super) parts: Vec<Part>,
+    /// Whether it comes from outside.
+    pub(super) untrusted: bool,
+}
+
+impl Late<'_> {
+    /// The events of the session's stream, and what is stored as a blob. One hop too many is put aside at once, and so is a reply to a turn
+    /// that was stopped.
+    pub(super) fn events(self, core: &Core, time: Timestamp) -> (Vec<Event>, Option<Vec<u8>>) {
+        let Self { from, hops, to, parts, untrusted } = self;
+        let (parts, blob) = spill(parts);
+        let definition = &from.started.definition;
+        let message = Some(Draft { role: Role::User, parts, origin: format!("agent:{definition}"), untrusted, answers: None });
+        // The waiting conversation goes on where it was, and not at the top: otherwise two agents could answer each other for ever.
+        let hops = hops.saturating_add(1);
+        let Depth { call: depth, spawn: spawn_depth } = Depth { call: to.started.depth, spawn: to.started.spawn_depth };
+        let source = Source::LateReply { from: definition.to_string(), depth, hops, spawn_depth, denies: to.started.denies.clone() };
+        let (input, session) = (fresh::input(), to.started.session);
+        let user_id = Some(from.started.user_id.clone());
+        let accepted = InputAccepted { input, session, source, user_id, message, model: None, waits_for: None, priority: None, time };
+        let mut events = vec![Event::InputAccepted(accepted)];
+        // Whoever stopped that turn did not ask for another one.
+        let stopped = (to.ended == Some(TurnEnd::Aborted)).then(|| "the turn that handed the work over was stopped".to_owned());
+        if let Some(reason) = stopped.or_else(|| core.limits.dispatch.too_many_hops(hops)) {
+            tracing::warn!(session.id = %session, input.id = %input, reason, "a late reply is put aside as a dead letter");
+            events.push(Event::InputDead(InputDead { input, session, reason, time }));
+        }
+        (events, blob)
+    }
+}

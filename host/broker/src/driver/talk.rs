@@ -1,0 +1,301 @@
+//! The host's own tools with which agents talk: whom they mean, whether they may, and what becomes of it.
+
+use super::handover::{Handover, Place, Sent, To, Waits, full};
+use super::late::Late;
+use super::load_caller;
+use super::resolve::{Scope, failed, refused, simply};
+use super::{Driver, Trouble};
+use crate::catalogue::CHAT;
+use crate::command::{Broker, Error, Target, Whom as Found};
+use crate::core::fresh;
+use crate::journal::Context;
+use domain::agent::Agent;
+use domain::agent::role::{Right, Role};
+use domain::authority::{Denied, Rule};
+use domain::budget::Budget;
+use domain::definition::DefinitionId;
+use domain::event::{AGENT_CALL, AgentCreated, Event, RunSettled, Verdict};
+use domain::id::{AgentId, Stream};
+use domain::limits::{TIMER_MS_MAX, WAITING_INPUTS_MAX};
+use domain::message::Part;
+use domain::operation::Performer;
+use domain::refusal::Kind;
+use domain::run::decide::Resolved;
+use domain::run::end::{given, is_untrusted};
+use domain::step::{Failure, Outcome};
+use domain::talk::{
+    self, AGENT_NOT_ACCESSIBLE, AGENT_NOT_FOUND, AGENT_SESSION_ERROR, DISPATCH, DispatchCall, MESSAGE, MessageCall, Messaged, Mode,
+    NO_CALLER, REPLY, Which, Whom,
+};
+use domain::tool::EffectClass;
+use domain::user::UserId;
+use serde_json::{Map, Value};
+use store::{Guard, SessionRow, SessionStatus};
+
+/// How many agents stand above one at most, for one to be known as below another.
+const ABOVE_MAX: usize = 32;
+
+impl Driver {
+    /// What a call of one of these tools becomes.
+    pub(super) async fn resolve_talk(
+        &self,
+        scope: &mut Scope<'_>,
+        name: &str,
+        arguments: Map<String, Value>,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, Trouble> {
+        let invalid = |invalid: talk::Invalid| Ok(failed(invalid.code(), invalid.to_string()));
+        match name {
+            DISPATCH => match talk::dispatch(arguments) {
+                Ok(call) => self.resolve_dispatch_to(scope, call, sent).await,
+                Err(wrong) => invalid(wrong),
+            },
+            MESSAGE => match talk::message(arguments) {
+                Ok(call) => self.resolve_message(scope, call, sent).await,
+                Err(wrong) => invalid(wrong),
+            },
+            _ => match talk::reply(arguments) {
+                Ok(content) => self.resolve_reply(scope, content, sent).await,
+                Err(wrong) => invalid(wrong),
+            },
+        }
+    }
+
+    async fn resolve_dispatch_to(&self, scope: &mut Scope<'_>, call: DispatchCall, sent: &mut Vec<Sent>) -> Result<Resolved, Trouble> {
+        let DispatchCall { target, content, wait, timeout_ms, budget } = call;
+        let to = match &target {
+            Whom::Definition(id) => match self.reachable(scope, DISPATCH, id) {
+                Ok(()) => match self.core.catalogue.definition(id) {
+                    Some(definition) => To::Worker(definition.clone()),
+                    None => return Ok(unknown(scope, DISPATCH, &id.0)),
+                },
+                Err(refused) => return Ok(*refused),
+            },
+            Whom::Path(_) | Whom::Agent(_) => match self.find_place(scope, DISPATCH, &target, Which::LatestOrCreate).await? {
+                Ok(place) => To::There(Box::new(place)),
+                Err(refused) => return Ok(*refused),
+            },
+        };
+        let timeout_ms = timeout_ms.unwrap_or(self.core.limits.dispatch_ms).min(TIMER_MS_MAX);
+        let waits = if wait { Waits::Attached { timeout_ms } } else { Waits::Detached { timeout_ms } };
+        let priority = scope.driving.run.started.priority;
+        let handover = Handover { to, content, waits, delegation: None, priority, budget, tool: Some(DISPATCH) };
+        self.hand_over(scope, handover, sent).await
+    }
+
+    async fn resolve_message(&self, scope: &mut Scope<'_>, call: MessageCall, sent: &mut Vec<Sent>) -> Result<Resolved, Trouble> {
+        let MessageCall { agent, content, session, mode, timeout_s } = call;
+        let place = match self.find_place(scope, MESSAGE, &agent, session).await? {
+            Ok(place) => place,
+            Err(refused) => return Ok(*refused),
+        };
+        let messaged = Messaged {
+            definition: place.agent.definition.clone(),
+            session_name: place.session_name.clone().unwrap_or_else(|| place.session.to_string()),
+            created: place.created,
+            timeout_s,
+        };
+        let waits = match mode {
+            Mode::Sync => Waits::Answer(messaged),
+            Mode::Async => Waits::Nothing(messaged),
+        };
+        let (to, priority) = (To::There(Box::new(place)), scope.driving.run.started.priority);
+        let budget = Budget::default();
+        self.hand_over(scope, Handover { to, content, waits, delegation: None, priority, budget, tool: Some(MESSAGE) }, sent).await
+    }
+
+    /// A reply to whoever handed this run its work: it settles what they wait for, past their session's queue, or becomes an input of it.
+    async fn resolve_reply(&self, scope: &mut Scope<'_>, parts: Vec<Part>, sent: &mut Vec<Sent>) -> Result<Resolved, Trouble> {
+        let run = &scope.driving.run;
+        let Some(to) = run.started.reply_to else {
+            return Ok(failed(NO_CALLER, "no agent handed this turn its work: whom it is for hears what you reply at its end"));
+        };
+        let Some(caller) = load_caller(&self.core.store, to.run).await? else {
+            return Ok(failed(NO_CALLER, "whoever handed this turn its work is not there any more"));
+        };
+        let replied = run.replied || scope.replied;
+        let untrusted = is_untrusted(run) || scope.intake.heard.iter().any(|message| message.untrusted);
+        let waiting = caller.open.get(&to.operation).filter(|open| !replied && matches!(open.operation.performer, Performer::Agent { .. }));
+        let session = caller.started.session;
+        let mut reply = Sent {
+            session,
+            guards: Vec::new(),
+            events: Vec::new(),
+            blobs: Vec::new(),
+            context: Context::new(format!("agent:{}", run.started.definition), scope.now)
+                .about(caller.started.agent, Some(session), Some(caller.started.run))
+                .following(run.started.claimed.first().copied()),
+        };
+        let settled = waiting.is_some();
+        if let Some(open) = waiting {
+            // The run may go on and use more: all that is set aside for it counts as used.
+            let spent = run.spent_so_far().at_least(open.operation.reserved);
+            let calls = run.used.tool_calls;
+            let (settlement, blobs) = given(&open.operation, calls, parts, untrusted, scope.now).spending(spent).spilled();
+            reply.blobs = blobs;
+            reply.guards.push(Guard::OperationOpen { run: to.run, operation: to.operation });
+            reply.events.push((Stream::Run(to.run), Event::RunSettled(RunSettled { run: to.run, settled: vec![settlement] })));
+        } else {
+            let late = Late { from: run, hops: scope.intake.hops, to: &caller, parts, untrusted };
+            let (events, blob) = late.events(&self.core, scope.now);
+            reply.blobs.extend(blob);
+            reply.events.extend(events.into_iter().map(|event| (Stream::Session(session), event)));
+        }
+        sent.push(reply);
+        scope.replied = true;
+        scope.grant(AGENT_CALL, REPLY);
+        Ok(simply(Performer::Reply { to, settled }, EffectClass::Idempotent))
+    }
+
+    /// Whether lists let the agent reach those of a definition; those that it may not reach and those that are not there differ, as in the
+    /// list of peers that it sees.
+    fn reachable(&self, scope: &mut Scope<'_>, tool: &str, id: &DefinitionId) -> Result<(), Box<Resolved>> {
+        let Some(definition) = self.core.catalogue.definition(id) else { return Err(Box::new(unknown(scope, tool, &id.0))) };
+        let may = scope.caller().may_reach(definition, scope.own);
+        may.map_err(|denied| Box::new(not_accessible(scope, tool, &denied)))
+    }
+
+    /// Where an agent of the user's is told something, or what is against it. What is not the user's is not there.
+    async fn find_place(
+        &self,
+        scope: &mut Scope<'_>,
+        tool: &str,
+        whom: &Whom,
+        which: Which,
+    ) -> Result<Result<Place, Box<Resolved>>, Trouble> {
+        let (agent, role, made) = match self.find_agent(scope, tool, whom).await? {
+            Ok(found) => found,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        if let Some(made) = &made
+            && scope.making.contains(&made.path)
+        {
+            let failure = Failure::passing(AGENT_SESSION_ERROR, "that agent is being made at this moment; try again when it has answered");
+            return Ok(Err(Box::new(refused(Outcome::Failed { failure }))));
+        }
+        let user = &scope.driving.run.started.user_id;
+        Ok(match self.find_session(&agent, role, user, which).await? {
+            Err(refused) => Err(refused),
+            Ok(Some(row)) if row.waiting >= WAITING_INPUTS_MAX as u64 => Err(Box::new(full())),
+            Ok(Some(row)) => Ok(Place { agent, made, session: row.id, session_name: row.name, created: false }),
+            Ok(None) => Ok(Place { agent, made, session: fresh::session(), session_name: None, created: true }),
+        })
+    }
+
+    /// An agent of the user's that may be talked to, what the user is to it, and how it comes to be if it is not there yet.
+    async fn find_agent(
+        &self,
+        scope: &mut Scope<'_>,
+        tool: &str,
+        whom: &Whom,
+    ) -> Result<Result<(Agent, Role, Option<AgentCreated>), Box<Resolved>>, Trouble> {
+        let (target, named) = match whom {
+            Whom::Definition(id) => {
+                if let Err(refused) = self.reachable(scope, tool, id) {
+                    return Ok(Err(refused));
+                }
+                (Target::Definition(id.clone()), id.to_string())
+            }
+            Whom::Path(path) => (Target::Path(path.clone()), path.clone()),
+            Whom::Agent(agent) => (Target::Agent(*agent), agent.to_string()),
+        };
+        let user = &scope.driving.run.started.user_id;
+        let broker = Broker { core: self.core.clone() };
+        let (agent, role, made) = match broker.find_or_make(user, &target, Right::Interact).await {
+            Ok(Found::There(row, role)) => (row.agent, role, None),
+            Ok(Found::New(created)) => match Agent::apply(None, &Event::AgentCreated((*created).clone())) {
+                Some(agent) => (agent, Role::Primary, Some(*created)),
+                None => return Ok(Err(Box::new(unknown(scope, tool, &named)))),
+            },
+            Err(Error::Refused(refusal)) if refusal.kind == Kind::NotFound => return Ok(Err(Box::new(unknown(scope, tool, &named)))),
+            Err(Error::Refused(refusal)) => return Ok(Err(Box::new(failed(AGENT_NOT_ACCESSIBLE, refusal.message)))),
+            Err(error) => return Err(Trouble::Missing(format!("the agent `{named}`, which cannot be looked up ({error})"))),
+        };
+        if !matches!(whom, Whom::Definition(_))
+            && let Err(refused) = self.may_talk_to(scope, tool, &agent).await?
+        {
+            return Ok(Err(refused));
+        }
+        Ok(Ok((agent, role, made)))
+    }
+
+    /// A session of an agent's that the user sees; none for one that is to be opened.
+    async fn find_session(
+        &self,
+        agent: &Agent,
+        role: Role,
+        user: &UserId,
+        which: Which,
+    ) -> Result<Result<Option<SessionRow>, Box<Resolved>>, Trouble> {
+        match which {
+            Which::Create => Ok(Ok(None)),
+            Which::Id(id) => {
+                let visible = |row: &SessionRow| row.agent == agent.id && (role.sees_all_sessions() || row.user_id == *user);
+                let row = self.core.store.session(id).await?.filter(|row| visible(row) && row.status != SessionStatus::Deleted);
+                Ok(match row {
+                    None => Err(no_session(format!("the agent has no session `{id}`"))),
+                    Some(row) if row.status != SessionStatus::Open || row.session_type != CHAT => {
+                        Err(no_session(format!("the session `{id}` takes no messages: it has ended, or is no chat")))
+                    }
+                    row => Ok(row),
+                })
+            }
+            Which::Latest | Which::LatestOrCreate => {
+                // The same that words to the agent go to: none that a persona leads.
+                let latest = match self.core.store.latest_chat(user, agent.id).await? {
+                    Some(session) => self.core.store.session(session).await?,
+                    None => None,
+                };
+                if latest.is_none() && which == Which::Latest {
+                    return Ok(Err(no_session("the agent has no session yet; `latest-or-create` makes one".to_owned())));
+                }
+                Ok(Ok(latest))
+            }
+        }
+    }
+
+    /// Whether lists let the agent talk to one that is named by path or id: to itself always, to those below it as far as they may work for
+    /// it, to others as far as it may reach them.
+    async fn may_talk_to(&self, scope: &mut Scope<'_>, tool: &str, agent: &Agent) -> Result<Result<(), Box<Resolved>>, Trouble> {
+        let own = scope.agent.agent.id;
+        if agent.id == own {
+            return Ok(Ok(()));
+        }
+        let Some(definition) = self.core.catalogue.definition(&agent.definition).cloned() else {
+            return Ok(Err(Box::new(failed(AGENT_NOT_ACCESSIBLE, format!("the definition `{}` is not configured", agent.definition)))));
+        };
+        let may = if self.is_below(agent.id, own).await? {
+            scope.caller().may_hand_over(&definition, scope.own)
+        } else {
+            scope.caller().may_reach(&definition, scope.own)
+        };
+        Ok(may.map_err(|denied| Box::new(not_accessible(scope, tool, &denied))))
+    }
+
+    async fn is_below(&self, agent: AgentId, above: AgentId) -> Result<bool, Trouble> {
+        let mut at = Some(agent);
+        for _ in 0..ABOVE_MAX {
+            let Some(id) = at else { return Ok(false) };
+            at = self.core.store.agent(id).await?.and_then(|row| row.parent);
+            if at == Some(above) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn unknown(scope: &mut Scope<'_>, tool: &str, named: &str) -> Resolved {
+    scope.not_made(Some(tool), AGENT_CALL, Verdict::Refused, Rule::Unknown, named);
+    failed(AGENT_NOT_FOUND, format!("there is no agent `{named}`"))
+}
+
+/// Which rule it was stands in the ledger alone.
+fn not_accessible(scope: &mut Scope<'_>, tool: &str, denied: &Denied) -> Resolved {
+    scope.not_made(Some(tool), AGENT_CALL, Verdict::Refused, denied.rule, &denied.what);
+    failed(AGENT_NOT_ACCESSIBLE, format!("this agent may not reach `{}`", denied.what))
+}
+
+fn no_session(message: String) -> Box<Resolved> {
+    Box::new(failed(AGENT_SESSION_ERROR, message))
+}

@@ -1,0 +1,227 @@
+//! How something is purged, step by step: what is to be purged is on record first, then it is erased piece by piece, then it is on record
+//! what that came to. A crash in between leaves a purge that is open: the next start brings it to its end, or whoever asks for it again.
+
+use crate::command::{Error, Request, agent_of};
+use crate::core::Core;
+use crate::journal::Context;
+use domain::event::{Event, PurgeBegun, Purged, Remains};
+use domain::id::{AgentId, SessionId, Stream};
+use domain::time::Timestamp;
+use domain::user::UserId;
+use store::{AgentRow, Commit, CommitError, Expected, Guard, Piece, Rewritten, SessionRow};
+
+/// Sessions or agents whose purge is begun in one commit.
+const BEGUN_PER_COMMIT_MAX: usize = 100;
+
+/// Purges that were open when the host stopped come to their end before anything else is begun. One that cannot, because the disk is full
+/// or does not answer, or a turn is in the making that it would erase, stays open and keeps nobody from being served: nothing of it is
+/// shown to anybody, and whoever asks for it again brings it to its end.
+pub(crate) async fn finish_open(core: &Core) {
+    if let Err(error) = Box::pin(try_finishing(core)).await {
+        tracing::warn!(error = &error as &dyn std::error::Error, "a purge that was interrupted did not come to its end");
+    }
+}
+
+async fn try_finishing(core: &Core) -> Result<(), Error> {
+    while let Some(stream) = next_open(core).await? {
+        let Some(_purging) = core.store.begin_purging() else { return Ok(()) };
+        // The one of an agent brings those of its sessions to their end.
+        if let Some(agent) = agent_of(stream) {
+            begin_agent(core, agent).await?;
+        }
+        let purged = finish(core, stream, None).await?;
+        tracing::info!(stream = %stream, erased = ?purged.erased, "a purge that was interrupted came to its end");
+    }
+    match rewrite(core).await? {
+        Rewritten::Yes => {}
+        Rewritten::NotYet { reason } => tracing::warn!(reason, "what was purged may be in the store's files still"),
+    }
+    Ok(())
+}
+
+/// An open purge that no other one includes.
+async fn next_open(core: &Core) -> Result<Option<Stream>, Error> {
+    let open = core.store.open_purges().await?;
+    let Some(first) = open.first().copied() else { return Ok(None) };
+    let agent = match first {
+        Stream::Agent(agent) => Some(agent),
+        Stream::Session(session) => core.store.session(session).await?.map(|row| row.agent),
+        Stream::Run(_) | Stream::Host => None,
+    };
+    let Some(agent) = agent else { return Ok(Some(first)) };
+    let root = Stream::Agent(core.store.root(agent).await?);
+    Ok(Some(if open.contains(&root) { root } else { first }))
+}
+
+/// Puts on record that a session is purged from here on, if nobody has yet.
+pub(crate) async fn begin_session(core: &Core, session: SessionId) -> Result<(), Error> {
+    match core.store.session(session).await?.filter(|row| !row.purged) {
+        Some(row) => begin(core, vec![of_session(&row)]).await,
+        None => Ok(()),
+    }
+}
+
+/// The same of an agent, of all below it, and of their sessions.
+pub(crate) async fn begin_agent(core: &Core, agent: AgentId) -> Result<(), Error> {
+    let tree = core.store.agents_of_tree(agent).await?;
+    // Before anything is on record that cannot be taken back.
+    for row in &tree {
+        if !core.store.sessions_running_of(row.agent.id, 1).await?.is_empty() {
+            return Err(crate::refusals::run_open().into());
+        }
+    }
+    // The topmost one comes first: as long as its purge is open, so is all that belongs to it.
+    let mut rows: Vec<&AgentRow> = tree.iter().filter(|row| !row.purged).collect();
+    rows.sort_by_key(|row| row.agent.id != agent);
+    for some in rows.chunks(BEGUN_PER_COMMIT_MAX) {
+        begin(core, some.iter().map(|row| (row.agent.id, of_agent(row, agent))).collect()).await?;
+    }
+    for row in &tree {
+        loop {
+            let mut sessions = Vec::new();
+            for session in core.store.unpurged_sessions(row.agent.id, BEGUN_PER_COMMIT_MAX).await? {
+                sessions.extend(core.store.session(session).await?.map(|row| of_session(&row)));
+            }
+            if sessions.is_empty() {
+                break;
+            }
+            begin(core, sessions).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn begin(core: &Core, all: Vec<(AgentId, Remains)>) -> Result<(), Error> {
+    let now = core.now();
+    let mut commit = Commit::new();
+    for (agent, remains) in all {
+        let session = remains.session();
+        commit.guards.extend(session.map(Guard::NoOpenRun));
+        let stream = session.map_or(Stream::Agent(agent), Stream::Session);
+        let begun = PurgeBegun { agent, remains, begun_by: UserId::local(), time: now };
+        commit = commit.append(stream, Expected::Any, vec![context(agent, session, now).event(Event::PurgeBegun(begun))]);
+    }
+    match core.store.commit(commit).await {
+        Err(CommitError::Conflict(_)) => Err(crate::refusals::run_open().into()),
+        committed => Ok(committed.map(drop)?),
+    }
+}
+
+fn context(agent: AgentId, session: Option<SessionId>, now: Timestamp) -> Context {
+    Context::new(format!("user:{}", UserId::local()), now).about(agent, session, None)
+}
+
+fn of_session(row: &SessionRow) -> (AgentId, Remains) {
+    let remains = Remains::Session {
+        session: row.id,
+        session_type: row.session_type.clone(),
+        conversation: row.conversation,
+        started_by: row.started_by.clone(),
+        user_id: row.user_id.clone(),
+        head: row.head,
+        created_at: row.created_at,
+    };
+    (row.agent, remains)
+}
+
+fn of_agent(row: &AgentRow, root: AgentId) -> Remains {
+    let agent = &row.agent;
+    Remains::Agent {
+        definition: agent.definition.clone(),
+        agent_type: agent.agent_type.clone(),
+        path: agent.path.clone(),
+        kind: agent.kind,
+        parent: row.parent,
+        root,
+        owner_user_id: agent.owner_user_id.clone(),
+        created_at: row.created_at,
+    }
+}
+
+/// Brings a purge that was begun to its end. What is answered when the request comes again is stored with the end.
+pub(crate) async fn finish(core: &Core, stream: Stream, request: Option<&Request>) -> Result<Purged, Error> {
+    match stream {
+        Stream::Session(session) => of_one_session(core, session, request).await,
+        Stream::Agent(agent) => of_one_agent(core, agent, request).await,
+        Stream::Run(_) | Stream::Host => Err(crate::refusals::busy("only sessions and agents are purged").into()),
+    }
+}
+
+async fn of_one_session(core: &Core, session: SessionId, request: Option<&Request>) -> Result<Purged, Error> {
+    let stream = Stream::Session(session);
+    let row = core.store.session(session).await?.ok_or_else(|| crate::refusals::session_not_found(session))?;
+    let plan = core.store.purge_plan(row.agent, session).await?;
+    for place in plan.places {
+        let (agent, of) = (place.agent, place.session);
+        let event = context(agent, Some(of), core.now()).event(Event::TurnsImported(place));
+        core.store.commit(Commit::new().append(Stream::Session(of), Expected::Any, vec![event])).await?;
+    }
+    for piece in plan.pieces {
+        erase(core, stream, piece).await?;
+    }
+    let mut tally = core.store.purge_tally(stream).await?;
+    tally.erased.sessions += 1;
+    tally.kept.turns += plan.kept_turns;
+    end(core, row.agent, Some(session), tally, request).await
+}
+
+async fn of_one_agent(core: &Core, root: AgentId, request: Option<&Request>) -> Result<Purged, Error> {
+    let tree: Vec<AgentId> = core.store.agents_of_tree(root).await?.iter().map(|row| row.agent.id).collect();
+    for agent in &tree {
+        erase(core, Stream::Agent(root), Piece::AgentBuckets(*agent)).await?;
+    }
+    for stream in core.store.open_purges().await? {
+        let Stream::Session(session) = stream else { continue };
+        if core.store.session(session).await?.is_some_and(|row| tree.contains(&row.agent)) {
+            of_one_session(core, session, None).await?;
+        }
+    }
+    // The topmost one last: it is at its end when all are.
+    for agent in tree.iter().copied().filter(|agent| *agent != root) {
+        if core.store.open_purges().await?.contains(&Stream::Agent(agent)) {
+            erase(core, Stream::Agent(agent), Piece::Agent(agent)).await?;
+            let tally = core.store.purge_tally(Stream::Agent(agent)).await?;
+            end(core, agent, None, tally, None).await?;
+        }
+    }
+    erase(core, Stream::Agent(root), Piece::Agent(root)).await?;
+    erase(core, Stream::Agent(root), Piece::Blobs).await?;
+    let tally = core.store.purge_tally(Stream::Agent(root)).await?;
+    end(core, root, None, tally, request).await
+}
+
+/// Erases a piece, transaction by transaction. While blobs are deleted nobody commits what names some that they do not bring along.
+async fn erase(core: &Core, purge: Stream, piece: Piece) -> Result<(), Error> {
+    let _alone = match piece {
+        Piece::Blobs => Some(core.naming.write().await),
+        _ => None,
+    };
+    while !core.store.erase(purge, piece.clone()).await? {}
+    if piece == Piece::Blobs {
+        core.forget_blobs();
+    }
+    Ok(())
+}
+
+/// Puts on record what a purge came to.
+async fn end(
+    core: &Core,
+    agent: AgentId,
+    session: Option<SessionId>,
+    tally: store::Tally,
+    request: Option<&Request>,
+) -> Result<Purged, Error> {
+    let now = core.now();
+    let purged = Purged { agent, session, purged_by: UserId::local(), erased: tally.erased, kept: tally.kept, time: now };
+    let stream = session.map_or(Stream::Agent(agent), Stream::Session);
+    let event = context(agent, session, now).event(Event::Purged(purged.clone()));
+    let mut commit = Commit::new().append(stream, Expected::Any, vec![event]);
+    commit.key = request.map(|request| request.answered(&purged));
+    core.store.commit(commit).await?;
+    Ok(purged)
+}
+
+/// Writes the store's files anew, if something was purged since that was last done.
+pub(crate) async fn rewrite(core: &Core) -> Result<Rewritten, Error> {
+    Ok(core.store.rewrite_erased().await?)
+}

@@ -1,0 +1,234 @@
+//! What work that is handed over may use, and what it did use.
+//!
+//! Whoever hands work over may name a budget for it. It never has more than they have left themselves, so along a chain of agents a budget
+//! only shrinks. What is named, and of money always something, is set aside in the commit that hands the work over, and settled when the work has ended; work whose end
+//! nobody hears of is charged what was set aside.
+
+use crate::limits::TurnLimits;
+use crate::price::Price;
+use serde::{Deserialize, Serialize};
+
+/// What a turn may use at most, besides what its agent's own limits say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Budget {
+    /// Tokens of prompts and replies together; none for as many as its limits say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Calls of tools and of agents; none for as many as its limits say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u32>,
+    /// Millionths that models may cost ([`crate::price`]); none for as many as its limits say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+}
+
+/// What is left to whoever hands work over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Left {
+    /// Tokens.
+    pub tokens: u64,
+    /// Calls.
+    pub calls: u32,
+    /// Millionths; none when nobody limits what it costs.
+    pub cost_micros: Option<u64>,
+}
+
+impl Budget {
+    /// Whether it says nothing.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The same with a share of the money, where that is limited and the budget names none: half of what is left, so that all who are handed
+    /// work at once come to no more than there is, and whoever hands it over keeps something.
+    #[must_use]
+    pub fn sharing(self, left: Left) -> Self {
+        Self { cost_micros: self.cost_micros.or(left.cost_micros.map(|micros| micros / 2)), ..self }
+    }
+
+    /// The same as far as whoever names it has so much left. What they do not name is all that they have left.
+    #[must_use]
+    pub fn within(self, left: Left) -> Self {
+        Self {
+            tokens: Some(self.tokens.map_or(left.tokens, |tokens| tokens.min(left.tokens))),
+            calls: Some(self.calls.map_or(left.calls, |calls| calls.min(left.calls))),
+            cost_micros: lesser(self.cost_micros, left.cost_micros),
+        }
+    }
+
+    /// What is set aside for it: what it names, as far as it is there. What is not named is charged when it was used.
+    #[must_use]
+    pub fn reserved(self, left: Left) -> Spent {
+        Spent {
+            tokens: self.tokens.unwrap_or(0).min(left.tokens),
+            calls: self.calls.unwrap_or(0).min(left.calls),
+            cost_micros: self.cost_micros.unwrap_or(0).min(left.cost_micros.unwrap_or(u64::MAX)),
+        }
+    }
+}
+
+impl Left {
+    /// What so many tokens of a model cost at most, which is set aside for a call of it; none when the model has no price.
+    ///
+    /// # Errors
+    /// It is more than is left, or nobody knows.
+    pub fn afford(&self, price: Option<Price>, tokens: u64) -> Result<Option<u64>, String> {
+        let needed = price.map(|price| price.at_most(tokens));
+        match (self.cost_micros, needed) {
+            (Some(_), None) => {
+                let told = "what this turn costs is limited (costMicrosMax), and the model, or one that is asked in its place, has no price: \
+                            the operator says one in `models.<alias>.price`";
+                Err(told.to_owned())
+            }
+            (Some(left), Some(needed)) if left < needed => {
+                Err(format!("{left} millionths are left of what this turn may cost and {needed} are needed (costMicrosMax)"))
+            }
+            _ => Ok(needed),
+        }
+    }
+
+    /// Takes what is set aside.
+    pub fn take(&mut self, reserved: Spent) {
+        self.tokens = self.tokens.saturating_sub(reserved.tokens);
+        self.calls = self.calls.saturating_sub(reserved.calls);
+        self.cost_micros = self.cost_micros.map(|micros| micros.saturating_sub(reserved.cost_micros));
+    }
+}
+
+/// The lesser of two limits, of which there may be none.
+fn lesser(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
+}
+
+impl TurnLimits {
+    /// The same as far as a budget allows it.
+    #[must_use]
+    pub fn within(self, budget: Budget) -> Self {
+        Self {
+            tokens_max: budget.tokens.map_or(self.tokens_max, |tokens| tokens.min(self.tokens_max)),
+            tool_calls_max: budget.calls.map_or(self.tool_calls_max, |calls| calls.min(self.tool_calls_max)),
+            cost_micros_max: lesser(budget.cost_micros, self.cost_micros_max),
+            ..self
+        }
+    }
+}
+
+/// What was used of a budget, or set aside for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Spent {
+    /// Tokens.
+    pub tokens: u64,
+    /// Calls.
+    pub calls: u32,
+    /// Millionths.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cost_micros: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(micros: &u64) -> bool {
+    *micros == 0
+}
+
+impl Spent {
+    /// Whether it is nothing.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            calls: self.calls.saturating_add(other.calls),
+            cost_micros: self.cost_micros.saturating_add(other.cost_micros),
+        }
+    }
+
+    /// The more of both, of each.
+    #[must_use]
+    pub fn at_least(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.max(other.tokens),
+            calls: self.calls.max(other.calls),
+            cost_micros: self.cost_micros.max(other.cost_micros),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Budget, Left, Spent};
+    use crate::limits::TurnLimits;
+    use crate::price::Price;
+
+    #[test]
+    fn a_budget_is_what_is_named_as_far_as_it_is_left_and_never_more_than_the_agents_own_limits() {
+        let left = Left { tokens: 1_000, calls: 10, cost_micros: None };
+        let own = TurnLimits { tokens_max: 800, tool_calls_max: 100, ..TurnLimits::default() };
+        for (tokens, calls, expected, reserved) in [
+            (None, None, (800, 10), (0, 0)),
+            (Some(500), Some(3), (500, 3), (500, 3)),
+            (Some(900), None, (800, 10), (900, 0)),
+            (Some(5_000), Some(50), (800, 10), (1_000, 10)),
+            (Some(0), Some(0), (0, 0), (0, 0)),
+        ] {
+            let budget = Budget { tokens, calls, cost_micros: None };
+            let limits = own.within(budget.within(left));
+            assert_eq!((limits.tokens_max, limits.tool_calls_max), expected, "{budget:?}");
+            assert_eq!((limits.steps_max, limits.cost_micros_max), (own.steps_max, None));
+            let (tokens, calls) = reserved;
+            assert_eq!(budget.reserved(left), Spent { tokens, calls, cost_micros: 0 }, "{budget:?}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_may_cost_more_than_is_left_or_nobody_knows_what_is_not_afforded_and_the_budget_is_named() {
+        let price = Price::per_million(1.0, None, 2.0);
+        for (left, price, expected) in [
+            (None, None, Ok(None)),
+            (None, price, Ok(Some(200))),
+            (Some(200), price, Ok(Some(200))),
+            (Some(199), price, Err("199 millionths are left of what this turn may cost and 200 are needed (costMicrosMax)")),
+            (Some(199), Price::per_million(0.0, None, 0.0), Ok(Some(0))),
+            (Some(u64::MAX), None, Err("`models.<alias>.price`")),
+        ] {
+            let afforded = Left { tokens: 1, calls: 1, cost_micros: left }.afford(price, 100);
+            match (afforded, expected) {
+                (Err(told), Err(expected)) => assert!(told.contains(expected) && told.contains("costMicrosMax"), "{told}"),
+                (afforded, expected) => assert_eq!(afforded, expected.map_err(str::to_owned), "{left:?} {price:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn money_is_limited_by_whoever_limits_it_and_shared_out_where_nothing_is_named() {
+        let left = |cost_micros| Left { tokens: 1, calls: 1, cost_micros };
+        let own = |cost_micros_max| TurnLimits { cost_micros_max, ..TurnLimits::default() };
+        for (named, of_caller, of_agent, expected, reserved) in [
+            (None, None, None, None, 0),
+            (Some(5), None, None, Some(5), 5),
+            (None, Some(9), None, Some(9), 0),
+            (None, None, Some(7), Some(7), 0),
+            (Some(5), Some(9), Some(7), Some(5), 5),
+            (Some(50), Some(9), Some(70), Some(9), 9),
+            (Some(5), Some(9), Some(3), Some(3), 5),
+            (Some(5), Some(0), None, Some(0), 0),
+        ] {
+            let (budget, left) = (Budget { cost_micros: named, ..Budget::default() }, left(of_caller));
+            assert_eq!(own(of_agent).within(budget.within(left)).cost_micros_max, expected, "{named:?} {of_caller:?} {of_agent:?}");
+            assert_eq!(budget.reserved(left).cost_micros, reserved, "{named:?} {of_caller:?} {of_agent:?}");
+        }
+        let mut all = left(Some(100));
+        let set_aside = [0; 4].map(|_| {
+            let reserved = Budget::default().sharing(all).reserved(all);
+            all.take(reserved);
+            reserved.cost_micros
+        });
+        assert_eq!((set_aside, all.cost_micros), ([50, 25, 12, 6], Some(7)));
+        assert_eq!(Budget::default().sharing(left(None)), Budget::default());
+    }
+}

@@ -1,0 +1,96 @@
+//! What models cost: a price for each million tokens, and sums in millionths of the currency that prices are in.
+//!
+//! Which currency that is says nobody: all prices of a host are in the same. A sum is worked out once, when an attempt at a model has ended,
+//! and stored with the attempt, so a price that changes later changes nothing that is past.
+
+use crate::model::Usage;
+
+/// The highest price of a million tokens.
+pub const PER_MILLION_MAX: f64 = 1_000_000.0;
+/// Of what a price is kept as whole numbers there are so many in a millionth.
+const NANOS: u64 = 1_000;
+
+/// What a model costs, exact to a thousandth of a millionth for each token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Price {
+    /// For a token of the prompt.
+    input: u64,
+    /// For a token of the prompt that was read from a cache.
+    cached: u64,
+    /// For a token of the reply.
+    output: u64,
+}
+
+impl Price {
+    /// The price of a million tokens of prompt, of those that were read from a cache (as any of a prompt's, if nothing is said) and of reply.
+    /// None when one of them is no price: negative, beyond [`PER_MILLION_MAX`], or no number.
+    #[must_use]
+    pub fn per_million(input: f64, cached: Option<f64>, output: f64) -> Option<Self> {
+        Some(Self { input: nanos(input)?, cached: nanos(cached.unwrap_or(input))?, output: nanos(output)? })
+    }
+
+    /// What so many tokens cost, in millionths, a begun one being a whole one.
+    #[must_use]
+    pub fn of(&self, usage: Usage) -> u64 {
+        let cached = usage.cached_tokens.min(usage.input_tokens);
+        let sum = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
+        let nanos = sum(usage.input_tokens - cached, self.input) + sum(cached, self.cached) + sum(usage.output_tokens, self.output);
+        u64::try_from(nanos.div_ceil(u128::from(NANOS))).unwrap_or(u64::MAX)
+    }
+
+    /// What so many tokens cost at most, whatever they turn out to be.
+    #[must_use]
+    pub fn at_most(&self, tokens: u64) -> u64 {
+        let dearest = Self { output: self.input.max(self.cached).max(self.output), ..Self::default() };
+        dearest.of(Usage { input_tokens: 0, output_tokens: tokens, cached_tokens: 0 })
+    }
+
+    /// The higher of two prices, each by itself.
+    #[must_use]
+    pub fn or_dearer(self, other: Self) -> Self {
+        Self { input: self.input.max(other.input), cached: self.cached.max(other.cached), output: self.output.max(other.output) }
+    }
+}
+
+/// A price of a million tokens is, in the same figures, the millionths of one.
+fn nanos(per_million: f64) -> Option<u64> {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was just compared with its bounds")]
+    (0.0..=PER_MILLION_MAX).contains(&per_million).then(|| (per_million * NANOS as f64).round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PER_MILLION_MAX, Price};
+    use crate::model::Usage;
+
+    #[test]
+    fn tokens_cost_what_a_million_of_them_costs_and_a_begun_millionth_is_a_whole_one() {
+        let price = Price::per_million(3.0, Some(0.3), 15.0).unwrap();
+        for (input_tokens, cached_tokens, output_tokens, expected) in [
+            (0, 0, 0, 0),
+            (1_000_000, 0, 0, 3_000_000),
+            (0, 0, 1_000_000, 15_000_000),
+            (1_000_000, 1_000_000, 0, 300_000),
+            (1, 1, 0, 1),
+            (10, 4, 2, 50),
+            // More from a cache than there is makes nothing cheaper.
+            (10, 40, 0, 3),
+            (u64::MAX, 0, u64::MAX, u64::MAX),
+        ] {
+            assert_eq!(price.of(Usage { input_tokens, output_tokens, cached_tokens }), expected, "{input_tokens} {cached_tokens}");
+        }
+        assert_eq!((price.at_most(100), price.at_most(0)), (1_500, 0));
+        let uncached = Price::per_million(0.1, None, 0.0).unwrap();
+        assert_eq!(uncached.of(Usage { input_tokens: 30, output_tokens: 9, cached_tokens: 30 }), 3);
+        assert_eq!(uncached.or_dearer(price), price);
+    }
+
+    #[test]
+    fn what_is_negative_too_high_or_no_number_is_no_price() {
+        for wrong in [-0.1, PER_MILLION_MAX + 1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(Price::per_million(wrong, None, 1.0), None, "{wrong}");
+            assert_eq!(Price::per_million(1.0, Some(wrong), 1.0), None, "{wrong}");
+            assert_eq!(Price::per_million(1.0, None, wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Purging what was deleted: the payloads of its events with their salts, what follows from them, and blobs that nobody names any more.
+//!
+//! The events themselves stay with their places, their kinds and their digests, so that the chain holds. What is left of the projections is
+//! what folding the events again gives. It is done in transactions of a bounded size, and each piece of it can be done again: a crash in
+//! between leaves a purge that is open, which whoever began it, or the next start of the host, brings to its end. This module knows how;
+//! that it may be done is decided above.
+
+mod agents;
+mod blobs;
+mod plan;
+mod rewrite;
+mod runs;
+mod sessions;
+mod words;
+
+pub use plan::PurgePlan;
+pub use rewrite::Rewritten;
+
+use crate::commit::CommitError;
+use crate::fault;
+use crate::read::ReadError;
+use crate::rebuild::RebuildState;
+use crate::sql::{Columns, Sql, int, to_json};
+use crate::store::Store;
+use crate::writer::{Between, Request};
+use domain::event::{Erased, Event, Kept, Purged};
+use domain::id::{AgentId, RunId, SessionId, Stream};
+use rusqlite::params;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::oneshot;
+
+/// Events whose payloads are erased in one transaction.
+pub(crate) const EVENTS_PER_COMMIT_MAX: usize = 256;
+/// What the names of open purges begin with, among what is known of the store.
+const OPEN: &str = "purge/";
+
+/// One thing that belongs to a purge. It is done when nothing of it is left, however often it was begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// A run, with its messages and its inputs.
+    Run {
+        /// The run.
+        run: RunId,
+        /// The position of the event that committed its turn.
+        committed: Option<u64>,
+    },
+    /// Turns that were imported, when an event without their words has taken the place of the one at this position.
+    Import {
+        /// Its position.
+        position: u64,
+    },
+    /// What an agent's own stream tells of a session.
+    OfAgent {
+        /// The agent.
+        agent: AgentId,
+        /// The session.
+        session: SessionId,
+    },
+    /// Whatever else there is of a session.
+    Session(SessionId),
+    /// What tools keep for an agent.
+    AgentBuckets(AgentId),
+    /// Whatever else there is of an agent.
+    Agent(AgentId),
+    /// Blobs that no event names.
+    Blobs,
+}
+
+/// How much a purge has come to so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Tally {
+    /// What is gone.
+    pub erased: Erased,
+    /// What stays.
+    pub kept: Kept,
+}
+
+impl Tally {
+    /// The two together.
+    #[must_use]
+    pub fn and(self, more: Self) -> Self {
+        Self { erased: self.erased.and(more.erased), kept: self.kept.and(more.kept) }
+    }
+}
+
+/// As long as this is there nothing is folded again, and nothing else is purged: what is folded could hold what is being erased.
+#[derive(Debug)]
+pub struct Purging(Arc<AtomicBool>);
+
+impl Drop for Purging {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl Store {
+    /// Begins to purge; none while another purge or a rebuild is going on.
+    #[must_use]
+    pub fn begin_purging(&self) -> Option<Purging> {
+        let flag = Arc::clone(self.purging());
+        let mut begun = false;
+        // Under the lock under which a rebuild begins.
+        self.rebuilds().send_if_modified(|state| {
+            begun = !matches!(state, RebuildState::Running { .. }) && !flag.swap(true, Ordering::AcqRel);
+            false
+        });
+        begun.then(|| Purging(flag))
+    }
+
+    /// Erases a piece of what a purge is about, one transaction of it, and counts that for the purge of this stream. Whether it is done.
+    ///
+    /// # Errors
+    /// Nothing was erased: the store did not take it.
+    pub async fn erase(&self, purge: Stream, piece: Piece) -> Result<bool, CommitError> {
+        self.in_writer(move |sql| {
+            fault::point("store.purge.begin");
+            let (done, tally) = transact(sql, |sql| {
+                let mut tally = Tally::default();
+                let done = one(sql, &piece, &mut tally)?;
+                add(sql, purge, tally)?;
+                Ok((done, tally))
+            })?;
+            fault::point("store.purge.erased");
+            tracing::debug!(?piece, ?tally, done, "erased");
+            Ok(done)
+        })
+        .await
+    }
+
+    /// Purges that were begun and did not come to their end, those of agents first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn open_purges(&self) -> Result<Vec<Stream>, ReadError> {
+        self.read(|sql| {
+            let names = sql.rows("SELECT name FROM meta WHERE name GLOB 'purge/*' ORDER BY name", [], |row| row.get::<_, String>(0));
+            Ok(names?.iter().filter_map(|name| name.strip_prefix(OPEN)?.parse().ok()).collect())
+        })
+        .await
+    }
+
+    /// How much an open purge has come to so far.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn purge_tally(&self, purge: Stream) -> Result<Tally, ReadError> {
+        self.read(move |sql| Ok(tally(sql, purge)?.unwrap_or_default())).await
+    }
+
+    /// What a purge came to that came to its end.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn purged(&self, purge: Stream) -> Result<Option<Purged>, ReadError> {
+        self.read(move |sql| {
+            let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = 'purge.done.v1' ORDER BY version DESC LIMIT 1";
+            let found = sql.row(text, [purge.to_string()], words::decoded)?.flatten();
+            Ok(found.and_then(|event| match event {
+                Event::Purged(purged) => Some(purged),
+                _ => None,
+            }))
+        })
+        .await
+    }
+
+    /// Does something with the writer's connection, between two commits.
+    async fn in_writer<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, CommitError> {
+        let (reply, answer) = oneshot::channel();
+        let between = Between::new(move |sql| {
+            let _ = reply.send(work(sql));
+        });
+        self.ask_writer(Request::Between(between))?;
+        answer.await.map_err(|_| CommitError::Closed)?.map_err(|error| match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DiskFull) => CommitError::Full,
+            _ => CommitError::Unavailable { source: error.into() },
+        })
+    }
+}
+
+/// All of it or nothing. What is deleted meanwhile is overwritten.
+fn transact<T>(sql: &Sql<'_>, work: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let connection = sql.connection();
+    connection.execute_batch("PRAGMA secure_delete = ON; BEGIN IMMEDIATE")?;
+    let worked = work(sql).and_then(|done| {
+        fault::point("store.purge.unsaved");
+        sql.execute("COMMIT", []).map(|_| done)
+    });
+    if worked.is_err() && !connection.is_autocommit() {
+        sql.execute("ROLLBACK", [])?;
+    }
+    connection.execute_batch("PRAGMA secure_delete = OFF")?;
+    worked
+}
+
+fn one(sql: &Sql<'_>, piece: &Piece, tally: &mut Tally) -> rusqlite::Result<bool> {
+    match piece {
+        Piece::Run { run, committed } => runs::erase(sql, *run, *committed, tally),
+        Piece::Import { position } => runs::erase_import(sql, *position, tally),
+        Piece::OfAgent { agent, session } => agents::erase_of_session(sql, *agent, *session, tally),
+        Piece::Session(session) => sessions::erase(sql, *session, tally),
+        Piece::AgentBuckets(agent) => agents::erase_buckets(sql, *agent, tally),
+        Piece::Agent(agent) => agents::erase(sql, *agent, tally),
+        Piece::Blobs => blobs::erase_unnamed(sql, tally),
+    }
+}
+
+/// A purge was begun, or came to its end: what the writer notes of it beside the events, within their transaction.
+pub(crate) fn told(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
+    match event {
+        Event::PurgeBegun(it) => {
+            let stream = it.remains.session().map_or(Stream::Agent(it.agent), Stream::Session);
+            let text = "INSERT OR IGNORE INTO meta (name, value) VALUES (?1, ?2)";
+            sql.execute(text, params![name(stream), to_json(&Tally::default())?]).map(drop)
+        }
+        Event::Purged(it) => {
+            let stream = it.session.map_or(Stream::Agent(it.agent), Stream::Session);
+            sql.execute("DELETE FROM meta WHERE name = ?1", [name(stream)])?;
+            rewrite::due(sql)?;
+            // An agent is purged with its sessions and with those below it.
+            let root = sql.row("SELECT root FROM agents WHERE id = ?1", [it.agent.to_string()], |row| row.id(0))?;
+            let above = Stream::Agent(root.unwrap_or(it.agent));
+            if above == stream {
+                return Ok(());
+            }
+            add(sql, above, Tally { erased: it.erased, kept: it.kept })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether any purge was begun and is not at its end: what follows from the events is not what folding them gives then.
+pub(crate) fn is_any_open(sql: &Sql<'_>) -> rusqlite::Result<bool> {
+    sql.exists("SELECT 1 FROM meta WHERE name GLOB 'purge/*'", [])
+}
+
+fn name(purge: Stream) -> String {
+    format!("{OPEN}{purge}")
+}
+
+fn tally(sql: &Sql<'_>, purge: Stream) -> rusqlite::Result<Option<Tally>> {
+    sql.row("SELECT value FROM meta WHERE name = ?1", [name(purge)], |row| row.json(0))
+}
+
+fn add(sql: &Sql<'_>, purge: Stream, more: Tally) -> rusqlite::Result<()> {
+    if let Some(so_far) = tally(sql, purge)? {
+        sql.execute("UPDATE meta SET value = ?2 WHERE name = ?1", params![name(purge), to_json(&so_far.and(more))?])?;
+    }
+    Ok(())
+}
+
+/// Erases the payload and the salt of an event; whether there were any.
+fn erase_event(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> rusqlite::Result<bool> {
+    let text = "UPDATE events SET payload = NULL, salt = NULL WHERE position = ?1 AND payload IS NOT NULL";
+    let erased = sql.execute(text, [int(position)])? > 0;
+    tally.erased.events += u64::from(erased);
+    Ok(erased)
+}

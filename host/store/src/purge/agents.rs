@@ -1,0 +1,126 @@
+//! What an agent's own stream tells of a session, and all that there is of an agent beside its sessions.
+
+use super::blobs::named_again;
+use super::sessions::forget_requests;
+use super::words::{decoded_at, forget};
+use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
+use crate::sql::{Columns, Sql, int, limit, to_json};
+use domain::agent::Agent;
+use domain::event::Event;
+use domain::id::{AgentId, SessionId};
+use rusqlite::params;
+
+/// Events that are read at a time.
+const EVENTS_READ: usize = 1_000;
+
+/// Erases what fits into one transaction of what an agent's stream tells of a session; whether that is all. The agent is then what is left.
+pub(super) fn erase_of_session(sql: &Sql<'_>, agent: AgentId, session: SessionId, tally: &mut Tally) -> rusqlite::Result<bool> {
+    let stream = format!("agent/{agent}");
+    let mut erased = 0;
+    let mut after = 0;
+    loop {
+        let text = "SELECT version, position, kind, payload FROM events WHERE stream = ?1 AND version > ?2 AND payload IS NOT NULL \
+                    AND kind IN ('agent.session.started.v1', 'agent.session.completed.v1', 'agent.session.terminated.v1', \
+                    'agent.session.imported.v1', 'agent.execution.suspended.v1', 'agent.execution.resumed.v1', \
+                    'agent.client.action.requested.v1', 'agent.client.response.received.v1', 'agent.client.action.withdrawn.v1', \
+                    'agent.note.remembered.v1') ORDER BY version LIMIT ?3";
+        let read = |row: &rusqlite::Row<'_>| Ok((row.uint(0)?, row.uint(1)?, decoded_at(row, 2)?));
+        let events = sql.rows(text, params![stream, int(after), limit(EVENTS_READ)], read)?;
+        let Some((last, ..)) = events.last() else { break };
+        after = *last;
+        for (_, position, event) in &events {
+            if event.as_ref().and_then(of_session) != Some(session) {
+                continue;
+            }
+            if erased == EVENTS_PER_COMMIT_MAX {
+                return Ok(false);
+            }
+            forget(sql, *position, Some(agent))?;
+            erase_event(sql, *position, tally)?;
+            erased += 1;
+        }
+    }
+    fold_again(sql, agent)?;
+    named_again(sql, &stream)?;
+    Ok(true)
+}
+
+/// The session that an event of an agent's stream tells of.
+fn of_session(event: &Event) -> Option<SessionId> {
+    match event {
+        Event::SlotTaken(it) => Some(it.session_id),
+        Event::SlotCompleted(it) => Some(it.session_id),
+        Event::SlotTerminated(it) => Some(it.session_id),
+        Event::SessionImported(it) => Some(it.session.session_id),
+        Event::ExecutionSuspended(it) => Some(it.session_id),
+        Event::ExecutionResumed(it) => Some(it.session_id),
+        Event::ActionRequested(it) => Some(it.session_id),
+        Event::ResponseReceived(it) => Some(it.session_id),
+        Event::ActionWithdrawn(it) => Some(it.session_id),
+        Event::NoteRemembered(it) => Some(it.session),
+        _ => None,
+    }
+}
+
+/// Folds an agent again from what is left of its stream.
+fn fold_again(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<()> {
+    let (id, stream) = (agent.to_string(), format!("agent/{agent}"));
+    let (mut folded, mut after) = (None, 0);
+    loop {
+        let text = "SELECT version, kind, payload FROM events WHERE stream = ?1 AND version > ?2 AND payload IS NOT NULL \
+                    ORDER BY version LIMIT ?3";
+        let events = sql.rows(text, params![stream, int(after), limit(EVENTS_READ)], |row| Ok((row.uint(0)?, decoded_at(row, 1)?)))?;
+        let Some((last, _)) = events.last() else { break };
+        after = *last;
+        folded = events.iter().filter_map(|(_, event)| event.as_ref()).fold(folded, Agent::apply);
+    }
+    let Some(folded) = folded else { return Ok(()) };
+    let slot = folded.active_session.as_ref().map(|session| session.session_id.to_string());
+    let text = "UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1 AND NOT purged";
+    sql.execute(text, params![id, to_json(&folded)?, slot])?;
+    Ok(())
+}
+
+/// Erases what tools keep for an agent.
+pub(super) fn erase_buckets(sql: &Sql<'_>, agent: AgentId, tally: &mut Tally) -> rusqlite::Result<bool> {
+    let id = agent.to_string();
+    let writes = sql.rows(
+        "SELECT position FROM events WHERE agent = ?1 AND kind = 'keyvalue.written.v1' AND payload IS NOT NULL \
+         AND json_extract(CAST(payload AS TEXT), '$.place.scope') = 'agent' \
+         AND json_extract(CAST(payload AS TEXT), '$.place.of') = ?1 ORDER BY position LIMIT ?2",
+        params![id, limit(EVENTS_PER_COMMIT_MAX)],
+        |row| row.uint(0),
+    )?;
+    for position in &writes {
+        erase_event(sql, *position, tally)?;
+    }
+    if writes.len() == EVENTS_PER_COMMIT_MAX {
+        return Ok(false);
+    }
+    let entries = "DELETE FROM bucket_entries WHERE bucket IN (SELECT id FROM buckets WHERE scope = 'agent' AND of = ?1)";
+    tally.erased.bucket_keys += sql.execute(entries, [&id])? as u64;
+    sql.execute("DELETE FROM buckets WHERE scope = 'agent' AND of = ?1", [&id])?;
+    Ok(true)
+}
+
+/// Erases of an agent's stream what fits into one transaction; whether that is all.
+pub(super) fn erase(sql: &Sql<'_>, agent: AgentId, tally: &mut Tally) -> rusqlite::Result<bool> {
+    let stream = format!("agent/{agent}");
+    let events = sql.rows(
+        "SELECT position FROM events WHERE stream = ?1 AND payload IS NOT NULL AND kind NOT IN ('purge.begun.v1', 'purge.done.v1') \
+         ORDER BY version LIMIT ?2",
+        params![stream, limit(EVENTS_PER_COMMIT_MAX)],
+        |row| row.uint(0),
+    )?;
+    for position in &events {
+        forget(sql, *position, Some(agent))?;
+        erase_event(sql, *position, tally)?;
+    }
+    if events.len() == EVENTS_PER_COMMIT_MAX {
+        return Ok(false);
+    }
+    named_again(sql, &stream)?;
+    sql.execute("DELETE FROM snapshots WHERE stream = ?1", [&stream])?;
+    tally.erased.requests += forget_requests(sql, &agent.to_string())?;
+    Ok(true)
+}

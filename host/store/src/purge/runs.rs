@@ -1,0 +1,98 @@
+//! Runs: what was said and done in them, and what they took in. What was imported counts as if it had been said in one.
+
+use super::blobs::named_again;
+use super::words::{decoded, decoded_at, forget};
+use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
+use crate::sql::{Columns, Sql, int, limit};
+use domain::event::Event;
+use domain::id::{InputId, RunId, SessionId};
+use rusqlite::params;
+
+/// Erases of a run what fits into one transaction; whether that is all.
+pub(super) fn erase(sql: &Sql<'_>, run: RunId, committed: Option<u64>, tally: &mut Tally) -> rusqlite::Result<bool> {
+    if let Some(position) = committed {
+        forget(sql, position, None)?;
+    }
+    let id = run.to_string();
+    tally.erased.messages += sql.execute("DELETE FROM messages WHERE run = ?1", [&id])? as u64;
+    let stream = format!("run/{id}");
+    // What a tool keeps for others than this session is theirs.
+    let events = sql.rows(
+        "SELECT position, kind, payload FROM events WHERE stream = ?1 AND payload IS NOT NULL AND (kind <> 'keyvalue.written.v1' OR \
+         json_extract(CAST(payload AS TEXT), '$.place.scope') = 'session') ORDER BY version LIMIT ?2",
+        params![stream, limit(EVENTS_PER_COMMIT_MAX)],
+        |row| Ok((row.uint(0)?, decoded_at(row, 1)?)),
+    )?;
+    for (position, event) in &events {
+        for input in event.iter().flat_map(taken_in) {
+            erase_input(sql, input, tally)?;
+        }
+        erase_event(sql, *position, tally)?;
+    }
+    if events.len() == EVENTS_PER_COMMIT_MAX {
+        return Ok(false);
+    }
+    finish(sql, &id, &stream, committed.is_some(), tally)?;
+    Ok(true)
+}
+
+/// What stands beside the events of a run.
+fn finish(sql: &Sql<'_>, run: &str, stream: &str, has_turn: bool, tally: &mut Tally) -> rusqlite::Result<()> {
+    sql.execute(
+        "DELETE FROM spawned WHERE by_session = (SELECT session FROM runs WHERE id = ?1) AND ?1 = \
+         (SELECT i.by_run FROM inputs i WHERE i.session = spawned.session ORDER BY i.position LIMIT 1)",
+        [run],
+    )?;
+    for text in [
+        "DELETE FROM operations WHERE run = ?1",
+        "DELETE FROM blob_references WHERE stream = 'run/' || ?1",
+        "DELETE FROM snapshots WHERE stream = 'run/' || ?1",
+    ] {
+        sql.execute(text, [run])?;
+    }
+    // Counted once, also when it is done again after a crash.
+    if sql.execute("DELETE FROM runs WHERE id = ?1", [run])? > 0 {
+        tally.erased.turns += u64::from(has_turn);
+        let kept = sql.row("SELECT count(*) FROM events WHERE stream = ?1 AND payload IS NOT NULL", [stream], |row| row.uint(0))?;
+        tally.kept.bucket_writes += kept.unwrap_or(0);
+    }
+    Ok(())
+}
+
+/// What a run took in with an event.
+fn taken_in(event: &Event) -> Vec<InputId> {
+    match event {
+        Event::RunStarted(started) => started.claimed.clone(),
+        Event::RunStepped(stepped) => stepped.claimed.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// An input of a session that was deleted goes with the run that took it in.
+fn erase_input(sql: &Sql<'_>, input: InputId, tally: &mut Tally) -> rusqlite::Result<()> {
+    let id = input.to_string();
+    let text =
+        "SELECT i.position, s.id, s.purged FROM inputs i JOIN sessions s ON s.id = i.session WHERE i.id = ?1 AND s.status = 'deleted'";
+    let found = sql.row(text, [&id], |row| Ok((row.uint(0)?, row.id::<SessionId>(1)?, row.get::<_, bool>(2)?)))?;
+    let Some((position, session, purged)) = found else { return Ok(()) };
+    erase_event(sql, position, tally)?;
+    sql.execute("DELETE FROM inputs WHERE id = ?1", [&id])?;
+    if !purged {
+        named_again(sql, &format!("session/{session}"))?;
+    }
+    Ok(())
+}
+
+/// Erases turns that were imported, with all that came with them. Their places in the tree are kept by an event that came after.
+pub(super) fn erase_import(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> rusqlite::Result<bool> {
+    let found = sql.row("SELECT kind, payload FROM events WHERE position = ?1", [int(position)], decoded)?.flatten();
+    let Some(Event::TurnsImported(imported)) = found else { return Ok(true) };
+    forget(sql, position, Some(imported.agent))?;
+    for it in &imported.turns {
+        tally.erased.messages += sql.execute("DELETE FROM messages WHERE run = ?1", [it.turn.run.to_string()])? as u64;
+    }
+    tally.erased.turns += imported.turns.len() as u64;
+    erase_event(sql, position, tally)?;
+    named_again(sql, &format!("session/{}", imported.session))?;
+    Ok(true)
+}

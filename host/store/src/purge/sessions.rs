@@ -1,0 +1,101 @@
+//! What there is of a session beside its runs: its inputs and items, its files, what tools keep in it, what it is called, and requests
+//! about it.
+
+use super::blobs::named_again;
+use super::words::forget;
+use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
+use crate::projections::snippet_after;
+use crate::sql::{Columns, Sql, limit};
+use domain::digest::Digest;
+use domain::id::{RunId, SessionId};
+use rusqlite::params;
+
+/// Erases of a session what fits into one transaction; whether that is all. Turns keep their places in the tree: what commits to what was
+/// said in them says nothing without it.
+pub(super) fn erase(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> rusqlite::Result<bool> {
+    let id = session.to_string();
+    let stream = format!("session/{id}");
+    let events = sql.rows(
+        "SELECT position FROM events WHERE stream = ?1 AND payload IS NOT NULL AND kind NOT IN ('session.turn.committed.v1', \
+         'session.turns.imported.v1', 'session.cleared.v1', 'session.deleted.v1', 'purge.begun.v1', 'purge.done.v1') \
+         ORDER BY version LIMIT ?2",
+        params![stream, limit(EVENTS_PER_COMMIT_MAX)],
+        |row| row.uint(0),
+    )?;
+    for position in &events {
+        erase_event(sql, *position, tally)?;
+    }
+    if events.len() == EVENTS_PER_COMMIT_MAX {
+        return Ok(false);
+    }
+    // Turns that stay are found through those that they stay for.
+    let committed = "SELECT position FROM events WHERE stream = ?1 AND kind = 'session.turn.committed.v1'";
+    for position in sql.rows(committed, [&stream], |row| row.uint(0))? {
+        forget(sql, position, None)?;
+    }
+    erase_buckets(sql, &id, tally)?;
+    for text in [
+        "DELETE FROM items WHERE session = ?1",
+        "DELETE FROM files WHERE session = ?1",
+        "DELETE FROM inputs WHERE session = ?1",
+        "DELETE FROM wakes WHERE session = ?1",
+        "DELETE FROM operations WHERE session = ?1",
+        "DELETE FROM spawned WHERE session = ?1",
+        "DELETE FROM snapshots WHERE stream = 'session/' || ?1",
+    ] {
+        sql.execute(text, [&id])?;
+    }
+    named_again(sql, &stream)?;
+    tally.erased.requests += forget_requests(sql, &id)?;
+    snippets_again(sql, &id)?;
+    Ok(true)
+}
+
+/// Requests that are remembered under a key, with what was answered; those from before it was said what they are about, by what was
+/// answered.
+pub(super) fn forget_requests(sql: &Sql<'_>, about: &str) -> rusqlite::Result<u64> {
+    let text = "DELETE FROM idempotency WHERE about = ?1 OR (about IS NULL AND instr(reply, CAST(?1 AS BLOB)) > 0)";
+    Ok(sql.execute(text, [about])? as u64)
+}
+
+/// What tools keep in a session, and what they wrote of it in turns that stay.
+fn erase_buckets(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> rusqlite::Result<()> {
+    let writes = "SELECT e.position FROM runs r CROSS JOIN events e ON e.stream = 'run/' || r.id WHERE r.session = ?1 \
+                  AND e.kind = 'keyvalue.written.v1' AND e.payload IS NOT NULL \
+                  AND json_extract(CAST(e.payload AS TEXT), '$.place.scope') = 'session'";
+    for position in sql.rows(writes, [session], |row| row.uint(0))? {
+        erase_event(sql, position, tally)?;
+    }
+    let entries = "DELETE FROM bucket_entries WHERE bucket IN (SELECT id FROM buckets WHERE scope = 'session' AND of = ?1)";
+    tally.erased.bucket_keys += sql.execute(entries, [session])? as u64;
+    sql.execute("DELETE FROM buckets WHERE scope = 'session' AND of = ?1", [session])?;
+    Ok(())
+}
+
+/// Other sessions that were deleted may show the beginning of what is gone.
+fn snippets_again(sql: &Sql<'_>, session: &str) -> rusqlite::Result<()> {
+    let others = "SELECT s.id, s.head FROM turns t CROSS JOIN sessions s ON s.head = t.id WHERE s.status = 'deleted' AND NOT s.purged \
+                  AND t.root IN (SELECT root FROM turns WHERE session = ?1 UNION SELECT t.root FROM sessions s \
+                  JOIN turns t ON t.id = s.head WHERE s.id = ?1)";
+    for (other, head) in sql.rows(others, [session], |row| Ok((row.get::<_, String>(0)?, row.digest(1)?)))? {
+        let shown = last_shown(sql, &other, head)?;
+        sql.execute("UPDATE sessions SET last_snippet = ?2 WHERE id = ?1 AND last_snippet IS NOT ?2", params![other, shown])?;
+    }
+    Ok(())
+}
+
+/// What is shown of a session: the last reply of its own turns, or of the turn that it was forked from.
+fn last_shown(sql: &Sql<'_>, session: &str, head: Digest) -> rusqlite::Result<Option<String>> {
+    let mut at = Some(head);
+    while let Some(turn) = at {
+        let text = "SELECT run, session, parent FROM turns WHERE id = ?1";
+        let read = |row: &rusqlite::Row<'_>| Ok((row.id::<RunId>(0)?, row.get::<_, Option<String>>(1)?, row.digest_opt(2)?));
+        let Some((run, made_in, parent)) = sql.row(text, [turn.0], read)? else { return Ok(None) };
+        let shown = snippet_after(sql, run)?;
+        if shown.is_some() || made_in.as_deref() != Some(session) {
+            return Ok(shown);
+        }
+        at = parent;
+    }
+    Ok(None)
+}

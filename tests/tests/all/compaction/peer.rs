@@ -1,0 +1,127 @@
+//! A model provider that keeps what it was asked, says how many tokens it used, and fails or takes its time when it is told to.
+
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What it knows.
+#[derive(Default)]
+struct Known {
+    asked: Vec<Value>,
+    failing: Option<String>,
+    slow_ms: u64,
+}
+
+/// The provider.
+pub(super) struct Peer {
+    address: SocketAddr,
+    known: Arc<Mutex<Known>>,
+}
+
+impl Peer {
+    #[expect(clippy::disallowed_methods, reason = "the tasks end with the test's runtime")]
+    pub(super) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, known) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Known::default())));
+        let shared = known.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, shared.clone()));
+            }
+        });
+        Self { address, known }
+    }
+
+    pub(super) fn base(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// What a model was asked so far.
+    pub(super) fn asked(&self, model: &str) -> Vec<Value> {
+        self.known.lock().unwrap().asked.iter().filter(|asked| asked["model"] == model).cloned().collect()
+    }
+
+    /// What it was asked last.
+    pub(super) fn newest(&self, model: &str) -> Value {
+        self.asked(model).pop().unwrap_or_default()
+    }
+
+    /// From now on a model fails.
+    pub(super) fn fails(&self, model: &str) {
+        self.known.lock().unwrap().failing = Some(model.to_owned());
+    }
+
+    /// From now on none does.
+    pub(super) fn recovers(&self) {
+        self.known.lock().unwrap().failing = None;
+    }
+
+    /// From now on summaries take so long.
+    pub(super) fn slow_ms(&self, ms: u64) {
+        self.known.lock().unwrap().slow_ms = ms;
+    }
+}
+
+/// The messages of a request, each with its role.
+pub(super) fn texts(request: &Value) -> Vec<String> {
+    let messages = request["messages"].as_array().unwrap().iter();
+    messages.map(|message| format!("{}: {}", message["role"].as_str().unwrap(), said(message))).collect()
+}
+
+fn said(message: &Value) -> String {
+    match &message["content"] {
+        Value::String(text) => text.clone(),
+        other => other.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+/// A summary is numbered. Everything else is answered with the first word that was said last; `fill:3600` in that says how many tokens it took.
+fn answer(prompt: &Value, summaries: usize) -> Value {
+    let last = said(prompt["messages"].as_array().unwrap().last().unwrap());
+    let text = match prompt["model"].as_str() {
+        Some("memory") => format!("summary {summaries}"),
+        // Notices stand in the same message before what was said.
+        _ => format!("reply to {}", last.rsplit("\n\n").next().and_then(|said| said.split_whitespace().next()).unwrap_or_default()),
+    };
+    let used: u64 = last.split_whitespace().find_map(|word| word.strip_prefix("fill:")?.parse().ok()).unwrap_or(100);
+    json!({
+        "choices": [{ "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop" }], "model": prompt["model"],
+        "usage": { "prompt_tokens": used - 10, "completion_tokens": 10, "total_tokens": used },
+    })
+}
+
+async fn serve(mut stream: TcpStream, known: Arc<Mutex<Known>>) -> std::io::Result<()> {
+    let mut request = Vec::new();
+    let prompt: Value = loop {
+        let mut piece = [0; 16 << 10];
+        let read = stream.read(&mut piece).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        request.extend_from_slice(&piece[..read]);
+        let text = String::from_utf8_lossy(&request);
+        let Some((_, body)) = text.split_once("\r\n\r\n") else { continue };
+        if let Ok(prompt) = serde_json::from_str(body) {
+            break prompt;
+        }
+    };
+    let (fails, slow_ms, summaries) = {
+        let mut known = known.lock().unwrap();
+        known.asked.push(prompt.clone());
+        let summaries = known.asked.iter().filter(|asked| asked["model"] == "memory").count();
+        (known.failing.as_deref() == prompt["model"].as_str(), known.slow_ms, summaries)
+    };
+    if prompt["model"] == "memory" {
+        tokio::time::sleep(Duration::from_millis(slow_ms)).await;
+    }
+    let (status, body) = if fails { ("503 Service Unavailable", json!({})) } else { ("200 OK", answer(&prompt, summaries)) };
+    let body = body.to_string();
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.as_bytes()).await?;
+    stream.shutdown().await
+}

@@ -1,0 +1,422 @@
+//! Agents that talk: to each other's sessions, back to their callers, and never in a circle.
+
+use agent_host_tests::world::{PATIENCE, target};
+use agent_host_tests::{Setup, World};
+use domain::event::{Event, RunStarted};
+use domain::id::SessionId;
+use domain::operation::Performer;
+use domain::time::Timestamp;
+use domain::turn::TurnEnd;
+use domain::user::UserId;
+use serde_json::{Value, json};
+use std::time::Duration;
+use store::EventFilter;
+
+/// A setup with a third puppet, in which agents may call each other so deep.
+fn deep(call_depth_max: u32) -> Setup {
+    let mut setup = Setup::default();
+    setup.limits.dispatch.call_depth_max = call_depth_max;
+    setup.definitions.push(json!({ "agentId": "third", "displayName": "Third", "component": "puppet" }));
+    setup
+}
+
+fn script(steps: &Value) -> String {
+    json!({ "steps": steps }).to_string()
+}
+
+fn says(reply: &str) -> String {
+    script(&json!([{ "reply": reply }]))
+}
+
+/// After the caller has gone on.
+fn later(reply: &str) -> String {
+    script(&json!([{ "start": [{ "key": "t", "timer": 1_200 }] }, { "reply": reply }]))
+}
+
+fn call(key: &str, tool: &str, arguments: &Value) -> Value {
+    json!({ "key": key, "tool": tool, "args": arguments })
+}
+
+fn message(key: &str, to: &str, content: &str) -> Value {
+    call(key, "agents_message", &json!({ "agentId": to, "content": content }))
+}
+
+fn start(operations: &[Value]) -> Value {
+    json!([{ "until": "all", "start": operations }])
+}
+
+/// What an operation came to, as the puppet was told.
+fn told<'a>(lines: &'a [String], key: &str) -> &'a str {
+    let line = lines.iter().find_map(|line| line.strip_prefix(&format!("{key} ")));
+    line.unwrap_or_else(|| panic!("nothing about {key}: {lines:?}"))
+}
+
+/// The result of a message.
+fn result(lines: &[String], key: &str) -> Value {
+    let text = told(lines, key);
+    serde_json::from_str(text.strip_prefix("parts ").unwrap_or(text)).unwrap_or_else(|_| panic!("no result: {text}"))
+}
+
+async fn events(world: &World) -> Vec<Event> {
+    let events = world.store().events(0, EventFilter::default(), 100_000).await.unwrap();
+    events.into_iter().filter_map(|recorded| recorded.event).collect()
+}
+
+async fn starts(world: &World) -> Vec<RunStarted> {
+    let started = events(world).await.into_iter().filter_map(|event| match event {
+        Event::RunStarted(started) => Some(*started),
+        _ => None,
+    });
+    started.collect()
+}
+
+async fn quiet(world: &World) {
+    let waiting = async {
+        while !world.store().sessions_with_work(Timestamp(u64::MAX >> 1)).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("everything comes to an end");
+}
+
+/// Everything that was said in a session, one line each.
+async fn heard(world: &World, session: SessionId) -> String {
+    world.messages(session).await.iter().map(|message| message.text() + "\n").collect()
+}
+
+fn session_of(result: &Value) -> SessionId {
+    result["sessionId"].as_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_answered_in_the_other_agents_own_session_which_is_found_again() {
+    let world = World::new(Setup::default()).await;
+    let first = result(&world.play(start(&[message("m", "other", &says("hello"))])).await, "m");
+    assert_eq!((&first["mode"], &first["status"], &first["agentId"]), (&json!("sync"), &json!("complete"), &json!("other")));
+    assert_eq!((&first["response"], &first["created"], &first["toolCallCount"]), (&json!("hello"), &json!(true), &json!(0)));
+    assert_eq!(first["sessionName"], first["sessionId"]);
+    assert!(heard(&world, session_of(&first)).await.ends_with("hello\n"), "the response is stored in the target's session");
+
+    let latest = call("m", "agents_message", &json!({ "agentId": "other", "content": says("again"), "session": "latest" }));
+    let second = result(&world.play(start(&[latest])).await, "m");
+    assert_eq!((&second["sessionId"], &second["created"]), (&first["sessionId"], &json!(false)));
+    let created = call("m", "agents_message", &json!({ "agentId": "other", "content": says("new"), "session": "create" }));
+    let third = result(&world.play(start(&[created])).await, "m");
+    assert_ne!(third["sessionId"], first["sessionId"]);
+    let explicit = json!({ "agentId": "other", "content": says("here"), "session": first["sessionId"] });
+    let fourth = result(&world.play(start(&[call("m", "agents_message", &explicit)])).await, "m");
+    assert_eq!((&fourth["sessionId"], &fourth["response"]), (&first["sessionId"], &json!("here")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_to_nobody_or_into_no_session_is_refused_with_the_designs_code() {
+    let mut setup = Setup::default();
+    setup.definitions[0]["agentDenylist"] = json!(["worker"]);
+    let world = World::new(setup).await;
+    let own = world.open("puppet").await;
+    let to = |agent: &str, session: &str| json!({ "agentId": agent, "content": "x", "session": session });
+    let told_of = world
+        .play(start(&[
+            call("latest", "agents_message", &to("other", "latest")),
+            call("nobody", "agents_message", &to("nobody", "create")),
+            call("denied", "agents_message", &to("worker", "create")),
+            call("foreign", "agents_message", &to("other", &own.to_string())),
+            call("gone", "agents_message", &to("other", "00000000-0000-4000-8000-000000000001")),
+            call("words", "agents_message", &to("other", "newest")),
+            call("path", "dispatch_to_agent", &json!({ "target": "/ada/agent/puppet", "content": "x" })),
+            call("caller", "reply_to_caller", &json!({ "content": "x" })),
+        ]))
+        .await;
+    for (key, code) in [
+        ("latest", "agent_session_error"),
+        ("nobody", "agent_not_found"),
+        ("denied", "agent_not_accessible"),
+        ("foreign", "agent_session_error"),
+        ("gone", "agent_session_error"),
+        ("words", "invalid_arguments"),
+        ("path", "agent_not_found"),
+        ("caller", "no_caller"),
+    ] {
+        assert!(told(&told_of, key).starts_with(&format!("failed {code}: ")), "{key}: {told_of:?}");
+    }
+    let rules: Vec<String> = world.ledger().await.iter().flat_map(|entry| entry.decisions.iter().map(|it| it.rule.to_string())).collect();
+    assert!(rules.iter().any(|rule| rule == "agentDenylist"), "{rules:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let asked = call("m", "agents_message", &json!({ "agentId": "other", "content": later("much later"), "mode": "async" }));
+    world.say("puppet", session, &script(&start(&[asked]))).await;
+    quiet(&world).await;
+    let text = heard(&world, session).await;
+    assert!(text.contains(r#""status":"started""#) && text.contains("\nmuch later\n"), "{text}");
+    assert_eq!(starts(&world).await.iter().filter(|start| start.session == session).count(), 2, "the answer is a turn of its own");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timeout_of_a_message_does_not_cancel_the_turn_which_goes_on_in_the_targets_session() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let slow = script(&json!([{ "start": [{ "key": "t", "timer": 2_500 }] }, { "reply": "slowly" }]));
+    let asked = call("m", "agents_message", &json!({ "agentId": "other", "content": slow, "timeout": 1 }));
+    world.say("puppet", session, &script(&start(&[asked]))).await;
+    world.until(session, |row| row.revision >= 1).await;
+    let lines: Vec<String> = world.last_reply(session).await.lines().map(str::to_owned).collect();
+    let result = result(&lines, "m");
+    assert_eq!((&result["status"], &result["timeoutSeconds"]), (&json!("timeout"), &json!(1)));
+    let target = session_of(&result);
+    assert!(world.store().session(target).await.unwrap().unwrap().open_run.is_some(), "it is at work still");
+    quiet(&world).await;
+    assert!(heard(&world, target).await.ends_with("slowly\n"));
+    assert!(heard(&world, session).await.contains("\nslowly\n"), "and the answer comes late");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_busy_target_takes_the_message_as_a_turn_of_its_own_once_it_is_free() {
+    let world = World::new(Setup::default()).await;
+    let busy = world.open("other").await;
+    world.say("other", busy, &script(&json!([{ "start": [{ "key": "t", "timer": 700 }] }, { "reply": "first" }]))).await;
+    world.until(busy, |row| row.open_run.is_some()).await;
+    let latest = call("m", "agents_message", &json!({ "agentId": "other", "content": says("second"), "session": "latest" }));
+    let result = result(&world.play(start(&[latest])).await, "m");
+    assert_eq!((result["response"].as_str(), session_of(&result)), (Some("second"), busy));
+    let text = heard(&world, busy).await;
+    assert!(text.find("first\n").unwrap() < text.find("second\n").unwrap(), "{text}");
+    assert_eq!(world.store().session(busy).await.unwrap().unwrap().revision, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_to_the_caller_lets_it_go_on_while_the_turn_goes_on() {
+    let world = World::new(Setup::default()).await;
+    let steps = json!([
+        { "start": [call("r", "reply_to_caller", &json!({ "content": "early" }))] },
+        { "start": [{ "key": "t", "timer": 900 }] },
+        { "start": [call("s", "reply_to_caller", &json!({ "content": "more" }))] },
+        { "reply": "the end" },
+    ]);
+    let session = world.open("puppet").await;
+    let dispatch = json!({ "key": "d", "agent": "other", "text": script(&steps) });
+    world.say("puppet", session, &script(&start(&[dispatch]))).await;
+    world.until(session, |row| row.revision >= 1).await;
+    assert_eq!(world.last_reply(session).await, "d parts early");
+    let child = starts(&world).await.into_iter().find(|start| start.session != session).unwrap().session;
+    assert!(world.store().session(child).await.unwrap().unwrap().open_run.is_some(), "it goes on");
+    quiet(&world).await;
+    let ends: Vec<TurnEnd> = events(&world)
+        .await
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::RunEnded(ended) if ended.session == child => Some(ended.end),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ends, [TurnEnd::Replied], "nobody cancelled it");
+    let text = heard(&world, session).await;
+    assert!(text.contains("\nmore\n"), "a second reply comes as a message: {text}");
+    assert!(!text.contains("\nthe end"), "and the end of the turn says nothing more: {text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_replied_to_early_in_its_own_terms() {
+    let world = World::new(Setup::default()).await;
+    let early = script(&json!([{ "start": [call("r", "reply_to_caller", &json!({ "content": "early" }))] }, { "reply": "late" }]));
+    let result = result(&world.play(start(&[message("m", "other", &early)])).await, "m");
+    assert_eq!((&result["status"], &result["response"], &result["toolCallCount"]), (&json!("complete"), &json!("early"), &json!(0)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_goes_to_a_worker_of_ones_own_or_to_an_agent_that_is_there() {
+    let world = World::new(Setup::default()).await;
+    let there = world.open("other").await;
+    let lines = world
+        .play(start(&[
+            call("worker", "dispatch_to_agent", &json!({ "target": "other", "content": says("made"), "wait": true })),
+            call("path", "dispatch_to_agent", &json!({ "target": "/local/agent/other", "content": says("there"), "wait": true })),
+            call("later", "dispatch_to_agent", &json!({ "target": "other", "content": later("much later") })),
+        ]))
+        .await;
+    assert_eq!((told(&lines, "worker"), told(&lines, "path")), ("parts made", "parts there"));
+    assert!(told(&lines, "later").starts_with("parts Started as task"), "{lines:?}");
+    assert!(heard(&world, there).await.ends_with("there\n"), "it was done in the latest session of that agent");
+    quiet(&world).await;
+    let starts = starts(&world).await;
+    let depths: Vec<(u32, u32)> = starts.iter().skip(1).map(|start| (start.depth, start.spawn_depth)).collect();
+    assert_eq!(depths.iter().filter(|depth| **depth == (1, 0)).count(), 2, "two calls: {depths:?}");
+    assert_eq!(depths.iter().filter(|depth| **depth == (0, 1)).count(), 1, "one spawn: {depths:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_in_a_circle_of_any_length() {
+    let world = World::new(deep(5)).await;
+    let lines = world.play(start(&[message("m", "puppet", "x")])).await;
+    assert!(told(&lines, "m").starts_with("failed WAITS_FOR_CYCLE: `/local/agent/puppet` would wait for the session"), "{lines:?}");
+
+    // Each asks the next in its own session, and the last asks the first.
+    let back = script(&start(&[call("c", "agents_message", &json!({ "agentId": "puppet", "content": "x", "session": "latest" }))]));
+    let onward = script(&start(&[message("b", "third", &back)]));
+    let lines = world.play(start(&[message("a", "other", &onward)])).await;
+    let text = told(&lines, "a");
+    let chain = "`/local/agent/third` would wait for `/local/agent/puppet`, which waits for `/local/agent/other`, which waits for `/local/agent/third`";
+    assert!(text.contains("WAITS_FOR_CYCLE") && text.contains(chain), "{text}");
+    // Who does not wait closes no circle.
+    let back = json!({ "agentId": "puppet", "content": says("heard"), "session": "latest", "mode": "async" });
+    let session = world.open("puppet").await;
+    let asked = message("a", "other", &script(&start(&[call("c", "agents_message", &back)])));
+    world.say("puppet", session, &script(&start(&[asked]))).await;
+    quiet(&world).await;
+    let text = heard(&world, session).await;
+    assert!(text.contains("\nheard\n") && !text.contains("WAITS_FOR_CYCLE"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_completed_once_whichever_side_is_cut_off() {
+    let mut world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let slow = script(&json!([{ "start": [{ "key": "t", "timer": 1_500 }] }, { "reply": "once" }]));
+    let early = script(&json!([
+        { "start": [call("r", "reply_to_caller", &json!({ "content": "early" }))] },
+        { "start": [{ "key": "t", "timer": 1_500 }] }, { "reply": "silence" },
+    ]));
+    let slowly = json!({ "key": "d", "tool": "dispatch_to_agent", "args": { "target": "other", "content": early, "wait": true } });
+    world.say("puppet", session, &script(&start(&[message("m", "other", &slow), slowly]))).await;
+    world.until(session, |row| row.open_run.is_some()).await;
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        world = world.restart(|_| ()).await;
+    }
+    world.idle(session).await;
+    quiet(&world).await;
+    let lines: Vec<String> = world.last_reply(session).await.lines().map(str::to_owned).collect();
+    assert_eq!(told(&lines, "d"), "parts early");
+    assert_eq!(result(&lines, "m")["response"], json!("once"));
+    assert_eq!(world.store().session(session).await.unwrap().unwrap().revision, 1, "nothing came twice");
+    let handed = events(&world).await.into_iter().filter_map(|event| match event {
+        Event::RunStepped(stepped) => Some(stepped.started),
+        _ => None,
+    });
+    let handed = handed.flatten().filter(|operation| matches!(operation.performer, Performer::Agent { .. })).count();
+    assert_eq!((handed, starts(&world).await.len()), (2, 3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_a_turn_cancels_the_work_that_it_waits_for_all_the_way_down() {
+    let world = World::new(deep(3)).await;
+    let long = script(&json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]));
+    let below = |text: &str| script(&start(&[json!({ "key": "d", "agent": "other", "text": text })]));
+    let session = world.open("puppet").await;
+    world.say("puppet", session, &below(&below(&long))).await;
+    while starts(&world).await.len() < 3 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(world.broker.cancel(&UserId::local(), &target("puppet"), session, None).await.unwrap());
+    quiet(&world).await;
+    let aborted = events(&world).await.into_iter().filter(|event| matches!(event, Event::RunEnded(ended) if ended.end == TurnEnd::Aborted));
+    assert_eq!(aborted.count(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_is_what_is_named_of_what_is_left_and_shrinks_along_the_chain() {
+    let world = World::new(deep(3)).await;
+    let named = |key: &str, text: &str, budget: Value| {
+        call(key, "dispatch_to_agent", &json!({ "target": "other", "content": text, "wait": true, "budget": budget }))
+    };
+    let inner = script(&start(&[named("i", &says("inner"), json!({ "tokens": 900_000, "calls": 50, "wall_s": 3_000 }))]));
+    let lines = world
+        .play(json!([
+            { "until": "all", "start": [named("a", &inner, json!({ "tokens": 400_000, "calls": 7, "wall_s": 60 })), named("b", &says("b"), json!({}))] },
+            { "until": "all", "start": [call("c", "dispatch_to_agent", &json!({ "target": "other", "content": later("c"), "budget": { "tokens": 1_000 } }))] },
+            { "until": "all", "start": [named("e", &says("e"), json!({}))] },
+        ]))
+        .await;
+    assert!(told(&lines, "a").contains("inner"), "{lines:?}");
+    quiet(&world).await;
+    let starts = starts(&world).await;
+    let limits: Vec<(u64, u32)> = starts.iter().map(|start| (start.limits.tokens_max, start.limits.tool_calls_max)).collect();
+    assert!(limits.contains(&(400_000, 7)), "as it is named: {limits:?}");
+    assert!(limits.contains(&(400_000, 6)), "never more than the caller's: {limits:?}");
+    assert!(limits.contains(&(600_000, 91)), "what is set aside is not there for others: {limits:?}");
+    assert!(limits.contains(&(1_000, 96)), "{limits:?}");
+    // The others have ended and used no tokens; nobody hears what a worker that goes on by itself uses, so it is charged its budget.
+    assert!(limits.contains(&(999_000, 95)), "{limits:?}");
+    let outer = starts.iter().find(|start| start.limits.tool_calls_max == 7).unwrap();
+    let inner = starts.iter().find(|start| start.limits.tool_calls_max == 6).unwrap();
+    assert!(inner.deadline.unwrap() <= outer.deadline.unwrap(), "neither has it more time");
+    assert!(outer.deadline.unwrap() <= outer.time.plus_ms(60_000));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_handed_over_counts_against_the_turn_that_handed_it_over() {
+    let world = World::new(Setup::default()).await;
+    let thinks = script(&json!([{ "start": [{ "key": "q", "model": "be brief" }] }, { "reply": "thought" }]));
+    let wait = |key: &str, text: &str| call(key, "dispatch_to_agent", &json!({ "target": "other", "content": text, "wait": true }));
+    world.play(json!([{ "start": [wait("a", &thinks)] }, { "start": [wait("b", &says("b"))] }])).await;
+    let starts = starts(&world).await;
+    let used: u64 = events(&world)
+        .await
+        .iter()
+        .filter_map(|event| match event {
+            Event::TurnCommitted(committed) if committed.session == starts[1].session => Some(committed.turn.usage.total()),
+            _ => None,
+        })
+        .sum();
+    assert!(used > 0);
+    assert_eq!(starts[2].limits.tokens_max, 1_000_000 - used);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
+    let world = World::new(Setup::default()).await;
+    let busy = world.open("other").await;
+    world.say("other", busy, &script(&json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]))).await;
+    world.until(busy, |row| row.open_run.is_some()).await;
+    let session = world.open("puppet").await;
+    let latest = call("m", "agents_message", &json!({ "agentId": "other", "content": says("never"), "session": "latest" }));
+    world.say("puppet", session, &script(&start(&[latest]))).await;
+    world.until(busy, |row| row.waiting > 0).await;
+    world.broker.archive(&UserId::local(), &target("other"), "gone".to_owned()).await.unwrap();
+    world.idle(session).await;
+    let reply = world.last_reply(session).await;
+    assert!(reply.starts_with("m failed agent_message_failed: ") && reply.contains("archived"), "{reply}");
+    let dead = world.broker.dead_letters(100).await.unwrap();
+    assert!(dead.iter().any(|letter| letter.accepted.session == busy && letter.dead.reason.contains("archived")), "{dead:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_is_handed_over_with_what_it_is_about_and_comes_back_with_a_summary() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let first = json!({ "agentId": "other", "content": says("what is it about?"), "session": "create", "mode": "async" });
+    world.say("puppet", session, &script(&start(&[call("m", "agents_message", &first)]))).await;
+    quiet(&world).await;
+    let there = starts(&world).await.into_iter().find(|start| start.session != session).unwrap().session;
+    // The user goes on there, and what comes of it is told where it began.
+    let summary = json!({ "agentId": "puppet", "content": says("in short: done"), "session": session.to_string(), "mode": "async" });
+    let steps = json!([{ "start": [call("s", "agents_message", &summary)] }, { "reply": "that was all" }]);
+    world.say("other", there, &script(&steps)).await;
+    quiet(&world).await;
+    let text = heard(&world, there).await;
+    assert!(text.contains("what is it about?\n") && text.contains("that was all\n"), "{text}");
+    assert!(heard(&world, session).await.contains("\nin short: done\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_of_any_component_talk_to_each_other_whether_a_model_or_the_agent_itself_makes_the_call() {
+    let asks = r#"
+[[rule]]
+when = { last = "user", user = "^ask (.*)$", tools = ["agents_message"] }
+reply = { calls = [{ tool = "agents_message", arguments = { agentId = "other", content = "$1" } }] }
+"#;
+    let mut setup = Setup::default();
+    setup.script.insert_str(0, asks);
+    setup.definitions[2]["toolAllowlist"] = json!(["agents_message"]);
+    let world = World::new(setup).await;
+    let session = world.open("assistant").await;
+    world.say("assistant", session, &format!("ask {}", says("as you wish"))).await;
+    world.idle(session).await;
+    let reply = world.last_reply(session).await;
+    assert!(reply.contains(r#""status":"complete""#) && reply.contains("as you wish"), "{reply}");
+    let back = result(&world.play(start(&[message("m", "assistant", "hello")])).await, "m");
+    assert_eq!(back["response"], json!("hello from the model"));
+}
