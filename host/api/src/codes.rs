@@ -175,7 +175,11 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
         ],
     ),
     ("GET", "/api/dead-letters/{id}", &[&[(404, "DEAD_LETTER_NOT_FOUND")]]),
-    ("POST", "/api/dead-letters/{id}/requeue", &[OF_SESSION, &[(404, "DEAD_LETTER_NOT_FOUND"), (409, "SESSION_CLOSED")]]),
+    (
+        "POST",
+        "/api/dead-letters/{id}/requeue",
+        &[OF_SESSION, &[(404, "DEAD_LETTER_NOT_FOUND"), (409, "SESSION_CLOSED"), (409, "WORK_SETTLED")]],
+    ),
     ("POST", "/api/backups", &[&[(500, "BACKUP_FAILED")]]),
     ("POST", "/api/rebuilds", &[&[(409, "PURGE_RUNNING"), (409, "REBUILD_RUNNING"), (503, "SHUTTING_DOWN")]]),
     (

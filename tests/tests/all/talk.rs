@@ -373,14 +373,25 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
     world.until(busy, |row| row.open_run.is_some()).await;
     let session = world.open("puppet").await;
     let latest = call("m", "agents_message", &json!({ "agentId": "other", "content": says("never"), "session": "latest" }));
-    world.say("puppet", session, &script(&start(&[latest]))).await;
-    world.until(busy, |row| row.waiting > 0).await;
+    let path = world.broker.agent(&UserId::local(), &target("other")).await.unwrap().row.agent.path;
+    let waits = call("w", "dispatch_to_agent", &json!({ "target": path, "content": says("never"), "wait": true }));
+    world.say("puppet", session, &script(&json!([{ "until": "all", "start": [latest, waits] }]))).await;
+    world.until(busy, |row| row.waiting > 1).await;
     world.broker.archive(&UserId::local(), &target("other"), "gone".to_owned()).await.unwrap();
     world.idle(session).await;
-    let reply = world.last_reply(session).await;
-    assert!(reply.starts_with("m failed agent_message_failed: ") && reply.contains("archived"), "{reply}");
+    let reply: Vec<String> = world.last_reply(session).await.lines().map(str::to_owned).collect();
+    assert!(told(&reply, "m").starts_with("failed agent_message_failed: ") && told(&reply, "m").contains("archived"), "{reply:?}");
+    assert!(told(&reply, "w").contains("archived"), "{reply:?}");
     let dead = world.broker.dead_letters(100).await.unwrap();
     assert!(dead.iter().any(|letter| letter.accepted.session == busy && letter.dead.reason.contains("archived")), "{dead:?}");
+    // Whoever waited for it has been told: it is not begun again behind their back.
+    let mut refused = Vec::new();
+    for letter in dead {
+        if let Err(broker::Error::Refused(refusal)) = world.broker.requeue(letter.accepted.input).await {
+            refused.push(refusal.code);
+        }
+    }
+    assert!(refused.contains(&"WORK_SETTLED"), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

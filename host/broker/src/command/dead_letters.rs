@@ -2,7 +2,7 @@
 
 use super::{Broker, Error};
 use crate::journal::Context;
-use domain::event::{Event, InputRequeued};
+use domain::event::{Event, InputRequeued, Source};
 use domain::id::{InputId, Stream};
 use domain::refusal::{Kind, Refusal};
 use store::{Clash, Commit, CommitError, DeadInput, Expected, Guard, InputState, SessionStatus};
@@ -27,7 +27,7 @@ impl Broker {
     /// Lets a dead letter wait again.
     ///
     /// # Errors
-    /// There is no such dead letter, or its session has ended.
+    /// There is no such dead letter, or its session has ended; it is work of another agent's that waits for it no more.
     pub async fn requeue(&self, input: InputId) -> Result<(), Error> {
         let found = self.core.store.input(input).await?;
         let Some((accepted, InputState::Dead { .. })) = found else {
@@ -35,6 +35,11 @@ impl Broker {
         };
         let now = self.core.now();
         let session = accepted.session;
+        if let Source::Dispatch { reply_to, deadline, .. } = &accepted.source
+            && (reply_to.is_some_and(|to| to.attached) || deadline.is_some_and(|deadline| deadline <= now))
+        {
+            return Err(work_settled().into());
+        }
         let row = self.core.store.session(session).await?.filter(|row| row.status != SessionStatus::Deleted);
         let row = row.ok_or_else(|| crate::refusals::session_not_found(session))?;
         let event = Event::InputRequeued(InputRequeued { input, session, time: now });
@@ -55,6 +60,13 @@ impl Broker {
         store::point("broker.requeue.after");
         Ok(())
     }
+}
+
+/// Work that no turn can do for anybody any more.
+fn work_settled() -> Refusal {
+    let message =
+        "another agent handed this work over, and has been told that it was not done, or its time is over: have it hand it over again";
+    Refusal::new(Kind::Conflict, "WORK_SETTLED", message)
 }
 
 fn not_there(input: InputId) -> Error {

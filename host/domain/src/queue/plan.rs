@@ -88,7 +88,8 @@ impl<Id: Clone> Queue<Id> {
     /// - words that steer join it where it is steerable, in the order of their acceptance, [`JOINED_INPUTS_MAX`] at one boundary.
     ///
     /// Without one, the next turn begins with
-    /// - all that interrupt, the newest last, so that an older one neither ends the run of a newer one nor is lost;
+    /// - those that interrupt, the newest last, so that an older one neither ends the run of a newer one nor is lost, [`JOINED_INPUTS_MAX`]
+    ///   in one turn: when there are more, the next ones end that turn and begin another;
     /// - else the most urgent, and of equally urgent ones the first to be accepted. Words that steer take along those that steer and are as
     ///   urgent; words that are collected take along those that stand next to them in the queue and are as urgent.
     ///
@@ -109,7 +110,7 @@ impl<Id: Clone> Queue<Id> {
     }
 
     fn next_turn(&self, now: Timestamp) -> Plan<Id> {
-        if let Some(claims) = claims(self.of_kind(&Kind::Interrupt)) {
+        if let Some(claims) = claims(self.of_kind(&Kind::Interrupt).take(JOINED_INPUTS_MAX)) {
             return self.words(claims);
         }
         let held_until = self.held_until(now);

@@ -132,7 +132,8 @@ impl<Id: Clone> Reference<Id> {
 
     /// The driver is free or at a boundary. What it takes waits no longer.
     pub fn next(&mut self, condition: Condition, now: Timestamp) -> Next<Id> {
-        let interrupting = self.pick(usize::MAX, |item| item.mode == Some(Mode::Interrupt));
+        let most = if condition == Condition::Free { JOINED_INPUTS_MAX } else { usize::MAX };
+        let interrupting = self.pick(most, |item| item.mode == Some(Mode::Interrupt));
         if condition != Condition::Free {
             if let Some(newest) = interrupting.last().and_then(|place| self.items.get(*place)) {
                 return Next::Abort(newest.id.clone());

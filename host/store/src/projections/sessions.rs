@@ -3,6 +3,7 @@
 use crate::EMPTY_STATE;
 use crate::sql::{Columns, Sql, int};
 use domain::agent::session::{EndStatus, PastSession, SUMMARY_BYTES_MAX};
+use domain::compaction;
 use domain::digest::Digest;
 use domain::event::{SessionOpened, SlotCompleted, SlotTerminated, TurnCommitted, UiSaved};
 use domain::id::{OperationId, RunId, SessionId};
@@ -73,12 +74,14 @@ pub(super) fn idle(sql: &Sql<'_>, session: SessionId, run: RunId) -> rusqlite::R
     Ok(())
 }
 
-/// Its head moved to a new turn.
+/// Its head moved to a new turn. One that the host made of what was said before is nothing that is said.
 pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Result<()> {
     let turn = &committed.turn;
     let said = last_reply(sql, turn.run)?;
+    let text = "SELECT 1 FROM messages WHERE run = ?1 AND json_extract(message, '$.origin') = ?2";
+    let compacts = sql.exists(text, params![turn.run.to_string(), compaction::ORIGIN])?;
     sql.execute(
-        "UPDATE sessions SET head = ?2, head_message = ?3, revision = ?4, state = ?5, updated_at = ?6, \
+        "UPDATE sessions SET head = ?2, head_message = ?3, revision = ?4, state = ?5, updated_at = iif(?8, updated_at, ?6), \
          last_snippet = coalesce(?7, last_snippet) WHERE id = ?1",
         params![
             committed.session.to_string(),
@@ -88,6 +91,7 @@ pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Resul
             turn.session_state.0,
             int(committed.time.0),
             said.map(|message| snippet(&message.text())),
+            compacts,
         ],
     )?;
     Ok(())

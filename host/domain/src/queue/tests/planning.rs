@@ -160,6 +160,20 @@ fn an_interrupt_ends_the_run_and_begins_the_next_and_leaves_the_queue_alone() {
 }
 
 #[test]
+fn so_many_interrupts_begin_a_turn_and_those_beyond_end_it_and_begin_the_next() {
+    let mut session = Session::new();
+    for _ in 0..=JOINED_INPUTS_MAX {
+        session.hears("interrupt", None, RUNNING).unwrap();
+    }
+    let plan = session.queue.plan(Condition::Free, session.now);
+    assert_eq!(session.does(&plan).0.len(), JOINED_INPUTS_MAX);
+    let newest = u32::try_from(JOINED_INPUTS_MAX + 1).unwrap();
+    assert_eq!(session.later(RUNNING), Plan::Abort { newest });
+    let plan = session.queue.plan(Condition::Free, session.now);
+    assert_eq!(session.does(&plan).0, [newest]);
+}
+
+#[test]
 fn work_that_was_handed_over_is_not_told_of_words_that_were_dropped() {
     let mut session = Session::new();
     session.has(Kind::OwnTurn, Priority::High);
