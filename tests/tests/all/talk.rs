@@ -366,6 +366,32 @@ async fn what_was_handed_over_counts_against_the_turn_that_handed_it_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_a_persona_narrows_has_no_way_round_it_through_another_session_of_its_agent() {
+    let personas = vec![json!({ "id": "narrow", "displayName": "Narrow", "agent": "puppet", "toolAllowlist": ["look", "agents_message"] })];
+    let world = World::new(Setup { personas, ..Setup::default() }).await;
+    world.create("puppet").await;
+    let path = world.broker.agent(&UserId::local(), &target("puppet")).await.unwrap().row.agent.path;
+    let puts = script(&json!([{ "start": [{ "key": "t", "tool": "put" }] }]));
+    for named in ["puppet", path.as_str()] {
+        let arguments = json!({ "agentId": named, "content": puts, "session": "create" });
+        let posted = world.broker.post_routed(broker::PostRouted {
+            to: broker::Address::Persona("narrow".parse().unwrap()),
+            content: vec![domain::message::Part::text(script(&start(&[call("m", "agents_message", &arguments)])))],
+            model: None,
+            queue: domain::queue::QueueOverride::default(),
+            priority: None,
+            user: UserId::local(),
+            idempotency_key: None,
+        });
+        let broker::Routed::Accepted(accepted) = posted.await.unwrap() else { panic!("it was not accepted") };
+        world.idle(accepted.session).await;
+        let reply = world.last_reply(accepted.session).await;
+        assert!(reply.starts_with("m failed agent_not_accessible"), "{named}: {reply}");
+    }
+    assert_eq!(world.effects(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
     let world = World::new(Setup::default()).await;
     let busy = world.open("other").await;

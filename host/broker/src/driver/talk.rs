@@ -211,6 +211,11 @@ impl Driver {
             Err(Error::Refused(refusal)) => return Ok(Err(Box::new(failed(AGENT_NOT_ACCESSIBLE, refusal.message)))),
             Err(error) => return Err(Trouble::Missing(format!("the agent `{named}`, which cannot be looked up ({error})"))),
         };
+        // Another session of its own would be led without what narrows this one.
+        if agent.id == scope.agent.agent.id && !scope.driving.run.started.permissions.are_all() {
+            let denied = Denied { rule: Rule::Permissions, what: agent.definition.0.clone() };
+            return Ok(Err(Box::new(not_accessible(scope, tool, &denied))));
+        }
         if !matches!(whom, Whom::Definition(_))
             && let Err(refused) = self.may_talk_to(scope, tool, &agent).await?
         {
