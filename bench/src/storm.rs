@@ -3,9 +3,8 @@
 
 use crate::measure::{Pair, ROUNDS, median, ms};
 use crate::report::{Bar, Row};
-use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
-use broker::{NewSession, PostMessage};
+use broker::PostMessage;
 use domain::id::SessionId;
 use domain::user::UserId;
 use serde_json::{Value, json};
@@ -69,7 +68,7 @@ impl Storm {
             Self::FanOut => ("puppet", fanning_out(), 1),
         };
         let mallory: UserId = "mallory".parse()?;
-        let session = world.broker.open_session(theirs(agent, &mallory)).await?.row.id;
+        let session = world.open_for(&mallory, agent).await;
         let message = move |world: &World, words: &str| PostMessage { user: mallory.clone(), ..world.message(agent, session, words, None) };
         if matches!(self, Self::Words) {
             world.broker.post_message(message(world, &script.to_string())).await?;
@@ -86,20 +85,6 @@ impl Storm {
             });
         }
         Ok(senders)
-    }
-}
-
-/// A session of somebody else's.
-fn theirs(definition: &str, user: &UserId) -> NewSession {
-    NewSession {
-        config: None,
-        idempotency_key: None,
-        time_limit_s: None,
-        target: target(definition),
-        session_type: None,
-        name: None,
-        model: None,
-        user: user.clone(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod guests;
 pub mod process;
+pub mod prompt;
 pub mod skip;
 pub mod slow_disk;
 pub mod small_disk;

@@ -175,6 +175,15 @@ impl World {
 
     /// Opens a session of a type.
     pub async fn open_as(&self, definition: &str, session_type: Option<&str>) -> SessionId {
+        self.opened(&UserId::local(), definition, session_type).await
+    }
+
+    /// Opens a chat of somebody's with their own agent of a definition.
+    pub async fn open_for(&self, user: &UserId, definition: &str) -> SessionId {
+        self.opened(user, definition, None).await
+    }
+
+    async fn opened(&self, user: &UserId, definition: &str, session_type: Option<&str>) -> SessionId {
         let new = NewSession {
             target: target(definition),
             session_type: session_type.map(str::to_owned),
@@ -183,7 +192,7 @@ impl World {
             idempotency_key: None,
             name: None,
             model: None,
-            user: UserId::local(),
+            user: user.clone(),
         };
         self.broker.open_session(new).await.expect("a session").row.id
     }

@@ -2,9 +2,10 @@
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::prompt::prompt;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep};
 
@@ -84,20 +85,7 @@ fn answer(prompt: &Value) -> Option<(u16, &'static str, Vec<u8>)> {
 }
 
 async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
-    let mut request = Vec::new();
-    let prompt: Value = loop {
-        let mut piece = [0; 16 << 10];
-        let read = stream.read(&mut piece).await?;
-        if read == 0 {
-            return Ok(());
-        }
-        request.extend_from_slice(&piece[..read]);
-        let text = String::from_utf8_lossy(&request);
-        let Some((_, body)) = text.split_once("\r\n\r\n") else { continue };
-        if let Ok(prompt) = serde_json::from_str(body) {
-            break prompt;
-        }
-    };
+    let Some(prompt) = prompt(&mut stream).await? else { return Ok(()) };
     let Some((status, media, body)) = answer(&prompt) else { return Ok(()) };
     let head = format!("HTTP/1.1 {status} OK\r\ncontent-type: {media}\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;

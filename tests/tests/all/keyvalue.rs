@@ -4,7 +4,7 @@ mod crash;
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
-use broker::{NewSession, PostMessage};
+use broker::PostMessage;
 use domain::event::{Decision, Event, Verdict};
 use domain::grant::{Access, BucketGrant, BucketPlace, BucketScope, GuestLimits};
 use domain::id::SessionId;
@@ -31,20 +31,6 @@ fn shared(bucket: &str) -> BucketPlace {
 /// The script of a turn with one call.
 fn script(tool: &str, args: &Value) -> String {
     json!({ "steps": [{ "start": [{ "key": "t", "tool": tool, "args": args }] }] }).to_string()
-}
-
-async fn open_as(world: &World, user: &str, definition: &str) -> SessionId {
-    let new = NewSession {
-        config: None,
-        idempotency_key: None,
-        time_limit_s: None,
-        target: target(definition),
-        session_type: None,
-        name: None,
-        model: None,
-        user: user.parse().unwrap(),
-    };
-    world.broker.open_session(new).await.unwrap().row.id
 }
 
 /// What a call in a session came to, one line.
@@ -144,14 +130,14 @@ async fn scopes_do_not_see_each_other() {
         (BucketScope::Session, ["set", "-", "-", "-"]),
     ] {
         let world = World::new(setup(vec![bucket(scope)])).await;
-        let own = open_as(&world, "ada", "puppet").await;
+        let own = world.open_for(&"ada".parse().unwrap(), "puppet").await;
         call_in(&world, "ada", "puppet", own, "keep", &json!({ "do": [["set", "k", "set"]] })).await;
         let mut seen = Vec::new();
         for (user, definition, session) in [
             ("ada", "puppet", own),
-            ("ada", "puppet", open_as(&world, "ada", "puppet").await),
-            ("ada", "other", open_as(&world, "ada", "other").await),
-            ("grace", "puppet", open_as(&world, "grace", "puppet").await),
+            ("ada", "puppet", world.open_for(&"ada".parse().unwrap(), "puppet").await),
+            ("ada", "other", world.open_for(&"ada".parse().unwrap(), "other").await),
+            ("grace", "puppet", world.open_for(&"grace".parse().unwrap(), "puppet").await),
         ] {
             let came = call_in(&world, user, definition, session, "peek", &json!({ "do": [["get", "k"]] })).await;
             seen.push(came.trim_start_matches("t parts ").to_owned());

@@ -119,7 +119,7 @@ impl Broker {
                 Err(not_accepted) => return Err(self.told(&accepting.command, not_accepted).await),
             }
         }
-        Err(busy("the session's queue is changing at this moment; try again shortly").into())
+        Err(self.told(&accepting.command, NotAccepted::Changed).await)
     }
 
     /// What a session's run is doing, as far as the acceptance of words goes by it.

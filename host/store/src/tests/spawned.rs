@@ -8,14 +8,9 @@ use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
 use domain::id::{OperationId, SessionId, Stream};
 use domain::operation::ReplyTo;
 
-/// Session `n` of agent `n`, begun by the run of session `by`, which belongs to `owner`. All of it in one commit, as the broker does.
-pub(super) async fn spawn(sample: &Sample, n: u128, by: u128, path: &str, owner: &str) {
-    let Event::AgentCreated(made) = created(n, path, (owner == "ada").then(|| agent(by))) else { panic!("an agent") };
-    let made = Event::AgentCreated(AgentCreated { owner_user_id: owner.parse().unwrap(), ..made });
-    let Event::SessionOpened(begun) = opened(n, n, None) else { panic!("a session") };
-    let begun = Event::SessionOpened(SessionOpened { started_by: "agent:/ada".to_owned(), ..begun });
-    let reply_to = Some(ReplyTo { run: run(by), operation: OperationId::mint(run(by), 0, "a"), attached: true });
-    let source = Source::Dispatch {
+/// Work that was handed over.
+fn dispatch(reply_to: Option<ReplyTo>) -> Source {
+    Source::Dispatch {
         reply_to,
         from: "/ada".to_owned(),
         deadline: None,
@@ -25,7 +20,17 @@ pub(super) async fn spawn(sample: &Sample, n: u128, by: u128, path: &str, owner:
         spawn_depth: 0,
         budget: Default::default(),
         denies: Default::default(),
-    };
+    }
+}
+
+/// Session `n` of agent `n`, begun by the run of session `by`, which belongs to `owner`. All of it in one commit, as the broker does.
+pub(super) async fn spawn(sample: &Sample, n: u128, by: u128, path: &str, owner: &str) {
+    let Event::AgentCreated(made) = created(n, path, (owner == "ada").then(|| agent(by))) else { panic!("an agent") };
+    let made = Event::AgentCreated(AgentCreated { owner_user_id: owner.parse().unwrap(), ..made });
+    let Event::SessionOpened(begun) = opened(n, n, None) else { panic!("a session") };
+    let begun = Event::SessionOpened(SessionOpened { started_by: "agent:/ada".to_owned(), ..begun });
+    let reply_to = Some(ReplyTo { run: run(by), operation: OperationId::mint(run(by), 0, "a"), attached: true });
+    let source = dispatch(reply_to);
     let work = accepted(n, n, source, "work");
     let of = |event: Event| {
         let mut event = new(event);
@@ -94,17 +99,7 @@ async fn a_session_that_was_there_before_it_got_work_is_not_spawned_by_it() {
     let sample = family().await;
     let reply_to = Some(ReplyTo { run: run(1), operation: OperationId::mint(run(1), 0, "b"), attached: true });
     for n in [2, 5] {
-        let source = Source::Dispatch {
-            reply_to,
-            from: "/ada".to_owned(),
-            deadline: None,
-            depth: 1,
-            hops: 1,
-            priority: Priority::High,
-            spawn_depth: 0,
-            budget: Default::default(),
-            denies: Default::default(),
-        };
+        let source = dispatch(reply_to);
         let Event::InputAccepted(work) = accepted(n, n, source, "work") else { panic!("an input") };
         let work = Event::InputAccepted(InputAccepted { input: input(90 + n), ..work });
         sample.append(Stream::Session(session(n)), vec![work]).await;

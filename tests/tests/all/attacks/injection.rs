@@ -4,6 +4,7 @@ use super::super::secrets::{leaks, leaky_files};
 use super::siege::{Siege, narrow};
 use agent_host_tests::guests::{root, wasm};
 use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::prompt::prompt;
 use agent_host_tests::{Setup, World};
 use domain::event::{Event, TOOL_CALL, Verdict};
 use domain::grant::Grant;
@@ -11,7 +12,7 @@ use domain::operation::Performer;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep};
 
@@ -181,20 +182,7 @@ fn answer(prompt: &Value) -> Value {
 }
 
 async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
-    let mut request = Vec::new();
-    let prompt: Value = loop {
-        let mut piece = [0; 16 << 10];
-        let read = stream.read(&mut piece).await?;
-        if read == 0 {
-            return Ok(());
-        }
-        request.extend_from_slice(&piece[..read]);
-        let text = String::from_utf8_lossy(&request);
-        let Some((_, body)) = text.split_once("\r\n\r\n") else { continue };
-        if let Ok(prompt) = serde_json::from_str(body) {
-            break prompt;
-        }
-    };
+    let Some(prompt) = prompt(&mut stream).await? else { return Ok(()) };
     let body = answer(&prompt).to_string();
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
     stream.write_all(head.as_bytes()).await?;

@@ -1,10 +1,11 @@
 //! A model provider that keeps what it was asked, says how many tokens it used, and fails or takes its time when it is told to.
 
+use agent_host_tests::prompt::prompt;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
 /// What it knows.
@@ -94,20 +95,7 @@ fn answer(prompt: &Value, summaries: usize) -> Value {
 }
 
 async fn serve(mut stream: TcpStream, known: Arc<Mutex<Known>>) -> std::io::Result<()> {
-    let mut request = Vec::new();
-    let prompt: Value = loop {
-        let mut piece = [0; 16 << 10];
-        let read = stream.read(&mut piece).await?;
-        if read == 0 {
-            return Ok(());
-        }
-        request.extend_from_slice(&piece[..read]);
-        let text = String::from_utf8_lossy(&request);
-        let Some((_, body)) = text.split_once("\r\n\r\n") else { continue };
-        if let Ok(prompt) = serde_json::from_str(body) {
-            break prompt;
-        }
-    };
+    let Some(prompt) = prompt(&mut stream).await? else { return Ok(()) };
     let (fails, slow_ms, summaries) = {
         let mut known = known.lock().unwrap();
         known.asked.push(prompt.clone());

@@ -1,11 +1,9 @@
 //! More messages than anybody can deal with, to one session: limits hold, nothing is lost, and others are served meanwhile.
 
 use super::{asking, heard, post};
-use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
-use broker::{Error, NewSession, PostMessage};
+use broker::{Error, PostMessage};
 use domain::event::Event;
-use domain::id::SessionId;
 use domain::limits::WAITING_INPUTS_MAX;
 use domain::user::UserId;
 use futures::StreamExt;
@@ -20,27 +18,12 @@ const AT_ONCE: usize = 128;
 /// The same request, so many times.
 const DUPLICATES: usize = 1_000;
 
-/// A session of a user's with an agent of theirs.
-async fn open_as(world: &World, user: &UserId, definition: &str) -> SessionId {
-    let new = NewSession {
-        config: None,
-        idempotency_key: None,
-        time_limit_s: None,
-        target: target(definition),
-        session_type: None,
-        name: None,
-        model: None,
-        user: user.clone(),
-    };
-    world.broker.open_session(new).await.unwrap().row.id
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn of_ten_thousand_messages_to_one_session_a_thousand_wait_the_rest_is_refused_and_another_session_is_served() {
     let world = World::new(Setup::default()).await;
     let (session, call) = asking(&world).await;
     let bob: UserId = "bob".parse().unwrap();
-    let other = open_as(&world, &bob, "assistant").await;
+    let other = world.open_for(&bob, "assistant").await;
     let mut accepted = BTreeSet::new();
     for round in 0..10 {
         let storm = (0..STORM / 10).map(|number| {
