@@ -28,6 +28,7 @@ pub(crate) use crate::driver::fold::{load_caller, load_run, snapshot};
 pub(crate) use crate::driver::frozen::{NONE_BEFORE, NOTHING};
 pub(crate) use crate::driver::late::waiting_for;
 pub(crate) use crate::driver::perform::{CameTo, Performed};
+use crate::driver::record::ClientAnswer;
 use crate::outfit::Sealed;
 use crate::panics::caught;
 use domain::event::{Event, InputAccepted};
@@ -393,7 +394,7 @@ impl Driver {
                 self.performed(operation, segment, *performed);
             }
             Signal::Answer { call, by, value, files, request, done } => {
-                let result = self.answer(call, by, value, files, request.as_ref()).await;
+                let result = self.answer(ClientAnswer { call, by, value, files }, request.as_ref()).await;
                 // Whoever asked may have gone; the answer is recorded all the same.
                 let _ = done.send(result);
             }

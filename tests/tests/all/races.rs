@@ -6,7 +6,7 @@ use agent_host_tests::{Setup, World};
 use broker::{Broker, PostMessage, Respond};
 use domain::digest::Salt;
 use domain::event::{Event, NewEvent, Recorded, RunSettled};
-use domain::id::{EventId, OperationId, SessionId, Stream};
+use domain::id::{EventId, OperationId, RunId, SessionId, Stream};
 use domain::message::Part;
 use domain::operation::{Continuation, Pause, Settlement};
 use domain::queue::QueueOverride;
@@ -208,6 +208,53 @@ async fn of_more_answers_than_a_mailbox_holds_one_counts_and_all_are_answered() 
     assert!(answered.iter().all(|answer| matches!(answer, Ok(_) | Err(broker::Error::Refused(_)))), "{answered:?}");
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, format!("q value {}", taken[0]));
+    account(&world).await;
+}
+
+/// A turn that asks the user while a timer of an hour runs, with the timer's operation and the question's.
+async fn asking(world: &World) -> (SessionId, RunId, OperationId, OperationId) {
+    let session = world.open("puppet").await;
+    let start = json!([{ "key": "t", "timer": 3_600_000 }, { "key": "q", "client": "question" }]);
+    world.say("puppet", session, &json!({ "steps": [{ "until": "all", "start": start }] }).to_string()).await;
+    let (question, _) = world.question("puppet", session).await;
+    let run = world.runs().await.pop().unwrap();
+    let stepped = world.store().stream(Stream::Run(run), 1, 1).await.unwrap().remove(0);
+    let Some(Event::RunStepped(stepped)) = stepped.event else { panic!("{stepped:?}") };
+    (session, run, stepped.started[0].id, question)
+}
+
+/// Settles work of a run as somebody else would, first in a queue of commits that stands still, and then does what comes second in it.
+async fn overtaken<T>(world: &World, run: RunId, operation: OperationId, second: impl Future<Output = T>) -> T {
+    let time = events(world).await.pop().unwrap().time;
+    let settled = vec![Settlement::of(operation, Outcome::Parts { parts: vec![Part::text("somebody else")] }, time)];
+    let first = interfere(world, Stream::Run(run), Event::RunSettled(RunSettled { run, settled }));
+    let second = async {
+        sleep(HELD_UP / 4).await;
+        second.await
+    };
+    let ((), second) = held_up(world, async { tokio::join!(first, second) }).await;
+    second
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_other_work_overtakes_is_taken_all_the_same() {
+    let world = World::new(Setup::default()).await;
+    let (session, run, timer, question) = asking(&world).await;
+    overtaken(&world, run, timer, world.answer("puppet", question, json!(1))).await.unwrap();
+    assert_eq!(world.store().stats().conflicts, 1, "it came second");
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "t parts somebody else\nq value 1");
+    account(&world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancellation_that_other_work_overtakes_is_done_all_the_same() {
+    let world = World::new(Setup::default()).await;
+    let (session, run, timer, _) = asking(&world).await;
+    let (me, target) = (UserId::local(), target("puppet"));
+    assert!(overtaken(&world, run, timer, world.broker.cancel(&me, &target, session, None)).await.unwrap());
+    assert_eq!(world.store().stats().conflicts, 1, "it came second");
+    world.idle(session).await;
     account(&world).await;
 }
 

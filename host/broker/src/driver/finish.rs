@@ -361,7 +361,7 @@ impl Driver {
     }
 
     /// Cancels the open run. False when none is open.
-    pub(super) async fn abort(&mut self, reason: String, key: Option<Key>) -> Result<bool, Trouble> {
+    pub(super) async fn abort_now(&mut self, reason: String, key: Option<Key>) -> Result<bool, Trouble> {
         self.stale = true;
         if !self.refresh().await? {
             return Ok(false);

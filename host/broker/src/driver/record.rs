@@ -5,16 +5,31 @@ use super::story::{Answered, story};
 use super::{Beside, Driver, Driving, Trouble};
 use crate::command::{AnswerAt, Request, allowed, room_for, uploaded};
 use crate::journal::Context;
+use crate::refusals::busy;
 use domain::event::{Event, InputAccepted, InputDead, NewEvent, OperationStarted, RunSettled};
 use domain::file::full;
 use domain::id::{OperationId, Stream};
 use domain::run::end::settlement_of_nothing;
-use domain::run::settle::answer;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use domain::widget::upload::Brought;
 use serde_json::Value;
 use store::{Clash, Commit, CommitError, Committed, Expected, Guard, Key};
+
+/// How often a command of a client tries again after somebody else wrote to the run first.
+const OVERTAKEN_MAX: u32 = 16;
+
+const CHANGING: &str = "the session is changing at this moment; try again shortly";
+
+/// What a client answers to a question.
+#[derive(Clone)]
+pub(super) struct ClientAnswer {
+    pub(super) call: OperationId,
+    pub(super) by: UserId,
+    pub(super) value: Value,
+    /// The files that it hands over with it.
+    pub(super) files: Vec<Brought>,
+}
 
 /// What a commit has that a client brought about.
 #[derive(Default)]
@@ -146,22 +161,27 @@ impl Driver {
         }
     }
 
-    /// Takes a client's answer, with the files that it brings along; the position of its event.
-    pub(super) async fn answer(
-        &mut self,
-        call: OperationId,
-        by: UserId,
-        value: Value,
-        files: Vec<Brought>,
-        request: Option<&Request>,
-    ) -> Result<u64, Trouble> {
+    /// Takes a client's answer, with the files that it brings along; the position of its event. Work of other sessions settles in the run's
+    /// own stream: when that comes first, the answer is given to the run as it is then.
+    pub(super) async fn answer(&mut self, answer: ClientAnswer, request: Option<&Request>) -> Result<u64, Trouble> {
+        for _ in 0..OVERTAKEN_MAX {
+            match self.answer_now(answer.clone(), request).await {
+                Err(trouble) if is_overtaken(&trouble) => {}
+                answered => return answered,
+            }
+        }
+        Err(Trouble::Refused(busy(CHANGING)))
+    }
+
+    async fn answer_now(&mut self, answer: ClientAnswer, request: Option<&Request>) -> Result<u64, Trouble> {
+        let ClientAnswer { call, by, value, files } = answer;
         self.stale = true;
         if !self.refresh().await? {
             return Err(Trouble::Refused(crate::refusals::not_suspended()));
         }
         let Some(driving) = &self.driving else { return Err(Trouble::Refused(crate::refusals::not_suspended())) };
         let now = self.core.now();
-        let (event, kept, mut blobs) = answer(&driving.run, call, value, now)?;
+        let (event, kept, mut blobs) = domain::run::settle::answer(&driving.run, call, value, now)?;
         let agent = driving.run.started.agent;
         let mut guards = vec![allowed(agent, &by)];
         if !files.is_empty() {
@@ -180,6 +200,17 @@ impl Driver {
             }
             committed => committed.map(|committed| committed.first_position),
         }
+    }
+
+    /// Aborts the open run, if there is one, however often work of other sessions settles in it meanwhile.
+    pub(super) async fn abort(&mut self, reason: String, key: Option<Key>) -> Result<bool, Trouble> {
+        for _ in 0..OVERTAKEN_MAX {
+            match self.abort_now(reason.clone(), key.clone()).await {
+                Err(trouble) if is_overtaken(&trouble) => {}
+                aborted => return aborted,
+            }
+        }
+        Err(Trouble::Refused(busy(CHANGING)))
     }
 
     /// Puts an input aside that cannot be dealt with. It can be looked at and requeued.
@@ -209,4 +240,10 @@ impl Driver {
         wake.into_iter().for_each(|session| self.core.wake_soon(session));
         Ok(())
     }
+}
+
+/// Whether somebody else was first, so that what is stored is to be looked at again. What the client may not do, or not any more, stays so.
+fn is_overtaken(trouble: &Trouble) -> bool {
+    let Trouble::Commit(CommitError::Conflict(conflict)) = trouble else { return false };
+    !matches!(conflict.clash, Clash::Guard(Guard::Role { .. } | Guard::FilesAtMost { .. }))
 }
