@@ -177,13 +177,13 @@ impl Core {
     }
 
     /// Commits what gives a session work, and wakes it: to the end, also if whoever asked for it goes away or panics meanwhile. Nobody else
-    /// would wake it.
+    /// would wake it. Nobody is woken for what an open run does not take in yet: its driver looks for it when it does.
     pub(crate) async fn commit_work(self: &Arc<Self>, session: SessionId, commit: Commit) -> Result<Committed, CommitError> {
         let core = self.clone();
         let (reply, answer) = oneshot::channel();
         self.spawn(async move {
             let committed = core.store.commit(commit).await;
-            let has_work = committed.is_ok();
+            let has_work = committed.as_ref().is_ok_and(|committed| !committed.waits_unheard);
             // Whoever asked may have gone. They are told first: a driver that is busy takes its time to be woken.
             let _ = reply.send(committed);
             if has_work {

@@ -49,6 +49,8 @@ pub const JOINED_INPUTS_MAX: usize = 32;
 pub const COLLECTED_BYTES_MAX: u64 = 2 << 20;
 /// Letters of the one line that stays of an input that was dropped.
 pub const EXCERPT_CHARS_MAX: usize = 160;
+/// Lines that are kept of inputs that were dropped, at most as many as the cap; the oldest are lost and still count.
+pub const OVERFLOW_LINES_MAX: usize = 100;
 /// Letters of a wrong word that an error repeats.
 const SHOWN_CHARS_MAX: usize = 64;
 

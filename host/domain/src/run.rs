@@ -316,7 +316,7 @@ impl Run {
         self.wait = match &stepped.decision {
             Decision::Wait(Wait { until, hear, .. }) => Some((*until, *hear)),
             // Said while words were waiting: the run goes on with them at once.
-            Decision::Reply { .. } | Decision::Complete { .. } | Decision::Fail { .. } => Some((Until::Any, true)),
+            decision => Some((Until::Any, decision.hears())),
         };
         Ok(())
     }

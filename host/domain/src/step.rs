@@ -194,6 +194,17 @@ pub enum Decision {
     },
 }
 
+impl Decision {
+    /// Whether words are taken in after it: where the agent waits for them, and where it would have ended its turn and words came first.
+    #[must_use]
+    pub fn hears(&self) -> bool {
+        match self {
+            Self::Wait(wait) => wait.hear,
+            Self::Reply { .. } | Self::Complete { .. } | Self::Fail { .. } => true,
+        }
+    }
+}
+
 /// A lasting change that comes with the decision and is stored with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

@@ -109,11 +109,13 @@ pub enum Guard {
         /// Its revision.
         revision: u64,
     },
-    /// No words of the session wait that would join its run ([`domain::queue::Kind::Steer`]) but those that the commit itself claims; a
+    /// No words of a user wait in the session that would join its run ([`domain::queue::Kind::Steer`]) but those that the commit itself claims; a
     /// reminder waits from when it is due. What waits for the run to end keeps nothing from ending.
     NothingWaiting {
         /// The session.
         session: SessionId,
+        /// Whose words; none for everybody's.
+        user: Option<UserId>,
         /// What time it is.
         now: Timestamp,
         /// What the commit itself claims.
@@ -282,6 +284,9 @@ pub struct Committed {
     pub last_position: u64,
     /// The version of each of its streams afterwards, each stream once, in the order of its appends.
     pub versions: Vec<(Stream, u64)>,
+    /// Whether it accepted inputs, and all of them wait for an open run that takes them in at its end, or after another step, and not now:
+    /// whoever drives it looks for them then, and need not be told.
+    pub waits_unheard: bool,
 }
 
 /// Why a commit did not land. Nothing of it is stored.

@@ -26,7 +26,7 @@ mod wakes;
 pub(crate) use blobs::named as name_blobs;
 pub(crate) use buckets::scope_word;
 pub(crate) use recall::{body as indexed_body, owner_word, rows_of as recall_rows_of};
-pub(crate) use sessions::snippet_after;
+pub(crate) use sessions::{is_deaf, snippet_after};
 
 use crate::sql::Sql;
 use domain::event::{
@@ -207,6 +207,7 @@ fn run_stepped(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<()> {
         messages::entered(sql, stepped.run, message)?;
     }
     operations_started(sql, stepped)?;
+    sessions::listening(sql, stepped.run, stepped.decision.hears())?;
     settle(sql, &stepped.stopped)
 }
 

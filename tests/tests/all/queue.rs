@@ -3,6 +3,7 @@
 mod api;
 mod interleavings;
 mod storm;
+mod users;
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};

@@ -138,7 +138,7 @@ impl Broker {
                 .guard(Guard::SessionOpen(session))
                 .guard(allowed(row.agent, user))
                 .guard(Guard::NoOpenRun(session))
-                .guard(Guard::NothingWaiting { session, now, except: Vec::new() })
+                .guard(Guard::NothingWaiting { session, user: None, now, except: Vec::new() })
                 .guard(Guard::Head { session, head: row.head, revision: row.revision })
                 .append(Stream::Session(session), Expected::Any, vec![context.event(cleared)]);
             commit.key = request.map(|request| request.answered(&revision));

@@ -246,7 +246,7 @@ impl Accepting<'_> {
         store::point("broker.accept.after");
         match committed {
             Ok(committed) => {
-                if matches!(kind, Kind::Queued(_)) {
+                if matches!(kind, Kind::Queued(_)) && !committed.waits_unheard {
                     // Its debounce may be over before anything else is due.
                     broker.core.timers.notify_one();
                 }

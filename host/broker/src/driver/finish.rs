@@ -82,7 +82,12 @@ impl Driver {
                 let is_open = run.spent(plan.time).is_none() && run.started.compacts.is_none();
                 if matches!(cause, Cause::Replied | Cause::Completed { .. }) && is_open {
                     let except = plan.words.iter().map(|input| input.input).collect();
-                    commit.guards.push(Guard::NothingWaiting { session: self.session, now: plan.time, except });
+                    commit.guards.push(Guard::NothingWaiting {
+                        session: self.session,
+                        user: Some(run.started.user_id.clone()),
+                        now: plan.time,
+                        except,
+                    });
                 }
             }
             if !ends {

@@ -8,6 +8,7 @@ use domain::event::InputAccepted;
 use domain::id::InputId;
 use domain::queue::{Claims, Condition, OverflowNotice, Plan, Queue, Turn};
 use domain::run::end::Cause;
+use domain::user::UserId;
 
 /// With what a turn begins.
 pub(super) struct Opening {
@@ -23,7 +24,7 @@ impl Driver {
     /// With what the next turn begins, now that no run is open; none while nothing waits, or nothing but what is held by its debounce: the
     /// store wakes the session when that is over.
     pub(super) async fn opening(&self) -> Result<Option<Opening>, Trouble> {
-        let (claims, collected, notice) = match self.plan(Condition::Free).await? {
+        let (claims, collected, notice) = match self.plan(Condition::Free, None).await? {
             Plan::Start(Turn::Own(input)) => (vec![input], false, None),
             Plan::Start(Turn::Words { notice, claims }) => (listed(&claims), false, notice),
             Plan::Start(Turn::Collected { notice, claims }) => (listed(&claims), true, notice),
@@ -35,7 +36,8 @@ impl Driver {
 
     /// Words that wait and join the open run now.
     pub(super) async fn joining(&self) -> Result<Vec<InputAccepted>, Trouble> {
-        match self.plan(Condition::Running { steerable: true }).await? {
+        let Some(driving) = &self.driving else { return Ok(Vec::new()) };
+        match self.plan(Condition::Running { steerable: true }, Some(&driving.run.started.user_id)).await? {
             Plan::Join(claims) => self.claimed(&listed(&claims)).await,
             Plan::Nothing | Plan::WaitUntil(_) | Plan::Start(_) | Plan::Abort { .. } => Ok(Vec::new()),
         }
@@ -50,16 +52,16 @@ impl Driver {
         }
         let compacts = driving.run.started.compacts.is_some();
         let condition = if compacts { Condition::Compacting } else { Condition::Running { steerable: false } };
-        let Plan::Abort { newest } = self.plan(condition).await? else { return Ok(false) };
+        let Plan::Abort { newest } = self.plan(condition, None).await? else { return Ok(false) };
         self.end_from_outside(Cause::Aborted { reason: format!("interrupted by input {newest}") }).await?;
         Ok(true)
     }
 
-    async fn plan(&self, condition: Condition) -> Result<Plan<InputId>, Trouble> {
+    async fn plan(&self, condition: Condition, of: Option<&UserId>) -> Result<Plan<InputId>, Trouble> {
         let now = self.core.now();
         let row = self.core.store.queue(self.session, now).await?;
         let queue = row.map_or_else(Queue::default, |row| row.queue);
-        Ok(queue.plan(condition, now))
+        Ok(queue.plan(condition, of, now))
     }
 }
 

@@ -1,5 +1,6 @@
 //! An input arrives: what its mode comes to, and what it pushes out of a queue that is full.
 
+use super::OVERFLOW_LINES_MAX;
 use super::mode::Mode;
 use super::overflow::{Overflow, excerpt};
 use super::plan::Condition;
@@ -91,7 +92,7 @@ impl<Id: Clone> Queue<Id> {
         for (waiting, queued) in self.queued().take(dropped) {
             drops.ids.push(waiting.id.clone());
             match settings.drop {
-                DropPolicy::Summarize => drops.overflow.summarize(&queued.excerpt, settings.cap.inputs()),
+                DropPolicy::Summarize => drops.overflow.summarize(&queued.excerpt, settings.cap.inputs().min(OVERFLOW_LINES_MAX)),
                 DropPolicy::Old => drops.overflow.count(),
                 // Then nothing is dropped.
                 DropPolicy::New => {}

@@ -4,6 +4,7 @@ use super::overflow::OverflowNotice;
 use super::waiting::{Kind, Manner, Queue, Waiting, are_of_one_route};
 use super::{COLLECTED_BYTES_MAX, COLLECTED_TITLE, JOINED_INPUTS_MAX};
 use crate::time::Timestamp;
+use crate::user::UserId;
 use std::cmp::Reverse;
 
 /// What a session's run is doing.
@@ -81,28 +82,32 @@ impl<Id> Claims<Id> {
 }
 
 impl<Id: Clone> Queue<Id> {
-    /// Says what to do now, in this condition.
+    /// Says what to do now, in this condition; `of` says whose the open run is.
+    ///
+    /// Whatever shares a turn is of one user: a turn acts for whom it began with, and what another one says would be done with rights that
+    /// are not theirs.
     ///
     /// With a run open:
     /// - an input that interrupts ends it, also a run that awaits its client by now: it was accepted before that;
-    /// - words that steer join it where it is steerable, in the order of their acceptance, [`JOINED_INPUTS_MAX`] at one boundary.
+    /// - words that steer join it where it is steerable and theirs, in the order of their acceptance, [`JOINED_INPUTS_MAX`] at one boundary;
+    ///   those of other users wait for the next turn.
     ///
     /// Without one, the next turn begins with
-    /// - those that interrupt, the newest last, so that an older one neither ends the run of a newer one nor is lost, [`JOINED_INPUTS_MAX`]
-    ///   in one turn: when there are more, the next ones end that turn and begin another;
+    /// - those of one user that interrupt, the newest last, so that an older one neither ends the run of a newer one nor is lost,
+    ///   [`JOINED_INPUTS_MAX`] in one turn: when there are more, or others', the next ones end that turn and begin another;
     /// - else the most urgent, and of equally urgent ones the first to be accepted. Words that steer take along those that steer and are as
     ///   urgent; words that are collected take along those that stand next to them in the queue and are as urgent.
     ///
     /// Inputs of the queue take part in this once the debounce of the last of them is over. One from the future, whose time a clock wrote
     /// that was set back since, keeps nobody waiting.
     #[must_use]
-    pub fn plan(&self, condition: Condition, now: Timestamp) -> Plan<Id> {
+    pub fn plan(&self, condition: Condition, of: Option<&UserId>, now: Timestamp) -> Plan<Id> {
         let newest = self.of_kind(&Kind::Interrupt).last();
         match (condition, newest) {
             (Condition::Free, _) => self.next_turn(now),
             (_, Some(newest)) => Plan::Abort { newest: newest.id.clone() },
             (Condition::Running { steerable: true }, None) => {
-                let joining = self.of_kind(&Kind::Steer).take(JOINED_INPUTS_MAX);
+                let joining = self.of_kind(&Kind::Steer).filter(|waiting| of == Some(&waiting.user)).take(JOINED_INPUTS_MAX);
                 claims(joining).map_or(Plan::Nothing, Plan::Join)
             }
             (Condition::Running { steerable: false } | Condition::AwaitingClient | Condition::Compacting, None) => Plan::Nothing,
@@ -110,8 +115,8 @@ impl<Id: Clone> Queue<Id> {
     }
 
     fn next_turn(&self, now: Timestamp) -> Plan<Id> {
-        if let Some(claims) = claims(self.of_kind(&Kind::Interrupt).take(JOINED_INPUTS_MAX)) {
-            return self.words(claims);
+        if let Some(first) = self.of_kind(&Kind::Interrupt).next() {
+            return self.words(self.with(first));
         }
         let held_until = self.held_until(now);
         let free = self.waiting.iter().filter(|waiting| held_until.is_none() || waiting.kind.queued().is_none());
@@ -121,10 +126,7 @@ impl<Id: Clone> Queue<Id> {
         let alone = || Claims { first: head.id.clone(), rest: Vec::new() };
         match &head.kind {
             Kind::OwnTurn => Plan::Start(Turn::Own(head.id.clone())),
-            Kind::Steer | Kind::Interrupt => {
-                let with = self.of_kind(&head.kind).filter(|waiting| waiting.priority == head.priority);
-                self.words(claims(with.take(JOINED_INPUTS_MAX)).unwrap_or_else(alone))
-            }
+            Kind::Steer | Kind::Interrupt => self.words(self.with(head)),
             Kind::Queued(queued) => match queued.manner {
                 Manner::Collect { .. } if are_of_one_route(self.queued().map(|(_, queued)| &queued.manner)) => {
                     let claims = claims(self.next_to(head)).unwrap_or_else(alone);
@@ -133,6 +135,13 @@ impl<Id: Clone> Queue<Id> {
                 Manner::Followup | Manner::OneByOne { .. } | Manner::Collect { .. } => self.words(alone()),
             },
         }
+    }
+
+    /// An input that steers or interrupts, and those of the same kind and user that share its turn: that interrupt, or are as urgent.
+    fn with(&self, head: &Waiting<Id>) -> Claims<Id> {
+        let is_as_urgent = |waiting: &&Waiting<Id>| head.kind == Kind::Interrupt || waiting.priority == head.priority;
+        let with = self.of_kind(&head.kind).filter(|waiting| waiting.user == head.user).filter(is_as_urgent);
+        claims(with.take(JOINED_INPUTS_MAX)).unwrap_or_else(|| Claims { first: head.id.clone(), rest: Vec::new() })
     }
 
     fn words(&self, claims: Claims<Id>) -> Plan<Id> {
@@ -150,11 +159,13 @@ impl<Id: Clone> Queue<Id> {
         (last.arrived <= now && now < until).then_some(until)
     }
 
-    /// The most urgent collected input, and what stands next to it among those that are as urgent, as far as it goes into one message.
+    /// The most urgent collected input, and what of the same user stands next to it among those that are as urgent, as far as it goes into one
+    /// message.
     fn next_to<'a>(&'a self, head: &Waiting<Id>) -> impl Iterator<Item = &'a Waiting<Id>> {
         let (priority, mut text_bytes) = (head.priority, 0_u64);
         let turns = self.waiting.iter().filter(move |waiting| waiting.priority == priority && waiting.kind != Kind::Steer);
         turns.enumerate().map_while(move |(index, waiting)| match &waiting.kind {
+            Kind::Queued(_) if waiting.user != head.user => None,
             Kind::Queued(queued) => match queued.manner {
                 Manner::Collect { text_bytes: bytes, .. } => {
                     text_bytes = text_bytes.saturating_add(bytes);

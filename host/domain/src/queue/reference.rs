@@ -4,7 +4,7 @@
 //! is told, so that a test can drive it beside the real one, with a store and a broker below it or without, and compare what is said.
 //! It is slow, and it forgets everything with its process: nothing but a test may use it.
 
-use super::{COLLECTED_BYTES_MAX, Condition, DropPolicy, JOINED_INPUTS_MAX, Mode, QueueSettings};
+use super::{COLLECTED_BYTES_MAX, Condition, DropPolicy, JOINED_INPUTS_MAX, Mode, OVERFLOW_LINES_MAX, QueueSettings};
 use crate::delegate::Priority;
 use crate::time::Timestamp;
 
@@ -15,6 +15,8 @@ pub struct Letter {
     pub settings: Option<QueueSettings>,
     /// How urgent it is.
     pub priority: Priority,
+    /// Who says it.
+    pub from: String,
     /// Where its answer goes.
     pub route: Option<String>,
     /// What it says.
@@ -123,30 +125,31 @@ impl<Id: Clone> Reference<Id> {
             self.dropped += 1;
             if settings.drop == DropPolicy::Summarize {
                 self.lines.push(line(&item.letter.text));
-                self.lines = self.lines.split_off(self.lines.len().saturating_sub(cap));
+                self.lines = self.lines.split_off(self.lines.len().saturating_sub(cap.min(OVERFLOW_LINES_MAX)));
             }
             dropped.push(item.id);
         }
         Ok(dropped)
     }
 
-    /// The driver is free or at a boundary. What it takes waits no longer.
-    pub fn next(&mut self, condition: Condition, now: Timestamp) -> Next<Id> {
-        let most = if condition == Condition::Free { JOINED_INPUTS_MAX } else { usize::MAX };
-        let interrupting = self.pick(most, |item| item.mode == Some(Mode::Interrupt));
+    /// The driver is free, or at a boundary of a run of this user's. What it takes waits no longer.
+    pub fn next(&mut self, condition: Condition, of: Option<&str>, now: Timestamp) -> Next<Id> {
+        let interrupting = self.pick(usize::MAX, |item| item.mode == Some(Mode::Interrupt));
         if condition != Condition::Free {
             if let Some(newest) = interrupting.last().and_then(|place| self.items.get(*place)) {
                 return Next::Abort(newest.id.clone());
             }
-            let steering = self.pick(JOINED_INPUTS_MAX, |item| item.mode == Some(Mode::Steer));
+            let steering = self.pick(JOINED_INPUTS_MAX, |item| item.mode == Some(Mode::Steer) && of == Some(&*item.letter.from));
             if condition != (Condition::Running { steerable: true }) || steering.is_empty() {
                 return Next::Nothing;
             }
             let taken = self.take(&steering);
             return Next::Join(ids(&taken), words(&taken));
         }
-        if !interrupting.is_empty() {
-            return self.start(&interrupting);
+        if let Some(first) = interrupting.first() {
+            let theirs: Vec<usize> =
+                interrupting.iter().copied().filter(|place| self.is_of_one(*first, *place)).take(JOINED_INPUTS_MAX).collect();
+            return self.start(&theirs);
         }
         let last = self.items.iter().rfind(|item| is_queued(item.mode));
         let held_until = last.map(|item| item.quiet).filter(|(from, until)| *from <= now && now < *until).map(|(_, until)| until);
@@ -171,12 +174,13 @@ impl<Id: Clone> Reference<Id> {
                 Next::Start(ids(&taken), words(&taken))
             }
             Some(Mode::Steer) => {
-                let places: Vec<usize> = urgent.iter().copied().filter(|place| is(place, Mode::Steer)).take(JOINED_INPUTS_MAX).collect();
+                let theirs = urgent.iter().copied().filter(|other| is(other, Mode::Steer) && self.is_of_one(place, *other));
+                let places: Vec<usize> = theirs.take(JOINED_INPUTS_MAX).collect();
                 self.start(&places)
             }
             Some(Mode::Collect) if !self.is_mixed() => {
                 let rest = urgent.iter().copied().filter(|place| !is(place, Mode::Steer));
-                let next: Vec<usize> = rest.take_while(|place| is(place, Mode::Collect)).collect();
+                let next: Vec<usize> = rest.take_while(|other| is(other, Mode::Collect) && self.is_of_one(place, *other)).collect();
                 let fits = |count: &usize| {
                     let texts = next.iter().take(*count).filter_map(|place| self.items.get(*place)).map(|item| item.letter.text.len());
                     *count == 1 || texts.sum::<usize>() as u64 <= COLLECTED_BYTES_MAX
@@ -187,6 +191,11 @@ impl<Id: Clone> Reference<Id> {
             }
             Some(Mode::Collect | Mode::Followup | Mode::Interrupt) => self.start(&[place]),
         }
+    }
+
+    fn is_of_one(&self, one: usize, other: usize) -> bool {
+        let from = |place: usize| self.items.get(place).map(|item| &item.letter.from);
+        from(one) == from(other)
     }
 
     fn is_mixed(&self) -> bool {

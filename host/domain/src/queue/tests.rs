@@ -8,6 +8,7 @@ mod words;
 use super::*;
 use crate::delegate::Priority;
 use crate::time::Timestamp;
+use crate::user::UserId;
 
 const NOON: Timestamp = Timestamp(1_700_000_000_000);
 const RUNNING: Condition = Condition::Running { steerable: true };
@@ -46,9 +47,13 @@ impl Session {
     }
 
     fn has(&mut self, kind: Kind, priority: Priority) -> u32 {
+        self.has_of(kind, priority, UserId::local())
+    }
+
+    fn has_of(&mut self, kind: Kind, priority: Priority, user: UserId) -> u32 {
         self.came += 1;
         self.now = self.now.plus_ms(1);
-        self.queue.waiting.push(Waiting { id: self.came, arrived: self.now, priority, kind });
+        self.queue.waiting.push(Waiting { id: self.came, arrived: self.now, priority, user, kind });
         self.came
     }
 
@@ -58,7 +63,7 @@ impl Session {
 
     /// What the plan is when all debounces are over.
     fn later(&self, condition: Condition) -> Plan<u32> {
-        self.queue.plan(condition, self.now.plus_ms(DEBOUNCE_MS_MAX))
+        self.queue.plan(condition, Some(&UserId::local()), self.now.plus_ms(DEBOUNCE_MS_MAX))
     }
 
     /// What a plan claims, and whether in one message or under a notice; the claimed wait no longer.

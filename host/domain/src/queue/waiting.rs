@@ -4,6 +4,7 @@ use super::overflow::Overflow;
 use super::settings::Debounce;
 use crate::delegate::Priority;
 use crate::time::Timestamp;
+use crate::user::UserId;
 use serde::{Deserialize, Serialize};
 
 /// A session's inputs that wait, and what was dropped of them.
@@ -24,6 +25,8 @@ pub struct Waiting<Id> {
     pub arrived: Timestamp,
     /// How urgent it is: between turns the most urgent goes first.
     pub priority: Priority,
+    /// From whom it is, whose rights its turn has: what several users say never shares a turn.
+    pub user: UserId,
     /// What it waits for, as its acceptance decided it.
     pub kind: Kind,
 }

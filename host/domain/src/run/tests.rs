@@ -499,7 +499,8 @@ fn what_was_collected_is_heard_as_one_message_and_what_was_dropped_is_told_befor
     settings.cap = "1".parse().unwrap();
     let arriving = crate::queue::Arriving { settings, route: None, text: "gone" };
     let first = overflow.arrive(&arriving, crate::queue::Condition::Free).unwrap();
-    let waiting = |kind| crate::queue::Waiting { id: InputId(Uuid::from_u128(1)), arrived: NOW, priority: Priority::Normal, kind };
+    let (id, user) = (InputId(Uuid::from_u128(1)), UserId::local());
+    let waiting = |kind| crate::queue::Waiting { id, arrived: NOW, priority: Priority::Normal, user: user.clone(), kind };
     overflow.waiting.push(waiting(first.kind));
     let drops = overflow.arrive(&arriving, crate::queue::Condition::Free).unwrap().drops.unwrap();
     let notice = drops.overflow.notice().unwrap();

@@ -5,13 +5,14 @@ use crate::sql::{Columns, Sql, int, to_json};
 use domain::event::InputAccepted;
 use domain::id::{InputId, RunId, SessionId};
 use domain::time::Timestamp;
+use domain::user::UserId;
 use rusqlite::params;
 
-/// It was accepted, and waits.
+/// It was accepted, and waits. What nobody says is its session's user's.
 pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted, due: Option<Timestamp>, position: u64) -> rusqlite::Result<()> {
     sql.execute(
-        "INSERT INTO inputs (id, session, position, state, words, due, waits_for, priority, arrived) \
-         VALUES (?1, ?2, ?3, 'waiting', ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO inputs (id, session, position, state, words, due, waits_for, priority, arrived, user) \
+         VALUES (?1, ?2, ?3, 'waiting', ?4, ?5, ?6, ?7, ?8, coalesce(?9, (SELECT user_id FROM sessions WHERE id = ?2), 'local'))",
         params![
             accepted.input.to_string(),
             accepted.session.to_string(),
@@ -21,6 +22,7 @@ pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted, due: Option<Time
             to_json(&accepted.waits_for())?,
             accepted.priority().word(),
             int(accepted.time.0),
+            accepted.user_id.as_ref().map(UserId::as_str),
         ],
     )?;
     Ok(())

@@ -62,10 +62,22 @@ pub(super) fn touched(sql: &Sql<'_>, session: SessionId, time: Timestamp) -> rus
     Ok(())
 }
 
-/// A run of it is open.
+/// A run of it is open. Until its first step says otherwise, it takes in words.
 pub(super) fn running(sql: &Sql<'_>, session: SessionId, run: RunId) -> rusqlite::Result<()> {
-    sql.execute("UPDATE sessions SET open_run = ?2 WHERE id = ?1", params![session.to_string(), run.to_string()])?;
+    sql.execute("UPDATE sessions SET open_run = ?2, hears = 1 WHERE id = ?1", params![session.to_string(), run.to_string()])?;
     Ok(())
+}
+
+/// That run waits, and takes in words meanwhile or does not.
+pub(super) fn listening(sql: &Sql<'_>, run: RunId, hears: bool) -> rusqlite::Result<()> {
+    let text = "UPDATE sessions SET hears = ?2 WHERE id = (SELECT session FROM runs WHERE id = ?1) AND open_run = ?1 AND hears != ?2";
+    sql.execute(text, params![run.to_string(), hears])?;
+    Ok(())
+}
+
+/// Whether a run of it is open that does not take in words where it waits.
+pub(crate) fn is_deaf(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<bool> {
+    sql.exists("SELECT 1 FROM sessions WHERE id = ?1 AND open_run IS NOT NULL AND NOT hears", [session.to_string()])
 }
 
 /// That run ended.

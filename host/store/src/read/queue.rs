@@ -24,7 +24,7 @@ impl Store {
         self.glance(move |sql| {
             let Some(mut seen) = standing_of(sql, session)? else { return Ok(None) };
             let waiting: Vec<Waiting<InputId>> = sql.rows(
-                "SELECT id, arrived, priority, waits_for, words FROM inputs WHERE session = ?1 AND state = 'waiting' \
+                "SELECT id, arrived, priority, waits_for, words, user FROM inputs WHERE session = ?1 AND state = 'waiting' \
                  AND (due IS NULL OR due <= ?2) ORDER BY position",
                 params![session.to_string(), int(now.0)],
                 waiting,
@@ -82,6 +82,7 @@ fn waiting(row: &Row<'_>) -> rusqlite::Result<Waiting<InputId>> {
         id: row.id(0)?,
         arrived: Timestamp(row.uint(1)?),
         priority: serde_json::from_value(priority.into()).map_err(|error| unreadable(2, error))?,
+        user: row.get::<_, String>(5)?.parse().map_err(|error| unreadable(5, error))?,
         // An input from before there were queues waits for what its source says.
         kind: row.json_opt(3)?.unwrap_or(otherwise),
     })

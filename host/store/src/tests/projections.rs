@@ -125,7 +125,7 @@ async fn an_input_waits_is_claimed_and_is_consumed_with_its_run() {
     sample.store.commit(start.clone()).await.unwrap();
     assert_eq!(sample.store.input(input(3)).await.unwrap().unwrap().1, InputState::Claimed { run: run(1) });
     // Work that another agent waits for, and a reminder whose time has not come, do not keep a turn from ending.
-    let at = |now| Commit::new().guard(Guard::NothingWaiting { session: session(1), now, except: Vec::new() });
+    let at = |now| Commit::new().guard(Guard::NothingWaiting { session: session(1), user: None, now, except: Vec::new() });
     sample.store.commit(at(NOON)).await.unwrap();
     assert!(matches!(sample.store.commit(at(NOON.plus_ms(1_000))).await, Err(CommitError::Conflict(_))));
     let Err(CommitError::Conflict(again)) = sample.store.commit(start).await else { panic!("two runs at a time") };

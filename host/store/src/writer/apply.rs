@@ -5,15 +5,16 @@ use crate::backup;
 use crate::commit::{Clash, Committed, Conflict, Expected, Key, Snapshot};
 use crate::fault;
 use crate::prepared::{Prepared, PreparedAppend, PreparedEvent};
-use crate::projections::project;
+use crate::projections::{is_deaf, project};
 use crate::purge;
 use crate::snapshot::seal;
 use crate::sql::{Columns, Sql, int};
 use domain::chain::Link;
 use domain::digest::Digest;
 use domain::event::{Event, Recorded};
-use domain::id::Stream;
+use domain::id::{SessionId, Stream};
 use domain::limits::IDEMPOTENCY_MS;
+use domain::queue::Kind;
 use domain::time::Timestamp;
 use rusqlite::params;
 
@@ -60,6 +61,7 @@ pub(super) fn apply(sql: &Sql<'_>, state: &mut State, prepared: Prepared) -> Res
     }
     let first_position = state.head.position + 1;
     let mut versions: Vec<(Stream, u64)> = Vec::with_capacity(appends.len());
+    let accepted = accepted_for(&appends);
     for append in appends {
         let stream = append.stream;
         let version = self::append(sql, &mut state.head, append)?;
@@ -71,7 +73,22 @@ pub(super) fn apply(sql: &Sql<'_>, state: &mut State, prepared: Prepared) -> Res
     for (stream, snapshot) in &snapshots {
         keep(sql, *stream, snapshot)?;
     }
-    Ok(Committed { first_position, last_position: state.head.position, versions })
+    let mut waits_unheard = !accepted.is_empty();
+    for session in accepted {
+        waits_unheard = waits_unheard && is_deaf(sql, session)?;
+    }
+    Ok(Committed { first_position, last_position: state.head.position, versions, waits_unheard })
+}
+
+/// The sessions of the inputs that are accepted: none when one of them ends the run that is open.
+fn accepted_for(appends: &[PreparedAppend]) -> Vec<SessionId> {
+    let events = appends.iter().flat_map(|append| &append.events).map(|event| &event.new.event);
+    let accepted = events.filter_map(|event| match event {
+        Event::InputAccepted(accepted) => Some(accepted),
+        _ => None,
+    });
+    let accepted: Option<Vec<SessionId>> = accepted.map(|it| (it.waits_for() != Kind::Interrupt).then_some(it.session)).collect();
+    accepted.unwrap_or_default()
 }
 
 /// What a request is about: as it says, or the session of its events, or their agent.

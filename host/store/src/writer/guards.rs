@@ -28,7 +28,7 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
             None => Some("there is no such session".to_owned()),
         },
         Guard::Head { session, head, revision } => moved_head(sql, *session, *head, *revision)?,
-        Guard::NothingWaiting { session, now, except } => waiting(sql, *session, *now, except)?,
+        Guard::NothingWaiting { session, user, now, except } => waiting(sql, *session, user.as_ref(), *now, except)?,
         Guard::InputWaiting(input) | Guard::InputDead(input) => {
             let wanted = if matches!(guard, Guard::InputDead(_)) { "dead" } else { "waiting" };
             let state = sql.row("SELECT state FROM inputs WHERE id = ?1", [input.to_string()], |row| row.get::<_, String>(0))?;
@@ -146,11 +146,18 @@ fn open_run(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Option
     sql.row("SELECT open_run FROM sessions WHERE id = ?1", [session.to_string()], |row| row.id_opt(0))
 }
 
-/// An input of a session whose time has come, and that is not one of these.
-fn waiting(sql: &Sql<'_>, session: SessionId, now: Timestamp, except: &[InputId]) -> rusqlite::Result<Option<String>> {
+/// An input of a session, and of a user, whose time has come, and that is not one of these.
+fn waiting(
+    sql: &Sql<'_>,
+    session: SessionId,
+    user: Option<&UserId>,
+    now: Timestamp,
+    except: &[InputId],
+) -> rusqlite::Result<Option<String>> {
     let text = "SELECT id FROM inputs WHERE session = ?1 AND state = 'waiting' AND words AND (due IS NULL OR due <= ?2) \
-                AND (waits_for IS NULL OR json_extract(waits_for, '$.kind') = 'steer') ORDER BY position LIMIT ?3";
-    let few = sql.rows(text, params![session.to_string(), int(now.0), int(except.len() as u64 + 1)], |row| row.get::<_, String>(0))?;
+                AND (waits_for IS NULL OR json_extract(waits_for, '$.kind') = 'steer') AND (?4 IS NULL OR user = ?4) ORDER BY position LIMIT ?3";
+    let (now, most, user) = (int(now.0), int(except.len() as u64 + 1), user.map(UserId::as_str));
+    let few = sql.rows(text, params![session.to_string(), now, most, user], |row| row.get::<_, String>(0))?;
     let other = few.into_iter().find(|input| !except.iter().any(|claimed| claimed.to_string() == *input));
     Ok(other.map(|input| format!("input {input} waits")))
 }

@@ -73,3 +73,19 @@ fn one_that_was_dropped_without_a_line_is_told_all_the_same() {
     assert_eq!(session.drains(), [(vec![2], "notice, words")]);
     assert_eq!(session.queue.overflow.notice(), None);
 }
+
+#[test]
+fn however_long_a_queue_may_be_a_hundred_lines_are_kept_of_what_was_dropped() {
+    let mut session = Session::new();
+    for _ in 0..OVERFLOW_LINES_MAX + 8 {
+        session.hears("followup cap:1000", None, RUNNING).unwrap();
+    }
+    session.hears("followup cap:1000", None, RUNNING).unwrap();
+    for _ in 0..OVERFLOW_LINES_MAX + 8 {
+        let cap = session.waits().len();
+        session.hears(&format!("followup cap:{cap}"), None, RUNNING).unwrap();
+    }
+    let overflow = &session.queue.overflow;
+    assert_eq!((overflow.lines().len(), overflow.dropped()), (OVERFLOW_LINES_MAX, OVERFLOW_LINES_MAX as u64 + 8));
+    assert_eq!(overflow.lines()[0], "text 9", "the oldest lines are lost");
+}

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Copy)]
 enum Happening {
     /// Something arrives; without settings it gets a turn of its own.
-    Arrives { settings: Option<QueueSettings>, priority: Priority, route: Option<&'static str>, long: bool },
+    Arrives { settings: Option<QueueSettings>, priority: Priority, route: Option<&'static str>, from: &'static str, long: bool },
     /// The driver looks, as it does at every boundary.
     Looks,
     /// The open run comes to be in this condition; without one nothing happens.
@@ -31,8 +31,9 @@ fn happening() -> impl Strategy<Value = Happening> {
     let settings = prop_oneof![6 => settings.prop_map(Some), 1 => Just(None)];
     let priority = proptest::sample::select(vec![Priority::Normal, Priority::Normal, Priority::Low, Priority::High, Priority::Critical]);
     let route = proptest::sample::select(vec![Some("a"), Some("a"), Some("a"), None, Some("b")]);
-    let arrives = (settings, priority, route, proptest::bool::weighted(0.05))
-        .prop_map(|(settings, priority, route, long)| Happening::Arrives { settings, priority, route, long });
+    let from = proptest::sample::select(vec!["alice", "alice", "bob"]);
+    let arrives = (settings, priority, route, from, proptest::bool::weighted(0.05))
+        .prop_map(|(settings, priority, route, from, long)| Happening::Arrives { settings, priority, route, from, long });
     let condition = proptest::sample::select(vec![RUNNING, DEAF, Condition::Compacting, Condition::AwaitingClient]);
     prop_oneof![
         6 => arrives,
@@ -59,9 +60,13 @@ struct World {
     condition: Condition,
     now: Timestamp,
     texts: BTreeMap<u32, String>,
+    /// Who said each of them.
+    from: BTreeMap<u32, &'static str>,
+    /// Whose the open run is.
+    of: Option<&'static str>,
     fates: BTreeMap<u32, Fate>,
-    /// The last that was claimed of each kind and priority.
-    last: BTreeMap<(&'static str, Priority), u32>,
+    /// The last that was claimed of each kind, priority and user.
+    last: BTreeMap<(&'static str, Priority, &'static str), u32>,
     /// How many the agent was told were dropped.
     told: u64,
 }
@@ -69,13 +74,13 @@ struct World {
 impl World {
     fn new() -> Self {
         let (queue, model) = (Queue::default(), Reference::default());
-        let (texts, fates, last) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { queue, model, condition: Condition::Free, now: NOON, texts, fates, last, told: 0 }
+        let (texts, from, fates, last) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { queue, model, condition: Condition::Free, now: NOON, texts, from, of: None, fates, last, told: 0 }
     }
 
     fn takes(&mut self, happening: Happening) {
         match happening {
-            Happening::Arrives { settings, priority, route, long } => self.hears(settings, priority, route, long),
+            Happening::Arrives { settings, priority, route, from, long } => self.hears(settings, (priority, from), route, long),
             Happening::Looks => self.looks(),
             Happening::Changes(condition) if self.condition != Condition::Free => self.condition = condition,
             Happening::Changes(_) => {}
@@ -85,11 +90,12 @@ impl World {
         self.is_sound();
     }
 
-    fn hears(&mut self, settings: Option<QueueSettings>, priority: Priority, route: Option<&str>, long: bool) {
+    fn hears(&mut self, settings: Option<QueueSettings>, (priority, from): (Priority, &'static str), route: Option<&str>, long: bool) {
         let id = u32::try_from(self.fates.len()).unwrap();
         let text = if long { format!("{id} {}", "long ".repeat(300_000)) } else { format!("{id}\n  of {route:?}") };
         self.texts.insert(id, text.clone());
-        let letter = Letter { settings, priority, route: route.map(str::to_owned), text: text.clone() };
+        let letter = Letter { settings, priority, from: from.to_owned(), route: route.map(str::to_owned), text: text.clone() };
+        self.from.insert(id, from);
         let modelled = self.model.arrive(id, letter, self.condition, self.now);
         let accepted = match settings {
             None => Ok(Accepted { kind: Kind::OwnTurn, drops: None }),
@@ -110,7 +116,8 @@ impl World {
         for id in dropped {
             assert_eq!(self.fates.insert(id, Fate::Dropped), Some(Fate::Waits));
         }
-        self.queue.waiting.push(Waiting { id, arrived: self.now, priority, kind: accepted.kind });
+        let user = from.parse().unwrap();
+        self.queue.waiting.push(Waiting { id, arrived: self.now, priority, user, kind: accepted.kind });
         self.fates.insert(id, Fate::Waits);
         if let Some(settings) = settings.filter(|_| queued) {
             assert!(self.queue.queued().count() <= settings.cap.inputs(), "the cap holds");
@@ -119,15 +126,24 @@ impl World {
 
     /// Asks for the plan, crashes, asks again from the rows, and does it.
     fn looks(&mut self) {
-        let plan = self.queue.plan(self.condition, self.now);
+        let plan = self.plan(self.condition, self.now);
         let rows = serde_json::to_string(&self.queue).unwrap();
         self.queue = serde_json::from_str(&rows).unwrap();
-        assert_eq!(self.queue.plan(self.condition, self.now), plan, "the rows say it all");
-        let modelled = self.model.next(self.condition, self.now);
+        assert_eq!(self.plan(self.condition, self.now), plan, "the rows say it all");
+        let modelled = self.model.next(self.condition, self.of, self.now);
         assert_eq!(self.does(plan), modelled);
-        if let Next::Start(..) = modelled {
-            self.condition = RUNNING;
+        match &modelled {
+            Next::Start(ids, _) => (self.condition, self.of) = (RUNNING, Some(self.from[&ids[0]])),
+            Next::Nothing | Next::Wait(_) | Next::Abort(_) | Next::Join(..) => {}
         }
+        if let Next::Start(ids, _) | Next::Join(ids, _) = &modelled {
+            assert!(ids.iter().all(|id| Some(self.from[id]) == self.of), "what shares a turn is of one user");
+        }
+    }
+
+    fn plan(&self, condition: Condition, now: Timestamp) -> Plan<u32> {
+        let of: Option<UserId> = self.of.map(|of| of.parse().unwrap());
+        self.queue.plan(condition, of.as_ref(), now)
     }
 
     /// Does what the plan says, and says what the agent is told.
@@ -136,14 +152,15 @@ impl World {
             Plan::Nothing => Next::Nothing,
             Plan::WaitUntil(until) => {
                 assert!(until > self.now);
-                assert!(!matches!(self.queue.plan(self.condition, until), Plan::WaitUntil(_)), "the time is no promise of another");
+                assert!(!matches!(self.plan(self.condition, until), Plan::WaitUntil(_)), "the time is no promise of another");
                 Next::Wait(until)
             }
             Plan::Abort { newest } => {
                 assert_ne!(self.condition, Condition::Free);
                 self.condition = Condition::Free;
-                let Plan::Start(Turn::Words { claims, .. }) = self.queue.plan(Condition::Free, self.now) else { panic!() };
-                assert_eq!(claims.iter().last(), Some(&newest));
+                let Plan::Start(Turn::Words { claims, .. }) = self.plan(Condition::Free, self.now) else { panic!() };
+                let users: BTreeSet<&str> = claims.iter().chain([&newest]).map(|id| self.from[id]).collect();
+                assert!(claims.iter().last() == Some(&newest) || users.len() > 1, "the newest goes last, or ends the turn of another user");
                 Next::Abort(newest)
             }
             Plan::Join(claims) => {
@@ -197,8 +214,8 @@ impl World {
                 Kind::Interrupt => "interrupt",
                 Kind::Queued(_) => "queued",
             };
-            let before = self.last.insert((kind, waiting.priority), *id);
-            assert!(before < Some(*id), "{id} keeps its place among those of {kind} and {:?}", waiting.priority);
+            let before = self.last.insert((kind, waiting.priority, self.from[id]), *id);
+            assert!(before < Some(*id), "{id} keeps its place among those of {kind}, {:?} and {}", waiting.priority, waiting.user);
         }
         let said = ids.iter().map(|id| Said::Words(self.texts[id].clone())).collect();
         (ids, said)
@@ -217,7 +234,7 @@ impl World {
     fn settles(&mut self) {
         for _ in 0..2 * self.fates.len() + 2 {
             self.condition = Condition::Free;
-            if let Plan::WaitUntil(until) = self.queue.plan(self.condition, self.now) {
+            if let Plan::WaitUntil(until) = self.plan(self.condition, self.now) {
                 self.now = until;
             }
             self.looks();

@@ -14,9 +14,9 @@ fn words_that_steer_join_the_run_in_order_and_wait_for_no_debounce() {
         session.hears_urgently("steer debounce:1h", None, RUNNING, priority).unwrap();
     }
     for condition in [DEAF, Condition::Compacting, Condition::AwaitingClient] {
-        assert_eq!(session.queue.plan(condition, session.now), Plan::Nothing, "{condition:?}");
+        assert_eq!(session.queue.plan(condition, Some(&UserId::local()), session.now), Plan::Nothing, "{condition:?}");
     }
-    let plan = session.queue.plan(RUNNING, session.now);
+    let plan = session.queue.plan(RUNNING, Some(&UserId::local()), session.now);
     assert_eq!(session.does(&plan), (vec![1, 2, 3], "join"));
 }
 
@@ -26,9 +26,9 @@ fn words_that_could_not_steer_begin_the_next_turn() {
     for mode in ["steer", "followup", "steer"] {
         session.hears(mode, None, DEAF).unwrap();
     }
-    let plan = session.queue.plan(Condition::Free, session.now);
+    let plan = session.queue.plan(Condition::Free, Some(&UserId::local()), session.now);
     assert_eq!(session.does(&plan), (vec![1, 3], "words"));
-    assert_eq!(session.queue.plan(RUNNING, session.now), Plan::Nothing);
+    assert_eq!(session.queue.plan(RUNNING, Some(&UserId::local()), session.now), Plan::Nothing);
     assert_eq!(session.drains(), [(vec![2], "words")]);
 }
 
@@ -49,13 +49,13 @@ fn the_queue_waits_until_its_last_input_is_old_enough() {
     session.hears("followup debounce:1h", None, RUNNING).unwrap();
     session.hears("followup debounce:2s", None, RUNNING).unwrap();
     let until = session.now.plus_ms(2_000);
-    assert_eq!(session.queue.plan(RUNNING, until), Plan::Nothing, "after the run");
-    assert_eq!(session.queue.plan(Condition::Free, session.now), Plan::WaitUntil(until));
-    assert_eq!(session.queue.plan(Condition::Free, Timestamp(until.0 - 1)), Plan::WaitUntil(until));
-    let plan = session.queue.plan(Condition::Free, until);
+    assert_eq!(session.queue.plan(RUNNING, Some(&UserId::local()), until), Plan::Nothing, "after the run");
+    assert_eq!(session.queue.plan(Condition::Free, Some(&UserId::local()), session.now), Plan::WaitUntil(until));
+    assert_eq!(session.queue.plan(Condition::Free, Some(&UserId::local()), Timestamp(until.0 - 1)), Plan::WaitUntil(until));
+    let plan = session.queue.plan(Condition::Free, Some(&UserId::local()), until);
     assert_eq!(session.does(&plan), (vec![1], "words"), "one turn each");
     let set_back = Timestamp(session.now.0 - 60_000);
-    let plan = session.queue.plan(Condition::Free, set_back);
+    let plan = session.queue.plan(Condition::Free, Some(&UserId::local()), set_back);
     assert_eq!(session.does(&plan), (vec![2], "words"), "a clock that was set back keeps nobody waiting");
 }
 
@@ -64,7 +64,7 @@ fn words_that_find_the_agent_free_end_the_wait_of_those_before() {
     let mut session = Session::new();
     session.hears("followup debounce:1h", None, RUNNING).unwrap();
     session.hears("followup debounce:1h", None, Condition::Free).unwrap();
-    let plan = session.queue.plan(Condition::Free, session.now);
+    let plan = session.queue.plan(Condition::Free, Some(&UserId::local()), session.now);
     assert_eq!(session.does(&plan), (vec![1], "words"));
 }
 
@@ -73,7 +73,7 @@ fn what_needs_not_wait_does_not_wait_for_what_does() {
     let mut session = Session::new();
     session.hears_urgently("followup", None, RUNNING, Priority::Critical).unwrap();
     session.has(Kind::OwnTurn, Priority::Low);
-    let plan = session.queue.plan(Condition::Free, session.now);
+    let plan = session.queue.plan(Condition::Free, Some(&UserId::local()), session.now);
     assert_eq!(session.does(&plan), (vec![2], "own"));
 }
 
@@ -153,9 +153,13 @@ fn an_interrupt_ends_the_run_and_begins_the_next_and_leaves_the_queue_alone() {
     for condition in [RUNNING, DEAF, Condition::Compacting, Condition::AwaitingClient] {
         assert_eq!(session.later(condition), Plan::Abort { newest: 4 }, "{condition:?}");
     }
-    let plan = session.queue.plan(Condition::Free, session.now);
+    let plan = session.queue.plan(Condition::Free, Some(&UserId::local()), session.now);
     assert_eq!(session.does(&plan), (vec![3, 4], "words"), "the newest is the last word, and the older one is not lost");
-    assert_eq!(session.queue.plan(RUNNING, session.now), Plan::Nothing, "the run that it began is not ended by the older one");
+    assert_eq!(
+        session.queue.plan(RUNNING, Some(&UserId::local()), session.now),
+        Plan::Nothing,
+        "the run that it began is not ended by the older one"
+    );
     assert_eq!(session.drains(), [(vec![2], "own"), (vec![1], "words")]);
 }
 
@@ -165,11 +169,11 @@ fn so_many_interrupts_begin_a_turn_and_those_beyond_end_it_and_begin_the_next() 
     for _ in 0..=JOINED_INPUTS_MAX {
         session.hears("interrupt", None, RUNNING).unwrap();
     }
-    let plan = session.queue.plan(Condition::Free, session.now);
+    let plan = session.queue.plan(Condition::Free, Some(&UserId::local()), session.now);
     assert_eq!(session.does(&plan).0.len(), JOINED_INPUTS_MAX);
     let newest = u32::try_from(JOINED_INPUTS_MAX + 1).unwrap();
     assert_eq!(session.later(RUNNING), Plan::Abort { newest });
-    let plan = session.queue.plan(Condition::Free, session.now);
+    let plan = session.queue.plan(Condition::Free, Some(&UserId::local()), session.now);
     assert_eq!(session.does(&plan).0, [newest]);
 }
 
@@ -181,4 +185,29 @@ fn work_that_was_handed_over_is_not_told_of_words_that_were_dropped() {
         session.hears("followup cap:1", None, RUNNING).unwrap();
     }
     assert_eq!(session.drains(), [(vec![1], "own"), (vec![3], "notice, words")]);
+}
+
+#[test]
+fn what_several_users_say_never_shares_a_turn() {
+    let bob: UserId = "bob".parse().unwrap();
+    let collected = || {
+        Kind::Queued(Queued { manner: Manner::Collect { route: None, text_bytes: 4 }, debounce_ms: Debounce::NONE, excerpt: String::new() })
+    };
+    for (kind, how) in [(Kind::Steer, "words"), (Kind::Interrupt, "words"), (collected(), "collected")] {
+        let mut session = Session::new();
+        session.has(kind.clone(), Priority::Normal);
+        session.has_of(kind.clone(), Priority::Normal, bob.clone());
+        session.has(kind.clone(), Priority::Normal);
+        let turns = session.drains();
+        let claimed: Vec<Vec<u32>> = turns.iter().map(|(claimed, _)| claimed.clone()).collect();
+        // What is collected keeps its place among its neighbours.
+        let expected = if how == "collected" { vec![vec![1], vec![2], vec![3]] } else { vec![vec![1, 3], vec![2]] };
+        assert_eq!(claimed, expected, "{kind:?}");
+        assert!(turns.iter().all(|(_, as_what)| *as_what == how), "{turns:?}");
+    }
+    let mut session = Session::new();
+    session.has_of(Kind::Steer, Priority::Normal, bob.clone());
+    assert_eq!(session.later(RUNNING), Plan::Nothing, "the run is of another user");
+    let theirs = session.queue.plan(RUNNING, Some(&bob), session.now);
+    assert_eq!(session.does(&theirs), (vec![1], "join"));
 }

@@ -1,0 +1,91 @@
+//! Several users in one session: each turn acts for one of them.
+
+use agent_host_tests::{Setup, World};
+use broker::{PostMessage, Target};
+use domain::agent::role::Role;
+use domain::event::Event;
+use domain::id::{InputId, SessionId};
+use domain::user::UserId;
+use serde_json::json;
+use store::EventFilter;
+
+/// A mentee of the local user's agent, in a session of their own in which the agent hears or does not, until its question is answered.
+struct Lesson {
+    world: World,
+    mentee: UserId,
+    agent: Target,
+    session: SessionId,
+}
+
+impl Lesson {
+    async fn begins(hear: bool) -> Self {
+        let world = World::new(Setup::default()).await;
+        let own = world.open("puppet").await;
+        let agent = Target::Agent(world.store().session(own).await.unwrap().unwrap().agent);
+        let mentee: UserId = "mona".parse().unwrap();
+        world.broker.assign(&UserId::local(), &agent, mentee.clone(), Role::Mentee).await.unwrap();
+        let opened = broker::NewSession {
+            target: agent.clone(),
+            session_type: None,
+            config: None,
+            time_limit_s: None,
+            idempotency_key: None,
+            name: None,
+            model: None,
+            user: mentee.clone(),
+        };
+        let session = world.broker.open_session(opened).await.unwrap().row.id;
+        let lesson = Self { world, mentee, agent, session };
+        let mut steps = vec![json!({ "start": [{ "key": "q", "client": "confirmation" }], "hear": hear, "until": "all" })];
+        if hear {
+            // What it hears is one step, after which it waits on.
+            steps.push(json!({ "until": "all" }));
+        }
+        let steps = json!({ "steps": steps });
+        lesson.says(&lesson.mentee, &steps.to_string()).await;
+        lesson.world.question("puppet", session).await;
+        lesson
+    }
+
+    async fn says(&self, user: &UserId, text: &str) -> InputId {
+        let message =
+            PostMessage { target: self.agent.clone(), user: user.clone(), ..self.world.message("puppet", self.session, text, None) };
+        self.world.broker.post_message(message).await.unwrap().input
+    }
+
+    async fn ends(&self) {
+        let (call, _) = self.world.question("puppet", self.session).await;
+        self.world.answer("puppet", call, json!({ "confirmed": true })).await.unwrap();
+        self.world.idle(self.session).await;
+    }
+
+    /// For whom each turn was, and with what it began, without the first; and what joined a turn that was open.
+    async fn turns(&self) -> (Vec<(UserId, Vec<InputId>)>, Vec<InputId>) {
+        let (mut turns, mut joined) = (Vec::new(), Vec::new());
+        for recorded in self.world.store().events(0, EventFilter::default(), 100_000).await.unwrap() {
+            match recorded.event {
+                Some(Event::RunStarted(started)) => turns.push((started.user_id, started.claimed)),
+                Some(Event::RunStepped(stepped)) => joined.extend(stepped.claimed),
+                _ => {}
+            }
+        }
+        turns.remove(0);
+        (turns, joined)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_user_says_meanwhile_has_a_turn_of_its_own_with_their_own_rights() {
+    for hears in [true, false] {
+        let lesson = Lesson::begins(hears).await;
+        let (mentee, primary) = (lesson.mentee.clone(), UserId::local());
+        let first = lesson.says(&mentee, "one").await;
+        let others = [lesson.says(&primary, "two").await, lesson.says(&primary, "three").await];
+        let last = lesson.says(&mentee, "four").await;
+        lesson.ends().await;
+        let (turns, joined) = lesson.turns().await;
+        // At the latest when the turn would end.
+        assert_eq!(joined, [first, last], "{hears}");
+        assert_eq!(turns, [(primary, others.to_vec())], "{hears}");
+    }
+}
