@@ -6,8 +6,8 @@ use super::keys::{issued, revoked};
 use super::sample::active as active_agents;
 use super::sample::ada;
 use super::sample::{
-    NOON, Sample, accepted, agent, begin, commit, created, expecting, input, message, new, opened, run, run_ended, run_started, session,
-    stepped, take_turn, timer, turn_after, turn_committed,
+    NOON, Sample, accepted, agent, begin, commit, created, expecting, input, message, new, noise, opened, run, run_ended, run_started,
+    session, stepped, take_turn, timer, turn_after, turn_committed,
 };
 use super::spawned::spawn;
 use crate::SessionFilter;
@@ -24,7 +24,8 @@ use domain::id::ConversationId;
 use domain::id::Stream;
 use domain::message::Role;
 use domain::operation::{Continuation, Pause, Settlement};
-use domain::step::Outcome;
+use domain::queue::Kind;
+use domain::step::{Decision, Outcome, Until, Wait};
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
@@ -138,6 +139,31 @@ async fn an_input_waits_is_claimed_and_is_consumed_with_its_run() {
     let row = sample.store.run(run(1)).await.unwrap().unwrap();
     assert_eq!((row.end, row.turn, row.session), (Some(TurnEnd::Replied), Some(turn.id), session(1)));
     assert_eq!(sample.store.session(session(1)).await.unwrap().unwrap().open_run, None);
+}
+
+#[tokio::test]
+async fn a_commit_says_whether_what_it_accepts_waits_for_a_run_that_does_not_hear() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    let said = |n| accepted(n, 1, Source::Api, "hello");
+    assert!(!sample.append(stream, vec![said(1)]).await.waits_unheard, "it begins a turn");
+    sample.append(Stream::Run(run(1)), vec![run_started(run(1), 1, None, vec![input(1)])]).await;
+    assert!(!sample.append(stream, vec![said(2)]).await.waits_unheard, "a run's first step may hear it");
+    let mut inputs = 3..;
+    for hear in [false, true, false] {
+        let mut step = stepped(run(1), Vec::new(), Vec::new(), Vec::new());
+        step.decision = Decision::Wait(Wait { start: Vec::new(), cancel: Vec::new(), until: Until::Any, hear });
+        sample.append(Stream::Run(run(1)), vec![Event::RunStepped(Box::new(step))]).await;
+        assert_eq!(sample.append(stream, vec![said(inputs.next().unwrap())]).await.waits_unheard, !hear);
+    }
+    let Event::InputAccepted(mut interrupting) = said(inputs.next().unwrap()) else { panic!() };
+    interrupting.waits_for = Some(Kind::Interrupt);
+    assert!(!sample.append(stream, vec![Event::InputAccepted(interrupting)]).await.waits_unheard, "it ends the run");
+    assert!(!sample.append(stream, vec![noise(1)]).await.waits_unheard, "nothing was accepted");
+    let turn = turn_after(&sample.store, None, run(1), &[]).await;
+    sample.append(Stream::Run(run(1)), vec![run_ended(run(1), 1, turn.id)]).await;
+    assert!(!sample.append(stream, vec![said(inputs.next().unwrap())]).await.waits_unheard, "no run is open");
 }
 
 #[tokio::test]
