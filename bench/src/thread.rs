@@ -146,6 +146,7 @@ impl Conversation {
             collected: false,
             overflow: None,
             limits: TurnLimits::default(),
+            accounts: Default::default(),
             deadline: None,
             reply_to: None,
             depth: 0,

@@ -37,6 +37,7 @@ mod all {
     mod paging;
     mod panics;
     mod paths;
+    mod patterns;
     mod purge;
     mod queue;
     mod races;

@@ -3,6 +3,7 @@
 //! All state is in the store; a driver is its cached fold and the list of what is being worked on. It is made when a session has something
 //! to do and retires when it only waits. Whatever it does not finish is found again by folding the run.
 
+mod afford;
 mod busy;
 mod claim;
 mod compacting;
@@ -45,9 +46,9 @@ use domain::widget::upload::Brought;
 use runtime::Hold;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use store::{AgentRow, CommitError, Key, ReadError, SessionRow};
+use store::{AgentRow, CommitError, Guard, Key, ReadError, SessionRow};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -142,6 +143,10 @@ pub(crate) struct Driving {
     pub(crate) put_off: HashSet<OperationId>,
     /// What of its prompt and settings is its agent's own, or its session's; while its start is not stored yet.
     pub(crate) overrides: Option<Sealed>,
+    /// Under what it begins, besides what holds for every run.
+    pub(crate) begins_under: Option<Guard>,
+    /// Tokens of the thread before it as its models are shown it, once they were estimated.
+    pub(crate) thread_tokens: OnceLock<u64>,
 }
 
 impl Driving {
@@ -166,6 +171,8 @@ impl Driving {
             waits_told: Vec::new(),
             put_off: HashSet::new(),
             overrides: None,
+            begins_under: None,
+            thread_tokens: OnceLock::new(),
         }
     }
 
@@ -447,7 +454,8 @@ impl Driver {
                 driving.put_off.clear();
             } else if !arrived.is_empty() {
                 self.settle().await?;
-            } else {
+            } else if rests || !self.end_as_held().await? {
+                let Some(driving) = &self.driving else { continue };
                 return Ok(if driving.busy.is_empty() && !rests { Look::Waiting } else { Look::Working });
             }
         }
@@ -485,7 +493,10 @@ impl Driver {
         let busy = |id: OperationId| driving.is_seen_to(id);
         for (operation, next) in ready(&driving.run, &busy, now) {
             match next {
-                Next::Settle(settlement) => {
+                Next::Settle(mut settlement) => {
+                    if let Some(driving) = &self.driving {
+                        Box::pin(self.charge_what_is_known(driving, std::slice::from_mut(&mut *settlement))).await?;
+                    }
                     if settlement.outcome == Outcome::Unknown {
                         let told = "work that must not be repeated was cut off; whether it took effect is unknown";
                         tracing::warn!(session.id = %self.session, run.id = %run, operation.id = %operation, "{told}");

@@ -1,8 +1,8 @@
 //! What work that is handed over may use, and what it did use.
 //!
 //! Whoever hands work over may name a budget for it. It never has more than they have left themselves, so along a chain of agents a budget
-//! only shrinks. What is named, and of money always something, is set aside in the commit that hands the work over, and settled when the work has ended; work whose end
-//! nobody hears of is charged what was set aside.
+//! only shrinks. A share is always set aside in the commit that hands the work over, and settled when the work has ended; work whose end
+//! nobody hears of is charged what was set aside. What all of it may use together is kept in accounts ([`crate::account`]).
 
 use crate::limits::TurnLimits;
 use crate::price::Price;
@@ -40,11 +40,15 @@ impl Budget {
         *self == Self::default()
     }
 
-    /// The same with a share of the money, where that is limited and the budget names none: half of what is left, so that all who are handed
-    /// work at once come to no more than there is, and whoever hands it over keeps something.
+    /// The same with a share of what it names nothing of: half of what is left, so that all who are handed work at once come to no more than
+    /// there is, and whoever hands it over keeps something.
     #[must_use]
     pub fn sharing(self, left: Left) -> Self {
-        Self { cost_micros: self.cost_micros.or(left.cost_micros.map(|micros| micros / 2)), ..self }
+        Self {
+            tokens: self.tokens.or(Some(left.tokens / 2)),
+            calls: self.calls.or(Some(left.calls / 2)),
+            cost_micros: self.cost_micros.or(left.cost_micros.map(|micros| micros / 2)),
+        }
     }
 
     /// The same as far as whoever names it has so much left. What they do not name is all that they have left.
@@ -69,12 +73,12 @@ impl Budget {
 }
 
 impl Left {
-    /// What so many tokens of a model cost at most, which is set aside for a call of it; none when the model has no price.
+    /// What a model's call of so many tokens of prompt and reply costs at most, which is set aside for it; none when the model has no price.
     ///
     /// # Errors
     /// It is more than is left, or nobody knows.
-    pub fn afford(&self, price: Option<Price>, tokens: u64) -> Result<Option<u64>, String> {
-        let needed = price.map(|price| price.at_most(tokens));
+    pub fn afford(&self, price: Option<Price>, prompt: u64, reply: u64) -> Result<Option<u64>, String> {
+        let needed = price.map(|price| price.at_most(prompt, reply));
         match (self.cost_micros, needed) {
             (Some(_), None) => {
                 let told = "what this turn costs is limited (costMicrosMax), and the model, or one that is asked in its place, has no price: \
@@ -85,6 +89,16 @@ impl Left {
                 Err(format!("{left} millionths are left of what this turn may cost and {needed} are needed (costMicrosMax)"))
             }
             _ => Ok(needed),
+        }
+    }
+
+    /// The less of both, of each.
+    #[must_use]
+    pub fn least(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.min(other.tokens),
+            calls: self.calls.min(other.calls),
+            cost_micros: lesser(self.cost_micros, other.cost_micros),
         }
     }
 
@@ -196,7 +210,7 @@ mod tests {
             (Some(199), Price::per_million(0.0, None, 0.0), Ok(Some(0))),
             (Some(u64::MAX), None, Err("`models.<alias>.price`")),
         ] {
-            let afforded = Left { tokens: 1, calls: 1, cost_micros: left }.afford(price, 100);
+            let afforded = Left { tokens: 1, calls: 1, cost_micros: left }.afford(price, 0, 100);
             match (afforded, expected) {
                 (Err(told), Err(expected)) => assert!(told.contains(expected) && told.contains("costMicrosMax"), "{told}"),
                 (afforded, expected) => assert_eq!(afforded, expected.map_err(str::to_owned), "{left:?} {price:?}"),
@@ -205,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn money_is_limited_by_whoever_limits_it_and_shared_out_where_nothing_is_named() {
+    fn what_is_limited_is_limited_by_whoever_limits_it_and_shared_out_where_nothing_is_named() {
         let left = |cost_micros| Left { tokens: 1, calls: 1, cost_micros };
         let own = |cost_micros_max| TurnLimits { cost_micros_max, ..TurnLimits::default() };
         for (named, of_caller, of_agent, expected, reserved) in [
@@ -222,13 +236,16 @@ mod tests {
             assert_eq!(own(of_agent).within(budget.within(left)).cost_micros_max, expected, "{named:?} {of_caller:?} {of_agent:?}");
             assert_eq!(budget.reserved(left).cost_micros, reserved, "{named:?} {of_caller:?} {of_agent:?}");
         }
-        let mut all = left(Some(100));
+        let mut all = Left { tokens: 1_000, calls: 9, cost_micros: Some(100) };
         let set_aside = [0; 4].map(|_| {
             let reserved = Budget::default().sharing(all).reserved(all);
             all.take(reserved);
-            reserved.cost_micros
+            (reserved.tokens, reserved.calls, reserved.cost_micros)
         });
-        assert_eq!((set_aside, all.cost_micros), ([50, 25, 12, 6], Some(7)));
-        assert_eq!(Budget::default().sharing(left(None)), Budget::default());
+        assert_eq!(set_aside, [(500, 4, 50), (250, 2, 25), (125, 1, 12), (62, 1, 6)]);
+        assert_eq!(all, Left { tokens: 63, calls: 1, cost_micros: Some(7) });
+        let named = Budget { tokens: Some(7), calls: Some(0), cost_micros: None };
+        assert_eq!(named.sharing(all), Budget { cost_micros: Some(3), ..named }, "what is named stays");
+        assert_eq!(Budget::default().sharing(left(None)).cost_micros, None, "nobody limits it");
     }
 }

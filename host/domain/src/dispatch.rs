@@ -25,14 +25,16 @@ pub struct Limits {
     /// Dispatches of one tree of agents that are open at the same time. A tree is an agent of a user's with all that were made for its work.
     pub tree_dispatches_max: u32,
     /// Hops of one conversation between agents. A late reply (of work that was detached, or that nobody waits for any more) is one hop more
-    /// than the work that it replies to; work that is handed over has as many as the run that hands it over. What a user says, and a reminder
-    /// of an agent's own, begin anew.
+    /// than the work that it replies to; work that is handed over has as many as the run that hands it over. What a user says
+    /// begins anew.
     pub hops_max: u32,
+    /// Turns that one message begins in all, with everything that comes of it: work that is handed over, late replies, reminders.
+    pub runs_per_message_max: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { call_depth_max: 1, spawn_depth_max: 3, children_max: 5, tree_dispatches_max: 8, hops_max: 16 }
+        Self { call_depth_max: 1, spawn_depth_max: 3, children_max: 5, tree_dispatches_max: 8, hops_max: 16, runs_per_message_max: 256 }
     }
 }
 
@@ -63,6 +65,8 @@ pub struct Standing {
     pub of_run: u64,
     /// The open dispatches of its tree of agents, its own included.
     pub of_tree: u64,
+    /// Turns that its message has begun so far, with everything that came of it, its own included.
+    pub of_message: u64,
 }
 
 impl Limits {
@@ -87,6 +91,9 @@ impl Limits {
         if let Some(message) = too_deep {
             return Err(Failure::lasting(CODE, message));
         }
+        if let Some(message) = self.too_many_runs(standing.of_message) {
+            return Err(Failure::lasting(CODE, message));
+        }
         if standing.of_run >= u64::from(*children_max) {
             let message =
                 format!("this turn has {} dispatches open of {children_max} (childrenMax); wait until one has ended", standing.of_run);
@@ -100,6 +107,14 @@ impl Limits {
             return Err(Failure::passing(CODE, message));
         }
         Ok(depth)
+    }
+
+    /// Why a message that has begun so many turns, with everything that came of it, begins no more; none when it may.
+    #[must_use]
+    pub fn too_many_runs(&self, runs: u64) -> Option<String> {
+        let max = self.runs_per_message_max;
+        let reason = || format!("one message began {max} turns with all that came of it, and may begin no more (runsPerMessageMax)");
+        (runs >= u64::from(max)).then(reason)
     }
 
     /// Why a late reply of so many hops becomes a dead letter; none when it may be dealt with.
@@ -117,7 +132,14 @@ mod tests {
 
     #[test]
     fn a_dispatch_is_admitted_within_depth_children_and_tree_and_refused_by_the_first_limit_it_exceeds() {
-        let limits = Limits { call_depth_max: 2, spawn_depth_max: 1, children_max: 3, tree_dispatches_max: 4, hops_max: 16 };
+        let limits = Limits {
+            call_depth_max: 2,
+            spawn_depth_max: 1,
+            children_max: 3,
+            tree_dispatches_max: 4,
+            hops_max: 16,
+            runs_per_message_max: 9,
+        };
         for (edge, (call, spawn), of_run, of_tree, expected) in [
             (Edge::Call, (0, 0), 0, 0, Ok((1, 0))),
             (Edge::Call, (1, 0), 2, 3, Ok((2, 0))),
@@ -131,7 +153,7 @@ mod tests {
             (Edge::Call, (0, 0), 0, 4, Err(("treeDispatchesMax", true))),
             (Edge::Spawn, (1, 0), 2, 9, Err(("treeDispatchesMax", true))),
         ] {
-            let admitted = limits.admit(Standing { depth: Depth { call, spawn }, of_run, of_tree }, edge);
+            let admitted = limits.admit(Standing { depth: Depth { call, spawn }, of_run, of_tree, of_message: 8 }, edge);
             let row = format!("{edge:?} {call} {spawn} {of_run} {of_tree}");
             match (admitted, expected) {
                 (Ok(depth), Ok(expected)) => assert_eq!((depth.call, depth.spawn), expected, "{row}"),
@@ -142,6 +164,11 @@ mod tests {
                 (admitted, _) => panic!("{row}: {admitted:?}"),
             }
         }
+        let refused = limits.admit(Standing { of_message: 9, ..Standing::default() }, Edge::Call).unwrap_err();
+        assert!(
+            !refused.retryable && refused.message.contains("9 turns") && refused.message.contains("(runsPerMessageMax)"),
+            "{refused:?}"
+        );
         assert!(Limits { call_depth_max: 0, ..limits }.admit(Standing::default(), Edge::Call).is_err(), "0 switches calls off");
         assert!(Limits { spawn_depth_max: 0, ..limits }.admit(Standing::default(), Edge::Spawn).is_err(), "0 switches spawns off");
     }

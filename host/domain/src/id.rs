@@ -85,6 +85,8 @@ uuid_ids! {
     InputId
     /// One event. A UUIDv7.
     EventId
+    /// An account ([`crate::account`]): the id of the run that a message began, or of the input that handed work over.
+    AccountId
 }
 
 digest_ids! {

@@ -4,6 +4,7 @@
 //! each rule can be read and tested without a database, a clock, a network or a WebAssembly engine.
 //! Never in here: IO, async, clocks, randomness, wasmtime, SQL, HTTP.
 
+pub mod account;
 pub mod agent;
 pub mod authority;
 pub mod basis;

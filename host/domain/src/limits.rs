@@ -63,6 +63,9 @@ pub const SPILL_EDGE_BYTES: usize = 4 << 10;
 pub const INPUT_BYTES_MAX: usize = 1 << 20;
 /// Inputs of one session that wait at the same time; more are refused as busy.
 pub const WAITING_INPUTS_MAX: usize = 1_000;
+/// Inputs of one session that wait at the same time when a late reply comes: with so many it becomes a dead letter, so that agents that answer
+/// leave places to the users' words.
+pub const LATE_REPLIES_WAITING_MAX: u64 = 500;
 /// Segments of one tool call (`later`, `ask`).
 pub const SEGMENTS_MAX: u32 = 1_000;
 /// Longest timer: one year, in milliseconds.

@@ -24,7 +24,7 @@ pub enum Performer {
         request: ModelRequest,
         /// The last message that the model sees.
         through: u64,
-        /// Tokens reserved for it.
+        /// Tokens reserved for it: what its prompt is estimated at, and what its reply may have.
         reserved_tokens: u64,
         /// What they cost at most, in millionths ([`crate::price`]), where the model has a price.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,6 +62,17 @@ pub enum Performer {
         message: Option<Messaged>,
         /// When it was handed over.
         since: Timestamp,
+    },
+    /// The same, and nobody waits for it: it settles at once, and its reply comes as an input.
+    Detached {
+        /// The agent.
+        agent: AgentId,
+        /// Its session.
+        session: SessionId,
+        /// The input that carries the work.
+        input: InputId,
+        /// What whoever hands it over is told.
+        told: String,
     },
     /// The store is searched.
     Recall {
@@ -115,7 +126,7 @@ pub struct Operation {
     pub answers: PairedWith,
     /// Whether its result goes to the thread (audience `user`, or a model's call).
     pub in_thread: bool,
-    /// What of the run's limits is set aside for it until it is known what it used: the budget that it names for another agent's work.
+    /// What of the run's limits is set aside for it until it is known what it used: the share of another agent's work.
     #[serde(default, skip_serializing_if = "Spent::is_nothing")]
     pub reserved: Spent,
 }

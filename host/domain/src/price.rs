@@ -38,11 +38,12 @@ impl Price {
         u64::try_from(nanos.div_ceil(u128::from(NANOS))).unwrap_or(u64::MAX)
     }
 
-    /// What so many tokens cost at most, whatever they turn out to be.
+    /// What so many tokens of prompt and reply cost at most: whatever came from a cache, and whatever those of the reply turn out to be.
     #[must_use]
-    pub fn at_most(&self, tokens: u64) -> u64 {
-        let dearest = Self { output: self.input.max(self.cached).max(self.output), ..Self::default() };
-        dearest.of(Usage { input_tokens: 0, output_tokens: tokens, cached_tokens: 0 })
+    pub fn at_most(&self, prompt: u64, reply: u64) -> u64 {
+        let input = self.input.max(self.cached);
+        let dearest = Self { input, cached: input, output: input.max(self.output) };
+        dearest.of(Usage { input_tokens: prompt, output_tokens: reply, cached_tokens: 0 })
     }
 
     /// The higher of two prices, each by itself.
@@ -79,7 +80,7 @@ mod tests {
         ] {
             assert_eq!(price.of(Usage { input_tokens, output_tokens, cached_tokens }), expected, "{input_tokens} {cached_tokens}");
         }
-        assert_eq!((price.at_most(100), price.at_most(0)), (1_500, 0));
+        assert_eq!((price.at_most(0, 100), price.at_most(10, 100), price.at_most(0, 0)), (1_500, 1_530, 0));
         let uncached = Price::per_million(0.1, None, 0.0).unwrap();
         assert_eq!(uncached.of(Usage { input_tokens: 30, output_tokens: 9, cached_tokens: 30 }), 3);
         assert_eq!(uncached.or_dearer(price), price);

@@ -10,6 +10,7 @@ pub mod intake;
 pub mod recover;
 pub mod settle;
 
+use crate::account;
 use crate::basis::LimitsLeft;
 use crate::budget::{Left, Spent};
 use crate::digest::Digest;
@@ -87,25 +88,17 @@ pub struct Used {
 }
 
 impl Used {
-    /// Counts what an operation used that has come to this. A lost outcome is charged its reservation: that of an attempt, or of a call that
-    /// was stopped while it was made.
+    /// Counts what an operation used that has come to this.
     fn charge(&mut self, operation: &Operation, settlement: &Settlement) {
-        let (reserved, micros) = match operation.performer {
-            Performer::Model { reserved_tokens, reserved_micros, .. } => {
-                (Usage { input_tokens: reserved_tokens, output_tokens: 0, cached_tokens: 0 }, reserved_micros.unwrap_or(0))
-            }
-            _ => Default::default(),
-        };
+        let (usage, micros) = account::used(account::reserved(&operation.performer), settlement);
+        self.usage = self.usage.plus(usage);
+        self.cost_micros = self.cost_micros.saturating_add(micros);
         self.handed = self.handed.plus(settlement.spent.unwrap_or(operation.reserved));
-        if settlement.attempts.is_empty() && matches!(settlement.outcome, Outcome::Cancelled | Outcome::TimedOut | Outcome::Unknown) {
-            self.usage = self.usage.plus(reserved);
-            self.cost_micros = self.cost_micros.saturating_add(micros);
-        }
-        for attempt in &settlement.attempts {
-            self.usage = self.usage.plus(attempt.usage.unwrap_or(reserved));
-            let lost = if attempt.usage.is_none() { micros } else { 0 };
-            self.cost_micros = self.cost_micros.saturating_add(attempt.cost_micros.unwrap_or(lost));
-        }
+    }
+
+    /// What it comes to without what others used.
+    fn own(&self) -> Spent {
+        Spent { tokens: self.usage.total(), calls: self.tool_calls, cost_micros: self.cost_micros }
     }
 }
 
@@ -156,6 +149,9 @@ pub struct Run {
     pub untold_stopped: Vec<News>,
     /// What it waits for; none before the first step.
     pub wait: Option<(Until, bool)>,
+    /// How its agent would have ended it with the last step, if no words had arrived meanwhile: when those are taken back, it ends so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Decision>,
     /// Inputs that it claimed.
     pub claimed: Vec<InputId>,
     /// The most hops of what it claimed ([`crate::dispatch::Limits::hops_max`]).
@@ -171,6 +167,9 @@ pub struct Run {
     /// Whether it replied to whoever handed it its work, before its end: then its end says nothing to them any more.
     #[serde(default)]
     pub replied: bool,
+    /// Whether others draw on its accounts, or may: it has handed work over, or set itself a reminder.
+    #[serde(default)]
+    pub shares: bool,
     /// The newest call of a model that was shown the whole thread.
     #[serde(default)]
     pub newest_call: Option<NewestCall>,
@@ -202,6 +201,7 @@ impl Run {
             untold: Vec::new(),
             untold_stopped: Vec::new(),
             wait: None,
+            held: None,
             claimed: started.claimed.clone(),
             hops: started.hops,
             memo: None,
@@ -209,6 +209,7 @@ impl Run {
             shown: BTreeSet::new(),
             used: Used::default(),
             replied: false,
+            shares: !started.accounts.is_empty(),
             newest_call: None,
             models: Vec::new(),
             last_time: started.time,
@@ -306,17 +307,19 @@ impl Run {
         self.hops = self.hops.max(stepped.hops);
         self.memo.clone_from(&stepped.memo);
         for effect in &stepped.effects {
-            if let Effect::SessionState { state } = effect {
-                self.session_state = Digest::of(state.to_string().as_bytes());
+            match effect {
+                Effect::SessionState { state } => self.session_state = Digest::of(state.to_string().as_bytes()),
+                Effect::Schedule { .. } => self.shares = true,
+                _ => {}
             }
         }
         self.component = stepped.basis.component;
         self.step += 1;
         self.failed_attempts = 0;
-        self.wait = match &stepped.decision {
-            Decision::Wait(Wait { until, hear, .. }) => Some((*until, *hear)),
+        (self.wait, self.held) = match &stepped.decision {
+            Decision::Wait(Wait { until, hear, .. }) => (Some((*until, *hear)), None),
             // Said while words were waiting: the run goes on with them at once.
-            decision => Some((Until::Any, decision.hears())),
+            decision => (Some((Until::Any, decision.hears())), Some(decision.clone())),
         };
         Ok(())
     }
@@ -337,13 +340,8 @@ impl Run {
         if let Performer::Client { action } = &operation.performer {
             self.asked.insert(operation.key.clone(), Asked { action: action.clone(), at: time, answered_at: None });
         }
-        // What settles at once with a result is work that was handed over and that nobody waits for.
-        let counts = match &operation.performer {
-            Performer::Tool { .. } | Performer::Agent { .. } | Performer::Reply { .. } => true,
-            Performer::Refused { outcome } => matches!(outcome, Outcome::Parts { .. }),
-            Performer::Model { .. } | Performer::Client { .. } | Performer::Recall { .. } | Performer::Timer { .. } => false,
-        };
-        self.used.tool_calls += u32::from(counts);
+        self.used.tool_calls += u32::from(account::is_call(&operation.performer));
+        self.shares |= !matches!(operation.performer, Performer::Tool { .. }) && account::is_call(&operation.performer);
         self.replied |= matches!(operation.performer, Performer::Reply { .. });
         let open = Open { operation: operation.clone(), segment: 0, state: None, pause: Pause::None, answer: None, sent: None };
         self.open.insert(operation.id, open);
@@ -417,18 +415,42 @@ impl Run {
         left.take(used.handed);
         for open in self.open.values().filter(|open| arrived.iter().all(|settlement| settlement.operation != open.operation.id)) {
             left.take(open.operation.reserved);
-            if let Performer::Model { reserved_tokens, reserved_micros, .. } = open.operation.performer {
-                left.take(Spent { tokens: reserved_tokens, calls: 0, cost_micros: reserved_micros.unwrap_or(0) });
-            }
+            left.take(account::reserved(&open.operation.performer));
         }
         left
+    }
+
+    /// What it draws on its accounts itself once such outcomes are recorded: what it has used, and what is reserved for its open model calls.
+    #[must_use]
+    pub fn drawn_with(&self, arrived: &[Settlement]) -> Spent {
+        let mut used = self.used;
+        let settled = |open: &&Open| arrived.iter().find(|settlement| settlement.operation == open.operation.id);
+        let mut drawn = Spent::default();
+        for open in self.open.values() {
+            match settled(&open) {
+                Some(settlement) => used.charge(&open.operation, settlement),
+                None => drawn = drawn.plus(account::reserved(&open.operation.performer)),
+            }
+        }
+        drawn.plus(used.own())
     }
 
     /// What it has used so far, with what others used for it: what is charged to whoever handed it its work.
     #[must_use]
     pub fn spent_so_far(&self) -> Spent {
-        let own = Spent { tokens: self.used.usage.total(), calls: self.used.tool_calls, cost_micros: self.used.cost_micros };
-        own.plus(self.used.handed)
+        self.spent_with(&[])
+    }
+
+    /// The same with what was stopped at its end.
+    #[must_use]
+    pub fn spent_with(&self, stopped: &[Settlement]) -> Spent {
+        let mut used = self.used;
+        for settlement in stopped {
+            if let Some(open) = self.open.get(&settlement.operation) {
+                used.charge(&open.operation, settlement);
+            }
+        }
+        used.own().plus(used.handed)
     }
 
     /// The open operation under a guest's key.

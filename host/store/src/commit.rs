@@ -1,7 +1,9 @@
 //! What can be asked of the store's writer, and what may come of it.
 
 use crate::sql::Source;
+use domain::account::Accounts;
 use domain::agent::role::Right;
+use domain::budget::Spent;
 use domain::digest::Digest;
 use domain::event::NewEvent;
 use domain::id::{AgentId, InputId, OperationId, RunId, SessionId, Stream, TurnId};
@@ -174,6 +176,24 @@ pub enum Guard {
     TreeDispatchesAtMost {
         /// The tree.
         tree: AgentId,
+        /// How many.
+        max: u64,
+    },
+    /// All accounts of a run's have what this commit draws on them, beside what others have drawn and the run itself.
+    AccountsHave {
+        /// The run.
+        run: RunId,
+        /// Its accounts.
+        accounts: Accounts,
+        /// What it has drawn itself, with the outcomes that this commit records.
+        drawn: Spent,
+        /// What this commit draws.
+        more: Spent,
+    },
+    /// The message that began everything has begun at most so many runs before this commit, with all that came of it.
+    RunsAtMost {
+        /// The accounts of what it began, of which the first is the message's.
+        accounts: Accounts,
         /// How many.
         max: u64,
     },

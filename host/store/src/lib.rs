@@ -35,9 +35,9 @@ pub use health::Health;
 pub use open::{OpenError, Options};
 pub use purge::{Piece, PurgePlan, Purging, Rewritten, Tally};
 pub use read::{
-    AgentFilter, AgentRow, Among, Carried, ConnectorRow, DeadInput, EventFilter, FileRow, Found, HandedOver, Hit, InputState, KeyRow,
-    LivingAgent, Meeting, Parting, QueueRow, ReadError, RememberedRequest, RunRow, SeenTurn, SessionFilter, SessionLabel, SessionRow,
-    SessionStatus, SpawnedSession, TreeTurn, UserSession,
+    AgentFilter, AgentRow, Among, Carried, ConnectorRow, DeadInput, Drawn, EventFilter, FileRow, Found, HandedOver, Hit, InputState,
+    KeyRow, LivingAgent, Meeting, Parting, QueueRow, ReadError, RememberedRequest, RunRow, SeenTurn, SessionFilter, SessionLabel,
+    SessionRow, SessionStatus, SpawnedSession, TreeTurn, UserSession,
 };
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};
 pub use sql::Source;

@@ -29,6 +29,8 @@ pub(crate) use recall::{body as indexed_body, owner_word, rows_of as recall_rows
 pub(crate) use sessions::{is_deaf, snippet_after};
 
 use crate::sql::Sql;
+use domain::account;
+use domain::budget::Spent;
 use domain::event::{
     AgentRenamed, Event, InputAccepted, InputCancelled, InputsDropped, PreferencesCarried, PreferencesUpdated, PromptOverridden, Recorded,
     RunEnded, RunStarted, RunStepped, SettingsUpdated, Source, TurnCommitted, TurnsImported,
@@ -216,20 +218,26 @@ fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<(
         return Ok(());
     }
     let Some(session) = runs::session(sql, stepped.run)? else { return Ok(()) };
+    let mut drawn = Spent::default();
     for operation in &stepped.started {
-        operations::started(sql, operation.id, stepped.run, session, operation.child())?;
+        let started = operations::Started { waits_for: operation.child(), reserved: account::reserved(&operation.performer) };
+        operations::started(sql, operation.id, stepped.run, session, &started)?;
+        drawn = drawn.plus(account::drawn(operation));
         let id = operation.id.to_string();
         wakes::set(sql, &id, "deadline", session, operation.deadline)?;
         if let Performer::Timer { due } = &operation.performer {
             wakes::set(sql, &id, "timer", session, Some(*due))?;
         }
     }
-    Ok(())
+    runs::draws(sql, stepped.run, drawn, Spent::default())
 }
 
 fn settle(sql: &Sql<'_>, settlements: &[Settlement]) -> rusqlite::Result<()> {
     for settlement in settlements {
-        operations::settled(sql, settlement.operation)?;
+        if let Some((run, reserved)) = operations::settled(sql, settlement.operation)? {
+            let (usage, cost_micros) = account::used(reserved, settlement);
+            runs::draws(sql, run, Spent { tokens: usage.total(), calls: 0, cost_micros }, reserved)?;
+        }
         wakes::remove(sql, &settlement.operation.to_string())?;
     }
     Ok(())
@@ -246,7 +254,7 @@ fn continued(sql: &Sql<'_>, continuation: &Continuation) -> rusqlite::Result<()>
     // If it settled before it went on, nobody waits for it.
     let Some((run, session)) = operations::whose(sql, continuation.operation)? else { return Ok(()) };
     if matches!(continuation.pause, Pause::Asking { .. }) && continuation.question() != continuation.operation {
-        operations::started(sql, continuation.question(), run, session, None)?;
+        operations::started(sql, continuation.question(), run, session, &operations::Started::default())?;
     }
     wakes::set(sql, &id, "pause", session, due)
 }
@@ -256,6 +264,7 @@ fn run_ended(sql: &Sql<'_>, ended: &RunEnded) -> rusqlite::Result<()> {
     for message in &ended.said {
         messages::entered(sql, ended.run, message)?;
     }
+    // What nobody settled stays charged with what was reserved for it.
     for operation in operations::of_run(sql, ended.run)? {
         operations::settled(sql, operation)?;
         wakes::remove(sql, &operation.to_string())?;

@@ -1,5 +1,6 @@
 //! Everything that can be asked of the store. Reads never wait for the writer and see what is durable, each of them at one point in time.
 
+pub(crate) mod accounts;
 mod agents;
 mod blobs;
 mod buckets;
@@ -23,6 +24,7 @@ mod transcripts;
 mod trees;
 mod turns;
 
+pub use accounts::Drawn;
 pub use agents::{AgentFilter, AgentRow};
 pub use connectors::ConnectorRow;
 pub use dispatches::HandedOver;

@@ -1,5 +1,6 @@
 //! Tests through the store's own boundary, on a real database.
 
+mod accounts;
 mod backups;
 mod blobs;
 mod buckets;

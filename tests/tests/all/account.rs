@@ -1,8 +1,9 @@
 //! What the events say of everything, and what must hold of it whatever happened to the hosts that wrote them.
 
 use anyhow::{Context, Result, ensure};
-use domain::event::{Event, Recorded, Source};
+use domain::event::{Event, InputAccepted, Recorded, Source};
 use domain::id::{InputId, OperationId, RunId, SessionId};
+use domain::message::text_of;
 use domain::operation::{Operation, Performer, Settlement};
 use domain::step::{Decision, Outcome};
 use domain::tool::EffectClass;
@@ -11,6 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How a run ended, with the code of a failure.
 pub(super) type End = (TurnEnd, Option<String>);
+
+/// Work that an agent handed over.
+#[derive(Debug)]
+pub(super) struct Handed {
+    pub(super) text: String,
+    pub(super) by: Option<OperationId>,
+    pub(super) late_replies: u32,
+}
 
 /// What the events say.
 #[derive(Debug, Default)]
@@ -23,6 +32,12 @@ pub(super) struct Account {
     pub(super) ended: BTreeMap<RunId, Vec<End>>,
     pub(super) failed_steps: BTreeSet<RunId>,
     pub(super) dead: BTreeMap<InputId, u32>,
+    /// How often an input was put aside that no run had claimed.
+    pub(super) aside: BTreeMap<InputId, u32>,
+    /// What was handed over, with what it says, the operation that handed it over, and how many late replies there are to it.
+    pub(super) handed: BTreeMap<InputId, Handed>,
+    /// Late replies, with their hops.
+    pub(super) late: BTreeMap<InputId, u32>,
     pub(super) requeued: BTreeMap<InputId, u32>,
     pub(super) answered: BTreeMap<OperationId, u32>,
     /// Slots that were taken, and left, by session.
@@ -54,21 +69,14 @@ impl Account {
     pub(super) fn of(events: &[Recorded]) -> Result<Self> {
         let mut account = Self::default();
         for recorded in events {
-            account.take(recorded.event.as_ref().context("an event that was erased")?);
+            account.take(recorded.event.as_ref().context("an event that was erased")?, recorded.correlation);
         }
         Ok(account)
     }
 
-    fn take(&mut self, event: &Event) {
+    fn take(&mut self, event: &Event, correlation: Option<InputId>) {
         match event {
-            Event::InputAccepted(it) => {
-                self.claims.entry(it.input).or_default();
-                match it.source {
-                    Source::Api => *self.accepted.entry(it.input).or_default() += 1,
-                    Source::Opening => drop(self.openings.insert(it.input, it.session)),
-                    _ => {}
-                }
-            }
+            Event::InputAccepted(it) => self.accept(it, correlation),
             Event::RunStarted(it) => {
                 self.started.entry(it.run).or_default().extend(it.claimed.first());
                 self.claim(&it.claimed);
@@ -80,7 +88,7 @@ impl Account {
                 if let Decision::Reply { parts } = &it.decision {
                     // Words that arrived meanwhile make it go on, and say something again.
                     let said = self.replies.entry(it.run).or_default();
-                    *said += &domain::message::text_of(parts);
+                    *said += &text_of(parts);
                     said.push('\n');
                 }
             }
@@ -93,13 +101,40 @@ impl Account {
             Event::OperationContinued(it) => *self.continued.entry((it.operation, it.segment)).or_default() += 1,
             Event::OperationAnswered(it) => *self.answered.entry(it.operation).or_default() += 1,
             Event::TurnCommitted(_) => self.turns += 1,
-            Event::InputDead(it) => *self.dead.entry(it.input).or_default() += 1,
+            Event::InputDead(it) => {
+                let (claims, aside) = (self.claims.get(&it.input).copied().unwrap_or(0), self.aside.entry(it.input).or_default());
+                let deaths = self.dead.entry(it.input).or_default();
+                // As often as it was claimed it was put aside with its run before.
+                *aside += u32::from(*deaths == claims + *aside);
+                *deaths += 1;
+            }
             Event::InputRequeued(it) => *self.requeued.entry(it.input).or_default() += 1,
             Event::StepFailed(it) => drop(self.failed_steps.insert(it.run)),
             Event::SlotTaken(it) => self.slots.entry(it.session_id).or_default().0 += 1,
             Event::SlotCompleted(it) => self.slots.entry(it.session_id).or_default().1 += 1,
             Event::SlotTerminated(it) => self.slots.entry(it.session_id).or_default().1 += 1,
             _ => {}
+        }
+    }
+
+    fn accept(&mut self, it: &InputAccepted, correlation: Option<InputId>) {
+        self.claims.entry(it.input).or_default();
+        match &it.source {
+            Source::Api => *self.accepted.entry(it.input).or_default() += 1,
+            Source::Opening => drop(self.openings.insert(it.input, it.session)),
+            Source::Dispatch { reply_to, .. } => {
+                let text = it.message.as_ref().map(|message| text_of(&message.parts)).unwrap_or_default();
+                let by = reply_to.map(|to| to.operation);
+                self.handed.insert(it.input, Handed { text, by, late_replies: 0 });
+            }
+            Source::LateReply { hops, .. } => {
+                self.late.insert(it.input, *hops);
+                // It belongs to the work that it replies to.
+                if let Some(handed) = correlation.and_then(|input| self.handed.get_mut(&input)) {
+                    handed.late_replies += 1;
+                }
+            }
+            Source::Reminder { .. } => {}
         }
     }
 
@@ -124,8 +159,26 @@ impl Account {
         ensure!(twice.is_none(), "an input was accepted several times: {twice:?}");
         for (input, claims) in &self.claims {
             let expected = 1 + self.requeued.get(input).copied().unwrap_or(0);
-            ensure!(*claims == expected, "{claims} runs claimed the input {input}, which had {expected} chances");
+            let aside = self.aside.get(input).copied().unwrap_or(0);
+            let told =
+                format!("{claims} runs claimed the input {input}, which had {expected} chances and was put aside {aside} times before");
+            ensure!(claims + aside == expected, told);
         }
+        Ok(())
+    }
+
+    /// Whoever handed over work, and waits for it no more or never did, has one reply as a message; whoever waits has none but the outcome.
+    /// Good for agents none of whom was stopped.
+    pub(super) fn check_replies(&self) -> Result<()> {
+        for (input, handed) in &self.handed {
+            let by = handed.by.context("work that nobody hears of")?;
+            let (_, operation) = self.operations.get(&by).with_context(|| format!("{input} was handed over by no operation"))?;
+            let waited = matches!(operation.performer, Performer::Agent { .. });
+            let replies = handed.late_replies;
+            ensure!(replies == u32::from(!waited), "`{}` handed over {input}, and has {replies} late replies to it", operation.key);
+        }
+        let replies: u32 = self.handed.values().map(|handed| handed.late_replies).sum();
+        ensure!(replies as usize == self.late.len(), "{} late replies, and {replies} of them to something", self.late.len());
         Ok(())
     }
 

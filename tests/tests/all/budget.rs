@@ -1,7 +1,14 @@
-//! What turns may cost: prices of models, limits of turns, budgets of work that is handed over.
+//! What turns may use and cost: prices of models, limits of turns, budgets of work that is handed over, accounts of all that one message
+//! began.
 
+mod accounts;
+
+use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use domain::event::{Event, RunStarted, Verdict};
+use domain::id::SessionId;
+use domain::operation::Performer;
+use domain::user::UserId;
 use serde_json::{Value, json};
 use store::EventFilter;
 
@@ -45,6 +52,19 @@ async fn cost(world: &World) -> u64 {
     settled.flat_map(|settled| settled.attempts).map(|attempt| attempt.cost_micros.unwrap()).sum()
 }
 
+/// The tokens and the millionths that the first call of a model reserved.
+async fn reserved(world: &World) -> (u64, Option<u64>) {
+    let started = events(world).await.into_iter().filter_map(|event| match event {
+        Event::RunStepped(stepped) => Some(stepped.started),
+        _ => None,
+    });
+    let mut calls = started.flatten().filter_map(|operation| match operation.performer {
+        Performer::Model { reserved_tokens, reserved_micros, .. } => Some((reserved_tokens, reserved_micros)),
+        _ => None,
+    });
+    calls.next().unwrap()
+}
+
 async fn limited(world: &World) -> Vec<String> {
     let decided = world.ledger().await.into_iter().flat_map(|entry| entry.decisions);
     decided.filter(|it| it.verdict == Verdict::Limited).map(|it| format!("{} {}", it.capability, it.detail)).collect()
@@ -52,14 +72,17 @@ async fn limited(world: &World) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_turn_costs_is_settled_per_attempt_and_the_call_that_may_cost_too_much_is_refused_by_the_budgets_name() {
-    // Of each call 4,096 tokens are reserved: after the first one less than that is left.
-    let world = World::new(costing(4_100)).await;
+    // What a call reserves, its prompt included, is there for the first one: after it less is left.
+    let rich = World::new(costing(1_000_000)).await;
+    rich.play(json!([asks("a"), asks("b")])).await;
+    let (_, reserved) = reserved(&rich).await;
+    let world = World::new(costing(reserved.unwrap())).await;
     let told = world.play(json!([asks("a"), asks("b")])).await;
     assert!(told.iter().any(|line| line.starts_with("b failed limit-reached: ") && line.contains("(costMicrosMax)")), "{told:?}");
     assert_eq!(limited(&world).await, ["models.call costMicrosMax"]);
     let cost = cost(&world).await;
     assert!((5..4_096).contains(&cost), "what was used and not what was reserved: {cost}");
-    let left = format!("{} millionths are left", 4_100 - cost);
+    let left = format!("{} millionths are left", reserved.unwrap() - cost);
     assert!(told.iter().any(|line| line.contains(&left)), "{left}: {told:?}");
 }
 
@@ -93,4 +116,94 @@ async fn money_is_passed_down_and_only_shrinks_and_what_was_not_used_comes_back(
     let mut expected = [100_000, 60_000, 60_000, 20_000, 50_000, 100_000 - cost].map(Some);
     expected.sort_unstable();
     assert_eq!(limits, expected);
+}
+
+/// The tokens that models used in a session, its last turn's included.
+async fn tokens_of(world: &World, session: SessionId) -> u64 {
+    let used = events(world).await.into_iter().filter_map(|event| match event {
+        Event::TurnCommitted(committed) if committed.session == session => Some(committed.turn.usage.total()),
+        _ => None,
+    });
+    used.sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_reserves_its_prompt_too_and_is_not_made_when_that_is_not_left() {
+    let mut setup = Setup::default();
+    setup.definitions[0]["limits"] = json!({ "tokensMax": 20_000 });
+    let world = World::new(setup).await;
+    let short = world.play(json!([asks("a")])).await;
+    assert!(!short[0].contains("limit-reached"), "{short:?}");
+    // Sixteen thousand tokens of words, and four thousand for the reply.
+    let said = json!({ "steps": [asks("a")], "padding": "x".repeat(64 << 10) });
+    let session = world.open("puppet").await;
+    world.say("puppet", session, &said.to_string()).await;
+    world.idle(session).await;
+    let told = world.last_reply(session).await;
+    assert!(told.starts_with("a failed limit-reached: 20000 tokens are left of this turn's limit and 2"), "{told}");
+    assert_eq!(limited(&world).await, ["models.call tokensMax"]);
+    assert_eq!(tokens_of(&world, session).await, 0, "nobody was asked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_reserves_what_its_prompt_is_estimated_at_beside_what_its_reply_may_have() {
+    let world = World::new(Setup::default()).await;
+    world.play(json!([asks("a")])).await;
+    let (tokens, _) = reserved(&world).await;
+    assert!(tokens > 4_096 + 50, "{tokens}: the reply's 4,096 and the prompt's");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compaction_that_may_cost_too_much_asks_nobody_and_leaves_the_thread_as_it_was() {
+    let world = World::new(costing(10)).await;
+    let session = world.open("puppet").await;
+    for n in 0..4 {
+        let said = json!({ "steps": [{ "reply": format!("{n} {}", "y".repeat(4_000)) }] });
+        world.say("puppet", session, &said.to_string()).await;
+        world.idle(session).await;
+    }
+    world.broker.compact(&UserId::local(), &target("puppet"), session).await.unwrap();
+    let row = world.idle(session).await;
+    assert_eq!(row.revision, 4, "no turn came of it");
+    assert_eq!(limited(&world).await, ["models.call costMicrosMax"]);
+    let ended = events(&world).await.into_iter().filter_map(|event| match event {
+        Event::RunEnded(ended) => ended.code.zip(ended.reason),
+        _ => None,
+    });
+    let ended: Vec<_> = ended.collect();
+    assert!(matches!(ended.as_slice(), [(code, reason)] if code == "limit-reached" && reason.contains("(costMicrosMax)")), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_replied_to_early_gives_up_the_share_that_the_other_goes_on_with() {
+    let world = World::new(Setup::default()).await;
+    let early = json!({ "steps": [
+        { "start": [{ "key": "r", "tool": "reply_to_caller", "args": { "content": "early" } }] },
+        { "start": [{ "key": "t", "timer": 600 }] }, asks("q"), { "reply": "the end" },
+    ] });
+    let says = json!({ "steps": [{ "reply": "said" }] });
+    let told = world.play(json!([{ "start": [dispatch("d", &early, &json!({}))] }, { "start": [dispatch("e", &says, &json!({}))] }])).await;
+    assert!(told.contains(&"d parts early".to_owned()), "{told:?}");
+    let limits: Vec<u64> = starts(&world).await.iter().map(|start| start.limits.tokens_max).collect();
+    assert_eq!(limits, [1_000_000, 500_000, 250_000], "a million, a share of it, and half of what is left when that is given up");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_is_cancelled_is_charged_what_it_is_known_to_have_used() {
+    let world = World::new(Setup::default()).await;
+    let thinks = json!({ "steps": [asks("q"), { "start": [{ "key": "t", "timer": 3_600_000 }] }] });
+    let says = json!({ "steps": [{ "reply": "said" }] });
+    world
+        .play(json!([
+            { "start": [dispatch("d", &thinks, &json!({})), { "key": "t", "timer": 1_500 }] },
+            { "cancel": ["d"], "start": [{ "key": "u", "timer": 1 }] },
+            { "start": [dispatch("e", &says, &json!({}))] },
+        ]))
+        .await;
+    let starts = starts(&world).await;
+    let cancelled = starts[1].session;
+    world.idle(cancelled).await;
+    let used = tokens_of(&world, cancelled).await;
+    assert!(used > 0);
+    assert_eq!(starts[2].limits.tokens_max, (1_000_000 - used) / 2, "neither nothing nor the whole share");
 }

@@ -5,6 +5,7 @@ mod client;
 mod conversation;
 mod follower;
 mod ledger;
+mod matrix;
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::Folder;
@@ -16,6 +17,7 @@ use conversation::Conversation;
 use domain::time::Timestamp;
 use futures::StreamExt;
 use ledger::{Ledger, Sent, Talk};
+use matrix::{AMONG_AGENTS, MATRIX, Matrix};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -30,87 +32,6 @@ const KILLS: u32 = 10;
 const EVENTS_MAX: usize = 1_000_000;
 /// How soon after it is ready a host goes on with what was unfinished, in milliseconds.
 const PICKUP_MS: u64 = 1_000;
-/// A crash point, and the passages of it at which the process is to die.
-type Point = (&'static str, &'static [u32]);
-/// At which crash points the process is to die in which conversation.
-const MATRIX: [(Conversation, &[Point]); 6] = [
-    (
-        Conversation::Work,
-        &[
-            ("store.commit.begin", &[1, 2, 3, 5, 8, 13]),
-            ("store.commit.inserted", &[1, 2, 3, 4, 6, 9, 14]),
-            ("store.commit.committed", &[1, 2, 3, 4, 7, 10, 15]),
-            ("broker.accept.before", &[1, 2, 3]),
-            ("broker.accept.after", &[1, 2, 3]),
-            ("broker.step.before", &[1, 2, 5]),
-            ("broker.step.after", &[1, 2, 5]),
-            ("broker.commit.before", &[1, 2, 4]),
-            ("broker.commit.after", &[1, 2, 4]),
-            ("broker.started.after", &[1, 2, 3]),
-            ("broker.perform.before", &[1, 2, 3, 6]),
-            ("broker.perform.after", &[1, 2, 3, 6]),
-            ("broker.settle.before", &[1, 2, 3, 4]),
-            ("broker.settle.after", &[1, 2, 3, 4]),
-            ("broker.timer.due", &[1, 2]),
-            ("broker.timer.fired", &[1, 2]),
-            ("api.answered", &[1, 3, 4]),
-            ("api.stream.pushed", &[1, 7, 20]),
-            ("store.open.created", &[1]),
-            ("store.open.migrated", &[1]),
-            ("store.open.marked", &[1]),
-            ("store.migrate", &[1, 2]),
-            ("runtime.cache.write", &[1, 2]),
-            ("store.checkpoint", &[1, 2]),
-        ],
-    ),
-    (
-        Conversation::People,
-        &[
-            ("store.commit.inserted", &[3, 5, 6, 7, 8, 9, 10, 12, 14, 16]),
-            ("store.commit.committed", &[4, 5, 6, 7, 8, 9, 11, 13, 15]),
-            ("broker.step.after", &[1, 2, 3, 4]),
-            ("broker.commit.before", &[1, 2, 3, 4, 5]),
-            ("broker.commit.after", &[1, 2, 3, 4, 5]),
-            ("broker.started.after", &[1]),
-            ("broker.perform.before", &[1, 2, 3]),
-            ("broker.perform.after", &[1, 2]),
-            ("broker.settle.before", &[1, 2, 3, 4]),
-            ("broker.settle.after", &[1, 2, 3, 4]),
-            ("broker.end.before", &[1]),
-            ("broker.end.after", &[1]),
-            ("broker.timer.due", &[1]),
-            ("api.answered", &[6, 10]),
-        ],
-    ),
-    (
-        Conversation::Ends,
-        &[
-            ("store.commit.inserted", &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
-            ("store.commit.committed", &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
-            ("broker.step.after", &[1, 3, 5, 7]),
-            ("broker.commit.after", &[1, 2, 3, 4]),
-            ("broker.settle.before", &[1, 2, 3]),
-            ("broker.settle.after", &[1, 2, 3]),
-            ("broker.end.before", &[1, 2, 3]),
-            ("broker.end.after", &[1, 2, 3]),
-            ("broker.requeue.before", &[1]),
-            ("broker.requeue.after", &[1]),
-            ("api.answered", &[3, 5]),
-        ],
-    ),
-    (Conversation::Backup, &[("store.backup", &[1])]),
-    (
-        Conversation::Rebuild,
-        &[
-            ("store.rebuild.folded", &[1]),
-            ("store.rebuild.compared", &[1]),
-            ("store.rebuild.replaced", &[1]),
-            ("store.rebuild.committed", &[1]),
-        ],
-    ),
-    (Conversation::Long, &[("store.snapshot", &[1])]),
-];
-
 fn config() -> Value {
     let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
     let question = json!({ "start": [{ "key": "question", "client": "question" }] });
@@ -119,6 +40,7 @@ fn config() -> Value {
             // Words that arrive at a turn's end make it go on: a limit would end it sooner or later.
             { "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "limits": { "stepsMax": 100_000 } },
             { "agentId": "other", "displayName": "Other", "component": "puppet" },
+            { "agentId": "gone", "displayName": "Gone", "component": "puppet" },
             { "agentId": "limited", "displayName": "Limited", "component": "puppet", "limits": { "stepsMax": 2 } },
             { "agentId": "completed", "displayName": "Completed", "component": "puppet",
               "settings": { "script": { "steps": [question, { "complete": { "score": 1 } }] } } },
@@ -157,11 +79,11 @@ async fn dies_at(conversation: Conversation, point: &str, passage: u32) -> Resul
     Ok(Came { deaths, unknown })
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn whatever_was_acknowledged_survives_death_at_every_crash_point() {
+/// Tries every case of a matrix, and says how many calls there were of which nothing is known.
+async fn try_all(matrix: Matrix) -> usize {
     let mut cases = Vec::new();
-    for (conversation, points) in MATRIX {
-        let of_one = points.iter().flat_map(|(point, passages)| passages.iter().map(move |passage| (conversation, *point, *passage)));
+    for (conversation, points) in matrix {
+        let of_one = points.iter().flat_map(|(point, passages)| passages.iter().map(move |passage| (*conversation, *point, *passage)));
         cases.extend(of_one);
     }
     let count = cases.len();
@@ -186,7 +108,17 @@ async fn whatever_was_acknowledged_survives_death_at_every_crash_point() {
     assert!(never.is_empty(), "nothing ever died here: {never:?}");
     let total: u32 = deaths.values().sum();
     assert!(total as usize * 10 >= count * 9, "{total} deaths in {count} cases");
-    assert!(came.iter().any(|(.., came)| came.unknown > 0), "no death left a call of which nothing is known, so this was never tried");
+    came.iter().map(|(.., came)| came.unknown).sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_was_acknowledged_survives_death_at_every_crash_point() {
+    assert!(try_all(MATRIX).await > 0, "no death left a call of which nothing is known, so this was never tried");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_agents_hand_to_each_other_is_done_once_and_told_once_whenever_the_process_dies() {
+    try_all(AMONG_AGENTS).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -262,7 +262,7 @@ async fn a_turn_ends_at_each_of_its_limits() {
     let told = world.play(json!([tick(1), tick(2), tick(3)])).await;
     assert_eq!(told, ["The turn failed: it took 2 steps, which is its limit"]);
     let told = world.play(json!([{ "until": "all", "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "look" }] }])).await;
-    assert!(told.contains(&"b failed limit-reached: no tool calls are left of this turn's limit".to_owned()), "{told:?}");
+    assert!(told.contains(&"b failed limit-reached: no tool calls are left of this turn's limit (toolCallsMax)".to_owned()), "{told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

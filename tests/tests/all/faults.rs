@@ -15,7 +15,10 @@ use domain::user::UserId;
 use runtime::{Compiler, Config, LoadError, Runtime};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use store::{Commit, EventFilter, Expected, Store};
 use tokio::task::JoinSet;
@@ -125,6 +128,9 @@ const REMINDERS: usize = 400;
 /// How long before they are due they are set, and how long the host is away at least, in milliseconds.
 const AWAY_MS: u64 = 8_000;
 
+/// Guests that are at work at once in a world, at most.
+const INSTANCES_MAX: u64 = 32;
+
 /// The `n`th of the words that an agent left for later in a session.
 fn reminder(session: SessionId, n: usize, due: Timestamp) -> NewEvent {
     let text = format!("reminder {n:03}");
@@ -132,7 +138,15 @@ fn reminder(session: SessionId, n: usize, due: Timestamp) -> NewEvent {
     let accepted = InputAccepted {
         input: InputId(uuid::Uuid::now_v7()),
         session,
-        source: Source::Reminder { due, depth: 0, spawn_depth: 0, hops: 0, denies: Denies::default() },
+        source: Source::Reminder {
+            due,
+            depth: 0,
+            spawn_depth: 0,
+            hops: 0,
+            denies: Denies::default(),
+            accounts: Default::default(),
+            deadline: None,
+        },
         user_id: Some(UserId::local()),
         message: Some(message),
         model: None,
@@ -190,6 +204,14 @@ async fn fault_40_a_hundred_thousand_reminders_that_are_due_at_once_are_taken_in
         world.store().commit(Commit::new().append(Stream::Session(*session), Expected::Any, events)).await.unwrap();
     }
     let world = world.restart(|_| std::thread::sleep(Duration::from_millis(AWAY_MS + REMINDERS as u64))).await;
+    let (mut watch, at_work) = (JoinSet::<()>::new(), Arc::new(AtomicU64::new(0)));
+    let (runtime, seen) = (world.runtime.clone(), at_work.clone());
+    watch.spawn(async move {
+        loop {
+            seen.fetch_max(runtime.stats().in_flight, Ordering::Relaxed);
+            sleep(Duration::from_millis(1)).await;
+        }
+    });
     // Somebody speaks into the midst of it, and is answered before all of it is done.
     world.say("other", other, "hello?").await;
     let row = world.idle(other).await;
@@ -207,6 +229,25 @@ async fn fault_40_a_hundred_thousand_reminders_that_are_due_at_once_are_taken_in
         }
         assert_eq!(taken(world.store(), *session).await, *wanted, "each once, in the order in which they were due");
     }
+    let most = at_work.load(Ordering::Relaxed);
+    assert!(most > 0 && most <= INSTANCES_MAX, "{most} guests were at work at once");
+    let open = most_open(&world).await;
+    assert!(open > 0 && open <= HERD + 1, "{open} turns were open at once");
+}
+
+/// Turns that were open at once at most, as the events tell it in the order of their commits: never two of one session.
+async fn most_open(world: &World) -> usize {
+    let (mut open, mut most) = (BTreeSet::new(), 0);
+    for recorded in world.store().events(0, EventFilter::default(), 1_000_000).await.unwrap() {
+        match recorded.event {
+            Some(Event::RunStarted(it)) => assert!(open.insert(it.session), "two turns of one session"),
+            Some(Event::RunEnded(it)) => assert!(open.remove(&it.session), "a turn that ends twice"),
+            _ => {}
+        }
+        most = most.max(open.len());
+    }
+    assert!(open.is_empty(), "{open:?} never ended");
+    most
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,8 @@
 //! Purging over HTTP and from the command line: what was said in a deleted session is in no file of the data folder any more, what others
 //! point to stays, and a process that dies in the middle of it brings it to its end.
 
+mod others;
+
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
 use reqwest::Method;
@@ -123,11 +125,15 @@ async fn purge(host: &Host, agent: &str, session: Option<&str>) -> Answer {
 
 /// Which marks stand in which files of a folder, compiled code excepted.
 fn holders(folder: &Path) -> Vec<(PathBuf, &'static str)> {
+    holders_of(&MARKS, folder)
+}
+
+fn holders_of(marks: &[&'static str], folder: &Path) -> Vec<(PathBuf, &'static str)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            found.extend(holders(&path));
+            found.extend(holders_of(marks, &path));
             continue;
         }
         if path.ends_with("ballast") || path.to_string_lossy().contains("component") {
@@ -135,7 +141,7 @@ fn holders(folder: &Path) -> Vec<(PathBuf, &'static str)> {
         }
         let bytes = std::fs::read(&path).unwrap_or_default();
         let holds = |mark: &str| bytes.windows(mark.len()).any(|window| window.eq_ignore_ascii_case(mark.as_bytes()));
-        found.extend(MARKS.into_iter().filter(|mark| holds(mark)).map(|mark| (path.clone(), mark)));
+        found.extend(marks.iter().copied().filter(|mark| holds(mark)).map(|mark| (path.clone(), mark)));
     }
     found
 }

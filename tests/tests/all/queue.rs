@@ -1,7 +1,11 @@
 //! The queue of a session: what words come to while its agent is busy, and that none of them is lost, doubled or out of order.
 
 mod api;
+mod chance;
+mod deaths;
+mod fates;
 mod interleavings;
+mod refinement;
 mod storm;
 mod users;
 
@@ -132,6 +136,28 @@ async fn beyond_its_cap_a_queue_drops_what_waited_longest_and_the_next_turn_tell
     let row = world.idle(session).await;
     assert_eq!(heard(&world, session).await, ["[Queue overflow] Dropped 1 message due to cap.\nSummary:\n- first of all", "second"]);
     assert_eq!(row.overflow.dropped(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_dropped_is_told_by_the_next_turn_when_the_one_that_was_to_tell_it_fails() {
+    let world = World::new(Setup::default()).await;
+    let (session, call) = asking(&world).await;
+    let words = "followup debounce:0 cap:1";
+    post(&world, "puppet", session, "first", words).await.unwrap();
+    let trap = json!({ "steps": [{ "trap": "on purpose" }] }).to_string();
+    post(&world, "puppet", session, &trap, words).await.unwrap();
+    world.answer("puppet", call, json!({ "confirmed": true })).await.unwrap();
+    let row = world.idle(session).await;
+    assert_eq!((row.revision, row.overflow.dropped()), (1, 1), "it is told to nobody yet");
+    let [letter] = world.broker.dead_letters(10).await.unwrap().try_into().unwrap();
+    assert!(letter.dead.reason.contains("on purpose"), "{letter:?}");
+    let world = world.restart(|_| {}).await;
+    post(&world, "puppet", session, "and now?", words).await.unwrap();
+    let row = world.idle(session).await;
+    let told = "[Queue overflow] Dropped 1 message due to cap.\nSummary:\n- first";
+    assert_eq!(heard(&world, session).await, [told, "and now?"]);
+    assert_eq!(row.overflow.dropped(), 0);
+    assert_eq!(world.store().verify().await.unwrap().fault, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

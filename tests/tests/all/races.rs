@@ -232,7 +232,7 @@ async fn overtaken<T>(world: &World, run: RunId, operation: OperationId, second:
         sleep(HELD_UP / 4).await;
         second.await
     };
-    let ((), second) = held_up(world, async { tokio::join!(first, second) }).await;
+    let ((), second) = Box::pin(held_up(world, async { tokio::join!(first, second) })).await;
     second
 }
 
@@ -240,7 +240,7 @@ async fn overtaken<T>(world: &World, run: RunId, operation: OperationId, second:
 async fn an_answer_that_other_work_overtakes_is_taken_all_the_same() {
     let world = World::new(Setup::default()).await;
     let (session, run, timer, question) = asking(&world).await;
-    overtaken(&world, run, timer, world.answer("puppet", question, json!(1))).await.unwrap();
+    overtaken(&world, run, timer, Box::pin(world.answer("puppet", question, json!(1)))).await.unwrap();
     assert_eq!(world.store().stats().conflicts, 1, "it came second");
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "t parts somebody else\nq value 1");
@@ -252,7 +252,7 @@ async fn a_cancellation_that_other_work_overtakes_is_done_all_the_same() {
     let world = World::new(Setup::default()).await;
     let (session, run, timer, _) = asking(&world).await;
     let (me, target) = (UserId::local(), target("puppet"));
-    assert!(overtaken(&world, run, timer, world.broker.cancel(&me, &target, session, None)).await.unwrap());
+    assert!(overtaken(&world, run, timer, Box::pin(world.broker.cancel(&me, &target, session, None))).await.unwrap());
     assert_eq!(world.store().stats().conflicts, 1, "it came second");
     world.idle(session).await;
     account(&world).await;

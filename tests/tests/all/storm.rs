@@ -1,14 +1,27 @@
 //! Storms of agents: the limits hold, others are served meanwhile, and the ledger and the dead letters tell the story.
 
+use super::account::Account;
 use agent_host_tests::world::PATIENCE;
 use agent_host_tests::{Setup, World};
-use domain::event::{Event, Source, Verdict};
-use domain::id::{InputId, RunId};
+use broker::PostMessage;
+use domain::event::{Decision, Event, Recorded, RunStarted, Source, Verdict};
+use domain::id::{InputId, RunId, SessionId};
+use domain::message::Role;
 use domain::time::Timestamp;
+use domain::user::UserId;
 use serde_json::{Value, json};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 use store::EventFilter;
+
+/// How often agents answer each other in a row.
+const HOPS_MAX: u32 = 16;
+/// Dispatches of one tree of agents that are open at the same time.
+const TREE_MAX: usize = 8;
+/// Workers that one turn has at work at the same time.
+const CHILDREN_MAX: usize = 5;
+/// How deep workers nest.
+const SPAWNS_MAX: u32 = 3;
 
 /// With a third agent, who has nothing to do with the storm.
 fn with_a_bystander(change: impl FnOnce(&mut Setup)) -> Setup {
@@ -18,9 +31,8 @@ fn with_a_bystander(change: impl FnOnce(&mut Setup)) -> Setup {
     setup
 }
 
-async fn events(world: &World) -> Vec<Event> {
-    let events = world.store().events(0, EventFilter::default(), 1_000_000).await.unwrap();
-    events.into_iter().filter_map(|recorded| recorded.event).collect()
+async fn recorded(world: &World) -> Vec<Recorded> {
+    world.store().events(0, EventFilter::default(), 1_000_000).await.unwrap()
 }
 
 async fn quiet(world: &World) {
@@ -32,12 +44,91 @@ async fn quiet(world: &World) {
     tokio::time::timeout(PATIENCE * 3, waiting).await.expect("everything comes to an end");
 }
 
-/// Somebody else asks something and is answered.
+/// While the storm goes on, another user asks another agent something, and is answered.
 async fn another_is_served(world: &World) {
-    let session = world.open("third").await;
-    world.say("third", session, r#"{"steps":[{"reply":"here"}]}"#).await;
+    let bob: UserId = "bob".parse().unwrap();
+    let session = world.open_for(&bob, "third").await;
+    let message = PostMessage { user: bob, ..world.message("third", session, r#"{"steps":[{"reply":"here"}]}"#, None) };
+    world.broker.post_message(message).await.unwrap();
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "here");
+    let storm = world.store().sessions_with_work(Timestamp(u64::MAX >> 1)).await.unwrap();
+    assert!(!storm.is_empty(), "the storm was over before anybody else was served");
+}
+
+/// What is on record of a storm.
+struct Story {
+    account: Account,
+    starts: Vec<RunStarted>,
+    /// What the boundary refused because of a limit: in which session, and in which words.
+    limited: Vec<(SessionId, Decision)>,
+    /// Dispatches that were open at once, at most: of all, and of one run.
+    most: (usize, usize),
+}
+
+impl Story {
+    /// Reads it, and sees that every input was dealt with once or put aside once, and every reply told once.
+    async fn of(world: &World) -> Self {
+        let events = recorded(world).await;
+        let account = Account::of(&events).unwrap();
+        account.check_inputs().unwrap();
+        account.check_runs().unwrap();
+        account.check_replies().unwrap();
+        let starts: Vec<RunStarted> = events
+            .iter()
+            .filter_map(|it| match &it.event {
+                Some(Event::RunStarted(started)) => Some(RunStarted::clone(started)),
+                _ => None,
+            })
+            .collect();
+        let session_of: HashMap<RunId, SessionId> = starts.iter().map(|start| (start.run, start.session)).collect();
+        let ledger = world.ledger().await;
+        let limited = ledger.into_iter().flat_map(|entry| {
+            let session = session_of[&entry.run];
+            entry.decisions.into_iter().filter(|it| it.verdict == Verdict::Limited).map(move |it| (session, it))
+        });
+        let limited = limited.collect();
+        let most = at_once(&events);
+        Self { account, starts, limited, most }
+    }
+
+    fn runs_of(&self, session: SessionId) -> impl Iterator<Item = &RunStarted> {
+        self.starts.iter().filter(move |start| start.session == session)
+    }
+
+    /// How often a limit refused something, by its name.
+    fn refused(&self) -> BTreeMap<&'static str, usize> {
+        let names = ["callDepthMax", "spawnDepthMax", "childrenMax", "treeDispatchesMax", "toolCallsMax"];
+        let count = |name: &str| self.limited.iter().filter(|(_, it)| it.detail.contains(name)).count();
+        let refused: BTreeMap<&str, usize> = names.into_iter().map(|name| (name, count(name))).collect();
+        assert_eq!(refused.values().sum::<usize>(), self.limited.len(), "each names one of the limits: {:?}", self.limited);
+        refused
+    }
+}
+
+/// How many dispatches were open at once at most, of all and of one run: from when they were accepted to the end of the run that took them up.
+fn at_once(events: &[Recorded]) -> (usize, usize) {
+    let (mut open, mut claimed, mut most) = (HashMap::<InputId, RunId>::new(), HashMap::<RunId, Vec<InputId>>::new(), (0, 0));
+    for event in events.iter().filter_map(|it| it.event.as_ref()) {
+        match event {
+            Event::InputAccepted(accepted) => {
+                if let Source::Dispatch { reply_to: Some(reply_to), .. } = &accepted.source {
+                    open.insert(accepted.input, reply_to.run);
+                    let of_run = open.values().filter(|run| **run == reply_to.run).count();
+                    most = (most.0.max(open.len()), most.1.max(of_run));
+                }
+            }
+            Event::RunStarted(started) => drop(claimed.insert(started.run, started.claimed.clone())),
+            Event::RunEnded(ended) => {
+                for input in claimed.remove(&ended.run).into_iter().flatten() {
+                    open.remove(&input);
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(open.is_empty(), "{open:?} never came to an end");
+    most
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,55 +157,104 @@ async fn two_agents_that_message_each_other_for_ever_end_in_one_dead_letter_whil
     let one = world.broker.dead_letter(letter.accepted.input).await.unwrap();
     assert_eq!(&one, letter, "it can be looked at alone");
     assert!(matches!(&one.accepted.source, Source::LateReply { from, hops: 17, .. } if from == "other"));
-    let turns = world.store().session(session).await.unwrap().unwrap().revision;
-    assert_eq!(turns, 17, "the first turn, and one for each of sixteen answers");
-    let told: Vec<_> = world.ledger().await.into_iter().flat_map(|entry| entry.decisions).collect();
-    let limited = told.iter().filter(|decision| decision.verdict == Verdict::Limited && decision.detail.contains("callDepthMax"));
-    assert_eq!(limited.count(), 17, "each time the other would have called back, and did not");
+    let story = Story::of(&world).await;
+    // Each turn of the one began with the user's words or the answer before, and sent one message, which is one turn of the other.
+    let hops: Vec<u32> = story.runs_of(session).map(|start| start.hops).collect();
+    assert_eq!(hops, (0..=HOPS_MAX).collect::<Vec<_>>());
+    let others: Vec<u32> = story.starts.iter().filter(|start| start.definition.0 == "other").map(|start| start.hops).collect();
+    assert_eq!(others, hops, "each message is one turn of the other");
+    assert_eq!(story.starts.len(), 2 * hops.len() + 1, "and that of the bystander");
+    let late: Vec<u32> = story.account.late.values().copied().collect();
+    assert_eq!(late, (1..=HOPS_MAX + 1).collect::<Vec<_>>(), "and one answer, of which the last was put aside");
+    assert_eq!((story.account.handed.len(), story.account.aside.values().sum::<u32>()), (hops.len(), 1));
+    // What was refused: each time the other would have called back, and did not.
+    assert_eq!(
+        story.refused(),
+        [("callDepthMax", 17), ("childrenMax", 0), ("spawnDepthMax", 0), ("toolCallsMax", 0), ("treeDispatchesMax", 0)].into()
+    );
+    assert!(story.limited.iter().all(|(of, _)| *of != session), "and nobody else was refused anything");
+    let heard = world.messages(session).await.into_iter().filter(|message| message.role == Role::User).count();
+    assert_eq!(heard, hops.len(), "the user's words and sixteen answers");
 }
 
-/// Five workers that go on by themselves, each of which does the same. What they reply is itself a script, that does nothing more.
-fn bomb(to: &str) -> Value {
-    let start: Vec<Value> = (0..5).map(|n| json!({ "key": format!("b{n}"), "agent": to, "text": "go", "detached": true })).collect();
-    let nothing_more = json!({ "steps": [{ "reply": "boom" }] }).to_string();
-    json!({ "steps": [{ "until": "all", "start": start }, { "reply": nothing_more }] })
+/// Workers that go on by themselves, each of which does the same. What they reply is `reply`.
+fn bomb(to: &str, reply: &str) -> Value {
+    let start: Vec<Value> =
+        (0..CHILDREN_MAX).map(|n| json!({ "key": format!("b{n}"), "agent": to, "text": "go", "detached": true })).collect();
+    json!({ "steps": [{ "until": "all", "start": start }, { "reply": reply }] })
+}
+
+fn bombs(reply: &str) -> Setup {
+    with_a_bystander(|setup| {
+        setup.definitions[0]["settings"] = json!({ "script": bomb("other", reply) });
+        setup.definitions[1]["settings"] = json!({ "script": bomb("puppet", reply) });
+    })
+}
+
+/// What holds of every fan-out bomb, whatever it does with late replies: each limit held, and every dispatch that was asked for is one turn
+/// of a worker or one refusal in the ledger.
+fn check_bomb(story: &Story, bystanders: usize) {
+    assert!(story.most.0 <= TREE_MAX && story.most.1 <= CHILDREN_MAX, "{:?} at once", story.most);
+    let within = |start: &RunStarted| start.depth == 0 && start.spawn_depth <= SPAWNS_MAX && start.hops <= HOPS_MAX;
+    assert!(story.starts.iter().all(within), "no deeper and no longer than they may");
+    let (handed, refused) = (story.account.handed.len(), story.limited.len());
+    let dispatched: HashSet<InputId> = story.account.handed.keys().copied().collect();
+    let of_workers = story.starts.iter().filter(|start| start.claimed.iter().any(|input| dispatched.contains(input))).count();
+    assert_eq!(of_workers, handed, "what was handed over is one turn each");
+    let exploding = story.starts.len() - bystanders;
+    assert!(handed + refused <= exploding * CHILDREN_MAX, "{handed} and {refused} of {exploding} turns");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fan_out_bomb_meets_the_limits_of_depth_breadth_and_number_and_the_ledger_tells_it() {
-    let world = World::new(with_a_bystander(|setup| {
-        setup.definitions[0]["settings"] = json!({ "script": bomb("other") });
-        setup.definitions[1]["settings"] = json!({ "script": bomb("puppet") });
-    }))
-    .await;
+    // A script: whoever hears it does that, and nothing more.
+    let world = World::new(bombs(&json!({ "steps": [{ "reply": "boom" }] }).to_string())).await;
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;
     another_is_served(&world).await;
     quiet(&world).await;
-    let (mut open, mut most, mut deepest) = (HashSet::<InputId>::new(), 0, 0);
-    let mut claimed: HashMap<RunId, Vec<InputId>> = HashMap::new();
-    for event in events(&world).await {
-        match event {
-            Event::InputAccepted(accepted) if matches!(accepted.source, Source::Dispatch { .. }) => {
-                open.insert(accepted.input);
-                most = most.max(open.len());
-            }
-            Event::RunStarted(started) => {
-                deepest = deepest.max(started.spawn_depth);
-                claimed.insert(started.run, started.claimed.clone());
-            }
-            Event::RunEnded(ended) => {
-                for input in claimed.remove(&ended.run).into_iter().flatten() {
-                    open.remove(&input);
-                }
-            }
-            _ => {}
-        }
-    }
-    assert!(open.is_empty() && most <= 8, "{most} at once");
-    assert!(deepest <= 3, "{deepest} deep");
-    let told: Vec<_> = world.ledger().await.into_iter().flat_map(|entry| entry.decisions).collect();
-    let limited = |limit: &str| told.iter().any(|it| it.verdict == Verdict::Limited && it.detail.contains(limit));
-    assert!(limited("treeDispatchesMax") || limited("childrenMax"), "{told:?}");
+    let story = Story::of(&world).await;
+    check_bomb(&story, 1);
+    let refused = story.refused();
+    assert!(refused["treeDispatchesMax"] > 0, "{refused:?}");
+    assert_eq!(refused["callDepthMax"] + refused["childrenMax"], 0, "nobody called, and nobody tried more than five: {refused:?}");
+    // Only turns that begin with work hand over more: five dispatches each, of which every one is there or was refused.
+    let exploded = 1 + story.account.handed.len();
+    assert_eq!(story.account.handed.len() + story.limited.len(), exploded * CHILDREN_MAX);
     assert!(world.broker.dead_letters(100).await.unwrap().is_empty(), "nothing of it was put aside");
+}
+
+/// Turns at most of a bomb that goes off again with every late reply. So many dispatches at once come to some hundred turns in so many hops,
+/// and to a thousand when the hops of one branch are used up late; without a limit of their number it would be five to the power of sixteen.
+const RUNS_MAX: usize = 5_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fan_out_bomb_that_goes_off_again_with_every_late_reply_burns_out_too() {
+    // What it may use is no limit here: each dispatch has half of what is left.
+    let mut setup = bombs("boom");
+    setup.limits.dispatch.runs_per_message_max = u32::try_from(RUNS_MAX).unwrap();
+    for definition in &mut setup.definitions {
+        definition["limits"] = json!({ "toolCallsMax": u32::MAX });
+    }
+    let world = World::new(setup).await;
+    let session = world.open("puppet").await;
+    world.say("puppet", session, "begin").await;
+    another_is_served(&world).await;
+    quiet(&world).await;
+    let story = Story::of(&world).await;
+    check_bomb(&story, 1);
+    let (runs, late) = (story.starts.len() - 1, story.account.late.len());
+    assert!(runs <= RUNS_MAX, "{runs} turns");
+    assert_eq!(late, story.account.handed.len(), "each worker replied once");
+    // A turn begins with the user's words, with work, or with late replies; several of those may begin one together, or join one.
+    assert!(runs <= 1 + story.account.handed.len() + late, "{runs} turns of nothing");
+    assert!(story.starts.iter().any(|start| start.hops == HOPS_MAX && start.spawn_depth > 0), "it goes on as long as it may");
+    assert!(story.refused()["spawnDepthMax"] > 0, "and as deep: {:?}", story.refused());
+    // Its last answers are put aside, and nothing else is.
+    let dead = world.broker.dead_letters(1_000).await.unwrap();
+    assert!(!dead.is_empty() && dead.len() == story.account.aside.len());
+    for letter in &dead {
+        assert_eq!(letter.accepted.source.hops(), HOPS_MAX + 1, "{letter:?}");
+        assert!(letter.dead.reason.contains("(hopsMax)"), "{letter:?}");
+    }
 }

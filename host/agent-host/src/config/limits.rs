@@ -54,6 +54,10 @@ pub(crate) struct LimitsConfig {
     /// How often in a row agents may answer each other with late replies. The next one becomes a dead letter.
     #[schemars(range(min = 0, max = 1_000))]
     pub(crate) hops_max: u32,
+    /// Turns that one message may begin in all with everything that comes of it: work that is handed over, late replies, reminders. The next
+    /// one is refused, or becomes a dead letter.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(crate) runs_per_message_max: u32,
     /// Milliseconds without work after which an agent is shown as sleeping.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub(crate) idle_signal_ms: u64,
@@ -80,6 +84,7 @@ impl Default for LimitsConfig {
             children_max: broker.dispatch.children_max,
             tree_dispatches_max: broker.dispatch.tree_dispatches_max,
             hops_max: broker.dispatch.hops_max,
+            runs_per_message_max: broker.dispatch.runs_per_message_max,
             idle_signal_ms: broker.patience.idle_signal_ms,
             poison_pill_ms: broker.patience.poison_pill_ms,
         }
@@ -112,6 +117,7 @@ impl LimitsConfig {
                 children_max: self.children_max,
                 tree_dispatches_max: self.tree_dispatches_max,
                 hops_max: self.hops_max,
+                runs_per_message_max: self.runs_per_message_max,
             },
             patience: Patience { idle_signal_ms: self.idle_signal_ms, poison_pill_ms: self.poison_pill_ms },
             ..broker::Limits::default()

@@ -431,7 +431,7 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
     let defaults = json!(LimitsConfig::default());
     let keys: Vec<&String> = defaults.as_object().unwrap().keys().collect();
     // A value of its own for each key, none of them its default.
-    let values = [11, 12, 13, 67_108_865, 65_537, 14, 15, 16, 3, 4, 17, 18, 19, 20_001, 70_001];
+    let values = [11, 12, 13, 67_108_865, 65_537, 14, 15, 16, 3, 4, 17, 18, 19, 21, 20_001, 70_001];
     assert_eq!(keys.len(), values.len());
     let text: String = keys.iter().zip(values).map(|(key, value)| format!("{key} = {value}\n")).collect();
     let limits = config(&format!("[limits]\n{text}")).limits;
@@ -452,6 +452,7 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
         broker.dispatch.children_max.into(),
         broker.dispatch.tree_dispatches_max.into(),
         broker.dispatch.hops_max.into(),
+        broker.dispatch.runs_per_message_max.into(),
         broker.patience.idle_signal_ms,
         broker.patience.poison_pill_ms,
     ];

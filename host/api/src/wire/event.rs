@@ -211,15 +211,18 @@ fn source(source: &Source) -> Value {
     match source {
         Source::Api => json!({ "kind": "api" }),
         Source::Opening => json!({ "kind": "opening" }),
-        Source::Dispatch { reply_to, from, deadline, depth, hops, priority, spawn_depth, budget, denies: _ } => json!({
+        Source::Dispatch { reply_to, from, deadline, depth, hops, priority, spawn_depth, budget, denies: _, accounts } => json!({
             "kind": "dispatch", "from": from, "depth": depth, "spawn_depth": spawn_depth, "hops": hops, "priority": priority,
-            "deadline": deadline.map(|time| time.to_string()), "budget": budget,
+            "deadline": deadline.map(|time| time.to_string()), "budget": budget, "accounts": accounts,
             "reply_to": reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })),
         }),
-        Source::LateReply { from, depth, hops, spawn_depth, denies: _ } => {
-            json!({ "kind": "late_reply", "from": from, "depth": depth, "spawn_depth": spawn_depth, "hops": hops })
-        }
-        Source::Reminder { due, .. } => json!({ "kind": "reminder", "due": due.to_string() }),
+        Source::LateReply { from, depth, hops, spawn_depth, denies: _, accounts, deadline } => json!({
+            "kind": "late_reply", "from": from, "depth": depth, "spawn_depth": spawn_depth, "hops": hops,
+            "deadline": deadline.map(|time| time.to_string()), "accounts": accounts,
+        }),
+        Source::Reminder { due, accounts, deadline, .. } => json!({
+            "kind": "reminder", "due": due.to_string(), "deadline": deadline.map(|time| time.to_string()), "accounts": accounts,
+        }),
     }
 }
 
@@ -234,7 +237,7 @@ fn committed(it: &TurnCommitted) -> Value {
 fn started(it: &RunStarted) -> Value {
     json!({
         "definition": it.definition, "session_type": it.session_type, "base_turn_id": it.base, "base_message": it.base_message,
-        "revision": it.revision, "claimed": it.claimed, "limits": it.limits, "deadline": it.deadline.map(|time| time.to_string()),
+        "revision": it.revision, "claimed": it.claimed, "limits": it.limits, "accounts": it.accounts, "deadline": it.deadline.map(|time| time.to_string()),
         "reply_to": it.reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })), "depth": it.depth,
         "hops": it.hops, "spawn_depth": it.spawn_depth, "priority": it.priority, "user_id": it.user_id, "model": it.model,
         "collected": it.collected, "overflow": it.overflow, "compacts": it.compacts,
@@ -277,6 +280,7 @@ fn asked(operation: &Operation) -> Option<Value> {
         Performer::Model { .. }
         | Performer::Tool { .. }
         | Performer::Agent { .. }
+        | Performer::Detached { .. }
         | Performer::Recall { .. }
         | Performer::Timer { .. }
         | Performer::Refused { .. }

@@ -46,7 +46,7 @@ pub(crate) struct OperationSchema {
     operation_id: String,
     /// The agent's name for it.
     key: String,
-    /// `model`, `tool`, `client`, `agent`, `recall`, `timer`, `refused` or `reply`.
+    /// `model`, `tool`, `client`, `agent`, `detached`, `recall`, `timer`, `refused` or `reply`.
     kind: String,
     /// The step that started it.
     step: u64,
@@ -158,6 +158,9 @@ pub fn operation(operation: &Operation) -> Value {
                 None => json!({ "target": target }),
             }
         }
+        Performer::Detached { agent, session, input, told: _ } => {
+            json!({ "target": { "agent_id": agent, "session_id": session, "input_id": input } })
+        }
         Performer::Recall { query, limit } => json!({ "query": query, "limit": limit }),
         Performer::Timer { due } => json!({ "due": due.to_string() }),
         Performer::Refused { outcome } => outcome_view(outcome).into(),
@@ -218,6 +221,7 @@ fn kind(performer: &Performer) -> &'static str {
         Performer::Tool { .. } => "tool",
         Performer::Client { .. } => "client",
         Performer::Agent { .. } => "agent",
+        Performer::Detached { .. } => "detached",
         Performer::Recall { .. } => "recall",
         Performer::Timer { .. } => "timer",
         Performer::Refused { .. } => "refused",

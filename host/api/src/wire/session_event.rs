@@ -97,7 +97,11 @@ fn step(stepped: &RunStepped) -> Vec<SessionEvent> {
                 events.push((FrameName::ToolExecuting, operation(started)));
             }
             Performer::Client { action } => events.push(asked(started.id, &started.key, action)),
-            Performer::Model { .. } | Performer::Timer { .. } | Performer::Refused { .. } | Performer::Reply { .. } => {}
+            Performer::Model { .. }
+            | Performer::Detached { .. }
+            | Performer::Timer { .. }
+            | Performer::Refused { .. }
+            | Performer::Reply { .. } => {}
         }
     }
     events

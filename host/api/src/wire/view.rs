@@ -258,8 +258,8 @@ pub fn dead_letter_detail(dead: &DeadInput) -> DeadLetterDetail {
         Source::Api => ("api", None, None, None),
         Source::Opening => ("opening", None, None, None),
         Source::Dispatch { reply_to, from, deadline, .. } => ("dispatch", Some(from), *reply_to, *deadline),
-        Source::LateReply { from, .. } => ("late_reply", Some(from), None, None),
-        Source::Reminder { .. } => ("reminder", None, None, None),
+        Source::LateReply { from, deadline, .. } => ("late_reply", Some(from), None, *deadline),
+        Source::Reminder { deadline, .. } => ("reminder", None, None, *deadline),
     };
     DeadLetterDetail {
         letter: dead_letter(dead),

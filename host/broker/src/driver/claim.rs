@@ -1,5 +1,6 @@
 //! Claiming inputs: a run begins.
 
+use super::afford::{Begins, came_of};
 use super::queue::Opening;
 use super::{Driver, Driving, Trouble};
 use crate::catalogue::Entry;
@@ -34,6 +35,10 @@ impl Driver {
             Err(reason) => return self.bury(&opening.inputs, reason).await,
         };
         let overrides = self.overrides(&agent.agent, &session, definition, persona).await?;
+        let Begins { accounts, left, guard } = match Box::pin(self.begins_with(&opening.inputs)).await? {
+            Ok(begins) => begins,
+            Err(reason) => return self.bury(&opening.inputs, reason).await,
+        };
         let Opening { inputs, collected, notice } = opening;
         let begun = Begun::with(&inputs);
         let own = persona.map_or_else(|| agent.agent.denies.clone(), |persona| persona.denies(&agent.agent.denies));
@@ -52,7 +57,8 @@ impl Driver {
             claimed: inputs.iter().map(|input| input.input).collect(),
             collected,
             overflow: notice,
-            limits: definition.limits.within(begun.budget),
+            limits: definition.limits.within(begun.budget).within(left),
+            accounts,
             deadline: begun.deadline,
             reply_to: begun.reply_to,
             depth: begun.depth.call,
@@ -70,7 +76,8 @@ impl Driver {
             model: self.model(begun.model.as_ref(), session.model.as_ref(), agent.kind.model_role(), definition.model.as_ref()),
             time: now,
         };
-        self.driving = Some(Driving::beginning(Run::begin(started), inputs, agent, overrides));
+        let driving = Driving::beginning(Run::begin(started), inputs, agent, overrides);
+        self.driving = Some(Driving { begins_under: guard, ..driving });
         self.stale = false;
         Ok(())
     }
@@ -170,10 +177,11 @@ struct Begun {
 impl Begun {
     fn with(inputs: &[InputAccepted]) -> Self {
         // Work that was handed over begins a run alone.
-        let (reply_to, deadline) = match inputs.first().map(|input| &input.source) {
-            Some(Source::Dispatch { reply_to, deadline, .. }) => (*reply_to, *deadline),
-            Some(Source::Api | Source::Opening | Source::LateReply { .. } | Source::Reminder { .. }) | None => (None, None),
+        let reply_to = match inputs.first().map(|input| &input.source) {
+            Some(Source::Dispatch { reply_to, .. }) => *reply_to,
+            Some(Source::Api | Source::Opening | Source::LateReply { .. } | Source::Reminder { .. }) | None => None,
         };
+        let deadline = came_of(inputs).and_then(|input| input.source.deadline());
         let denied = inputs.iter().filter_map(|input| input.source.denies());
         let denies = denied.fold(Denies::default(), |all, denies| all.both(denies));
         let depths = || inputs.iter().map(|input| input.source.depth());

@@ -10,6 +10,7 @@ use crate::catalogue::CHAT;
 use crate::command::{Request, allowed};
 use crate::core::fresh;
 use crate::refusals::{busy, nothing_to_compact, run_open, session_closed, session_structured};
+use domain::account::Accounts;
 use domain::compaction::{
     ATTEMPTS_MAX, Compacted, Compaction, Mark, cut, estimated_tokens, is_due, kept_tokens_max, pieces, summary_tokens_max,
 };
@@ -229,6 +230,7 @@ impl Driver {
             collected: false,
             overflow: None,
             limits,
+            accounts: Accounts::default(),
             deadline: None,
             reply_to: None,
             depth: 0,

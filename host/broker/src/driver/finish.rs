@@ -6,19 +6,19 @@ use super::story::{story, timed_out};
 use super::{Driver, Driving, Trouble, load_caller};
 use crate::core::fresh;
 use crate::driver::handover::Sent;
-use crate::driver::late::Late;
+use crate::driver::late::{Late, Told};
 use crate::journal::Context;
 use crate::outfit::Sealed;
 use domain::agent::Agent;
 use domain::agent::end_session::EXPIRED;
 use domain::agent::memory::{OfWhom, right_for};
-use domain::event::{Event, InputAccepted, InputDead, RunEnded, RunStepped};
+use domain::event::{Event, InputAccepted, InputDead, InputsDropped, RunEnded, RunStepped};
 use domain::id::{OperationId, SessionId, Stream};
 use domain::message::{Message, Part};
 use domain::operation::{Performer, Settlement};
 use domain::run::Run;
 use domain::run::decide::consequences;
-use domain::run::end::{Cause, Joint, cut_off, events, is_untrusted, reply, settlement_for_parent, slot_left, turn};
+use domain::run::end::{Cause, Joint, TIMED_OUT, cut_off, events, is_untrusted, reply, settlement_for_parent, slot_left, turn};
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use store::{Clash, Commit, CommitError, Expected, Guard, Key};
@@ -37,6 +37,8 @@ pub(super) struct Plan {
     pub(super) words: Vec<InputAccepted>,
     /// What the boundary decided about the step and what it asked for.
     pub(super) decided: Vec<Event>,
+    /// That its accounts have what it draws.
+    pub(super) afforded: Option<Guard>,
     pub(super) time: Timestamp,
 }
 
@@ -108,8 +110,9 @@ impl Driver {
                 }
                 Err(CommitError::Conflict(conflict)) => match conflict.clash {
                     Clash::Guard(Guard::NothingWaiting { .. }) => ends = false,
-                    // Whoever waited waits no more: look again who is to get the reply.
-                    Clash::Guard(guard @ Guard::OperationOpen { .. }) if !plan.sent.iter().any(|sent| sent.guards.contains(&guard)) => {}
+                    // Whoever waited waits no more, or too many wait in its session: look again who is to get the reply.
+                    Clash::Guard(guard @ (Guard::OperationOpen { .. } | Guard::WaitingAtMost { .. }))
+                        if !plan.sent.iter().any(|sent| sent.guards.contains(&guard)) => {}
                     _ => return Err(CommitError::Conflict(conflict).into()),
                 },
                 Err(error) => return Err(error.into()),
@@ -129,6 +132,7 @@ impl Driver {
             let waiting = plan.words.iter().map(|input| input.input).filter(|input| !driving.run.claimed.contains(input));
             commit.guards = waiting.map(Guard::InputWaiting).collect();
         }
+        commit.guards.extend(plan.afforded.clone());
         own.push(context.event(stepped.clone()));
         own.extend(context.events(driving.beside().chain(driving.entries.iter().cloned()).chain(plan.decided.iter().cloned())));
         commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: own });
@@ -191,7 +195,7 @@ impl Driver {
             None => Joint { depth: 1, jump: None },
         };
         let node = turn(run, &said, cause, joint);
-        let (ended, committed) = events(run, cause, node, stopped, said.clone(), time);
+        let (ended, committed) = events(run, cause, node, stopped.clone(), said.clone(), time);
         for event in holder.map(|agent| slot_left(agent, run, cause, &timed_out, time)).unwrap_or_default() {
             add(commit, Stream::Agent(started.agent), &context, event);
         }
@@ -200,13 +204,20 @@ impl Driver {
         if !commit.guards.iter().any(|guard| matches!(guard, Guard::Head { .. })) {
             commit.guards.push(Guard::Head { session: started.session, head: started.base, revision: started.revision });
         }
-        self.add_reply(commit, run, &said, cause, time).await
+        self.add_reply(commit, run, (&said, &stopped), cause, time).await
     }
 
     /// A completion is addressed to (run, operation): it settles the operation if that is open, and becomes an input of the waiting session
     /// if it is not, or if the work was detached: that operation has its outcome already, or is about to have it. Whoever has replied to its
     /// caller itself has nothing more to tell them.
-    async fn add_reply(&self, commit: &mut Commit, run: &Run, said: &[Message], cause: &Cause, time: Timestamp) -> Result<Wake, Trouble> {
+    async fn add_reply(
+        &self,
+        commit: &mut Commit,
+        run: &Run,
+        (said, stopped): (&[Message], &[Settlement]),
+        cause: &Cause,
+        time: Timestamp,
+    ) -> Result<Wake, Trouble> {
         let Some(reply_to) = run.started.reply_to.filter(|_| !run.replied) else { return Ok(Vec::new()) };
         let Some(parent) = load_caller(&self.core.store, reply_to.run).await? else { return Ok(Vec::new()) };
         let started = &parent.started;
@@ -215,15 +226,17 @@ impl Driver {
             .following(run.started.claimed.first().copied());
         if let Some(open) = parent.open.get(&reply_to.operation).filter(|open| matches!(open.operation.performer, Performer::Agent { .. }))
         {
-            let (settlement, blobs) = settlement_for_parent(&open.operation, run, said, cause, time).spilled();
+            let (settlement, blobs) = settlement_for_parent(&open.operation, run, (said, stopped), cause, time).spilled();
             commit.blobs.extend(blobs);
             let event = Event::RunSettled(domain::event::RunSettled { run: reply_to.run, settled: vec![settlement] });
             commit.guards.push(Guard::OperationOpen { run: reply_to.run, operation: reply_to.operation });
             add(commit, Stream::Run(reply_to.run), &context, event);
         } else if !reply_to.attached || *cause == Cause::Replied {
             let (parts, untrusted) = (late_reply(run, said, cause), is_untrusted(run));
-            let (events, blob) = Late { from: run, hops: run.hops, to: &parent, parts, untrusted }.events(&self.core, time);
+            let late = Late { from: run, hops: run.hops, to: &parent, parts, untrusted };
+            let Told { events, blob, guard } = Box::pin(late.events(&self.core, time)).await?;
             commit.blobs.extend(blob);
+            commit.guards.extend(guard);
             events.into_iter().for_each(|event| add(commit, Stream::Session(started.session), &context, event));
         }
         Ok(vec![started.session])
@@ -252,6 +265,29 @@ impl Driver {
         sessions.into_iter().for_each(|session| self.core.wake_soon(session));
     }
 
+    /// Ends the open run as its agent had decided, when the words for which it went on were taken back and nothing else is left to do. True
+    /// when it did.
+    pub(super) async fn end_as_held(&mut self) -> Result<bool, Trouble> {
+        let Some(driving) = self.driving.as_ref().filter(|driving| driving.busy.is_empty()) else { return Ok(false) };
+        let Some(cause) = driving.run.held.as_ref().and_then(Cause::of) else { return Ok(false) };
+        let time = self.core.now();
+        let holder = self.holder(&driving.run).await?;
+        let mut commit = Commit::new().guard(Guard::NothingWaiting {
+            session: self.session,
+            user: Some(driving.run.started.user_id.clone()),
+            now: time,
+            except: Vec::new(),
+        });
+        let entries = driving.context(time).events(driving.entries.iter().cloned());
+        commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: entries });
+        let last = Last { stopped: Vec::new(), said: Vec::new(), timed_out: Vec::new() };
+        let wake = self.add_end(&mut commit, &driving.run, holder.as_ref(), &cause, last, time).await?;
+        self.commit(commit).await?;
+        self.wake(wake);
+        self.driving = None;
+        Ok(true)
+    }
+
     /// Ends the open run without asking its agent.
     pub(super) async fn end_from_outside(&mut self, cause: Cause) -> Result<(), Trouble> {
         self.end_under(cause, None).await
@@ -274,10 +310,12 @@ impl Driver {
         commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: entries });
         let holder = self.holder(&run).await?;
         if run.step == 0 || is_fruitless(&run, Some(&cause)) {
+            self.add_untold(&mut commit, &run, &context, time).await?;
             self.add_burial(&mut commit, &run, holder.as_ref(), &cause, &context, time);
-            wake.extend(self.add_reply(&mut commit, &run, &[], &cause, time).await?);
+            wake.extend(self.add_reply(&mut commit, &run, (&[], &[]), &cause, time).await?);
         } else {
-            let (stopped, said) = cut_off(&run, &notice(&cause), time, fresh::salt());
+            let (mut stopped, said) = cut_off(&run, &notice(&cause), time, fresh::salt());
+            Box::pin(self.charge_what_is_known(driving, &mut stopped)).await?;
             wake.extend(
                 self.add_end(&mut commit, &run, holder.as_ref(), &cause, Last { stopped, said, timed_out: Vec::new() }, time).await?,
             );
@@ -288,6 +326,18 @@ impl Driver {
         self.wake(wake);
         store::point("broker.end.after");
         self.driving = None;
+        Ok(())
+    }
+
+    /// What a run was to tell of what was dropped, and that leaves no turn, the next one tells.
+    async fn add_untold(&self, commit: &mut Commit, run: &Run, context: &Context, time: Timestamp) -> Result<(), Trouble> {
+        let Some(notice) = &run.started.overflow else { return Ok(()) };
+        let Some(row) = self.core.store.queue(self.session, time).await? else { return Ok(()) };
+        // More may have been dropped since the run began.
+        let overflow = notice.untold().and(row.queue.overflow);
+        let dropped = InputsDropped { session: self.session, inputs: Vec::new(), overflow, time };
+        add(commit, Stream::Session(self.session), context, Event::InputsDropped(dropped));
+        commit.guards.push(Guard::QueueUnchanged { session: self.session, seen: Box::new(row.seen) });
         Ok(())
     }
 
@@ -347,7 +397,7 @@ impl Driver {
         } else if let Some(reason) = unwanted {
             Some(Cause::Aborted { reason: reason.to_owned() })
         } else if run.started.deadline.is_some_and(|deadline| deadline <= now) {
-            failed("timed-out", "it was not done by its deadline".to_owned())
+            failed(TIMED_OUT, "it was not done by its deadline".to_owned())
         } else if self.core.catalogue.definition(&run.started.definition).is_none() {
             failed("not-configured", format!("the definition `{}` is no longer configured", run.started.definition))
         } else {

@@ -1,6 +1,6 @@
 //! Handing work over, in the commit of the step that decides it: to a worker made for it, or to a session of an agent that is there.
 
-use super::resolve::{Scope, failed, refused};
+use super::resolve::{Scope, failed, simply};
 use super::{Driver, Trouble};
 use crate::catalogue::CHAT;
 use crate::command::allowed;
@@ -19,7 +19,7 @@ use domain::message::{Draft, Part, Role};
 use domain::operation::{Performer, ReplyTo};
 use domain::path::{self, AgentConfig, AgentPath};
 use domain::run::decide::Resolved;
-use domain::step::{Failure, Outcome};
+use domain::step::Failure;
 use domain::talk::Messaged;
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
@@ -112,7 +112,8 @@ impl Driver {
         let (more, limits) = (scope.handed, self.core.limits.dispatch);
         let started = &scope.driving.run.started;
         let depth = Depth { call: started.depth, spawn: started.spawn_depth };
-        let depth = limits.admit(Standing { depth, of_run: by_run + more, of_tree: in_tree + more }, edge)?;
+        let of_message = scope.runs + more;
+        let depth = limits.admit(Standing { depth, of_run: by_run + more, of_tree: in_tree + more, of_message }, edge)?;
         let max = u64::from(limits.tree_dispatches_max).saturating_sub(more + 1);
         Ok((depth, Guard::TreeDispatchesAtMost { tree, max }))
     }
@@ -132,11 +133,11 @@ impl Driver {
             }
         };
         if left.tokens == 0 {
-            let failure = Failure::lasting("limit-reached", "no tokens are left of this turn's limit (tokensMax)");
+            let failure = Failure::lasting("limit-reached", format!("no tokens are left of {} (tokensMax)", scope.of));
             return Ok(Err(scope.limit(*tool, AGENT_CALL, "tokensMax", failure)));
         }
         if left.cost_micros == Some(0) {
-            let failure = Failure::lasting("limit-reached", "nothing is left of what this turn may cost (costMicrosMax)");
+            let failure = Failure::lasting("limit-reached", format!("no money is left of {} (costMicrosMax)", scope.of));
             return Ok(Err(scope.limit(*tool, AGENT_CALL, "costMicrosMax", failure)));
         }
         if let (To::There(place), true) = (to, waits.waits())
@@ -176,6 +177,7 @@ impl Driver {
             spawn_depth: depth.spawn,
             budget: budget.within(left),
             denies: started.denies.and_of(scope.definition),
+            accounts: started.accounts().handing(input, budget, left),
         };
         let origin = format!("agent:{}", caller.path);
         let message = Some(Draft { role: Role::User, parts: content, origin: origin.clone(), untrusted: false, answers: None });
@@ -194,9 +196,13 @@ impl Driver {
                 (Some(messaged), Some(until))
             }
             Waits::Detached { .. } => {
-                return Ok(at_once(format!("Started as task {}; its reply will follow.", operation.0.short()), reserved));
+                let told = format!("Started as task {}; its reply will follow.", operation.0.short());
+                return Ok(at_once(Performer::Detached { agent, session, input, told }, reserved));
             }
-            Waits::Nothing(messaged) => return Ok(at_once(messaged.started(session, input).to_string(), reserved)),
+            Waits::Nothing(messaged) => {
+                let told = messaged.started(session, input).to_string();
+                return Ok(at_once(Performer::Detached { agent, session, input, told }, reserved));
+            }
         };
         let performer = Performer::Agent { agent, session, input, delegation, message, since: now };
         Ok(Resolved { performer, effect: EffectClass::NonIdempotent, time_limit_ms: None, deadline, reserved })
@@ -300,8 +306,8 @@ fn below(parent: &str, index: u64) -> String {
 }
 
 /// What nobody waits for settles at once. Nobody hears what it used either: it is charged what is set aside for it.
-fn at_once(text: String, reserved: Spent) -> Resolved {
-    Resolved { reserved, ..refused(Outcome::Parts { parts: vec![Part::text(text)] }) }
+fn at_once(performer: Performer, reserved: Spent) -> Resolved {
+    Resolved { reserved, ..simply(performer, EffectClass::ReadOnly) }
 }
 
 /// That too many wait in a session already, which passes.

@@ -4,13 +4,14 @@ use super::{Trouble, load_caller};
 use crate::core::{Core, fresh};
 use domain::dispatch::Depth;
 use domain::event::{Event, InputAccepted, InputDead, Source};
+use domain::limits::LATE_REPLIES_WAITING_MAX;
 use domain::message::{Draft, Part, Role};
 use domain::operation::{Operation, Performer};
 use domain::run::{Open, Run};
 use domain::spill::spill;
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
-use store::Store;
+use store::{Guard, Store};
 
 /// The run and the operation that wait for what an input hands over, if any do.
 pub(crate) async fn waiting_for(store: &Store, input: &InputAccepted) -> Result<Option<(Run, Operation)>, Trouble> {
@@ -36,10 +37,19 @@ pub(super) struct Late<'a> {
     pub(super) untrusted: bool,
 }
 
+/// What becomes of it.
+pub(super) struct Told {
+    /// The events of the session's stream.
+    pub(super) events: Vec<Event>,
+    /// What is stored as a blob.
+    pub(super) blob: Option<Vec<u8>>,
+    /// What has to be so.
+    pub(super) guard: Option<Guard>,
+}
+
 impl Late<'_> {
-    /// The events of the session's stream, and what is stored as a blob. One hop too many is put aside at once, and so is a reply to a turn
-    /// that was stopped.
-    pub(super) fn events(self, core: &Core, time: Timestamp) -> (Vec<Event>, Option<Vec<u8>>) {
+    /// One hop too many is put aside at once, and so is a reply to a turn that was stopped, or to a session in which too many wait.
+    pub(super) async fn events(self, core: &Core, time: Timestamp) -> Result<Told, Trouble> {
         let Self { from, hops, to, parts, untrusted } = self;
         let (parts, blob) = spill(parts);
         let definition = &from.started.definition;
@@ -47,17 +57,32 @@ impl Late<'_> {
         // The waiting conversation goes on where it was, and not at the top: otherwise two agents could answer each other for ever.
         let hops = hops.saturating_add(1);
         let Depth { call: depth, spawn: spawn_depth } = Depth { call: to.started.depth, spawn: to.started.spawn_depth };
-        let source = Source::LateReply { from: definition.to_string(), depth, hops, spawn_depth, denies: to.started.denies.clone() };
+        let source = Source::LateReply {
+            from: definition.to_string(),
+            depth,
+            hops,
+            spawn_depth,
+            denies: to.started.denies.clone(),
+            accounts: to.started.accounts(),
+            deadline: to.started.deadline,
+        };
         let (input, session) = (fresh::input(), to.started.session);
         let user_id = Some(from.started.user_id.clone());
         let accepted = InputAccepted { input, session, source, user_id, message, model: None, waits_for: None, priority: None, time };
         let mut events = vec![Event::InputAccepted(accepted)];
         // Whoever stopped that turn did not ask for another one.
         let stopped = (to.ended == Some(TurnEnd::Aborted)).then(|| "the turn that handed the work over was stopped".to_owned());
-        if let Some(reason) = stopped.or_else(|| core.limits.dispatch.too_many_hops(hops)) {
+        let waiting = core.store.session(session).await?.map_or(0, |row| row.waiting);
+        let full = || {
+            let reason = || format!("{waiting} inputs wait in the session, and with {LATE_REPLIES_WAITING_MAX} it takes no late reply");
+            (waiting >= LATE_REPLIES_WAITING_MAX).then(reason)
+        };
+        let mut guard = Some(Guard::WaitingAtMost { session, max: LATE_REPLIES_WAITING_MAX - 1 });
+        if let Some(reason) = stopped.or_else(|| core.limits.dispatch.too_many_hops(hops)).or_else(full) {
+            guard = None;
             tracing::warn!(session.id = %session, input.id = %input, reason, "a late reply is put aside as a dead letter");
             events.push(Event::InputDead(InputDead { input, session, reason, time }));
         }
-        (events, blob)
+        Ok(Told { events, blob, guard })
     }
 }

@@ -160,6 +160,7 @@ impl Work {
             // These are settled by others: people, clocks, agents, rules.
             Performer::Client { .. }
             | Performer::Agent { .. }
+            | Performer::Detached { .. }
             | Performer::Timer { .. }
             | Performer::Refused { .. }
             | Performer::Reply { .. } => Performed::ended(Ended::Unknown),

@@ -1,5 +1,6 @@
 //! What an agent's requests become: who performs each, under which rules, decided from the grants of this moment and recorded.
 
+use super::afford::Affords;
 use super::entry::{Through, entry};
 use super::handover::{Handover, Sent, To, Waits};
 use super::{Driver, Driving, Trouble};
@@ -61,8 +62,12 @@ pub(super) struct Scope<'a> {
     pub(super) granted: &'a Outfit,
     pub(super) intake: &'a Intake,
     pub(super) now: Timestamp,
-    /// What is left of the turn's limits.
+    /// What is left of the turn's limits, and of all that came of the same message.
     pub(super) left: Left,
+    /// Of which of them it is short, for people.
+    pub(super) of: &'static str,
+    /// Runs that came of the same message so far.
+    pub(super) runs: u64,
     /// What the run and its tree of agents have handed over that has not ended. Looked up only for a step that may hand something over.
     pub(super) handed_over: HandedOver,
     /// What the step has handed over so far, and how many agents it has made for it.
@@ -180,7 +185,7 @@ impl Driver {
         let id = &driving.run.started.definition;
         let definition = self.core.catalogue.definition(id).ok_or_else(|| Trouble::Missing(format!("definition `{id}`")))?;
         let granted = self.core.outfits.of(id).ok_or_else(|| Trouble::Missing(format!("definition `{id}`")))?;
-        let left = driving.run.left_after(&intake.settled);
+        let Affords { left, runs, of } = Box::pin(self.affords(driving, &intake.settled)).await?;
         let hands_over = wait.start.iter().any(|request| may_hand_over(&request.work, outfit));
         let handed_over = if hands_over {
             self.core.store.handed_over(driving.run.started.run, agent.agent.id).await?
@@ -197,6 +202,8 @@ impl Driver {
             intake,
             now,
             left,
+            of,
+            runs,
             handed_over,
             handed: 0,
             workers: 0,
@@ -213,7 +220,7 @@ impl Driver {
         for request in &wait.start {
             scope.operation = OperationId::mint(driving.run.started.run, driving.run.step, &request.key);
             let resolved = match &request.work {
-                Work::Model(model) => self.resolve_model(&mut scope, model),
+                Work::Model(model) => Box::pin(self.resolve_model(&mut scope, model)).await?,
                 Work::Tool { call } => Box::pin(self.resolve_call(&mut scope, call, &mut requests.sent)).await?,
                 Work::Client(action) => {
                     let resolved = resolve_client(action, &scope, items);
@@ -242,38 +249,39 @@ impl Driver {
         Event::BoundaryDecided(Box::new(BoundaryDecided { operation: Some(operation), decisions, left_out, time, ..entry }))
     }
 
-    fn resolve_model(&self, scope: &mut Scope<'_>, request: &ModelRequest) -> Resolved {
+    async fn resolve_model(&self, scope: &mut Scope<'_>, request: &ModelRequest) -> Result<Resolved, Trouble> {
         let asked = request.model.clone().or_else(|| scope.driving.run.started.model.clone());
         let denied = |rule, what: &str| Denied { rule, what: what.to_owned() };
         // A model that is not granted and one that is not there look the same.
         let route = match self.core.gateway.resolve(asked.as_deref()) {
-            Err(_) => return scope.deny(None, MODEL_CALL, &denied(Rule::Unknown, asked.as_deref().unwrap_or_default())),
+            Err(_) => return Ok(scope.deny(None, MODEL_CALL, &denied(Rule::Unknown, asked.as_deref().unwrap_or_default()))),
             Ok(route) if !scope.own.models.matches(&route.alias) => {
-                return scope.deny(None, MODEL_CALL, &denied(Rule::NotGranted, &route.alias));
+                return Ok(scope.deny(None, MODEL_CALL, &denied(Rule::NotGranted, &route.alias)));
             }
             Ok(route) => route,
         };
         if let Toolset::Named(names) = &request.tools
             && let Some(name) = names.iter().find(|name| scope.outfit.tool(name).is_none())
         {
-            return self.not_available(scope, name);
+            return Ok(self.not_available(scope, name));
         }
         if let Some(error) = request.reply_schema.as_ref().and_then(schema_error) {
-            return failed("invalid-arguments", format!("model: the reply schema is not a JSON Schema: {error}"));
+            return Ok(failed("invalid-arguments", format!("model: the reply schema is not a JSON Schema: {error}")));
         }
-        let reserved_tokens = request.max_tokens.map_or(self.core.limits.reserved_tokens, u64::from);
-        let reserved_micros = match scope.left.afford(route.price, reserved_tokens) {
+        let reserve = self.reserve(scope.driving, scope.outfit, scope.intake, (request, &route)).await?;
+        let reserved_tokens = reserve.tokens();
+        let reserved_micros = match scope.left.afford(route.price, reserve.prompt, reserve.reply) {
             Ok(micros) => micros,
-            Err(told) => return scope.limit(None, MODEL_CALL, "costMicrosMax", Failure::lasting("limit-reached", told)),
+            Err(told) => return Ok(scope.limit(None, MODEL_CALL, "costMicrosMax", Failure::lasting("limit-reached", told))),
         };
         if scope.left.tokens < reserved_tokens {
-            let told = format!("{} tokens are left of this turn's limit and {reserved_tokens} are needed (tokensMax)", scope.left.tokens);
-            return scope.limit(None, MODEL_CALL, "tokensMax", Failure::lasting("limit-reached", told));
+            let told = format!("{} tokens are left of {} and {reserved_tokens} are needed (tokensMax)", scope.left.tokens, scope.of);
+            return Ok(scope.limit(None, MODEL_CALL, "tokensMax", Failure::lasting("limit-reached", told)));
         }
         scope.grant(MODEL_CALL, &route.alias);
         scope.left.take(Spent { tokens: reserved_tokens, calls: 0, cost_micros: reserved_micros.unwrap_or(0) });
         let request = ModelRequest { model: asked, ..request.clone() };
-        simply(Performer::Model { request, through: 0, reserved_tokens, reserved_micros }, EffectClass::Idempotent)
+        Ok(simply(Performer::Model { request, through: 0, reserved_tokens, reserved_micros }, EffectClass::Idempotent))
     }
 
     async fn resolve_call(&self, scope: &mut Scope<'_>, call: &Call, sent: &mut Vec<Sent>) -> Result<Resolved, Trouble> {
@@ -285,7 +293,7 @@ impl Driver {
             Call::Own { name, arguments } => (name.as_str(), arguments.as_str()),
         };
         if scope.left.calls == 0 {
-            let failure = Failure::lasting("limit-reached", "no tool calls are left of this turn's limit");
+            let failure = Failure::lasting("limit-reached", format!("no tool calls are left of {} (toolCallsMax)", scope.of));
             return Ok(scope.limit(Some(name), TOOL_CALL, "toolCallsMax", failure));
         }
         let Some(shown) = scope.outfit.tool(name) else { return Ok(self.not_available(scope, name)) };
@@ -377,7 +385,7 @@ impl Driver {
 
     async fn resolve_dispatch(&self, scope: &mut Scope<'_>, dispatch: &Dispatch, sent: &mut Vec<Sent>) -> Result<Resolved, Trouble> {
         if scope.left.calls == 0 {
-            let failure = Failure::lasting("limit-reached", "no calls are left of this turn's limit");
+            let failure = Failure::lasting("limit-reached", format!("no calls are left of {} (toolCallsMax)", scope.of));
             return Ok(scope.limit(None, AGENT_CALL, "toolCallsMax", failure));
         }
         let Some(target) = self.core.catalogue.definition(&DefinitionId(dispatch.target.clone())).cloned() else {

@@ -110,7 +110,9 @@ impl Driver {
         let now = self.core.now();
         let (cause, resolved) = (Cause::of(&result.decision), self.resolve(driving, &agent, &outfit, &intake, &result, now).await?);
         let taken = Taken { basis, intake, resolved: resolved.operations, answers: stepped.answers, usage, time: now, salt, result };
-        let stepped = decide(&driving.run, taken);
+        let mut stepped = decide(&driving.run, taken);
+        Box::pin(self.charge_what_is_known(driving, &mut stepped.stopped)).await?;
+        let afforded = self.afforded(driving, &stepped.settled, &stepped.started);
         decided.decisions.extend(resolved.granted.decisions);
         let refused = resolved.refused.into_iter().map(|not_made| self.not_made(driving, not_made, now));
         let decided = self.step_decided(driving, decided, now).into_iter().chain(refused).collect();
@@ -120,7 +122,7 @@ impl Driver {
             driving.stop(stopped, now).await;
             driving.waits_told.clear();
         }
-        self.commit_step(Plan { stepped, cause, role, sent: resolved.sent, blobs, words, decided, time: now }).await
+        self.commit_step(Plan { stepped, cause, role, sent: resolved.sent, blobs, words, decided, afforded, time: now }).await
     }
 
     /// Has the ledger say, once for each limit and wait, that the next step is kept waiting. A run that is not stored yet is stored for it:
@@ -280,6 +282,7 @@ impl Driving {
         ];
         guards.extend(words.iter().map(|input| Guard::InputWaiting(input.input)));
         // Of what is dropped meanwhile the next turn tells, with these.
+        guards.extend(self.begins_under.clone());
         guards.extend(started.overflow.iter().map(|notice| Guard::Untold { session, notice: notice.clone() }));
         guards
     }

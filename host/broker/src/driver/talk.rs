@@ -1,7 +1,7 @@
 //! The host's own tools with which agents talk: whom they mean, whether they may, and what becomes of it.
 
 use super::handover::{Handover, Place, Sent, To, Waits, full};
-use super::late::Late;
+use super::late::{Late, Told};
 use super::load_caller;
 use super::resolve::{Scope, failed, refused, simply};
 use super::{Driver, Trouble};
@@ -137,8 +137,9 @@ impl Driver {
             reply.events.push((Stream::Run(to.run), Event::RunSettled(RunSettled { run: to.run, settled: vec![settlement] })));
         } else {
             let late = Late { from: run, hops: scope.intake.hops, to: &caller, parts, untrusted };
-            let (events, blob) = late.events(&self.core, scope.now);
+            let Told { events, blob, guard } = Box::pin(late.events(&self.core, scope.now)).await?;
             reply.blobs.extend(blob);
+            reply.guards.extend(guard);
             reply.events.extend(events.into_iter().map(|event| (Stream::Session(session), event)));
         }
         sent.push(reply);

@@ -1,5 +1,6 @@
 //! What happens to an input, from its acceptance, and where it came from.
 
+use crate::account::Accounts;
 use crate::authority::Denies;
 use crate::budget::Budget;
 use crate::delegate::Priority;
@@ -45,6 +46,9 @@ pub enum Source {
         /// What the agents that hand it over may not do.
         #[serde(default, skip_serializing_if = "Denies::is_empty")]
         denies: Denies,
+        /// What all may use together that came of the same message; none in events from before there were any.
+        #[serde(default, skip_serializing_if = "Accounts::is_empty")]
+        accounts: Accounts,
     },
     /// A reply that nobody waits for any more.
     LateReply {
@@ -62,6 +66,12 @@ pub enum Source {
         /// What that run, and those that handed it its work, may not do.
         #[serde(default, skip_serializing_if = "Denies::is_empty")]
         denies: Denies,
+        /// What all may use together that came of the same message; none in events from before there were any.
+        #[serde(default, skip_serializing_if = "Accounts::is_empty")]
+        accounts: Accounts,
+        /// When the work is to be done by that it comes of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Timestamp>,
     },
     /// A reminder that the agent set itself; not to be dealt with before it is due.
     Reminder {
@@ -79,6 +89,12 @@ pub enum Source {
         /// What that run, and those that handed it its work, may not do.
         #[serde(default, skip_serializing_if = "Denies::is_empty")]
         denies: Denies,
+        /// What all may use together that came of the same message; none in events from before there were any.
+        #[serde(default, skip_serializing_if = "Accounts::is_empty")]
+        accounts: Accounts,
+        /// When the work is to be done by that it comes of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Timestamp>,
     },
 }
 
@@ -127,6 +143,24 @@ impl Source {
     pub fn denies(&self) -> Option<&Denies> {
         match self {
             Self::Dispatch { denies, .. } | Self::LateReply { denies, .. } | Self::Reminder { denies, .. } => Some(denies),
+            Self::Api | Self::Opening => None,
+        }
+    }
+
+    /// What a run draws on that begins with it; none for what a message begins.
+    #[must_use]
+    pub fn accounts(&self) -> Option<&Accounts> {
+        match self {
+            Self::Dispatch { accounts, .. } | Self::LateReply { accounts, .. } | Self::Reminder { accounts, .. } => Some(accounts),
+            Self::Api | Self::Opening => None,
+        }
+    }
+
+    /// When a run is to be done by that begins with it.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        match self {
+            Self::Dispatch { deadline, .. } | Self::LateReply { deadline, .. } | Self::Reminder { deadline, .. } => *deadline,
             Self::Api | Self::Opening => None,
         }
     }
@@ -212,7 +246,7 @@ pub struct InputCancelled {
 pub struct InputsDropped {
     /// The session.
     pub session: SessionId,
-    /// The inputs, those that had waited longest.
+    /// The inputs, those that had waited longest; none when a turn that was to tell of those before never came to be.
     pub inputs: Vec<InputId>,
     /// What is to be told of them, and of those that were dropped before and that no turn has told of.
     pub overflow: Overflow,

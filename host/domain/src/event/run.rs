@@ -1,6 +1,7 @@
 //! What happens in a run: the payloads of its stream.
 
 use super::input::is_zero;
+use crate::account::Accounts;
 use crate::authority::{Denies, Permissions};
 use crate::basis::{Basis, OutfitDigests};
 use crate::compaction::{Compacted, Compaction};
@@ -55,6 +56,10 @@ pub struct RunStarted {
     pub overflow: Option<OverflowNotice>,
     /// What it may use.
     pub limits: TurnLimits,
+    /// What it draws on with all that came of the same message; none when it was begun by one, and in events from before there were any
+    /// ([`RunStarted::accounts`]).
+    #[serde(default, skip_serializing_if = "Accounts::is_empty")]
+    pub accounts: Accounts,
     /// When it ends as timed out, whatever it waits for.
     pub deadline: Option<Timestamp>,
     /// Who waits for its reply.
@@ -98,6 +103,14 @@ pub struct RunStarted {
     pub model: Option<String>,
     /// When.
     pub time: Timestamp,
+}
+
+impl RunStarted {
+    /// What it draws on, and all that comes of it.
+    #[must_use]
+    pub fn accounts(&self) -> Accounts {
+        if self.accounts.is_empty() { Accounts::of_message(self.run, &self.limits) } else { self.accounts.clone() }
+    }
 }
 
 /// See [`super::Event::RunStepped`].

@@ -1,8 +1,13 @@
 //! What stays of inputs that were dropped: their number, a line of each, and the notice that tells the agent and its user.
 
-use super::EXCERPT_CHARS_MAX;
+use super::{EXCERPT_CHARS_MAX, OVERFLOW_LINES_MAX};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// How a notice begins, up to the number.
+const BEGINS: &str = "[Queue overflow] Dropped ";
+/// What stands before each of its lines.
+const LINE: &str = "\n- ";
 
 /// The inputs of a session that were dropped and that no turn has told of yet. A row of the session's; empty once a turn has told.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -41,6 +46,15 @@ impl Overflow {
         self.lines.drain(..self.lines.len().saturating_sub(lines_max));
     }
 
+    /// These, and those that were dropped after them, of which the first lines are lost beyond [`OVERFLOW_LINES_MAX`].
+    #[must_use]
+    pub fn and(mut self, later: Self) -> Self {
+        self.dropped = self.dropped.saturating_add(later.dropped);
+        self.lines.extend(later.lines);
+        self.lines.drain(..self.lines.len().saturating_sub(OVERFLOW_LINES_MAX));
+        self
+    }
+
     /// What a turn begins with that tells of it; none when nothing was dropped.
     #[must_use]
     pub fn notice(&self) -> Option<OverflowNotice> {
@@ -48,12 +62,12 @@ impl Overflow {
             return None;
         }
         let plural = if self.dropped == 1 { "" } else { "s" };
-        let mut text = format!("[Queue overflow] Dropped {} message{plural} due to cap.", self.dropped);
+        let mut text = format!("{BEGINS}{} message{plural} due to cap.", self.dropped);
         if !self.lines.is_empty() {
             text.push_str("\nSummary:");
         }
         for line in &self.lines {
-            text.push_str("\n- ");
+            text.push_str(LINE);
             text.push_str(line);
         }
         Some(OverflowNotice(text))
@@ -65,6 +79,15 @@ impl OverflowNotice {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// What it tells of, to be told again: the turn that began with it never came to be.
+    #[must_use]
+    pub fn untold(&self) -> Overflow {
+        let number: String = self.0.strip_prefix(BEGINS).unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+        // A line has no end of a line in it.
+        let lines = self.0.split(LINE).skip(1).map(str::to_owned).collect();
+        Overflow { dropped: number.parse().unwrap_or(1), lines }
     }
 }
 

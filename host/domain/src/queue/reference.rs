@@ -1,7 +1,7 @@
 //! The simplest queue that could be right, for tests: a list in memory that is asked and changes.
 //!
 //! It shares no rule with [`super::Queue`], only its words. It keeps the texts, marks nothing but what it must, and says what the agent
-//! is told, so that a test can drive it beside the real one, with a store and a broker below it or without, and compare what is said.
+//! is told, so that a test can drive it beside the real one, or hold what a broker stored against it, and compare what is said.
 //! It is slow, and it forgets everything with its process: nothing but a test may use it.
 
 use super::{COLLECTED_BYTES_MAX, Condition, DropPolicy, JOINED_INPUTS_MAX, Mode, OVERFLOW_LINES_MAX, QueueSettings};
@@ -55,6 +55,8 @@ pub struct Full;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Item<Id> {
     id: Id,
+    /// How many came before it.
+    number: usize,
     letter: Letter,
     /// How it is dealt with; none for a turn of its own.
     mode: Option<Mode>,
@@ -68,17 +70,23 @@ struct Item<Id> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference<Id> {
     items: Vec<Item<Id>>,
+    /// Those that were taken out by name, and may come back.
+    gone: Vec<Item<Id>>,
+    /// How many came.
+    came: usize,
     dropped: usize,
     lines: Vec<String>,
+    /// What was told last: how many, and their lines.
+    told: (usize, Vec<String>),
 }
 
 impl<Id> Default for Reference<Id> {
     fn default() -> Self {
-        Self { items: Vec::new(), dropped: 0, lines: Vec::new() }
+        Self { items: Vec::new(), gone: Vec::new(), came: 0, dropped: 0, lines: Vec::new(), told: (0, Vec::new()) }
     }
 }
 
-impl<Id: Clone> Reference<Id> {
+impl<Id: Clone + PartialEq> Reference<Id> {
     /// Which wait, in the order in which they came.
     #[must_use]
     pub fn waiting(&self) -> Vec<Id> {
@@ -90,8 +98,10 @@ impl<Id: Clone> Reference<Id> {
     /// # Errors
     /// The queue is full and drops nothing that waits; it is not taken.
     pub fn arrive(&mut self, id: Id, letter: Letter, condition: Condition, now: Timestamp) -> Result<Vec<Id>, Full> {
+        let number = self.came;
+        self.came += 1;
         let Some(settings) = letter.settings else {
-            self.items.push(Item { id, letter, mode: None, quiet: (now, now), apart: false });
+            self.items.push(Item { id, number, letter, mode: None, quiet: (now, now), apart: false });
             return Ok(Vec::new());
         };
         let mut mode = settings.mode;
@@ -109,7 +119,7 @@ impl<Id: Clone> Reference<Id> {
             let mut collected = self.items.iter().filter(|item| item.mode == Some(Mode::Collect));
             apart = mode == Mode::Collect && collected.any(|item| item.apart || item.letter.route != letter.route);
         }
-        self.items.push(Item { id, letter, mode: Some(mode), quiet, apart });
+        self.items.push(Item { id, number, letter, mode: Some(mode), quiet, apart });
         Ok(dropped)
     }
 
@@ -222,18 +232,48 @@ impl<Id: Clone> Reference<Id> {
         Next::Start(ids(&taken), said)
     }
 
+    /// One that waits is taken out by name: it was taken back, or put aside, or somebody else took it up. False when it does not wait.
+    pub fn leave(&mut self, id: &Id) -> bool {
+        let Some(place) = self.items.iter().position(|item| item.id == *id) else { return false };
+        self.gone.push(self.items.remove(place));
+        true
+    }
+
+    /// One that was taken out by name waits again, where it stood. False when it was not.
+    pub fn come_back(&mut self, id: &Id) -> bool {
+        let Some(place) = self.gone.iter().position(|item| item.id == *id) else { return false };
+        let item = self.gone.remove(place);
+        self.items.insert(self.items.partition_point(|other| other.number < item.number), item);
+        true
+    }
+
+    /// What was dropped since it was last told, and is told now.
+    pub fn tell(&mut self) -> Option<String> {
+        let told = self.untold();
+        self.told = (std::mem::take(&mut self.dropped), std::mem::take(&mut self.lines));
+        told
+    }
+
+    /// What was told last was told to nobody: it is to be told before what was dropped since.
+    pub fn tell_again(&mut self) {
+        let (dropped, mut lines) = std::mem::take(&mut self.told);
+        self.dropped += dropped;
+        lines.append(&mut self.lines);
+        self.lines = lines.split_off(lines.len().saturating_sub(OVERFLOW_LINES_MAX));
+    }
+
     /// What was dropped since it was last told.
-    fn tell(&mut self) -> Option<String> {
-        let (dropped, lines) = (std::mem::take(&mut self.dropped), std::mem::take(&mut self.lines));
-        let mut told = match dropped {
+    #[must_use]
+    pub fn untold(&self) -> Option<String> {
+        let mut told = match self.dropped {
             0 => return None,
             1 => vec!["[Queue overflow] Dropped 1 message due to cap.".to_owned()],
             many => vec![format!("[Queue overflow] Dropped {many} messages due to cap.")],
         };
-        if !lines.is_empty() {
+        if !self.lines.is_empty() {
             told.push("Summary:".to_owned());
         }
-        told.extend(lines.iter().map(|line| format!("- {line}")));
+        told.extend(self.lines.iter().map(|line| format!("- {line}")));
         Some(told.join("\n"))
     }
 

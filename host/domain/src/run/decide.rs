@@ -360,8 +360,16 @@ pub fn consequences(
             Effect::Schedule { after_ms, content } => {
                 let due = time.plus_ms((*after_ms).min(limits::TIMER_MS_MAX));
                 let message = Some(Draft::text(Role::User, "reminder", content.clone()));
-                let RunStarted { depth, spawn_depth, denies, .. } = &run.started;
-                let source = Source::Reminder { due, depth: *depth, spawn_depth: *spawn_depth, hops: run.hops, denies: denies.clone() };
+                let RunStarted { depth, spawn_depth, denies, deadline, .. } = &run.started;
+                let source = Source::Reminder {
+                    due,
+                    depth: *depth,
+                    spawn_depth: *spawn_depth,
+                    hops: run.hops,
+                    denies: denies.clone(),
+                    accounts: run.started.accounts(),
+                    deadline: *deadline,
+                };
                 let user_id = Some(run.started.user_id.clone());
                 let input = InputAccepted {
                     input: new_input(),

@@ -20,6 +20,8 @@ use std::sync::Arc;
 
 /// The code of work that no turn was begun with.
 pub const NOT_BEGUN: &str = "not-begun";
+/// The code of work that was not done by its deadline.
+pub const TIMED_OUT: &str = "timed-out";
 
 /// Why a run ends.
 #[derive(Debug, Clone, PartialEq)]
@@ -151,16 +153,22 @@ pub fn slot_left(agent: &Agent, run: &Run, cause: &Cause, timed_out: &[Operation
 }
 
 /// What the waiting operation of another run gets when a run ends. The reply of a turn is what the agent said last; a delegation is told in
-/// the terms of the tool `delegate`, and a message in those of `agents_message`.
+/// the terms of the tool `delegate`, and a message in those of `agents_message`. `said` and `stopped` come with the end itself.
 #[must_use]
-pub fn settlement_for_parent(operation: &Operation, run: &Run, said: &[Message], cause: &Cause, time: Timestamp) -> Settlement {
+pub fn settlement_for_parent(
+    operation: &Operation,
+    run: &Run,
+    (said, stopped): (&[Message], &[Settlement]),
+    cause: &Cause,
+    time: Timestamp,
+) -> Settlement {
     let untrusted = is_untrusted(run);
     let parts = match cause {
         Cause::Replied => Some(reply(run, said)),
         Cause::Completed { summary } => Some(vec![Part::text(summary.to_string())]),
         Cause::Failed { .. } | Cause::Aborted { .. } => None,
     };
-    let spent = run.spent_so_far();
+    let spent = run.spent_with(stopped);
     if let Some(parts) = parts {
         return given(operation, spent.calls, parts, untrusted, time).spending(spent);
     }
@@ -184,7 +192,7 @@ fn came_to_nothing(operation: &Operation, cause: &Cause, untrusted: bool, time: 
         (Cause::Failed { reason, .. } | Cause::Aborted { reason }, Performer::Agent { message: Some(_), .. }) => {
             Ended::Failed(Failure::lasting(AGENT_MESSAGE_FAILED, format!("the other agent's turn came to nothing: {reason}")))
         }
-        (Cause::Failed { code, .. }, _) if code == "timed-out" => Ended::TimedOut,
+        (Cause::Failed { code, .. }, _) if code == TIMED_OUT => Ended::TimedOut,
         (Cause::Failed { code, reason }, _) => Ended::Failed(Failure::lasting(code, reason.clone())),
         _ => Ended::Cancelled,
     }
@@ -209,6 +217,12 @@ pub fn given(operation: &Operation, calls: u32, parts: Vec<Part>, untrusted: boo
     settlement(operation, Ended::Gave { parts, untrusted }, time)
 }
 
+/// What a delegation comes to that was not done in time; none for any other operation.
+pub(super) fn undelegated_in_time(operation: &Operation, time: Timestamp) -> Option<Ended> {
+    let cause = Cause::Failed { code: TIMED_OUT.to_owned(), reason: String::new() };
+    is_delegation(operation).then(|| came_to_nothing(operation, &cause, false, time))
+}
+
 fn is_delegation(operation: &Operation) -> bool {
     matches!(operation.performer, Performer::Agent { delegation: Some(_), .. })
 }
@@ -224,7 +238,7 @@ fn delegation(operation: &Operation, time: Timestamp) -> Option<(Delegation, Tas
 fn undelegated(operation: &Operation, cause: &Cause, time: Timestamp) -> Option<DelegateResult> {
     let (delegation, task) = delegation(operation, time)?;
     Some(match cause {
-        Cause::Failed { code, .. } if code == "timed-out" => DelegateResult::timed_out(&delegation, &task),
+        Cause::Failed { code, .. } if code == TIMED_OUT => DelegateResult::timed_out(&delegation, &task),
         Cause::Failed { reason, .. } => DelegateResult::failed(&delegation, &task, reason),
         _ => DelegateResult::cancelled(&delegation, &task),
     })

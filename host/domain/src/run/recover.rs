@@ -4,6 +4,7 @@ use super::{Open, Run};
 use crate::limits::PARALLEL_CALLS_MAX;
 use crate::message::Part;
 use crate::operation::{Pause, Performer};
+use crate::run::end::undelegated_in_time;
 use crate::run::intake::wakes;
 use crate::run::settle::{Ended, settlement};
 use crate::step::Failure;
@@ -34,11 +35,12 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
     let operation = &open.operation;
     let settle = |ended| Next::Settle(Box::new(settlement(operation, ended, now)));
     if operation.deadline.is_some_and(|deadline| deadline <= now) {
-        return settle(overdue(open));
+        return settle(overdue(open, now));
     }
     match (&operation.performer, &open.pause) {
         (Performer::Refused { outcome }, _) => settle(refused(outcome.clone())),
         (Performer::Reply { settled, .. }, _) => settle(replied(*settled)),
+        (Performer::Detached { told, .. }, _) => settle(Ended::Gave { parts: vec![Part::text(told.as_str())], untrusted: false }),
         (Performer::Timer { due }, _) if *due <= now => settle(Ended::Elapsed),
         (Performer::Timer { due }, _) => Next::Wait { until: Some(*due) },
         (_, Pause::Asking { until: Some(until), .. }) if *until <= now => settle(Ended::TimedOut),
@@ -63,6 +65,7 @@ pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
         Performer::Tool { .. } => open.operation.effect != EffectClass::ReadOnly,
         Performer::Client { .. }
         | Performer::Agent { .. }
+        | Performer::Detached { .. }
         | Performer::Recall { .. }
         | Performer::Timer { .. }
         | Performer::Refused { .. }
@@ -90,10 +93,14 @@ pub fn lost(open: &Open, failure: Failure, now: Timestamp) -> Settlement {
     settlement(&open.operation, ended, now)
 }
 
-/// What an operation comes to whose time is up. A message that was not answered in time is worked on all the same.
-fn overdue(open: &Open) -> Ended {
+/// What an operation comes to whose time is up: the same that its work would say of it that ends at the same moment. A message that was not
+/// answered in time is worked on all the same.
+fn overdue(open: &Open, now: Timestamp) -> Ended {
     if let Performer::Agent { session, input, message: Some(messaged), .. } = &open.operation.performer {
         return Ended::Gave { parts: vec![Part::text(messaged.timeout(*session, *input).to_string())], untrusted: false };
+    }
+    if let Some(told) = undelegated_in_time(&open.operation, now) {
+        return told;
     }
     if open.may_have_taken_effect() { Ended::Unknown } else { Ended::TimedOut }
 }

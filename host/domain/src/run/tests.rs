@@ -1,5 +1,7 @@
 //! Given what happened, when the agent decides, then this follows: the step engine without a host.
 
+mod handed_over;
+
 use super::decide::{Resolved, Taken, check, decide};
 use super::end::{Cause, Joint, cut_off, turn};
 use super::intake::{intake, wakes};
@@ -48,6 +50,7 @@ fn begun() -> Run {
         collected: false,
         overflow: None,
         limits: TurnLimits::default(),
+        accounts: Default::default(),
         deadline: None,
         reply_to: None,
         depth: 0,

@@ -1,28 +1,41 @@
 //! The outbox: operations that were started and have not settled.
 
-use crate::sql::{Columns, Sql};
+use crate::sql::{Columns, Sql, int};
+use domain::budget::Spent;
 use domain::id::{OperationId, RunId, SessionId};
 use rusqlite::params;
 
-/// It is open, or a question of it waits under an id of its own until its run ends. `waits_for` is the session that it was handed to.
-pub(super) fn started(
-    sql: &Sql<'_>,
-    id: OperationId,
-    run: RunId,
-    session: SessionId,
-    waits_for: Option<SessionId>,
-) -> rusqlite::Result<()> {
+/// What an operation is beside its id and whose it is.
+#[derive(Default)]
+pub(super) struct Started {
+    /// The session that it was handed to.
+    pub(super) waits_for: Option<SessionId>,
+    /// What is reserved for it, of a model's call.
+    pub(super) reserved: Spent,
+}
+
+/// It is open, or a question of it waits under an id of its own until its run ends.
+pub(super) fn started(sql: &Sql<'_>, id: OperationId, run: RunId, session: SessionId, it: &Started) -> rusqlite::Result<()> {
+    let Started { waits_for, reserved } = it;
     sql.execute(
-        "INSERT INTO operations (id, run, session, waits_for) VALUES (?1, ?2, ?3, ?4)",
-        params![id.0.0, run.to_string(), session.to_string(), waits_for.map(|session| session.to_string())],
+        "INSERT INTO operations (id, run, session, waits_for, reserved_tokens, reserved_micros) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            id.0.0,
+            run.to_string(),
+            session.to_string(),
+            waits_for.map(|session| session.to_string()),
+            int(reserved.tokens),
+            int(reserved.cost_micros),
+        ],
     )?;
     Ok(())
 }
 
-/// It is not any more.
-pub(super) fn settled(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<()> {
-    sql.execute("DELETE FROM operations WHERE id = ?1", [id.0.0])?;
-    Ok(())
+/// It is not any more; whose it was, and what was reserved for it.
+pub(super) fn settled(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<Option<(RunId, Spent)>> {
+    sql.row("DELETE FROM operations WHERE id = ?1 RETURNING run, reserved_tokens, reserved_micros", [id.0.0], |row| {
+        Ok((row.id(0)?, Spent { tokens: row.uint(1)?, calls: 0, cost_micros: row.uint(2)? }))
+    })
 }
 
 /// Whose it is; none when it is not open.

@@ -1,16 +1,51 @@
-//! Runs: which are open, and what those that ended became.
+//! Runs: which are open, what those that ended became, and what each has drawn on its accounts.
 
 use crate::sql::{Columns, Sql, int};
+use domain::budget::Spent;
 use domain::event::{RunEnded, RunStarted};
 use domain::id::{RunId, SessionId};
 use domain::turn::TurnEnd;
 use rusqlite::params;
 
+/// Of anything no more is counted at a time. No sum of it comes near the 63 bits.
+const COUNTED_MAX: u64 = 1 << 50;
+/// Of anything no more is kept.
+const KEPT_MAX: u64 = 1 << 60;
+
 /// A run is open.
 pub(super) fn started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
     sql.execute(
-        "INSERT INTO runs (id, session, agent, started_at) VALUES (?1, ?2, ?3, ?4)",
-        params![started.run.to_string(), started.session.to_string(), started.agent.to_string(), int(started.time.0)],
+        "INSERT INTO runs (id, session, agent, started_at, accounts) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![
+            started.run.to_string(),
+            started.session.to_string(),
+            started.agent.to_string(),
+            int(started.time.0),
+            (!started.accounts.is_empty()).then(|| started.accounts.address()),
+        ],
+    )?;
+    Ok(())
+}
+
+/// It draws so much more on its accounts, and so much less of what was reserved.
+pub(super) fn draws(sql: &Sql<'_>, run: RunId, more: Spent, less: Spent) -> rusqlite::Result<()> {
+    if more == less {
+        return Ok(());
+    }
+    let counted = |number: u64| int(number.min(COUNTED_MAX));
+    sql.execute(
+        "UPDATE runs SET tokens = max(0, min(tokens + ?2 - ?3, ?8)), calls = max(0, min(calls + ?4 - ?5, ?8)), \
+         cost_micros = max(0, min(cost_micros + ?6 - ?7, ?8)) WHERE id = ?1",
+        params![
+            run.to_string(),
+            counted(more.tokens),
+            counted(less.tokens),
+            more.calls,
+            less.calls,
+            counted(more.cost_micros),
+            counted(less.cost_micros),
+            int(KEPT_MAX),
+        ],
     )?;
     Ok(())
 }

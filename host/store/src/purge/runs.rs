@@ -3,9 +3,10 @@
 use super::blobs::named_again;
 use super::words::{decoded, decoded_at, forget};
 use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
+use crate::read::dispatches::tree_of;
 use crate::sql::{Columns, Sql, int, limit};
 use domain::event::Event;
-use domain::id::{InputId, RunId, SessionId};
+use domain::id::{AgentId, InputId, RunId, SessionId};
 use rusqlite::params;
 
 /// Erases of a run what fits into one transaction; whether that is all.
@@ -55,6 +56,18 @@ fn finish(sql: &Sql<'_>, run: &str, stream: &str, has_turn: bool, tally: &mut Ta
         tally.erased.turns += u64::from(has_turn);
         let kept = sql.row("SELECT count(*) FROM events WHERE stream = ?1 AND payload IS NOT NULL", [stream], |row| row.uint(0))?;
         tally.kept.bucket_writes += kept.unwrap_or(0);
+    }
+    Ok(())
+}
+
+/// Work that is done for a run of which nothing is left counts against whoever does it from here on, as it does when everything is folded
+/// again.
+pub(super) fn handed_on(sql: &Sql<'_>) -> rusqlite::Result<()> {
+    let text = "SELECT i.id, s.agent FROM inputs i JOIN sessions s ON s.id = i.session \
+                WHERE i.by_run IS NOT NULL AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = i.by_run)";
+    for (input, agent) in sql.rows(text, [], |row| Ok((row.id::<InputId>(0)?, row.id::<AgentId>(1)?)))? {
+        let tree = tree_of(sql, agent)?;
+        sql.execute("UPDATE inputs SET tree = ?2 WHERE id = ?1", params![input.to_string(), tree.to_string()])?;
     }
     Ok(())
 }

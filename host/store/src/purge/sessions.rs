@@ -2,6 +2,7 @@
 //! about it.
 
 use super::blobs::named_again;
+use super::runs::handed_on;
 use super::words::forget;
 use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
 use crate::projections::snippet_after;
@@ -45,6 +46,7 @@ pub(super) fn erase(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> rus
     ] {
         sql.execute(text, [&id])?;
     }
+    handed_on(sql)?;
     named_again(sql, &stream)?;
     tally.erased.requests += forget_requests(sql, &id)?;
     snippets_again(sql, &id)?;

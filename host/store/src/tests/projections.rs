@@ -109,8 +109,17 @@ async fn an_input_waits_is_claimed_and_is_consumed_with_its_run() {
         spawn_depth: 0,
         budget: Default::default(),
         denies: Default::default(),
+        accounts: Default::default(),
     };
-    let later = Source::Reminder { due: NOON.plus_ms(1_000), depth: 0, spawn_depth: 0, hops: 0, denies: Denies::default() };
+    let later = Source::Reminder {
+        due: NOON.plus_ms(1_000),
+        depth: 0,
+        spawn_depth: 0,
+        hops: 0,
+        denies: Denies::default(),
+        accounts: Default::default(),
+        deadline: None,
+    };
     sample
         .append(stream, vec![accepted(1, 1, dispatch, "work"), accepted(2, 1, later, "later"), accepted(3, 1, Source::Api, "hello")])
         .await;
@@ -248,7 +257,15 @@ async fn projections_are_the_same_when_they_are_folded_again() {
     let note = NoteRemembered { agent: agent(1), session: session(1), note: "likes tea".to_owned(), untrusted: true, time: NOON };
     sample.append(Stream::Agent(agent(1)), vec![Event::NoteRemembered(note)]).await;
     let stream = Stream::Session(session(1));
-    let reminder = Source::Reminder { due: NOON.plus_ms(9), depth: 0, spawn_depth: 0, hops: 0, denies: Denies::default() };
+    let reminder = Source::Reminder {
+        due: NOON.plus_ms(9),
+        depth: 0,
+        spawn_depth: 0,
+        hops: 0,
+        denies: Denies::default(),
+        accounts: Default::default(),
+        deadline: None,
+    };
     sample.append(stream, vec![accepted(50, 1, reminder, "soon"), accepted(51, 1, Source::Api, "poison")]).await;
     let dead = InputDead { input: input(51), session: session(1), reason: "no".to_owned(), time: NOON };
     sample.append(stream, vec![Event::InputDead(dead)]).await;

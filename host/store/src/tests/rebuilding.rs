@@ -61,7 +61,7 @@ async fn what_was_changed_is_replaced_and_told_table_by_table() {
         ("INSERT INTO wakes VALUES ('x', 'timer', 'y', 1)", "wakes", [0, 0, 1], false),
         ("UPDATE agents SET path = '/eve'", "agents", [1, 0, 0], false),
         ("DELETE FROM recall WHERE id = (SELECT max(id) FROM recall)", "recall", [0, 1, 0], true),
-        ("INSERT INTO operations VALUES (x'00', 'r', 's', NULL)", "operations", [0, 0, 1], false),
+        ("INSERT INTO operations VALUES (x'00', 'r', 's', NULL, 0, 0)", "operations", [0, 0, 1], false),
         ("UPDATE messages SET id = id + 10 WHERE role = 'user'", "messages", [0, 2, 2], true),
     ] {
         let sample = filled().await;

@@ -2,6 +2,7 @@
 
 use super::apply::Refused;
 use crate::commit::{Clash, Conflict, Guard};
+use crate::read::accounts::drawn;
 use crate::read::dispatches::{in_tree, waits_of};
 use crate::read::queue::{overflow_of, seen_of};
 use crate::sql::{Columns, Sql, int};
@@ -73,10 +74,7 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
             unless(!there, || "it is there".to_owned())
         }
         Guard::FilesAtMost { session, files, bytes } => too_many_files(sql, *session, *files, *bytes)?,
-        Guard::TreeDispatchesAtMost { tree, max } => {
-            let open = in_tree(sql, *tree)?;
-            unless(open <= *max, || format!("{open} have not ended"))
-        }
+        Guard::TreeDispatchesAtMost { .. } | Guard::AccountsHave { .. } | Guard::RunsAtMost { .. } => too_much(sql, guard)?,
         Guard::Role { agent, user, right } => forbids(sql, *agent, user, *right)?,
         Guard::PathFree(path) => sql
             .row("SELECT id FROM agents WHERE path = ?1 AND active = 1", [path], |row| row.get::<_, String>(0))?
@@ -114,6 +112,22 @@ fn other_queue(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>>
         Guard::Untold { session, notice } => {
             let there = overflow_of(sql, *session)?.and_then(|overflow| overflow.notice());
             unless(there.as_ref() == Some(notice), || "something else is to be told".to_owned())
+        }
+        _ => None,
+    })
+}
+
+/// How much more agents that work together have handed over, drawn or begun.
+fn too_much(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>> {
+    Ok(match guard {
+        Guard::TreeDispatchesAtMost { tree, max } => {
+            let open = in_tree(sql, *tree)?;
+            unless(open <= *max, || format!("{open} have not ended"))
+        }
+        Guard::AccountsHave { run, accounts, drawn: own, more } => accounts.lacking(&drawn(sql, accounts, Some(*run))?.others, *own, *more),
+        Guard::RunsAtMost { accounts, max } => {
+            let begun = drawn(sql, accounts, None)?.runs;
+            unless(begun <= *max, || format!("{begun} have begun"))
         }
         _ => None,
     })

@@ -22,6 +22,7 @@ pub(super) async fn audit(folder: &Folder, ledger: &Ledger) -> Result<usize> {
     let account = Account::of(&events)?;
     account.check_inputs()?;
     account.check_runs()?;
+    account.check_replies()?;
     account.check_effects(&folder.effects())?;
     check_acknowledged(&account, ledger)?;
     check_fates(&account, ledger)?;
@@ -61,6 +62,9 @@ fn check_fates(account: &Account, ledger: &Ledger) -> Result<()> {
     }
     for (input, session) in &account.openings {
         fates.extend(ledger.lessons.get(&session.to_string()).map(|fate| (*input, *fate)));
+    }
+    for (input, handed) in &account.handed {
+        fates.extend(ledger.handed.iter().find(|(text, _)| *text == handed.text).map(|(_, fate)| (*input, *fate)));
     }
     for (run, first) in &account.started {
         // What other agents are handed ends with a reply.

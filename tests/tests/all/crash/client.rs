@@ -183,9 +183,47 @@ impl Client {
         }
     }
 
+    /// Waits until all this was said in a session, scripts that have it said left out, and nobody has anything to do any more.
+    pub(super) async fn until_heard(&mut self, talk: &Talk, words: &[&str]) -> Result<()> {
+        let path = format!("/api/sessions/{}", talk.session);
+        let patience = Instant::now() + PATIENCE;
+        while Instant::now() < patience {
+            let session = self.ask(Method::GET, &path, None).await?.0.body;
+            let messages = session["messages"].as_array().context("messages")?;
+            let texts = messages.iter().filter_map(|message| message["text"].as_str()).filter(|text| !text.contains("\"steps\""));
+            let said: String = texts.map(|text| format!("{text}\n")).collect();
+            if words.iter().all(|words| said.contains(words)) && is_idle(&session) && self.is_everybody_done().await? {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        let (session, _) = self.ask(Method::GET, &path, None).await?;
+        bail!("{words:?} are not said: {}: {}", session.body, self.folder.log())
+    }
+
+    /// Whether every run that began has ended.
+    async fn is_everybody_done(&mut self) -> Result<bool> {
+        let events = self.ask(Method::GET, "/api/events?limit=1000", None).await?.0.body;
+        let events = events["events"].as_array().context("events")?;
+        let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+        Ok(count("run.started.v1") == count("run.ended.v1"))
+    }
+
+    /// Waits until a session's turn is at work on something.
+    pub(super) async fn until_at_work(&mut self, talk: &Talk) -> Result<()> {
+        let is_at_work = |session: &Value| session["operations"].as_array().is_some_and(|operations| !operations.is_empty());
+        self.until(talk, is_at_work).await.map(drop)
+    }
+
+    /// Archives an agent.
+    pub(super) async fn archive(&mut self, talk: &Talk) -> Result<()> {
+        let path = format!("/api/agents/{}/archive", talk.agent);
+        self.once(Method::POST, &path, Some(json!({ "reason": "nobody needs it" })), 200, 409).await.map(drop)
+    }
+
     /// Cancels a turn in the middle of its work.
     pub(super) async fn cancel(&mut self, talk: &Talk) -> Result<()> {
-        self.until(talk, |session| session["operations"].as_array().is_some_and(|operations| !operations.is_empty())).await?;
+        self.until_at_work(talk).await?;
         let path = format!("/api/agents/{}/sessions/{}/cancel", talk.agent, talk.session);
         let (answer, again) = self.ask(Method::POST, &path, Some(json!({}))).await?;
         ensure!(answer.body["cancelled"] == true || again, "{answer:?}");

@@ -17,6 +17,11 @@ pub(super) enum Conversation {
     People,
     /// A limit, a structured session that is completed and one that is terminated, a dead letter that is requeued.
     Ends,
+    /// Agents that talk: messages that are waited for and that are not, a reply to the caller before the end, and work whose reply comes late
+    /// and begins a turn.
+    Talks,
+    /// Work that somebody waits for and nobody does: a worker whose step fails, and an agent that is archived before it takes up a message.
+    Graves,
     /// A turn, and a backup.
     Backup,
     /// A turn, damage to what follows from the events, and its repair, while another turn is taken.
@@ -31,6 +36,8 @@ impl Conversation {
             Self::Work => work(client, ledger).await,
             Self::People => people(client, ledger).await,
             Self::Ends => ends(client, ledger).await,
+            Self::Talks => talks(client, ledger).await,
+            Self::Graves => graves(client, ledger).await,
             Self::Backup => {
                 one_turn(client, ledger, &turn(0)).await?;
                 client.back_up().await
@@ -142,4 +149,60 @@ async fn ends(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     client.idle(&talk).await?;
     client.requeue(ledger).await?;
     client.idle(&talk).await
+}
+
+fn says(reply: &str) -> String {
+    json!({ "steps": [{ "reply": reply }] }).to_string()
+}
+
+fn message(key: &str, arguments: &Value) -> Value {
+    json!({ "key": key, "tool": "agents_message", "args": arguments })
+}
+
+fn dispatch(key: &str, arguments: &Value) -> Value {
+    json!({ "key": key, "tool": "dispatch_to_agent", "args": arguments })
+}
+
+async fn talks(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
+    let talk = client.open("puppet").await?;
+    client.follow(&talk);
+    let early = json!({ "steps": [
+        { "start": [{ "key": "early", "tool": "reply_to_caller", "args": { "content": "before the end" } }] },
+        { "start": [{ "key": "timer", "timer": 30 }] },
+        { "reply": "to nobody" },
+    ] });
+    let late = json!({ "steps": [{ "start": [{ "key": "timer", "timer": 150 }] }, { "reply": "by and by" }] });
+    let turn = json!({ "steps": [
+        { "until": "all", "start": [
+            message("sync", &json!({ "agentId": "other", "content": says("at once"), "session": "create" })),
+            dispatch("early", &json!({ "target": "other", "content": early.to_string(), "wait": true })),
+        ] },
+        { "until": "all", "start": [
+            message("async", &json!({ "agentId": "other", "content": says("by message"), "mode": "async" })),
+            dispatch("late", &json!({ "target": "other", "content": late.to_string() })),
+        ] },
+    ] });
+    client.say(ledger, Sent::new(&talk, &turn.to_string(), 0)).await?;
+    client.until_heard(&talk, &["at once", "before the end", "by message", "by and by"]).await
+}
+
+async fn graves(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
+    let talk = client.open("puppet").await?;
+    client.follow(&talk);
+    let (trap, never) = (json!({ "steps": [{ "trap": "on purpose" }] }).to_string(), says("never"));
+    ledger.handed = vec![(trap.clone(), Fate::Dead), (never.clone(), Fate::Dead)];
+    let waits = json!({ "steps": [{ "start": [dispatch("dig", &json!({ "target": "other", "content": trap, "wait": true }))] }] });
+    client.say(ledger, Sent::new(&talk, &waits.to_string(), 0)).await?;
+    client.until_heard(&talk, &["dig failed"]).await?;
+
+    let gone = client.open("gone").await?;
+    let long = json!({ "steps": [{ "start": [{ "key": "long", "timer": 3_600_000 }] }] });
+    client.say(ledger, Sent::new(&gone, &long.to_string(), 0).fated(Fate::Aborted)).await?;
+    client.until_at_work(&gone).await?;
+    let asks = message("ask", &json!({ "agentId": "gone", "content": never, "session": gone.session }));
+    client.say(ledger, Sent::new(&talk, &json!({ "steps": [{ "start": [asks] }] }).to_string(), 1)).await?;
+    client.until(&gone, |session| session["waiting"] == 1).await?;
+    client.archive(&gone).await?;
+    client.idle(&gone).await?;
+    client.until_heard(&talk, &["ask failed agent_message_failed", "archived"]).await
 }

@@ -52,6 +52,8 @@ pub(super) struct Ledger {
     pub(super) sent: Vec<Sent>,
     /// Structured sessions, and how the turn is to end that opens each.
     pub(super) lessons: BTreeMap<String, Fate>,
+    /// Work that agents hand over and that does not end with a reply, by what it says.
+    pub(super) handed: Vec<(String, Fate)>,
     /// Questions whose answer was acknowledged.
     pub(super) answered: BTreeSet<String>,
     /// Dead letters whose requeueing was acknowledged, and how often.

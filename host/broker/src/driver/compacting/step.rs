@@ -1,6 +1,7 @@
 //! The steps of a run that compacts: decided by the host, and recorded, performed and limited like those of an agent.
 
 use crate::core::fresh;
+use crate::driver::afford::Reserve;
 use crate::driver::entry::{Through, entry};
 use crate::driver::finish::Plan;
 use crate::driver::frozen::Frozen;
@@ -13,10 +14,22 @@ use domain::event::{BoundaryDecided, Event, MODEL_CALL, Verdict};
 use domain::operation::{CallUsage, Performer};
 use domain::run::decide::{Resolved, Taken, decide};
 use domain::run::end::Cause;
+use domain::run::intake::Intake;
 use domain::step::{Decision, StepResult, Work};
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
 use runtime::Decided;
+
+/// The code of a run that a limit ended.
+const LIMIT_REACHED: &str = "limit-reached";
+
+/// Why no model is asked for a summary.
+enum NotAsked {
+    /// There is none.
+    NoModel,
+    /// A limit is met.
+    NotAfforded { limit: &'static str, reason: String },
+}
 
 impl Driver {
     /// Takes the next step of a run that compacts its thread.
@@ -39,9 +52,14 @@ impl Driver {
         };
         let Frozen { basis, blobs, .. } = self.freeze(driving, &agent, &outfit, &intake, own, now);
         let result = step(&driving.run, &intake.news);
-        let Some(resolved) = self.resolve_summary(&result) else {
-            let reason = format!("there is no model `{}` to ask for a summary", driving.run.started.model.as_deref().unwrap_or("default"));
-            return self.fail(Cause::Failed { code: CODE.to_owned(), reason }).await;
+        let resolved = match self.resolve_summary(driving, &intake, &result) {
+            Ok(resolved) => resolved,
+            Err(NotAsked::NoModel) => {
+                let reason =
+                    format!("there is no model `{}` to ask for a summary", driving.run.started.model.as_deref().unwrap_or("default"));
+                return self.fail(Cause::Failed { code: CODE.to_owned(), reason }).await;
+            }
+            Err(NotAsked::NotAfforded { limit, reason }) => return self.not_afforded(limit, reason, now).await,
         };
         let cause = match &result.decision {
             Decision::Fail { reason } => {
@@ -56,24 +74,46 @@ impl Driver {
         let taken = Taken { basis, intake, result, resolved, answers, usage, time: now, salt };
         let mut stepped = decide(&driving.run, taken);
         conclude(&driving.run, &mut stepped, salt);
-        let plan = Plan { stepped, cause, role: None, sent: Vec::new(), blobs, words: Vec::new(), decided, time: now };
+        let plan = Plan { stepped, cause, role: None, sent: Vec::new(), blobs, words: Vec::new(), decided, afforded: None, time: now };
         self.commit_step(plan).await
     }
 
     /// What the step's request becomes, if it has one. The host asks, by its own configuration: no grant of the agent's says which model may
-    /// be asked. None when there is no such model.
-    fn resolve_summary(&self, result: &StepResult) -> Option<Vec<Resolved>> {
-        let Decision::Wait(wait) = &result.decision else { return Some(Vec::new()) };
+    /// be asked. What it may cost is limited like that of a turn.
+    fn resolve_summary(&self, driving: &Driving, intake: &Intake, result: &StepResult) -> Result<Vec<Resolved>, NotAsked> {
+        let Decision::Wait(wait) = &result.decision else { return Ok(Vec::new()) };
+        let left = driving.run.left_after(&intake.settled);
         let mut resolved = Vec::new();
         for request in &wait.start {
-            let Work::Model(request) = &request.work else { return None };
-            let route = self.core.gateway.resolve(request.model.as_deref()).ok()?;
-            let reserved_tokens = request.max_tokens.map_or(self.core.limits.reserved_tokens, u64::from);
-            let reserved_micros = route.price.map(|price| price.at_most(reserved_tokens));
+            let Work::Model(request) = &request.work else { return Err(NotAsked::NoModel) };
+            let route = self.core.gateway.resolve(request.model.as_deref()).map_err(|_| NotAsked::NoModel)?;
+            let thread = driving.run.started.compacts.as_ref().map_or(0, |compaction| compaction.tokens_before);
+            let reply = request.max_tokens.map_or(self.core.limits.reserved_tokens, u64::from);
+            let reserve = Reserve::of(thread, reply, route.context_window);
+            let reserved_tokens = reserve.tokens();
+            let afforded = left.afford(route.price, reserve.prompt, reserve.reply);
+            let reserved_micros = afforded.map_err(|reason| NotAsked::NotAfforded { limit: "costMicrosMax", reason })?;
+            if left.tokens < reserved_tokens {
+                let reason = format!("{} tokens are left of this turn's limit and {reserved_tokens} are needed (tokensMax)", left.tokens);
+                return Err(NotAsked::NotAfforded { limit: "tokensMax", reason });
+            }
             let performer = Performer::Model { request: request.clone(), through: 0, reserved_tokens, reserved_micros };
             resolved.push(simply(performer, EffectClass::Idempotent));
         }
-        Some(resolved)
+        Ok(resolved)
+    }
+
+    /// Ends the run because a limit keeps it from asking, which the ledger says.
+    async fn not_afforded(&mut self, limit: &str, reason: String, time: Timestamp) -> Result<(), Trouble> {
+        tracing::warn!(session.id = %self.session, reason, "a thread was not compacted");
+        if let Some(driving) = &mut self.driving {
+            let mut decided = Decided::default();
+            decided.note(MODEL_CALL, Verdict::Limited, Rule::Limits, limit);
+            let Decided { decisions, left_out } = decided;
+            let entry = entry(&self.core, &driving.run, Through::Agent);
+            driving.entries.push(Event::BoundaryDecided(Box::new(BoundaryDecided { decisions, left_out, time, ..entry })));
+        }
+        self.fail(Cause::Failed { code: LIMIT_REACHED.to_owned(), reason }).await
     }
 
     /// The ledger's entry for asking the model.

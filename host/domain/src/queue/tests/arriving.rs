@@ -89,3 +89,19 @@ fn however_long_a_queue_may_be_a_hundred_lines_are_kept_of_what_was_dropped() {
     assert_eq!((overflow.lines().len(), overflow.dropped()), (OVERFLOW_LINES_MAX, OVERFLOW_LINES_MAX as u64 + 8));
     assert_eq!(overflow.lines()[0], "text 9", "the oldest lines are lost");
 }
+
+#[test]
+fn what_was_to_be_told_and_was_not_is_told_with_what_was_dropped_since() {
+    let mut session = Session::new();
+    for words in ["followup", "followup cap:1 drop:old", "followup cap:1"] {
+        session.hears(words, None, RUNNING).unwrap();
+    }
+    let (first, told) = (session.queue.overflow.clone(), session.queue.overflow.notice().unwrap());
+    assert_eq!(told.untold(), first, "{told:?}");
+    session.queue.overflow = Overflow::default();
+    session.hears("followup cap:1", None, RUNNING).unwrap();
+    let both = told.untold().and(session.queue.overflow.clone());
+    let expected = "[Queue overflow] Dropped 3 messages due to cap.\nSummary:\n- text 2\n- text 3";
+    assert_eq!(both.notice().unwrap().as_str(), expected);
+    assert_eq!(both.notice().unwrap().untold(), both);
+}

@@ -1,0 +1,173 @@
+//! What a run can afford: what its own limits leave it, and what the accounts do that it draws on with others.
+
+use super::{Driver, Driving, Trouble};
+use crate::outfit::Outfit;
+use domain::account::{Accounts, drawn};
+use domain::budget::{Budget, Left, Spent};
+use domain::compaction::{estimated_tokens, text_tokens};
+use domain::event::{InputAccepted, RunStarted};
+use domain::message::MessageId;
+use domain::operation::{Operation, Performer, Settlement};
+use domain::run::intake::Intake;
+use domain::step::{Context, ModelRequest, Toolset};
+use llm::Route;
+use std::sync::Arc;
+use store::{Drawn, Guard};
+
+/// What a step can afford.
+pub(super) struct Affords {
+    /// The least that limits and accounts leave.
+    pub(super) left: Left,
+    /// Runs that came of the same message so far.
+    pub(super) runs: u64,
+    /// Of what something is short sooner than of the turn's own limits, for people.
+    pub(super) of: &'static str,
+}
+
+/// What a model's call is reserved.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reserve {
+    /// What its prompt is estimated at.
+    pub(super) prompt: u64,
+    /// What its reply may have.
+    pub(super) reply: u64,
+}
+
+impl Reserve {
+    /// The tokens of both, of which a model holds no more than its window.
+    pub(super) fn of(prompt: u64, reply: u64, window: u64) -> Self {
+        Self { prompt: prompt.min(window.saturating_sub(reply)), reply }
+    }
+
+    pub(super) fn tokens(self) -> u64 {
+        self.prompt.saturating_add(self.reply)
+    }
+}
+
+impl Driver {
+    /// What the step of a run can afford that hears of such outcomes.
+    pub(super) async fn affords(&self, driving: &Driving, arrived: &[Settlement]) -> Result<Affords, Trouble> {
+        let run = &driving.run;
+        let own = run.left_after(arrived);
+        // Nobody else draws on the account of a turn that has handed nothing over.
+        if !run.shares {
+            return Ok(Affords { left: own, runs: 1, of: "this turn's limit" });
+        }
+        let accounts = run.started.accounts();
+        let Drawn { runs, others } = self.core.store.drawn(&accounts, Some(run.started.run)).await?;
+        let left = own.least(accounts.left(&others, run.drawn_with(arrived)));
+        let of = if left == own { "this turn's limit" } else { "the limit of all that came of the same message" };
+        Ok(Affords { left, runs: runs + 1, of })
+    }
+
+    /// That the accounts of a run have what a step of it draws: others may draw on them meanwhile. Nothing for a step that draws nothing.
+    pub(super) fn afforded(&self, driving: &Driving, arrived: &[Settlement], started: &[Operation]) -> Option<Guard> {
+        let run = &driving.run;
+        let more = started.iter().map(drawn).fold(Spent::default(), Spent::plus);
+        let (id, accounts) = (run.started.run, run.started.accounts());
+        let guard = || Guard::AccountsHave { run: id, accounts, drawn: run.drawn_with(arrived), more };
+        (run.shares && !more.is_nothing()).then(guard)
+    }
+
+    /// What a run that begins with some inputs draws on, and what it may use of that besides what its agent's own limits say: as much as is
+    /// left. Why it may not begin, when too many have.
+    pub(super) async fn begins_with(&self, inputs: &[InputAccepted]) -> Result<Result<Begins, String>, Trouble> {
+        let accounts = came_of(inputs).map(|input| input.source.accounts().cloned().unwrap_or_default()).unwrap_or_default();
+        if accounts.is_empty() {
+            return Ok(Ok(Begins::default()));
+        }
+        let limits = self.core.limits.dispatch;
+        let Drawn { runs, others } = self.core.store.drawn(&accounts, None).await?;
+        if let Some(reason) = limits.too_many_runs(runs) {
+            return Ok(Err(reason));
+        }
+        let Left { tokens, calls, cost_micros } = accounts.left(&others, Spent::default());
+        let max = u64::from(limits.runs_per_message_max).saturating_sub(1);
+        let guard = Some(Guard::RunsAtMost { accounts: accounts.clone(), max });
+        Ok(Ok(Begins { accounts, left: Budget { tokens: Some(tokens), calls: Some(calls), cost_micros }, guard }))
+    }
+
+    /// What others have drawn so far for work that an operation handed over; none for any other operation.
+    pub(super) async fn drawn_for(&self, started: &RunStarted, operation: &Operation) -> Result<Option<Spent>, Trouble> {
+        let Performer::Agent { input, .. } = operation.performer else { return Ok(None) };
+        let nothing = Left { tokens: 0, calls: 0, cost_micros: None };
+        let accounts = started.accounts().handing(input, Budget::default(), nothing);
+        Ok(self.core.store.drawn(&accounts, None).await?.others.last().copied())
+    }
+
+    /// The same on record with outcomes of operations that nobody has said it of: work that was stopped was not done for nothing.
+    pub(super) async fn charge_what_is_known(&self, driving: &Driving, settled: &mut [Settlement]) -> Result<(), Trouble> {
+        for settlement in settled.iter_mut().filter(|settlement| settlement.spent.is_none()) {
+            if let Some(open) = driving.run.open.get(&settlement.operation) {
+                settlement.spent = self.drawn_for(&driving.run.started, &open.operation).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a call of a model is reserved: what it is going to be shown, estimated, and what its reply may have.
+    pub(super) async fn reserve(
+        &self,
+        driving: &Driving,
+        outfit: &Outfit,
+        intake: &Intake,
+        (request, route): (&ModelRequest, &Route),
+    ) -> Result<Reserve, Trouble> {
+        let started = &driving.run.started;
+        let first = match (request.context, started.compacted) {
+            (Context::Whole, Some(compacted)) => compacted.kept_from,
+            (context, _) => context.first(),
+        };
+        let in_thread = match (request.context, driving.thread_tokens.get()) {
+            (Context::Whole, Some(tokens)) => *tokens,
+            (context, _) => {
+                let tokens = self.thread_tokens(started, first, context == Context::Whole).await?;
+                if context == Context::Whole {
+                    let _ = driving.thread_tokens.set(tokens);
+                }
+                tokens
+            }
+        };
+        let own = driving.run.messages.iter().map(Arc::as_ref).chain(&intake.heard);
+        let in_run = estimated_tokens(own.filter(|message| message.id >= first));
+        let system = request.system.iter().map(String::len).sum::<usize>();
+        let tools = match &request.tools {
+            Toolset::All => outfit.tools.bytes.len(),
+            Toolset::None => 0,
+            Toolset::Named(names) => {
+                let named = outfit.tool_list.iter().filter(|tool| names.contains(&tool.name));
+                named.map(|tool| serde_json::to_vec(tool).map_or(0, |tool| tool.len())).sum()
+            }
+        };
+        let also = domain::compaction::parts_tokens(&request.also);
+        let prompt = in_thread.saturating_add(in_run).saturating_add(text_tokens(system + tools)).saturating_add(also);
+        let reply = request.max_tokens.map_or(self.core.limits.reserved_tokens, u64::from);
+        Ok(Reserve::of(prompt, reply, route.context_window))
+    }
+
+    /// Tokens of a run's thread before it, from a message on; of the whole of it with the summary that it begins with.
+    async fn thread_tokens(&self, started: &RunStarted, first: MessageId, whole: bool) -> Result<u64, Trouble> {
+        let store = &self.core.store;
+        let summary = match started.compacted.filter(|compacted| whole && compacted.summary < first) {
+            Some(compacted) => store.message(started.base, compacted.summary).await?,
+            None => None,
+        };
+        let messages =
+            if first <= started.base_message { store.messages(started.base, first, started.base_message).await? } else { Vec::new() };
+        Ok(estimated_tokens(summary.iter().chain(&messages)))
+    }
+}
+
+/// What a run that begins draws on.
+#[derive(Default)]
+pub(super) struct Begins {
+    pub(super) accounts: Accounts,
+    pub(super) left: Budget,
+    /// That not too many have begun when it does.
+    pub(super) guard: Option<Guard>,
+}
+
+/// Of the inputs that a run begins with, the one that says of what it comes; none when a user's words are among them: those begin anew.
+pub(super) fn came_of(inputs: &[InputAccepted]) -> Option<&InputAccepted> {
+    inputs.first().filter(|_| inputs.iter().all(|input| input.source.accounts().is_some()))
+}

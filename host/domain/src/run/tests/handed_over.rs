@@ -1,0 +1,73 @@
+//! What becomes of work that was handed over, as whoever handed it over is told and charged.
+
+use super::*;
+use crate::message::text_of;
+use crate::run::end::settlement_for_parent;
+
+#[test]
+fn a_delegation_that_is_not_done_in_time_is_told_the_same_whoever_says_so_first() {
+    let arguments = r#"{"target":"worker","operation":"list_files","parameters":{"path":"/data"}}"#;
+    let performer = Performer::Agent {
+        agent: AgentId(Uuid::from_u128(5)),
+        session: SessionId(Uuid::from_u128(6)),
+        input: InputId(Uuid::from_u128(7)),
+        delegation: Some(arguments.to_owned()),
+        message: None,
+        since: NOW,
+    };
+    let mut run = begun();
+    let operation = Operation {
+        id: OperationId::mint(run.started.run, 0, "d"),
+        key: "d".into(),
+        step: 0,
+        place: 0,
+        performer,
+        effect: EffectClass::NonIdempotent,
+        time_limit_ms: None,
+        deadline: Some(NOW),
+        answers: None,
+        in_thread: false,
+        reserved: Default::default(),
+    };
+    run.start(&operation, NOW);
+    let open = &run.open[&operation.id];
+    let Next::Settle(by_caller) = next(open, NOW) else { panic!("its time is up") };
+    let cause = Cause::Failed { code: "timed-out".into(), reason: "it was not done by its deadline".into() };
+    let by_work = settlement_for_parent(&operation, &begun(), (&[], &[]), &cause, NOW);
+    assert_eq!((&by_caller.outcome, &by_caller.result), (&by_work.outcome, &by_work.result));
+    let Outcome::Parts { parts } = &by_caller.outcome else { panic!("{by_caller:?}") };
+    assert!(text_of(parts).contains("TASK_TIMEOUT"), "{parts:?}");
+}
+
+#[test]
+fn work_that_nobody_waits_for_is_a_call_whose_share_is_charged_for_good_and_old_events_of_it_count_the_same() {
+    let told = || vec![Part::text("Started as task 1; its reply will follow.")];
+    let detached = Performer::Detached {
+        agent: AgentId(Uuid::from_u128(5)),
+        session: SessionId(Uuid::from_u128(6)),
+        input: InputId(Uuid::from_u128(7)),
+        told: "Started as task 1; its reply will follow.".into(),
+    };
+    for performer in [detached, Performer::Refused { outcome: Outcome::Parts { parts: told() } }] {
+        let mut run = begun();
+        let operation = Operation {
+            id: OperationId::mint(run.started.run, 0, "d"),
+            key: "d".into(),
+            step: 0,
+            place: 0,
+            performer,
+            effect: EffectClass::ReadOnly,
+            time_limit_ms: None,
+            deadline: None,
+            answers: None,
+            in_thread: false,
+            reserved: Spent { tokens: 10, calls: 2, cost_micros: 0 },
+        };
+        run.start(&operation, NOW);
+        assert!(run.shares && run.used.tool_calls == 1);
+        let Next::Settle(settled) = next(&run.open[&operation.id], NOW) else { panic!("it settles at once") };
+        assert_eq!(settled.outcome, Outcome::Parts { parts: told() });
+        let run = run.apply(&Event::RunSettled(RunSettled { run: begun().started.run, settled: vec![*settled] })).unwrap();
+        assert_eq!(run.spent_so_far(), Spent { tokens: 10, calls: 3, cost_micros: 0 });
+    }
+}

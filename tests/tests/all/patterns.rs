@@ -1,0 +1,202 @@
+//! How agents work together, and what each way of it leaves behind: workers that stay, nests of them, work that its user does not see; and
+//! that all of it begins with something that was accepted.
+
+use agent_host_tests::world::{PATIENCE, target};
+use agent_host_tests::{Setup, World};
+use broker::{Fork, PostMessage, Target};
+use domain::event::{AgentCreated, Event, Recorded, RunStarted, Source};
+use domain::id::{InputId, SessionId};
+use domain::message::Role;
+use domain::time::Timestamp;
+use domain::user::UserId;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use store::EventFilter;
+
+fn script(steps: &Value) -> String {
+    json!({ "steps": steps }).to_string()
+}
+
+fn dispatch(key: &str, content: &str, wait: bool) -> Value {
+    json!({ "key": key, "tool": "dispatch_to_agent", "args": { "target": "other", "content": content, "wait": wait } })
+}
+
+async fn recorded(world: &World) -> Vec<Recorded> {
+    world.store().events(0, EventFilter::default(), 100_000).await.unwrap()
+}
+
+async fn starts(world: &World) -> Vec<RunStarted> {
+    let started = recorded(world).await.into_iter().filter_map(|recorded| match recorded.event {
+        Some(Event::RunStarted(started)) => Some(*started),
+        _ => None,
+    });
+    started.collect()
+}
+
+/// The agents that were made for others, in order.
+async fn workers(world: &World) -> Vec<AgentCreated> {
+    let created = recorded(world).await.into_iter().filter_map(|recorded| match recorded.event {
+        Some(Event::AgentCreated(created)) if created.parent.is_some() => Some(created),
+        _ => None,
+    });
+    created.collect()
+}
+
+async fn quiet(world: &World) {
+    let waiting = async {
+        while !world.store().sessions_with_work(Timestamp(u64::MAX >> 1)).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("everything comes to an end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_was_made_for_one_piece_of_work_stays_can_be_read_and_spoken_to_and_forked_after_a_restart() {
+    let world = World::new(Setup::default()).await;
+    let made = script(&json!([{ "start": [{ "key": "t", "timer": 1 }] }, { "reply": "made" }]));
+    world.play(json!([{ "start": [dispatch("w", &made, true)] }])).await;
+    let world = world.restart(|_| ()).await;
+    let [worker] = workers(&world).await.try_into().unwrap();
+    assert_eq!(worker.path, "/local/agent/puppet/sub/0");
+    let (me, by_path) = (UserId::local(), Target::Path(worker.path.clone()));
+    let found = world.broker.agent(&me, &by_path).await.unwrap();
+    assert!(found.row.active && found.row.agent.id == worker.agent, "it is there, and not archived with its work");
+    let session = starts(&world).await.into_iter().find(|start| start.agent == worker.agent).unwrap().session;
+    let view = world.broker.session(&me, &by_path, session, None).await.unwrap();
+    let said: Vec<(Role, String)> = view.messages.iter().map(|message| (message.role, message.text())).collect();
+    assert_eq!(said, [(Role::User, made), (Role::Assistant, "made".to_owned())], "what it was told, and what it made of it");
+    // Whoever has something to say to it says it, and it goes on where it was.
+    let more = script(&json!([{ "reply": "and more" }]));
+    let fork = Fork { turn: None, message: None, name: None, model: None };
+    let forked = world.broker.fork(&me, &by_path, session, fork).await.unwrap().row;
+    let message = PostMessage { target: by_path, ..world.message("other", session, &more, None) };
+    world.broker.post_message(message).await.unwrap();
+    let row = world.idle(session).await;
+    assert_eq!((row.revision, world.last_reply(session).await.as_str()), (2, "and more"));
+    assert_eq!((forked.agent, world.last_reply(forked.id).await.as_str()), (worker.agent, "made"), "a fork stays where it was made");
+    // The next one is another, and leaves this one as it is.
+    world.play(json!([{ "start": [dispatch("w", &script(&json!([{ "reply": "again" }])), true)] }])).await;
+    let paths: Vec<String> = workers(&world).await.into_iter().map(|worker| worker.path).collect();
+    assert_eq!(paths, ["/local/agent/puppet/sub/0", "/local/agent/puppet/sub/1"]);
+    assert_eq!(world.store().session(session).await.unwrap().unwrap().revision, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_spawn_workers_three_deep_and_no_deeper_and_every_run_and_every_path_says_how_deep() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let below = |content: &str| script(&json!([{ "start": [dispatch("d", content, false)] }]));
+    let fourth = script(&json!([{ "reply": "too deep" }]));
+    world.say("puppet", session, &below(&below(&below(&below(&fourth))))).await;
+    quiet(&world).await;
+    let starts = starts(&world).await;
+    let mut of_work: Vec<(u32, u32)> = starts
+        .iter()
+        .filter(|start| start.reply_to.is_some() || start.spawn_depth == 0)
+        .map(|start| (start.depth, start.spawn_depth))
+        .collect();
+    of_work.sort_unstable();
+    of_work.dedup();
+    assert_eq!(of_work, [(0, 0), (0, 1), (0, 2), (0, 3)]);
+    let paths: Vec<String> = workers(&world).await.into_iter().map(|worker| worker.path).collect();
+    let expected = ["/sub/0", "/sub/0/sub/0", "/sub/0/sub/0/sub/0"].map(|below| format!("/local/agent/puppet{below}"));
+    assert_eq!(paths, expected);
+    // The third is told why there is no fourth, and goes on without it.
+    let deepest = starts.iter().find(|start| start.spawn_depth == 3).unwrap();
+    let told = world.messages(deepest.session).await.last().unwrap().text();
+    assert_eq!(told, "d failed limit-reached: workers may spawn workers 3 deep and no deeper (spawnDepthMax)");
+    assert!(starts.iter().all(|start| start.spawn_depth <= 3 && start.depth == 0), "and a late reply makes nobody deeper");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_begins_or_joins_a_turn_was_accepted_before_in_its_session_whoever_it_came_from() {
+    let mut setup = Setup::default();
+    let opening = json!({ "agentId": "lesson", "displayName": "Lesson", "component": "puppet", "settings": { "script": { "steps": [{ "complete": {} }] } } });
+    setup.definitions.push(opening);
+    let world = World::new(setup).await;
+    let lesson = world.open_as("lesson", Some("lesson")).await;
+    let session = world.open("puppet").await;
+    let reply = script(&json!([{ "reply": "heard" }]));
+    let message = json!({ "key": "m", "tool": "agents_message", "args": { "agentId": "other", "content": reply, "mode": "async" } });
+    let steps = json!([{ "effects": [{ "schedule": 30 }], "until": "all", "start": [message, dispatch("w", &reply, true), dispatch("d", &reply, false)] }]);
+    world.say("puppet", session, &script(&steps)).await;
+    quiet(&world).await;
+    // What was put aside and is requeued was accepted once.
+    world.say("puppet", session, &script(&json!([{ "trap": "on purpose" }]))).await;
+    quiet(&world).await;
+    let dead = world.broker.dead_letters(10).await.unwrap();
+    let [letter] = dead.as_slice() else { panic!("{dead:?}") };
+    world.broker.requeue(letter.accepted.input).await.unwrap();
+    quiet(&world).await;
+    let world = world.restart(|_| ()).await;
+    let mut accepted: BTreeMap<InputId, (SessionId, &'static str)> = BTreeMap::new();
+    let (mut kinds, mut runs) = (BTreeSet::new(), 0);
+    for recorded in recorded(&world).await {
+        let (of, claimed) = match recorded.event {
+            Some(Event::InputAccepted(it)) => {
+                let kind = match it.source {
+                    Source::Api => "api",
+                    Source::Opening => "opening",
+                    Source::Dispatch { .. } => "dispatch",
+                    Source::LateReply { .. } => "late reply",
+                    Source::Reminder { .. } => "reminder",
+                };
+                assert!(accepted.insert(it.input, (it.session, kind)).is_none(), "an input was accepted twice");
+                continue;
+            }
+            Some(Event::RunStarted(it)) => {
+                assert!(!it.claimed.is_empty(), "a turn of nothing");
+                runs += 1;
+                (it.session, it.claimed)
+            }
+            Some(Event::RunStepped(it)) => (recorded.subject.session.unwrap(), it.claimed),
+            _ => continue,
+        };
+        for input in claimed {
+            let (session, kind) = accepted.get(&input).copied().unwrap_or_else(|| panic!("{input} was never accepted"));
+            assert_eq!(session, of, "it was accepted in another session");
+            kinds.insert(kind);
+        }
+    }
+    assert_eq!(kinds, BTreeSet::from(["api", "dispatch", "late reply", "opening", "reminder"]));
+    // The user's words twice and once more, the opening, and three pieces of work; answers and reminders may join one of these.
+    assert!(runs >= 7 && world.store().session(lesson).await.unwrap().unwrap().revision == 1, "{runs} turns");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_is_waited_for_is_one_turn_out_of_the_users_sight_and_on_record_with_whoever_did_it() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let work = script(&json!([
+        { "effects": [{ "say": "between ourselves" }], "start": [{ "key": "put", "tool": "put" }] },
+        { "effects": [{ "say": "still between ourselves" }], "reply": "the result" },
+    ]));
+    let message = json!({ "key": "m", "tool": "agents_message", "args": { "agentId": "other", "content": work } });
+    world.say("puppet", session, &script(&json!([{ "until": "all", "start": [message, dispatch("w", &work, true)] }]))).await;
+    world.idle(session).await;
+    let own = world.messages(session).await;
+    let replies: Vec<String> = own.iter().filter(|message| message.role == Role::Assistant).map(|message| message.text()).collect();
+    let [reply] = replies.as_slice() else { panic!("{replies:?}") };
+    assert!(reply.contains("w parts the result") && reply.contains(r#""response":"the result""#), "{reply}");
+    let told: String = own.iter().filter(|message| message.role != Role::User).map(|message| message.text()).collect();
+    assert!(!told.contains("between ourselves"), "its user sees none of it: {told}");
+    let starts = starts(&world).await;
+    let others: Vec<SessionId> = starts.iter().map(|start| start.session).filter(|of| *of != session).collect();
+    assert_eq!(others.len(), 2, "one turn each, of another agent and of a worker");
+    let events = recorded(&world).await;
+    let ended = |of: SessionId| events.iter().position(|it| matches!(&it.event, Some(Event::RunEnded(it)) if it.session == of)).unwrap();
+    for other in others {
+        assert!(ended(other) < ended(session), "whoever handed it over waited for it");
+        let history: Vec<(Role, String)> = world.messages(other).await.iter().map(|message| (message.role, message.text())).collect();
+        assert_eq!(history.first(), Some(&(Role::User, work.clone())), "it was told what to do as a user tells it");
+        let texts: String = history.into_iter().map(|(_, text)| text + "\n").collect();
+        assert!(texts.contains("\nbetween ourselves\n") && texts.ends_with("still between ourselves\nthe result\n"), "{texts}");
+        assert_eq!(world.store().session(other).await.unwrap().unwrap().revision, 1);
+    }
+    // Neither work was begun in the user's session, nor is it asked for there.
+    let view = world.broker.session(&UserId::local(), &target("puppet"), session, None).await.unwrap();
+    assert!(view.asking.is_empty());
+    assert_eq!(world.store().session(session).await.unwrap().unwrap().revision, 1);
+}

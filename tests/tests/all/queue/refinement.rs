@@ -1,0 +1,275 @@
+//! Whether what is stored of a session is what the simplest queue that could be right allows, event by event.
+//!
+//! The events of the store are read in the order of their commits, beside a [`Reference`] that is told the same: what arrived, with the
+//! settings that its sender gave it. When the broker took something up is left to the broker; what it took, in which order and as which
+//! messages must be what the reference would have taken at that moment, or at one since the driver last did something: it plans first and
+//! commits then, and words may arrive in between.
+
+use anyhow::{Context, Result, ensure};
+use domain::delegate::Priority;
+use domain::event::{Event, InputAccepted, InputDead, InputsDropped, Recorded, RunEnded, RunStarted, RunStepped};
+use domain::id::{InputId, RunId};
+use domain::message::{Message, Role, text_of};
+use domain::queue::reference::{Letter, Next, Reference, Said};
+use domain::queue::{Condition, QueueSettings};
+use domain::step::{Decision, Wait};
+use domain::time::Timestamp;
+use domain::turn::TurnEnd;
+use std::collections::BTreeMap;
+
+/// How what is told of what was dropped begins.
+const NOTICE: &str = "[Queue overflow]";
+
+/// How words were sent, by what they say.
+pub(super) type Sent = BTreeMap<String, (QueueSettings, Priority)>;
+
+/// What a queue is like: who waits, in order, and what was dropped and is not told.
+pub(super) type Standing = (Vec<InputId>, Option<String>);
+
+/// What came of a session.
+pub(super) struct Came {
+    /// What the queue was like after events, by their positions. Those in the middle of what belongs together are left out.
+    pub(super) moments: Vec<(u64, Standing)>,
+    /// What users and the host said in the thread.
+    pub(super) thread: Vec<String>,
+    /// Those that were put aside.
+    pub(super) dead: Vec<InputId>,
+}
+
+/// The open run.
+struct Open {
+    run: RunId,
+    /// Whose it is.
+    user: String,
+    claimed: Vec<InputId>,
+    /// What its first step is to hear.
+    begins: Vec<String>,
+    /// Whether it is to tell of what was dropped.
+    tells: bool,
+    /// What it heard.
+    heard: Vec<String>,
+    /// Whether it takes in words at its next boundary.
+    hears: bool,
+    /// Whether it has replied and goes on for words that had arrived.
+    replied: bool,
+}
+
+/// A session as far as its events were read.
+struct Session<'a> {
+    sent: &'a Sent,
+    reference: Reference<InputId>,
+    /// What the reference was like since the driver last did something, and the latest time that was known then.
+    since: Vec<(Reference<InputId>, Timestamp)>,
+    latest: Timestamp,
+    run: Option<Open>,
+    dropping: Option<InputsDropped>,
+    came: Came,
+}
+
+/// Reads all events of one session.
+///
+/// # Errors
+/// The first of them that the reference does not allow; something still waits, or was dropped and is told nowhere.
+pub(super) fn refine(events: &[Recorded], sent: &Sent) -> Result<Came> {
+    let reference = Reference::default();
+    let came = Came { moments: Vec::new(), thread: Vec::new(), dead: Vec::new() };
+    let since = vec![(reference.clone(), Timestamp(0))];
+    let mut session = Session { sent, reference, since, latest: Timestamp(0), run: None, dropping: None, came };
+    for recorded in events {
+        let event = recorded.event.as_ref().context("an event that was erased")?;
+        session.take(event).with_context(|| format!("{} at {}: {event:?}", recorded.kind, recorded.position))?;
+        if session.dropping.is_none() {
+            session.came.moments.push((recorded.position, (session.reference.waiting(), session.reference.untold())));
+        }
+    }
+    ensure!(session.run.is_none(), "a run is open");
+    let (waiting, untold) = (session.reference.waiting(), session.reference.untold());
+    ensure!(waiting.is_empty() && untold.is_none(), "{waiting:?} wait, and nobody was told: {untold:?}");
+    Ok(session.came)
+}
+
+impl Session<'_> {
+    fn take(&mut self, event: &Event) -> Result<()> {
+        ensure!(self.dropping.is_none() || matches!(event, Event::InputAccepted(_)), "inputs were dropped for nothing");
+        match event {
+            Event::InputsDropped(it) if it.inputs.is_empty() => self.untold(it)?,
+            Event::InputsDropped(it) => self.dropping = Some(it.clone()),
+            Event::InputAccepted(it) => self.accepted(it)?,
+            Event::InputCancelled(it) => {
+                ensure!(self.reference.leave(&it.input), "it does not wait");
+                self.changed(it.time);
+            }
+            Event::InputDead(it) => self.died(it)?,
+            Event::InputRequeued(it) => {
+                ensure!(self.reference.come_back(&it.input), "it was never there");
+                self.came.dead.retain(|dead| *dead != it.input);
+                self.changed(it.time);
+            }
+            Event::RunStarted(it) => self.started(it)?,
+            Event::RunStepped(it) => self.stepped(it)?,
+            Event::RunEnded(it) => self.ended(it)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Something else than the driver has changed the queue.
+    fn changed(&mut self, time: Timestamp) {
+        self.latest = self.latest.max(time);
+        self.since.push((self.reference.clone(), self.latest));
+    }
+
+    /// The driver has done something.
+    fn driven(&mut self, time: Timestamp) {
+        self.latest = self.latest.max(time);
+        self.since = vec![(self.reference.clone(), self.latest)];
+    }
+
+    fn accepted(&mut self, it: &InputAccepted) -> Result<()> {
+        let text = it.message.as_ref().map(|message| text_of(&message.parts)).context("words")?;
+        let sent = self.sent.get(&text);
+        ensure!(sent.is_some() == it.source.is_words(), "nobody said `{text}`");
+        let (settings, priority) = (sent.map(|(settings, _)| *settings), sent.map_or(it.source.priority(), |(_, priority)| *priority));
+        let condition = if self.run.is_some() { Condition::Running { steerable: true } } else { Condition::Free };
+        let from = it.user_id.as_ref().map(ToString::to_string).unwrap_or_default();
+        let letter = Letter { settings, priority, from, route: None, text };
+        let dropped = self.reference.arrive(it.input, letter, condition, it.time)?;
+        let told = self.dropping.take();
+        let told = told.map(|told| (told.inputs, told.overflow.notice().map(|notice| notice.to_string())));
+        let expected = (!dropped.is_empty()).then(|| (dropped, self.reference.untold()));
+        ensure!(told == expected, "{told:?} were dropped for it and not {expected:?}");
+        self.changed(it.time);
+        Ok(())
+    }
+
+    fn died(&mut self, it: &InputDead) -> Result<()> {
+        let of_run = self.run.as_ref().is_some_and(|run| run.claimed.contains(&it.input));
+        ensure!(of_run || self.reference.leave(&it.input), "it does not wait");
+        ensure!(!self.came.dead.contains(&it.input), "it was put aside before");
+        self.came.dead.push(it.input);
+        if !of_run {
+            self.changed(it.time);
+        }
+        Ok(())
+    }
+
+    /// The turn that was to tell of what was dropped will not come to be.
+    fn untold(&mut self, it: &InputsDropped) -> Result<()> {
+        let run = self.run.as_mut().filter(|run| run.tells).context("nothing was to be told")?;
+        run.tells = false;
+        self.reference.tell_again();
+        let (expected, told) = (self.reference.untold(), it.overflow.notice().map(|notice| notice.to_string()));
+        ensure!(told == expected, "{told:?} is to be told, and not {expected:?}");
+        self.changed(it.time);
+        Ok(())
+    }
+
+    /// What the reference would have said since the driver last did something, up to this time, to a run of this user's.
+    fn answers(&self, condition: Condition, of: Option<&str>, until: Timestamp) -> Vec<Next<InputId>> {
+        let times = move |(reference, from): &(Reference<InputId>, Timestamp)| [(reference.clone(), *from), (reference.clone(), until)];
+        self.since.iter().flat_map(times).map(|(mut reference, time)| reference.next(condition, of, time)).collect()
+    }
+
+    fn claim(&mut self, claimed: &[InputId]) -> Result<()> {
+        for input in claimed {
+            ensure!(self.reference.leave(input), "{input} does not wait");
+        }
+        Ok(())
+    }
+
+    fn started(&mut self, it: &RunStarted) -> Result<()> {
+        ensure!(self.run.is_none(), "a run is open already");
+        let told = it.overflow.as_ref().map(ToString::to_string);
+        let next = self.answers(Condition::Free, None, it.time);
+        let begins = next.iter().find_map(|next| match next {
+            Next::Start(claimed, said) if *claimed == it.claimed && tells(said) == told => Some(said),
+            _ => None,
+        });
+        let told_of = format!("a turn begins with {:?} and tells {told:?}, and the reference says {next:?}", it.claimed);
+        let texts: Vec<String> = begins.context(told_of)?.iter().map(text).collect();
+        self.claim(&it.claimed)?;
+        if told.is_some() {
+            ensure!(self.reference.tell() == told, "it tells {told:?}, and others were dropped meanwhile");
+        }
+        let (claimed, user, tells) = (it.claimed.clone(), it.user_id.to_string(), told.is_some());
+        self.run = Some(Open { run: it.run, user, claimed, begins: texts, tells, heard: Vec::new(), hears: false, replied: false });
+        self.driven(it.time);
+        Ok(())
+    }
+
+    fn stepped(&mut self, it: &RunStepped) -> Result<()> {
+        let mut run = self.run.take().filter(|run| run.run == it.run).context("the run is not open")?;
+        let of = run.user.clone();
+        let heard: Vec<String> = words(&it.heard).collect();
+        if it.step == 0 {
+            ensure!(it.claimed.is_empty(), "a first step claims what its start did not");
+            ensure!(heard == run.begins, "it hears {heard:?} and not {:?}", run.begins);
+        } else if it.claimed.is_empty() {
+            ensure!(heard.is_empty(), "it hears {heard:?} of nobody");
+        } else {
+            ensure!(run.hears, "words join it while it does not listen");
+            let expected = Next::Join(it.claimed.clone(), heard.iter().cloned().map(Said::Words).collect());
+            let next = self.answers(Condition::Running { steerable: true }, Some(&of), it.time);
+            ensure!(next.contains(&expected), "{:?} join it as {heard:?}, and the reference says {next:?}", it.claimed);
+            self.claim(&it.claimed)?;
+        }
+        run.heard.extend(heard);
+        run.claimed.extend(&it.claimed);
+        run.replied = matches!(it.decision, Decision::Reply { .. });
+        run.hears = !matches!(it.decision, Decision::Wait(Wait { hear: false, .. }));
+        self.run = Some(run);
+        self.driven(it.time);
+        Ok(())
+    }
+
+    fn ended(&mut self, it: &RunEnded) -> Result<()> {
+        let run = self.run.take().filter(|run| run.run == it.run).context("the run is not open")?;
+        let because = it.reason.as_deref().and_then(|reason| reason.strip_prefix("interrupted by input "));
+        if let Some(because) = because {
+            let newest = Next::Abort(because.parse()?);
+            let next = self.answers(Condition::Running { steerable: false }, None, it.time);
+            ensure!(next.contains(&newest), "the reference says {next:?}");
+        }
+        if it.end == TurnEnd::Replied {
+            ensure!(run.replied, "it never replied");
+            let waiting = self.reference.clone().next(Condition::Running { steerable: true }, Some(&run.user), it.time);
+            ensure!(!matches!(waiting, Next::Join(..)), "it ends although words steer it: {waiting:?}");
+        }
+        let dead = run.claimed.iter().filter(|input| self.came.dead.contains(input)).count();
+        match it.turn {
+            Some(_) => {
+                ensure!(dead == 0, "it left a turn, and what it took up was put aside");
+                self.came.thread.extend(run.heard);
+            }
+            None => {
+                ensure!(dead == run.claimed.len(), "it left no turn, and of {:?} {dead} were put aside", run.claimed);
+                ensure!(!run.tells, "it left no turn, and nobody is told what it was to tell");
+            }
+        }
+        self.driven(it.time);
+        Ok(())
+    }
+}
+
+fn text(said: &Said) -> String {
+    let (Said::Notice(text) | Said::Words(text)) = said;
+    text.clone()
+}
+
+/// What messages tell of what was dropped: one of its own, or the second part of one that stands for several.
+fn tells(said: &[Said]) -> Option<String> {
+    said.iter().find_map(|said| match said {
+        Said::Notice(text) => Some(text.clone()),
+        Said::Words(text) => text.split("\n\n").find(|part| part.starts_with(NOTICE)).map(str::to_owned),
+    })
+}
+
+/// What users said, and what was told of what was dropped.
+pub(super) fn words(messages: &[Message]) -> impl Iterator<Item = String> {
+    let is_told = |message: &&Message| match message.role {
+        Role::User => true,
+        Role::Notice => message.text().starts_with(NOTICE),
+        Role::Assistant | Role::Tool => false,
+    };
+    messages.iter().filter(is_told).map(Message::text)
+}
