@@ -28,7 +28,12 @@ impl Driver {
             Plan::Start(Turn::Own(input)) => (vec![input], false, None),
             Plan::Start(Turn::Words { notice, claims }) => (listed(&claims), false, notice),
             Plan::Start(Turn::Collected { notice, claims }) => (listed(&claims), true, notice),
-            Plan::Nothing | Plan::WaitUntil(_) | Plan::Join(_) | Plan::Abort { .. } => return Ok(None),
+            Plan::WaitUntil(_) => {
+                // The timer came with the end of the run before, of which the watch over timers was told nothing.
+                self.core.timers.notify_one();
+                return Ok(None);
+            }
+            Plan::Nothing | Plan::Join(_) | Plan::Abort { .. } => return Ok(None),
         };
         let inputs = self.claimed(&claims).await?;
         Ok(Some(Opening { inputs, collected, notice }))
