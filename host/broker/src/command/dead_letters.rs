@@ -35,9 +35,8 @@ impl Broker {
         };
         let now = self.core.now();
         let session = accepted.session;
-        if let Source::Dispatch { reply_to, deadline, .. } = &accepted.source
-            && (reply_to.is_some_and(|to| to.attached) || deadline.is_some_and(|deadline| deadline <= now))
-        {
+        let waits = matches!(&accepted.source, Source::Dispatch { reply_to: Some(to), .. } if to.attached);
+        if waits || accepted.source.deadline().is_some_and(|deadline| deadline <= now) {
             return Err(work_settled().into());
         }
         let row = self.core.store.session(session).await?.filter(|row| row.status != SessionStatus::Deleted);

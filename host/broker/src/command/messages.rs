@@ -127,10 +127,11 @@ impl Broker {
     /// A structured session whose agent listens while its client is asked is steered like any other. Nothing interrupts a structured
     /// session: its end would be the session's, and there would be nothing left to say it in.
     async fn condition(&self, session: &SessionRow, seen: &QueueSeen, mode: Mode) -> Result<Condition, Error> {
-        let Some(run) = seen.run else { return Ok(Condition::Free) };
+        // Also while none of its runs is stored: one may be at its first step.
         if mode == Mode::Interrupt && session.session_type != CHAT {
             return Ok(Condition::AwaitingClient);
         }
+        let Some(run) = seen.run else { return Ok(Condition::Free) };
         let steerable = Condition::Running { steerable: true };
         if !seen.awaits_client || mode != Mode::Steer {
             return Ok(steerable);

@@ -90,6 +90,11 @@ impl Driver {
     /// What others have drawn so far for work that an operation handed over; none for any other operation.
     pub(super) async fn drawn_for(&self, started: &RunStarted, operation: &Operation) -> Result<Option<Spent>, Trouble> {
         let Performer::Agent { input, .. } = operation.performer else { return Ok(None) };
+        let handed = self.core.store.input(input).await?;
+        if handed.is_some_and(|(accepted, _)| accepted.source.accounts().is_none_or(Accounts::is_empty)) {
+            // It was handed over before there were accounts: nobody counted what it drew.
+            return Ok(None);
+        }
         let nothing = Left { tokens: 0, calls: 0, cost_micros: None };
         let accounts = started.accounts().handing(input, Budget::default(), nothing);
         Ok(self.core.store.drawn(&accounts, None).await?.others.last().copied())
@@ -170,4 +175,56 @@ pub(super) struct Begins {
 /// Of the inputs that a run begins with, the one that says of what it comes; none when a user's words are among them: those begin anew.
 pub(super) fn came_of(inputs: &[InputAccepted]) -> Option<&InputAccepted> {
     inputs.first().filter(|_| inputs.iter().all(|input| input.source.accounts().is_some()))
+}
+
+/// Leaves of the inputs of a turn those that draw on the same accounts as the first, and are to be done by the same time; the others go on
+/// waiting. What one message has used up is not the end of what came of another.
+pub(super) fn keep_of_one_message(inputs: &mut Vec<InputAccepted>) {
+    let of = |input: &InputAccepted| (input.source.accounts().cloned(), input.source.deadline());
+    if let Some(first) = came_of(inputs).map(of) {
+        inputs.retain(|input| of(input) == first);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::authority::Denies;
+    use domain::event::Source;
+    use domain::id::{InputId, RunId, SessionId};
+    use domain::limits::TurnLimits;
+    use domain::time::Timestamp;
+    use uuid::Uuid;
+
+    fn input(number: u128, source: Source) -> InputAccepted {
+        InputAccepted {
+            input: InputId(Uuid::from_u128(number)),
+            session: SessionId(Uuid::from_u128(1)),
+            source,
+            user_id: None,
+            message: None,
+            model: None,
+            waits_for: None,
+            priority: None,
+            time: Timestamp(0),
+        }
+    }
+
+    /// A late reply of a message that began this run.
+    fn late(number: u128, of: u128, deadline: Option<u64>) -> InputAccepted {
+        let accounts = Accounts::of_message(RunId(Uuid::from_u128(of)), &TurnLimits::default());
+        let (from, denies) = ("other".to_owned(), Denies::default());
+        input(number, Source::LateReply { from, depth: 0, hops: 1, spawn_depth: 0, denies, accounts, deadline: deadline.map(Timestamp) })
+    }
+
+    #[test]
+    fn what_came_of_one_message_begins_a_turn_without_what_came_of_another() {
+        let kept = |mut inputs: Vec<InputAccepted>| {
+            keep_of_one_message(&mut inputs);
+            inputs.into_iter().map(|input| input.input.0.as_u128()).collect::<Vec<_>>()
+        };
+        assert_eq!(kept(vec![late(1, 7, None), late(2, 8, None), late(3, 7, None), late(4, 7, Some(9))]), [1, 3]);
+        // A user's words begin anew, and whatever is said with them.
+        assert_eq!(kept(vec![late(1, 7, None), input(2, Source::Api), late(3, 8, None)]), [1, 2, 3]);
+    }
 }

@@ -1,6 +1,6 @@
 //! Claiming inputs: a run begins.
 
-use super::afford::{Begins, came_of};
+use super::afford::{Begins, came_of, keep_of_one_message};
 use super::queue::Opening;
 use super::{Driver, Driving, Trouble};
 use crate::catalogue::Entry;
@@ -27,8 +27,9 @@ use store::{AgentRow, SessionRow, SessionStatus};
 
 impl Driver {
     /// Begins a run over inputs. Nothing is stored yet: the start goes into the first step's commit.
-    pub(super) async fn start(&mut self, opening: Opening, session: SessionRow) -> Result<(), Trouble> {
+    pub(super) async fn start(&mut self, mut opening: Opening, session: SessionRow) -> Result<(), Trouble> {
         let now = self.core.now();
+        keep_of_one_message(&mut opening.inputs);
         let agent = self.core.store.agent(session.agent).await?.ok_or_else(|| missing(self.session))?;
         let Led { definition, entry, persona } = match self.leads(&agent, &session) {
             Ok(led) => led,

@@ -137,11 +137,16 @@ impl<Id: Clone> Queue<Id> {
         }
     }
 
-    /// An input that steers or interrupts, and those of the same kind and user that share its turn: that interrupt, or are as urgent.
+    /// An input that steers or interrupts, and those of the same kind and user that share its turn: that interrupt before
+    /// another user does, or are as urgent.
     fn with(&self, head: &Waiting<Id>) -> Claims<Id> {
-        let is_as_urgent = |waiting: &&Waiting<Id>| head.kind == Kind::Interrupt || waiting.priority == head.priority;
-        let with = self.of_kind(&head.kind).filter(|waiting| waiting.user == head.user).filter(is_as_urgent);
-        claims(with.take(JOINED_INPUTS_MAX)).unwrap_or_else(|| Claims { first: head.id.clone(), rest: Vec::new() })
+        let is_theirs = |waiting: &&Waiting<Id>| waiting.user == head.user;
+        let with = match head.kind {
+            // What comes after another user's ends their turn, and must not be ended by it.
+            Kind::Interrupt => claims(self.of_kind(&head.kind).take_while(is_theirs).take(JOINED_INPUTS_MAX)),
+            _ => claims(self.of_kind(&head.kind).filter(|it| is_theirs(it) && it.priority == head.priority).take(JOINED_INPUTS_MAX)),
+        };
+        with.unwrap_or_else(|| Claims { first: head.id.clone(), rest: Vec::new() })
     }
 
     fn words(&self, claims: Claims<Id>) -> Plan<Id> {

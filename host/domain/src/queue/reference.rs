@@ -158,7 +158,7 @@ impl<Id: Clone + PartialEq> Reference<Id> {
         }
         if let Some(first) = interrupting.first() {
             let theirs: Vec<usize> =
-                interrupting.iter().copied().filter(|place| self.is_of_one(*first, *place)).take(JOINED_INPUTS_MAX).collect();
+                interrupting.iter().copied().take_while(|place| self.is_of_one(*first, *place)).take(JOINED_INPUTS_MAX).collect();
             return self.start(&theirs);
         }
         let last = self.items.iter().rfind(|item| is_queued(item.mode));

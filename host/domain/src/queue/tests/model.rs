@@ -159,8 +159,9 @@ impl World {
                 assert_ne!(self.condition, Condition::Free);
                 self.condition = Condition::Free;
                 let Plan::Start(Turn::Words { claims, .. }) = self.plan(Condition::Free, self.now) else { panic!() };
-                let users: BTreeSet<&str> = claims.iter().chain([&newest]).map(|id| self.from[id]).collect();
-                assert!(claims.iter().last() == Some(&newest) || users.len() > 1, "the newest goes last, or ends the turn of another user");
+                let interrupting = self.queue.waiting.iter().filter(|waiting| waiting.kind == Kind::Interrupt);
+                let users: BTreeSet<&str> = interrupting.map(|waiting| self.from[&waiting.id]).collect();
+                assert!(claims.iter().last() == Some(&newest) || users.len() > 1, "the newest goes last, or ends the turns of others");
                 Next::Abort(newest)
             }
             Plan::Join(claims) => {

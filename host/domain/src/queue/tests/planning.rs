@@ -200,8 +200,8 @@ fn what_several_users_say_never_shares_a_turn() {
         session.has(kind.clone(), Priority::Normal);
         let turns = session.drains();
         let claimed: Vec<Vec<u32>> = turns.iter().map(|(claimed, _)| claimed.clone()).collect();
-        // What is collected keeps its place among its neighbours.
-        let expected = if how == "collected" { vec![vec![1], vec![2], vec![3]] } else { vec![vec![1, 3], vec![2]] };
+        // What is collected keeps its place among its neighbours, and what interrupts ends the turn of what came before.
+        let expected = if kind == Kind::Steer { vec![vec![1, 3], vec![2]] } else { vec![vec![1], vec![2], vec![3]] };
         assert_eq!(claimed, expected, "{kind:?}");
         assert!(turns.iter().all(|(_, as_what)| *as_what == how), "{turns:?}");
     }
