@@ -4,12 +4,13 @@ use crate::guests::wasm;
 use broker::{Broker, Catalogue, CreateAgent, Entry, InputReceipt, Limits, NewSession, Parts, PostMessage, Target, Template};
 use domain::definition::{Definition, DefinitionId};
 use domain::egress::EgressGrant;
-use domain::event::{BoundaryDecided, Event};
+use domain::event::{BoundaryDecided, Event, RunStarted};
 use domain::grant::{Access, BucketGrant, DirectoryGrant, Grant, GuestLimits, PatternList};
 use domain::id::{RunId, SessionId};
 use domain::message::{Message, Part, Role};
 use domain::queue::QueueOverride;
 use domain::secret::{Secret, Secrets};
+use domain::time::Timestamp;
 use domain::user::UserId;
 use egress::{Egress, SystemResolver};
 use llm::Gateway;
@@ -292,6 +293,26 @@ impl World {
     pub async fn last_reply(&self, session: SessionId) -> String {
         let messages = self.messages(session).await;
         messages.iter().rev().find(|message| matches!(message.role, Role::Assistant | Role::Notice)).map(Message::text).unwrap_or_default()
+    }
+
+    /// Waits until nobody has anything to do, not later either.
+    pub async fn quiet(&self) {
+        let waiting = async {
+            while !self.store().sessions_with_work(Timestamp(u64::MAX >> 1)).await.expect("a readable store").is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE * 3, waiting).await.expect("everything comes to an end");
+    }
+
+    /// How all runs began, in order.
+    pub async fn starts(&self) -> Vec<RunStarted> {
+        let events = self.store().events(0, store::EventFilter::default(), 1_000_000).await.expect("the events");
+        let started = events.into_iter().filter_map(|recorded| match recorded.event {
+            Some(Event::RunStarted(started)) => Some(*started),
+            _ => None,
+        });
+        started.collect()
     }
 
     /// The runs of all sessions, in the order of their starts.

@@ -5,7 +5,7 @@ mod accounts;
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
-use domain::event::{Event, RunStarted, Verdict};
+use domain::event::{Event, Verdict};
 use domain::id::SessionId;
 use domain::operation::Performer;
 use domain::user::UserId;
@@ -32,14 +32,6 @@ fn dispatch(key: &str, script: &Value, budget: &Value) -> Value {
 async fn events(world: &World) -> Vec<Event> {
     let events = world.store().events(0, EventFilter::default(), 100_000).await.unwrap();
     events.into_iter().filter_map(|recorded| recorded.event).collect()
-}
-
-async fn starts(world: &World) -> Vec<RunStarted> {
-    let started = events(world).await.into_iter().filter_map(|event| match event {
-        Event::RunStarted(started) => Some(*started),
-        _ => None,
-    });
-    started.collect()
 }
 
 /// What all attempts at models cost so far.
@@ -107,7 +99,7 @@ async fn money_is_passed_down_and_only_shrinks_and_what_was_not_used_comes_back(
             { "start": [dispatch("after", &says, &json!({ "cost_micros": 900_000 }))] },
         ]))
         .await;
-    let mut limits: Vec<Option<u64>> = starts(&world).await.iter().map(|start| start.limits.cost_micros_max).collect();
+    let mut limits: Vec<Option<u64>> = world.starts().await.iter().map(|start| start.limits.cost_micros_max).collect();
     limits.sort_unstable();
     let cost = cost(&world).await;
     assert!(cost > 0);
@@ -184,7 +176,7 @@ async fn whoever_is_replied_to_early_gives_up_the_share_that_the_other_goes_on_w
     let says = json!({ "steps": [{ "reply": "said" }] });
     let told = world.play(json!([{ "start": [dispatch("d", &early, &json!({}))] }, { "start": [dispatch("e", &says, &json!({}))] }])).await;
     assert!(told.contains(&"d parts early".to_owned()), "{told:?}");
-    let limits: Vec<u64> = starts(&world).await.iter().map(|start| start.limits.tokens_max).collect();
+    let limits: Vec<u64> = world.starts().await.iter().map(|start| start.limits.tokens_max).collect();
     assert_eq!(limits, [1_000_000, 500_000, 250_000], "a million, a share of it, and half of what is left when that is given up");
 }
 
@@ -200,7 +192,7 @@ async fn work_that_is_cancelled_is_charged_what_it_is_known_to_have_used() {
             { "start": [dispatch("e", &says, &json!({}))] },
         ]))
         .await;
-    let starts = starts(&world).await;
+    let starts = world.starts().await;
     let cancelled = starts[1].session;
     world.idle(cancelled).await;
     let used = tokens_of(&world, cancelled).await;

@@ -5,13 +5,10 @@ use agent_host_tests::world::{PATIENCE, target};
 use agent_host_tests::{Setup, World};
 use broker::{NewSession, PostMessage};
 use domain::delegate::Priority;
-use domain::event::{Event, RunStarted};
 use domain::id::SessionId;
 use domain::message::Part;
-use domain::time::Timestamp;
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::EventFilter;
 
 /// Work that takes an hour.
 const LONG: &str = r#"{"steps":[{"start":[{"key":"t","timer":3600000}]}]}"#;
@@ -25,26 +22,6 @@ fn with(change: impl FnOnce(&mut domain::dispatch::Limits)) -> Setup {
 /// So many dispatches of long work, in one step.
 fn long(count: usize, detached: bool) -> Vec<Value> {
     (0..count).map(|n| json!({ "key": format!("d{n}"), "agent": "other", "text": LONG, "detached": detached })).collect()
-}
-
-/// How all runs began, in order.
-async fn starts(world: &World) -> Vec<RunStarted> {
-    let events = world.store().events(0, EventFilter::default(), 100_000).await.unwrap();
-    let started = events.into_iter().filter_map(|recorded| match recorded.event {
-        Some(Event::RunStarted(started)) => Some(*started),
-        _ => None,
-    });
-    started.collect()
-}
-
-/// Waits until nobody has anything to do.
-async fn quiet(world: &World) {
-    let waiting = async {
-        while !world.store().sessions_with_work(Timestamp(u64::MAX >> 1)).await.unwrap().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("everything comes to an end");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,8 +122,8 @@ async fn two_agents_that_answer_each_other_for_ever_come_to_an_end() {
     let world = World::new(ping_pong(with(|limits| limits.spawn_depth_max = 1), "puppet")).await;
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;
-    quiet(&world).await;
-    let starts = starts(&world).await;
+    world.quiet().await;
+    let starts = world.starts().await;
     let deepest: Vec<(u32, u32)> = starts.iter().map(|start| (start.hops, start.spawn_depth)).collect();
     assert_eq!(deepest.iter().map(|(hops, _)| *hops).max(), Some(16), "{deepest:?}");
     assert!(
@@ -159,7 +136,7 @@ async fn two_agents_that_answer_each_other_for_ever_come_to_an_end() {
     assert_eq!((letter.accepted.session, letter.accepted.source.hops()), (session, 17));
     // The operator may let it pass; its own late reply does not.
     world.broker.requeue(letter.accepted.input).await.unwrap();
-    quiet(&world).await;
+    world.quiet().await;
     let dead = world.broker.dead_letters(100).await.unwrap();
     assert_eq!(dead.iter().map(|letter| letter.accepted.source.hops()).collect::<Vec<_>>(), [18]);
 }
@@ -172,8 +149,8 @@ async fn agents_that_call_each_other_deep_and_answer_late_come_to_an_end_too() {
     let world = World::new(ping_pong(setup, "puppet")).await;
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;
-    quiet(&world).await;
-    let starts = starts(&world).await;
+    world.quiet().await;
+    let starts = world.starts().await;
     assert!(starts.iter().all(|start| start.spawn_depth <= 3 && start.depth == 0 && start.hops <= 2));
     assert!(starts.iter().any(|start| start.spawn_depth == 3) && starts.iter().any(|start| start.hops == 2));
     assert!(!world.broker.dead_letters(100).await.unwrap().is_empty());
@@ -186,7 +163,7 @@ async fn a_work_that_never_takes_a_step_counts_as_a_hop_all_the_same() {
     let world = World::new(setup).await;
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;
-    quiet(&world).await;
+    world.quiet().await;
     let letters = world.broker.dead_letters(100).await.unwrap();
     assert!(letters.iter().any(|letter| letter.accepted.session == session && letter.dead.reason.contains("(hopsMax)")), "{letters:?}");
 }
@@ -196,7 +173,7 @@ async fn a_delegation_is_as_urgent_as_it_says_and_what_it_dispatches_itself_too(
     let world = World::new(with(|limits| limits.call_depth_max = 2)).await;
     let delegate = |key: &str, priority: Value| json!({ "key": key, "tool": "delegate", "args": { "target": "worker", "operation": "list_files", "parameters": { "path": "/data" }, "priority": priority } });
     world.play(json!([{ "until": "all", "start": [delegate("a", json!(4)), delegate("b", Value::Null), delegate("c", json!(1))] }])).await;
-    let mut urgent: Vec<Priority> = starts(&world).await.into_iter().skip(1).map(|start| start.priority).collect();
+    let mut urgent: Vec<Priority> = world.starts().await.into_iter().skip(1).map(|start| start.priority).collect();
     urgent.sort_unstable();
     assert_eq!(urgent, [Priority::Low, Priority::Normal, Priority::Critical]);
 }

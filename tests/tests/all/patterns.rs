@@ -1,17 +1,15 @@
 //! How agents work together, and what each way of it leaves behind: workers that stay, nests of them, work that its user does not see; and
 //! that all of it begins with something that was accepted.
 
-use agent_host_tests::world::{PATIENCE, target};
+use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::{Fork, PostMessage, Target};
-use domain::event::{AgentCreated, Event, Recorded, RunStarted, Source};
+use domain::event::{AgentCreated, Event, Recorded, Source};
 use domain::id::{InputId, SessionId};
 use domain::message::Role;
-use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 use store::EventFilter;
 
 fn script(steps: &Value) -> String {
@@ -26,14 +24,6 @@ async fn recorded(world: &World) -> Vec<Recorded> {
     world.store().events(0, EventFilter::default(), 100_000).await.unwrap()
 }
 
-async fn starts(world: &World) -> Vec<RunStarted> {
-    let started = recorded(world).await.into_iter().filter_map(|recorded| match recorded.event {
-        Some(Event::RunStarted(started)) => Some(*started),
-        _ => None,
-    });
-    started.collect()
-}
-
 /// The agents that were made for others, in order.
 async fn workers(world: &World) -> Vec<AgentCreated> {
     let created = recorded(world).await.into_iter().filter_map(|recorded| match recorded.event {
@@ -41,15 +31,6 @@ async fn workers(world: &World) -> Vec<AgentCreated> {
         _ => None,
     });
     created.collect()
-}
-
-async fn quiet(world: &World) {
-    let waiting = async {
-        while !world.store().sessions_with_work(Timestamp(u64::MAX >> 1)).await.unwrap().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("everything comes to an end");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,7 +44,7 @@ async fn a_worker_that_was_made_for_one_piece_of_work_stays_can_be_read_and_spok
     let (me, by_path) = (UserId::local(), Target::Path(worker.path.clone()));
     let found = world.broker.agent(&me, &by_path).await.unwrap();
     assert!(found.row.active && found.row.agent.id == worker.agent, "it is there, and not archived with its work");
-    let session = starts(&world).await.into_iter().find(|start| start.agent == worker.agent).unwrap().session;
+    let session = world.starts().await.into_iter().find(|start| start.agent == worker.agent).unwrap().session;
     let view = world.broker.session(&me, &by_path, session, None).await.unwrap();
     let said: Vec<(Role, String)> = view.messages.iter().map(|message| (message.role, message.text())).collect();
     assert_eq!(said, [(Role::User, made), (Role::Assistant, "made".to_owned())], "what it was told, and what it made of it");
@@ -90,8 +71,8 @@ async fn workers_spawn_workers_three_deep_and_no_deeper_and_every_run_and_every_
     let below = |content: &str| script(&json!([{ "start": [dispatch("d", content, false)] }]));
     let fourth = script(&json!([{ "reply": "too deep" }]));
     world.say("puppet", session, &below(&below(&below(&below(&fourth))))).await;
-    quiet(&world).await;
-    let starts = starts(&world).await;
+    world.quiet().await;
+    let starts = world.starts().await;
     let mut of_work: Vec<(u32, u32)> = starts
         .iter()
         .filter(|start| start.reply_to.is_some() || start.spawn_depth == 0)
@@ -122,14 +103,14 @@ async fn whatever_begins_or_joins_a_turn_was_accepted_before_in_its_session_whoe
     let message = json!({ "key": "m", "tool": "agents_message", "args": { "agentId": "other", "content": reply, "mode": "async" } });
     let steps = json!([{ "effects": [{ "schedule": 30 }], "until": "all", "start": [message, dispatch("w", &reply, true), dispatch("d", &reply, false)] }]);
     world.say("puppet", session, &script(&steps)).await;
-    quiet(&world).await;
+    world.quiet().await;
     // What was put aside and is requeued was accepted once.
     world.say("puppet", session, &script(&json!([{ "trap": "on purpose" }]))).await;
-    quiet(&world).await;
+    world.quiet().await;
     let dead = world.broker.dead_letters(10).await.unwrap();
     let [letter] = dead.as_slice() else { panic!("{dead:?}") };
     world.broker.requeue(letter.accepted.input).await.unwrap();
-    quiet(&world).await;
+    world.quiet().await;
     let world = world.restart(|_| ()).await;
     let mut accepted: BTreeMap<InputId, (SessionId, &'static str)> = BTreeMap::new();
     let (mut kinds, mut runs) = (BTreeSet::new(), 0);
@@ -182,7 +163,7 @@ async fn work_that_is_waited_for_is_one_turn_out_of_the_users_sight_and_on_recor
     assert!(reply.contains("w parts the result") && reply.contains(r#""response":"the result""#), "{reply}");
     let told: String = own.iter().filter(|message| message.role != Role::User).map(|message| message.text()).collect();
     assert!(!told.contains("between ourselves"), "its user sees none of it: {told}");
-    let starts = starts(&world).await;
+    let starts = world.starts().await;
     let others: Vec<SessionId> = starts.iter().map(|start| start.session).filter(|of| *of != session).collect();
     assert_eq!(others.len(), 2, "one turn each, of another agent and of a worker");
     let events = recorded(&world).await;

@@ -1,7 +1,6 @@
 //! Storms of agents: the limits hold, others are served meanwhile, and the ledger and the dead letters tell the story.
 
 use super::account::Account;
-use agent_host_tests::world::PATIENCE;
 use agent_host_tests::{Setup, World};
 use broker::PostMessage;
 use domain::event::{Decision, Event, Recorded, RunStarted, Source, Verdict};
@@ -11,7 +10,6 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::Duration;
 use store::EventFilter;
 
 /// How often agents answer each other in a row.
@@ -33,15 +31,6 @@ fn with_a_bystander(change: impl FnOnce(&mut Setup)) -> Setup {
 
 async fn recorded(world: &World) -> Vec<Recorded> {
     world.store().events(0, EventFilter::default(), 1_000_000).await.unwrap()
-}
-
-async fn quiet(world: &World) {
-    let waiting = async {
-        while !world.store().sessions_with_work(Timestamp(u64::MAX >> 1)).await.unwrap().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE * 3, waiting).await.expect("everything comes to an end");
 }
 
 /// While the storm goes on, another user asks another agent something, and is answered.
@@ -150,7 +139,7 @@ async fn two_agents_that_message_each_other_for_ever_end_in_one_dead_letter_whil
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;
     another_is_served(&world).await;
-    quiet(&world).await;
+    world.quiet().await;
     let dead = world.broker.dead_letters(100).await.unwrap();
     let [letter] = dead.as_slice() else { panic!("{dead:?}") };
     assert!(letter.dead.reason.contains("16 times in a row") && letter.accepted.session == session, "{letter:?}");
@@ -212,7 +201,7 @@ async fn a_fan_out_bomb_meets_the_limits_of_depth_breadth_and_number_and_the_led
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;
     another_is_served(&world).await;
-    quiet(&world).await;
+    world.quiet().await;
     let story = Story::of(&world).await;
     check_bomb(&story, 1);
     let refused = story.refused();
@@ -240,7 +229,7 @@ async fn a_fan_out_bomb_that_goes_off_again_with_every_late_reply_burns_out_too(
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;
     another_is_served(&world).await;
-    quiet(&world).await;
+    world.quiet().await;
     let story = Story::of(&world).await;
     check_bomb(&story, 1);
     let (runs, late) = (story.starts.len() - 1, story.account.late.len());

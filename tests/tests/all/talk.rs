@@ -1,11 +1,10 @@
 //! Agents that talk: to each other's sessions, back to their callers, and never in a circle.
 
-use agent_host_tests::world::{PATIENCE, target};
+use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
-use domain::event::{Event, RunStarted};
+use domain::event::Event;
 use domain::id::SessionId;
 use domain::operation::Performer;
-use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
 use serde_json::{Value, json};
@@ -60,23 +59,6 @@ fn result(lines: &[String], key: &str) -> Value {
 async fn events(world: &World) -> Vec<Event> {
     let events = world.store().events(0, EventFilter::default(), 100_000).await.unwrap();
     events.into_iter().filter_map(|recorded| recorded.event).collect()
-}
-
-async fn starts(world: &World) -> Vec<RunStarted> {
-    let started = events(world).await.into_iter().filter_map(|event| match event {
-        Event::RunStarted(started) => Some(*started),
-        _ => None,
-    });
-    started.collect()
-}
-
-async fn quiet(world: &World) {
-    let waiting = async {
-        while !world.store().sessions_with_work(Timestamp(u64::MAX >> 1)).await.unwrap().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("everything comes to an end");
 }
 
 /// Everything that was said in a session, one line each.
@@ -149,10 +131,10 @@ async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
     let session = world.open("puppet").await;
     let asked = call("m", "agents_message", &json!({ "agentId": "other", "content": later("much later"), "mode": "async" }));
     world.say("puppet", session, &script(&start(&[asked]))).await;
-    quiet(&world).await;
+    world.quiet().await;
     let text = heard(&world, session).await;
     assert!(text.contains(r#""status":"started""#) && text.contains("\nmuch later\n"), "{text}");
-    assert_eq!(starts(&world).await.iter().filter(|start| start.session == session).count(), 2, "the answer is a turn of its own");
+    assert_eq!(world.starts().await.iter().filter(|start| start.session == session).count(), 2, "the answer is a turn of its own");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -168,7 +150,7 @@ async fn a_timeout_of_a_message_does_not_cancel_the_turn_which_goes_on_in_the_ta
     assert_eq!((&result["status"], &result["timeoutSeconds"]), (&json!("timeout"), &json!(1)));
     let target = session_of(&result);
     assert!(world.store().session(target).await.unwrap().unwrap().open_run.is_some(), "it is at work still");
-    quiet(&world).await;
+    world.quiet().await;
     assert!(heard(&world, target).await.ends_with("slowly\n"));
     assert!(heard(&world, session).await.contains("\nslowly\n"), "and the answer comes late");
 }
@@ -201,9 +183,9 @@ async fn a_reply_to_the_caller_lets_it_go_on_while_the_turn_goes_on() {
     world.say("puppet", session, &script(&start(&[dispatch]))).await;
     world.until(session, |row| row.revision >= 1).await;
     assert_eq!(world.last_reply(session).await, "d parts early");
-    let child = starts(&world).await.into_iter().find(|start| start.session != session).unwrap().session;
+    let child = world.starts().await.into_iter().find(|start| start.session != session).unwrap().session;
     assert!(world.store().session(child).await.unwrap().unwrap().open_run.is_some(), "it goes on");
-    quiet(&world).await;
+    world.quiet().await;
     let ends: Vec<TurnEnd> = events(&world)
         .await
         .into_iter()
@@ -240,8 +222,8 @@ async fn work_goes_to_a_worker_of_ones_own_or_to_an_agent_that_is_there() {
     assert_eq!((told(&lines, "worker"), told(&lines, "path")), ("parts made", "parts there"));
     assert!(told(&lines, "later").starts_with("parts Started as task"), "{lines:?}");
     assert!(heard(&world, there).await.ends_with("there\n"), "it was done in the latest session of that agent");
-    quiet(&world).await;
-    let starts = starts(&world).await;
+    world.quiet().await;
+    let starts = world.starts().await;
     let depths: Vec<(u32, u32)> = starts.iter().skip(1).map(|start| (start.depth, start.spawn_depth)).collect();
     assert_eq!(depths.iter().filter(|depth| **depth == (1, 0)).count(), 2, "two calls: {depths:?}");
     assert_eq!(depths.iter().filter(|depth| **depth == (0, 1)).count(), 1, "one spawn: {depths:?}");
@@ -265,7 +247,7 @@ async fn nobody_waits_in_a_circle_of_any_length() {
     let session = world.open("puppet").await;
     let asked = message("a", "other", &script(&start(&[call("c", "agents_message", &back)])));
     world.say("puppet", session, &script(&start(&[asked]))).await;
-    quiet(&world).await;
+    world.quiet().await;
     let text = heard(&world, session).await;
     assert!(text.contains("\nheard\n") && !text.contains("WAITS_FOR_CYCLE"), "{text}");
 }
@@ -287,7 +269,7 @@ async fn a_message_is_completed_once_whichever_side_is_cut_off() {
         world = world.restart(|_| ()).await;
     }
     world.idle(session).await;
-    quiet(&world).await;
+    world.quiet().await;
     let lines: Vec<String> = world.last_reply(session).await.lines().map(str::to_owned).collect();
     assert_eq!(told(&lines, "d"), "parts early");
     assert_eq!(result(&lines, "m")["response"], json!("once"));
@@ -297,7 +279,7 @@ async fn a_message_is_completed_once_whichever_side_is_cut_off() {
         _ => None,
     });
     let handed = handed.flatten().filter(|operation| matches!(operation.performer, Performer::Agent { .. })).count();
-    assert_eq!((handed, starts(&world).await.len()), (2, 3));
+    assert_eq!((handed, world.starts().await.len()), (2, 3));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -307,11 +289,11 @@ async fn cancelling_a_turn_cancels_the_work_that_it_waits_for_all_the_way_down()
     let below = |text: &str| script(&start(&[json!({ "key": "d", "agent": "other", "text": text })]));
     let session = world.open("puppet").await;
     world.say("puppet", session, &below(&below(&long))).await;
-    while starts(&world).await.len() < 3 {
+    while world.starts().await.len() < 3 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(world.broker.cancel(&UserId::local(), &target("puppet"), session, None).await.unwrap());
-    quiet(&world).await;
+    world.quiet().await;
     let aborted = events(&world).await.into_iter().filter(|event| matches!(event, Event::RunEnded(ended) if ended.end == TurnEnd::Aborted));
     assert_eq!(aborted.count(), 3);
 }
@@ -331,8 +313,8 @@ async fn a_budget_is_what_is_named_of_what_is_left_and_shrinks_along_the_chain()
         ]))
         .await;
     assert!(told(&lines, "a").contains("inner"), "{lines:?}");
-    quiet(&world).await;
-    let starts = starts(&world).await;
+    world.quiet().await;
+    let starts = world.starts().await;
     let limits: Vec<(u64, u32)> = starts.iter().map(|start| (start.limits.tokens_max, start.limits.tool_calls_max)).collect();
     assert!(limits.contains(&(400_000, 7)), "as it is named: {limits:?}");
     assert!(limits.contains(&(400_000, 6)), "never more than the caller's: {limits:?}");
@@ -352,7 +334,7 @@ async fn what_was_handed_over_counts_against_the_turn_that_handed_it_over() {
     let thinks = script(&json!([{ "start": [{ "key": "q", "model": "be brief" }] }, { "reply": "thought" }]));
     let wait = |key: &str, text: &str| call(key, "dispatch_to_agent", &json!({ "target": "other", "content": text, "wait": true }));
     world.play(json!([{ "start": [wait("a", &thinks)] }, { "start": [wait("b", &says("b"))] }])).await;
-    let starts = starts(&world).await;
+    let starts = world.starts().await;
     let used: u64 = events(&world)
         .await
         .iter()
@@ -426,13 +408,13 @@ async fn a_conversation_is_handed_over_with_what_it_is_about_and_comes_back_with
     let session = world.open("puppet").await;
     let first = json!({ "agentId": "other", "content": says("what is it about?"), "session": "create", "mode": "async" });
     world.say("puppet", session, &script(&start(&[call("m", "agents_message", &first)]))).await;
-    quiet(&world).await;
-    let there = starts(&world).await.into_iter().find(|start| start.session != session).unwrap().session;
+    world.quiet().await;
+    let there = world.starts().await.into_iter().find(|start| start.session != session).unwrap().session;
     // The user goes on there, and what comes of it is told where it began.
     let summary = json!({ "agentId": "puppet", "content": says("in short: done"), "session": session.to_string(), "mode": "async" });
     let steps = json!([{ "start": [call("s", "agents_message", &summary)] }, { "reply": "that was all" }]);
     world.say("other", there, &script(&steps)).await;
-    quiet(&world).await;
+    world.quiet().await;
     let text = heard(&world, there).await;
     assert!(text.contains("what is it about?\n") && text.contains("that was all\n"), "{text}");
     assert!(heard(&world, session).await.contains("\nin short: done\n"));

@@ -1,23 +1,13 @@
 //! What one message began draws on one account, however late it comes of it, and begins so many turns and no more.
 
-use super::{dispatch, events, limited, starts, tokens_of};
+use super::{dispatch, events, limited, tokens_of};
 use agent_host_tests::world::PATIENCE;
 use agent_host_tests::{Setup, World};
 use domain::event::{Event, Source};
 use domain::id::SessionId;
 use domain::operation::Performer;
-use domain::time::Timestamp;
 use serde_json::{Value, json};
 use std::time::Duration;
-
-async fn quiet(world: &World) {
-    let waiting = async {
-        while !world.store().sessions_with_work(Timestamp(u64::MAX >> 1)).await.unwrap().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("everything comes to an end");
-}
 
 /// A puppet that plays this whatever it is told, and may use so much; hops keep nobody from anything.
 fn playing(steps: &Value, limits: Value) -> Setup {
@@ -37,7 +27,7 @@ fn two_workers() -> Value {
 
 /// How many calls were made in a session.
 async fn calls_in(world: &World, session: SessionId) -> usize {
-    let runs: Vec<_> = starts(world).await.into_iter().filter(|start| start.session == session).map(|start| start.run).collect();
+    let runs: Vec<_> = world.starts().await.into_iter().filter(|start| start.session == session).map(|start| start.run).collect();
     let started = events(world).await.into_iter().filter_map(|event| match event {
         Event::RunStepped(stepped) if runs.contains(&stepped.run) => Some(stepped.started),
         _ => None,
@@ -56,12 +46,12 @@ async fn late_replies_draw_on_the_account_of_the_message_that_began_it_all_also_
     world.say("puppet", session, "begin").await;
     world.until(session, |row| row.revision >= 1).await;
     world = world.restart(|_| ()).await;
-    quiet(&world).await;
+    world.quiet().await;
     assert_eq!(calls_in(&world, session).await, 7, "of all turns together");
     let text = heard(&world, session).await;
     assert!(text.contains("failed limit-reached: no calls are left of") && text.contains("(toolCallsMax)"), "{text}");
     assert!(limited(&world).await.iter().all(|limit| limit == "agents.call toolCallsMax"), "{:?}", limited(&world).await);
-    let late = starts(&world).await.into_iter().filter(|start| start.session == session && !start.accounts.is_empty());
+    let late = world.starts().await.into_iter().filter(|start| start.session == session && !start.accounts.is_empty());
     let left: Vec<u32> = late.map(|start| start.limits.tool_calls_max).collect();
     assert!(!left.is_empty() && left.is_sorted_by(|before, after| before >= after), "what is left only shrinks: {left:?}");
     // What somebody says begins anew.
@@ -79,11 +69,11 @@ async fn reminders_draw_on_the_account_of_the_message_that_began_it_all_and_it_b
     let session = world.open("puppet").await;
     // Every turn is shown all that was said before: before long its prompt is more than what the turns before it have left.
     world.say("puppet", session, &"begin ".repeat(400)).await;
-    quiet(&world).await;
-    assert_eq!(starts(&world).await.len(), 9);
+    world.quiet().await;
+    assert_eq!(world.starts().await.len(), 9);
     let used = tokens_of(&world, session).await;
     assert!(used > 0 && used <= 9_000, "{used} of all turns together");
-    let limits: Vec<u64> = starts(&world).await.iter().map(|start| start.limits.tokens_max).collect();
+    let limits: Vec<u64> = world.starts().await.iter().map(|start| start.limits.tokens_max).collect();
     assert!(limits.is_sorted_by(|before, after| before >= after) && limits[8] < 9_000, "what is left only shrinks: {limits:?}");
     let dead = world.broker.dead_letters(10).await.unwrap();
     let [letter] = dead.as_slice() else { panic!("{dead:?}") };
@@ -98,8 +88,8 @@ async fn a_fan_out_that_reacts_to_every_late_reply_begins_so_many_turns_in_all()
     let world = World::new(setup).await;
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;
-    quiet(&world).await;
-    let begun = starts(&world).await.len();
+    world.quiet().await;
+    let begun = world.starts().await.len();
     assert_eq!(begun, 8);
     let refused = limited(&world).await.iter().any(|limit| limit.contains("runsPerMessageMax"));
     let letters = world.broker.dead_letters(100).await.unwrap();
@@ -107,8 +97,8 @@ async fn a_fan_out_that_reacts_to_every_late_reply_begins_so_many_turns_in_all()
     assert!(refused || buried, "somebody is told: {letters:?}");
     // Another message begins as many.
     world.say("puppet", session, "begin").await;
-    quiet(&world).await;
-    assert_eq!(starts(&world).await.len(), 16);
+    world.quiet().await;
+    assert_eq!(world.starts().await.len(), 16);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,8 +111,8 @@ async fn a_named_budget_holds_for_all_that_comes_of_the_work_and_not_only_for_it
     let nothing = json!("begin");
     let steps = json!({ "steps": [{ "start": [dispatch("d", &nothing, &json!({ "calls": 5 }))] }, { "reply": "over" }] });
     world.say("puppet", session, &steps.to_string()).await;
-    quiet(&world).await;
-    let starts = starts(&world).await;
+    world.quiet().await;
+    let starts = world.starts().await;
     let worker = starts.iter().find(|start| start.limits.tool_calls_max == 5).unwrap();
     assert_eq!(calls_in(&world, worker.session).await, 5, "of its turns together");
     let later = starts.iter().filter(|start| start.session == worker.session && start.run != worker.run);
@@ -140,7 +130,7 @@ async fn turns_that_draw_on_an_account_at_the_same_time_come_to_no_more_than_it_
     setup.definitions[1]["limits"] = json!({ "toolCallsMax": 100 });
     let world = World::new(setup).await;
     world.play(json!([{ "until": "all", "start": workers }])).await;
-    quiet(&world).await;
+    world.quiet().await;
     let made = events(&world).await.into_iter().filter_map(|event| match event {
         Event::RunStepped(stepped) => Some(stepped.started),
         _ => None,
