@@ -76,6 +76,11 @@ pub(crate) fn busy(message: &str) -> Refusal {
     Refusal::new(Kind::Busy, "BUSY", message)
 }
 
+/// Others change the same thing faster than what was asked could be decided upon it.
+pub(crate) fn changing(what: &str) -> Refusal {
+    busy(&format!("{what} is changing at this moment; try again shortly"))
+}
+
 pub(crate) fn key_reused() -> Refusal {
     Refusal::new(Kind::Conflict, "IDEMPOTENCY_KEY_REUSED", "this idempotency key belongs to another request; use a new one")
         .at("header:Idempotency-Key")

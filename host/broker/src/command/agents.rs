@@ -5,7 +5,7 @@ use super::{AgentView, Broker, By, CreateAgent, Error, Request, Target};
 use crate::command::sessions::checked_reason;
 use crate::core::fresh;
 use crate::journal::Context;
-use crate::refusals::{agent_not_found, agent_purged, busy, definition_not_found};
+use crate::refusals::{agent_not_found, agent_purged, changing, definition_not_found};
 use domain::agent::Agent;
 use domain::agent::describe::ConfigChanges;
 use domain::agent::role::{Right, Role};
@@ -237,7 +237,7 @@ impl Broker {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(busy("the agent is changing at this moment; try again shortly").into())
+        Err(changing("the agent").into())
     }
 
     /// An agent as a command has left it.
@@ -381,7 +381,7 @@ impl Broker {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(busy("the agent is changing at this moment; try again shortly").into())
+        Err(changing("the agent").into())
     }
 
     pub(super) fn definition(&self, id: &DefinitionId) -> Result<&Arc<Definition>, Refusal> {

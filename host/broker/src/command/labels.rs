@@ -5,7 +5,7 @@ use super::sessions::allowed;
 use super::{Broker, By, Error, Request, Target};
 use crate::catalogue::CHAT;
 use crate::journal::Context;
-use crate::refusals::{busy, inputs_wait, run_open, session_active, session_closed, session_not_found, session_structured};
+use crate::refusals::{changing, inputs_wait, run_open, session_active, session_closed, session_not_found, session_structured};
 use domain::agent::role::Right;
 use domain::event::{Event, InputAccepted, InputDead, SessionCleared, SessionDeleted, Source};
 use domain::id::{SessionId, Stream};
@@ -149,7 +149,7 @@ impl Broker {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(busy("the session is changing at this moment; try again shortly").into())
+        Err(changing("the session").into())
     }
 
     /// Deletes a session: nobody finds it any more. Inputs that wait in it become dead letters; its turns stay where others point to them.
@@ -199,16 +199,14 @@ impl Broker {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(busy("the session is changing at this moment; try again shortly").into())
+        Err(changing("the session").into())
     }
 
     /// Why what was to be done in a session did not land, as it is now.
     pub(super) async fn changed(&self, user: &UserId, target: &Target, session: SessionId, conflict: Conflict) -> Error {
         match self.session_for(user, target, session).await {
             Err(error) => error,
-            Ok(_) if matches!(conflict.clash, Clash::Guard(Guard::Role { .. } | Guard::SessionThere(_))) => {
-                busy("the session is changing at this moment; try again shortly").into()
-            }
+            Ok(_) if matches!(conflict.clash, Clash::Guard(Guard::Role { .. } | Guard::SessionThere(_))) => changing("the session").into(),
             Ok(_) => Error::unavailable(CommitError::Conflict(conflict)),
         }
     }

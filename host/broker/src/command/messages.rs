@@ -11,7 +11,7 @@ use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::driver::load_run;
 use crate::journal::Context;
-use crate::refusals::{busy, queue_full, session_closed, too_large};
+use crate::refusals::{busy, changing, queue_full, session_closed, too_large};
 use domain::event::{Event, InputAccepted, InputsDropped, Source};
 use domain::id::{InputId, Stream};
 use domain::limits::{INPUT_BYTES_MAX, WAITING_INPUTS_MAX};
@@ -170,7 +170,7 @@ impl Broker {
             NotAccepted::Other(CommitError::Conflict(conflict)) => conflict,
             NotAccepted::Other(error) => return error.into(),
             NotAccepted::Replayed(reply) => return CommitError::Replayed { reply }.into(),
-            NotAccepted::Changed => return busy("the session's queue is changing at this moment; try again shortly").into(),
+            NotAccepted::Changed => return changing("the session's queue").into(),
         };
         match conflict.clash {
             Clash::Guard(Guard::WaitingAtMost { .. }) => {

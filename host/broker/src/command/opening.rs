@@ -175,7 +175,7 @@ impl Broker {
         };
         match found.active_session {
             Some(_) => session_active(agent).into(),
-            None => crate::refusals::busy("the agent is changing at this moment; try again shortly").into(),
+            None => crate::refusals::changing("the agent").into(),
         }
     }
 

@@ -10,7 +10,7 @@ use super::{Broker, Error, PostMessage, Said, Target};
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
-use crate::refusals::{agent_not_found, busy, session_not_found};
+use crate::refusals::{agent_not_found, changing, session_not_found};
 use domain::agent::role::Right;
 use domain::delegate::Priority;
 use domain::event::{AgentCreated, Event, SessionOpened};
@@ -194,7 +194,7 @@ impl Broker {
             let said = self.say(PostMessage { target: Target::Agent(agent), session, ..nowhere }).await?;
             return Ok(Routed::Accepted(RoutedReceipt { said, agent, session, why: Some(why), is_new }));
         }
-        Err(changing().into())
+        Err(changing("the agent").into())
     }
 
     /// Where words would go, and why, without sending them. A session that would have to be begun is not begun; then there is none yet. None as
@@ -359,7 +359,7 @@ impl Broker {
             Err(CommitError::Conflict(_)) if is_made => Ok(None),
             // Somebody else changed the agent in between: look again, which says what.
             Err(CommitError::Conflict(_)) => match self.find_for(user, &Target::Agent(agent), Right::Interact).await {
-                Ok(_) => Err(changing().into()),
+                Ok(_) => Err(changing("the agent").into()),
                 Err(Error::Refused(refusal)) if refusal.kind == Kind::NotFound => Err(agent_not_found(&agent.to_string()).into()),
                 Err(error) => Err(error),
             },
@@ -370,8 +370,4 @@ impl Broker {
 
 fn no_session(session: SessionId) -> Refusal {
     Refusal::new(Kind::NotFound, "SESSION_NOT_FOUND", format!("there is no session `{session}`")).at("/to/session")
-}
-
-fn changing() -> Refusal {
-    busy("the agent is changing at this moment; try again shortly")
 }

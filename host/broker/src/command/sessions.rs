@@ -247,7 +247,7 @@ impl Broker {
             let row = self.core.store.session(session).await?;
             return row.ok_or_else(|| session_not_found(session).into());
         }
-        Err(crate::refusals::busy("the session is changing at this moment; try again shortly").into())
+        Err(crate::refusals::changing("the session").into())
     }
 
     /// Stops a session's open run, without a successor. False when none was open.

@@ -8,7 +8,7 @@ use super::{Broker, By, Error, Request, SessionView, Target};
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
-use crate::refusals::{busy, session_not_found, thread_empty, threads_apart, turn_not_found};
+use crate::refusals::{changing, session_not_found, thread_empty, threads_apart, turn_not_found};
 use domain::event::{Event, SessionOpened};
 use domain::id::{AgentId, SessionId, Stream, TurnId};
 use domain::message::MessageId;
@@ -179,7 +179,7 @@ impl Broker {
     pub(super) async fn not_begun(&self, user: &UserId, target: &Target) -> Error {
         match self.may_begin(user, target).await {
             Err(error) => error,
-            Ok(()) => busy("the agent is changing at this moment; try again shortly").into(),
+            Ok(()) => changing("the agent").into(),
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{Driver, Driving, Trouble, load_run};
 use crate::catalogue::CHAT;
 use crate::command::{Request, allowed};
 use crate::core::fresh;
-use crate::refusals::{busy, nothing_to_compact, run_open, session_closed, session_structured};
+use crate::refusals::{changing, nothing_to_compact, run_open, session_closed, session_structured};
 use domain::account::Accounts;
 use domain::compaction::{
     ATTEMPTS_MAX, Compacted, Compaction, Mark, cut, estimated_tokens, is_due, kept_tokens_max, pieces, summary_tokens_max,
@@ -88,9 +88,7 @@ impl Driver {
                 // What was not stored was not begun.
                 self.driving = None;
                 Err(match trouble {
-                    Trouble::Commit(CommitError::Conflict(_)) => {
-                        Trouble::Refused(busy("the session is changing at this moment; try again shortly"))
-                    }
+                    Trouble::Commit(CommitError::Conflict(_)) => Trouble::Refused(changing("the session")),
                     trouble => trouble,
                 })
             }

@@ -5,7 +5,7 @@ use super::story::{Answered, story};
 use super::{Beside, Driver, Driving, Trouble};
 use crate::command::{AnswerAt, Request, allowed, room_for, uploaded};
 use crate::journal::Context;
-use crate::refusals::busy;
+use crate::refusals::changing;
 use domain::event::{Event, InputAccepted, InputDead, NewEvent, OperationStarted, RunSettled};
 use domain::file::full;
 use domain::id::{OperationId, Stream};
@@ -18,8 +18,6 @@ use store::{Clash, Commit, CommitError, Committed, Expected, Guard, Key};
 
 /// How often a command of a client tries again after somebody else wrote to the run first.
 const OVERTAKEN_MAX: u32 = 16;
-
-const CHANGING: &str = "the session is changing at this moment; try again shortly";
 
 /// What a client answers to a question.
 #[derive(Clone)]
@@ -170,7 +168,7 @@ impl Driver {
                 answered => return answered,
             }
         }
-        Err(Trouble::Refused(busy(CHANGING)))
+        Err(Trouble::Refused(changing("the session")))
     }
 
     async fn answer_now(&mut self, answer: ClientAnswer, request: Option<&Request>) -> Result<u64, Trouble> {
@@ -210,7 +208,7 @@ impl Driver {
                 aborted => return aborted,
             }
         }
-        Err(Trouble::Refused(busy(CHANGING)))
+        Err(Trouble::Refused(changing("the session")))
     }
 
     /// Puts an input aside that cannot be dealt with. It can be looked at and requeued.
