@@ -6,13 +6,15 @@
 mod afford;
 mod busy;
 mod claim;
+mod commit;
 mod compacting;
+mod end;
 mod entry;
-mod finish;
 mod fold;
 mod frozen;
 mod handover;
 mod late;
+mod limits;
 mod panicked;
 mod perform;
 mod queue;

@@ -233,12 +233,12 @@ pub enum Guard {
         /// What was read.
         seen: Box<QueueSeen>,
     },
-    /// What was dropped from the session's queue, and is to be told of, comes to this notice.
+    /// What was dropped from the session's queue, and is to be told of, comes to this notice; none when nothing is.
     Untold {
         /// The session.
         session: SessionId,
         /// The notice.
-        notice: OverflowNotice,
+        notice: Option<OverflowNotice>,
     },
     /// The connector key stands for this user; with none, for nobody.
     ConnectorKeyOf {

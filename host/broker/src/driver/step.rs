@@ -1,7 +1,7 @@
 //! Stepping an agent: call it with what it sees, and commit what it decides.
 
+use super::commit::Plan;
 use super::entry::{Through, entry};
-use super::finish::Plan;
 use super::frozen::Frozen;
 use super::{Beside, Driver, Driving, Trouble};
 use crate::core::fresh;
@@ -283,7 +283,7 @@ impl Driving {
         guards.extend(words.iter().map(|input| Guard::InputWaiting(input.input)));
         // Of what is dropped meanwhile the next turn tells, with these.
         guards.extend(self.begins_under.clone());
-        guards.extend(started.overflow.iter().map(|notice| Guard::Untold { session, notice: notice.clone() }));
+        guards.extend(started.overflow.iter().map(|notice| Guard::Untold { session, notice: Some(notice.clone()) }));
         guards
     }
 }

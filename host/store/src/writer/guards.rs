@@ -111,7 +111,7 @@ fn other_queue(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>>
         }
         Guard::Untold { session, notice } => {
             let there = overflow_of(sql, *session)?.and_then(|overflow| overflow.notice());
-            unless(there.as_ref() == Some(notice), || "something else is to be told".to_owned())
+            unless(there == *notice, || "something else is to be told".to_owned())
         }
         _ => None,
     })

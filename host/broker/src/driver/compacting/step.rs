@@ -2,8 +2,8 @@
 
 use crate::core::fresh;
 use crate::driver::afford::Reserve;
+use crate::driver::commit::Plan;
 use crate::driver::entry::{Through, entry};
-use crate::driver::finish::Plan;
 use crate::driver::frozen::Frozen;
 use crate::driver::resolve::simply;
 use crate::driver::{Driver, Driving, Trouble};

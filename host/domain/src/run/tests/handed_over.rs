@@ -1,8 +1,26 @@
 //! What becomes of work that was handed over, as whoever handed it over is told and charged.
 
 use super::*;
+use crate::budget::Spent;
 use crate::message::text_of;
 use crate::run::end::settlement_for_parent;
+
+/// What a run's first step starts for others.
+fn handed(run: &Run, performer: Performer, effect: EffectClass) -> Operation {
+    Operation {
+        id: OperationId::mint(run.started.run, 0, "d"),
+        key: "d".into(),
+        step: 0,
+        place: 0,
+        performer,
+        effect,
+        time_limit_ms: None,
+        deadline: None,
+        answers: None,
+        in_thread: false,
+        reserved: Default::default(),
+    }
+}
 
 #[test]
 fn a_delegation_that_is_not_done_in_time_is_told_the_same_whoever_says_so_first() {
@@ -16,19 +34,7 @@ fn a_delegation_that_is_not_done_in_time_is_told_the_same_whoever_says_so_first(
         since: NOW,
     };
     let mut run = begun();
-    let operation = Operation {
-        id: OperationId::mint(run.started.run, 0, "d"),
-        key: "d".into(),
-        step: 0,
-        place: 0,
-        performer,
-        effect: EffectClass::NonIdempotent,
-        time_limit_ms: None,
-        deadline: Some(NOW),
-        answers: None,
-        in_thread: false,
-        reserved: Default::default(),
-    };
+    let operation = Operation { deadline: Some(NOW), ..handed(&run, performer, EffectClass::NonIdempotent) };
     run.start(&operation, NOW);
     let open = &run.open[&operation.id];
     let Next::Settle(by_caller) = next(open, NOW) else { panic!("its time is up") };
@@ -50,19 +56,8 @@ fn work_that_nobody_waits_for_is_a_call_whose_share_is_charged_for_good_and_old_
     };
     for performer in [detached, Performer::Refused { outcome: Outcome::Parts { parts: told() } }] {
         let mut run = begun();
-        let operation = Operation {
-            id: OperationId::mint(run.started.run, 0, "d"),
-            key: "d".into(),
-            step: 0,
-            place: 0,
-            performer,
-            effect: EffectClass::ReadOnly,
-            time_limit_ms: None,
-            deadline: None,
-            answers: None,
-            in_thread: false,
-            reserved: Spent { tokens: 10, calls: 2, cost_micros: 0 },
-        };
+        let reserved = Spent { tokens: 10, calls: 2, cost_micros: 0 };
+        let operation = Operation { reserved, ..handed(&run, performer, EffectClass::ReadOnly) };
         run.start(&operation, NOW);
         assert!(run.shares && run.used.tool_calls == 1);
         let Next::Settle(settled) = next(&run.open[&operation.id], NOW) else { panic!("it settles at once") };

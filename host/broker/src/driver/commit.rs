@@ -1,0 +1,193 @@
+//! Committing a step, with all that it decided and with the end of its run where it ends that, in one transaction.
+
+use super::end::{Last, is_fruitless};
+use super::fold::snapshot;
+use super::step::state_blobs;
+use super::story::story;
+use super::{Driver, Driving, Trouble};
+use crate::core::fresh;
+use crate::driver::handover::Sent;
+use crate::journal::Context;
+use crate::outfit::Sealed;
+use domain::agent::memory::{OfWhom, right_for};
+use domain::event::{Event, InputAccepted, RunStepped};
+use domain::id::{SessionId, Stream};
+use domain::run::Run;
+use domain::run::decide::consequences;
+use domain::run::end::{Cause, is_untrusted};
+use domain::time::Timestamp;
+use store::{Clash, Commit, CommitError, Expected, Guard};
+
+/// Events of a run between two snapshots of it.
+const SNAPSHOT_EVENTS: u64 = 64;
+
+/// A step that was decided and is to be committed.
+pub(super) struct Plan {
+    pub(super) stepped: RunStepped,
+    pub(super) cause: Option<Cause>,
+    /// What the run's user is to the agent, as the step saw it.
+    pub(super) role: Option<domain::agent::role::Role>,
+    pub(super) sent: Vec<Sent>,
+    pub(super) blobs: Vec<Sealed>,
+    pub(super) words: Vec<InputAccepted>,
+    /// What the boundary decided about the step and what it asked for.
+    pub(super) decided: Vec<Event>,
+    /// That its accounts have what it draws.
+    pub(super) afforded: Option<Guard>,
+    pub(super) time: Timestamp,
+}
+
+/// Sessions to wake once a commit is durable.
+pub(super) type Wake = Vec<SessionId>;
+
+impl Driver {
+    /// Commits a step. If it would end the turn and words have arrived meanwhile, the turn goes on with them instead.
+    pub(super) async fn commit_step(&mut self, plan: Plan) -> Result<(), Trouble> {
+        let Some(driving) = &self.driving else { return Ok(()) };
+        let holder = self.holder(&driving.run).await?;
+        let stepped = Event::RunStepped(Box::new(plan.stepped.clone()));
+        let mut run = driving.run.clone();
+        run.advance(&stepped)?;
+        let mut ends = plan.cause.is_some();
+        let core = self.core.clone();
+        // Until this is committed nobody deletes what it names.
+        let _naming = core.naming.read().await;
+        loop {
+            let Some(driving) = &self.driving else { return Ok(()) };
+            let (mut commit, mut wake) = self.step_commit(driving, &plan, &stepped);
+            if let (true, Some(cause), true) = (ends, &plan.cause, is_fruitless(&run, plan.cause.as_ref())) {
+                self.add_burial(&mut commit, &run, holder.as_ref(), cause, &driving.context(plan.time), plan.time);
+            } else if let (true, Some(cause)) = (ends, &plan.cause) {
+                wake.extend(self.add_end(&mut commit, &run, holder.as_ref(), cause, Last::step(&driving.run, &stepped), plan.time).await?);
+                // Without another step left, words that arrived wait for the next turn: they must not make a failure of this one.
+                // While a thread is compacted nothing joins it: what arrived meanwhile leads the next turn.
+                let is_open = run.spent(plan.time).is_none() && run.started.compacts.is_none();
+                if matches!(cause, Cause::Replied | Cause::Completed { .. }) && is_open {
+                    let except = plan.words.iter().map(|input| input.input).collect();
+                    commit.guards.push(Guard::NothingWaiting {
+                        session: self.session,
+                        user: Some(run.started.user_id.clone()),
+                        now: plan.time,
+                        except,
+                    });
+                }
+            }
+            if !ends {
+                let told = story(holder.as_ref(), (&driving.run, &run), &stepped, None, plan.time)?;
+                told.into_iter().for_each(|event| add(&mut commit, Stream::Agent(run.started.agent), &driving.context(plan.time), event));
+            }
+            self.add_snapshot(&mut commit, driving, &run, ends);
+            store::point("broker.commit.before");
+            match self.commit(commit).await {
+                Ok(committed) => {
+                    // Before anything else: nobody but this driver knows that they have something to do.
+                    self.wake(wake);
+                    store::point("broker.commit.after");
+                    let stream = Stream::Run(run.started.run);
+                    let version = committed.versions.iter().find(|(there, _)| *there == stream).map_or(0, |(_, version)| *version);
+                    self.committed(run, version, &plan, ends);
+                    return Ok(());
+                }
+                Err(CommitError::Conflict(conflict)) => match conflict.clash {
+                    Clash::Guard(Guard::NothingWaiting { .. }) => ends = false,
+                    // Whoever waited waits no more, or too many wait in its session: look again who is to get the reply.
+                    Clash::Guard(guard @ (Guard::OperationOpen { .. } | Guard::WaitingAtMost { .. }))
+                        if !plan.sent.iter().any(|sent| sent.guards.contains(&guard)) => {}
+                    _ => return Err(CommitError::Conflict(conflict).into()),
+                },
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn step_commit(&self, driving: &Driving, plan: &Plan, stepped: &Event) -> (Commit, Wake) {
+        let context = driving.context(plan.time);
+        let mut commit = Commit::new();
+        let mut own = Vec::new();
+        if driving.version == 0 {
+            own.push(context.event(Event::RunStarted(Box::new(driving.run.started.clone()))));
+            commit.guards = driving.start_guards(&plan.words);
+        } else {
+            // A first step that is tried again hears what its run has claimed already.
+            let waiting = plan.words.iter().map(|input| input.input).filter(|input| !driving.run.claimed.contains(input));
+            commit.guards = waiting.map(Guard::InputWaiting).collect();
+        }
+        commit.guards.extend(plan.afforded.clone());
+        own.push(context.event(stepped.clone()));
+        own.extend(context.events(driving.beside().chain(driving.entries.iter().cloned()).chain(plan.decided.iter().cloned())));
+        commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: own });
+        let untrusted = is_untrusted(&driving.run);
+        let effects = consequences(&driving.run, &plan.stepped.effects, plan.role, untrusted, plan.time, &mut fresh::input);
+        for (stream, event) in effects {
+            commit.guards.extend(still_remembered(&event, &driving.run));
+            add(&mut commit, stream, &context, event);
+        }
+        for sent in &plan.sent {
+            commit.guards.extend(sent.guards.iter().cloned());
+            for (stream, event) in &sent.events {
+                commit.appends.push(store::Append {
+                    stream: *stream,
+                    expected: Expected::Any,
+                    events: vec![sent.context.event(event.clone())],
+                });
+            }
+        }
+        let basis = plan.blobs.iter().map(|sealed| (sealed.digest, sealed.bytes.clone())).collect();
+        commit.blobs = self.core.unknown_blobs(basis).into_iter().map(|(_, bytes)| bytes.to_vec()).collect();
+        commit.blobs.extend(state_blobs(&plan.stepped.effects));
+        commit.blobs.extend(driving.blobs());
+        commit.blobs.extend(plan.sent.iter().flat_map(|sent| sent.blobs.iter().cloned()));
+        let stopped = plan.stepped.stopped.iter().filter_map(|settlement| driving.run.open.get(&settlement.operation)?.operation.child());
+        (commit, plan.sent.iter().map(|sent| sent.session).chain(stopped).collect())
+    }
+
+    /// Keeps the fold of a long run, so that going on with it after a restart does not begin at its beginning.
+    fn add_snapshot(&self, commit: &mut Commit, driving: &Driving, run: &Run, ends: bool) {
+        let stream = driving.stream();
+        let own: usize = commit.appends.iter().filter(|append| append.stream == stream).map(|append| append.events.len()).sum();
+        let version = driving.version + own as u64;
+        if ends || version / SNAPSHOT_EVENTS == driving.version / SNAPSHOT_EVENTS {
+            return;
+        }
+        commit.snapshots.extend(snapshot(run, version).map(|snapshot| (stream, snapshot)));
+    }
+
+    /// What follows once a step's commit is durable.
+    fn committed(&mut self, run: Run, version: u64, plan: &Plan, ended: bool) {
+        self.core.know_blobs(plan.blobs.iter().map(|sealed| sealed.digest));
+        let timed = plan.stepped.started.iter().any(|operation| operation.deadline.is_some() || operation.due().is_some());
+        let reminded = plan.stepped.effects.iter().any(|effect| matches!(effect, domain::step::Effect::Schedule { .. }));
+        if timed || reminded {
+            self.core.timers.notify_one();
+        }
+        let Some(driving) = &mut self.driving else { return };
+        driving.version = version;
+        driving.run = run;
+        driving.entries.clear();
+        driving.put_off.clear();
+        driving.drop_what_is_settled();
+        if ended {
+            self.driving = None;
+        }
+    }
+
+    pub(super) fn wake(&self, sessions: Wake) {
+        sessions.into_iter().for_each(|session| self.core.wake_soon(session));
+    }
+}
+
+/// That the run's user is still to the agent what it takes for something to be remembered of whom it was decided to be.
+fn still_remembered(event: &Event, run: &Run) -> Option<Guard> {
+    let Event::PreferencesUpdated(updated) = event else { return None };
+    let of = if updated.user_id.is_some() { OfWhom::User } else { OfWhom::Everybody };
+    Some(Guard::Role { agent: updated.agent, user: run.started.user_id.clone(), right: right_for(of) })
+}
+
+/// Adds an event to a commit, behind those that its stream has in it already.
+pub(super) fn add(commit: &mut Commit, stream: Stream, context: &Context, event: Event) {
+    let event = context.event(event);
+    match commit.appends.iter_mut().find(|append| append.stream == stream) {
+        Some(append) => append.events.push(event),
+        None => commit.appends.push(store::Append { stream, expected: Expected::Any, events: vec![event] }),
+    }
+}

@@ -1,0 +1,257 @@
+//! Ending a run: the turn joins the tree and whoever waits for it gets its reply, in one transaction; a run that leaves no turn is buried.
+
+use super::commit::{Wake, add};
+use super::story::timed_out;
+use super::{Driver, Trouble, load_caller};
+use crate::core::fresh;
+use crate::driver::late::{Late, Told};
+use crate::journal::Context;
+use domain::agent::Agent;
+use domain::event::{Event, InputDead, InputsDropped, RunEnded};
+use domain::id::{OperationId, Stream};
+use domain::message::{Message, Part};
+use domain::operation::{Performer, Settlement};
+use domain::run::Run;
+use domain::run::end::{Cause, Joint, cut_off, events, is_untrusted, reply, settlement_for_parent, slot_left, turn};
+use domain::time::Timestamp;
+use domain::turn::TurnEnd;
+use store::{Commit, Expected, Guard, Key};
+
+/// What the end of a run has beside its cause.
+pub(super) struct Last {
+    /// Work that the host stopped, and what it says of that; nothing when the agent itself ended the turn.
+    stopped: Vec<Settlement>,
+    said: Vec<Message>,
+    /// Questions that were not answered in time, as the last step heard.
+    timed_out: Vec<OperationId>,
+}
+
+impl Last {
+    pub(super) fn step(before: &Run, stepped: &Event) -> Self {
+        Self { stopped: Vec::new(), said: Vec::new(), timed_out: timed_out(before, stepped) }
+    }
+}
+
+impl Driver {
+    /// Adds what ends a run: its last event, the turn, the slot's event, and the reply to whoever waits.
+    pub(super) async fn add_end(
+        &self,
+        commit: &mut Commit,
+        run: &Run,
+        holder: Option<&Agent>,
+        cause: &Cause,
+        last: Last,
+        time: Timestamp,
+    ) -> Result<Wake, Trouble> {
+        let started = &run.started;
+        let Last { stopped, said, timed_out } = last;
+        let context = Context::new(format!("agent:{}", started.definition), time)
+            .about(started.agent, Some(started.session), Some(started.run))
+            .following(started.claimed.first().copied());
+        let joint = match started.base {
+            Some(parent) => {
+                let (depth, jump, _) = self.core.store.jump_for(parent).await?;
+                Joint { depth, jump }
+            }
+            None => Joint { depth: 1, jump: None },
+        };
+        let node = turn(run, &said, cause, joint);
+        let (ended, committed) = events(run, cause, node, stopped.clone(), said.clone(), time);
+        for event in holder.map(|agent| slot_left(agent, run, cause, &timed_out, time)).unwrap_or_default() {
+            add(commit, Stream::Agent(started.agent), &context, event);
+        }
+        add_last(commit, Stream::Run(started.run), &context, ended);
+        add_last(commit, Stream::Session(started.session), &context, committed);
+        if !commit.guards.iter().any(|guard| matches!(guard, Guard::Head { .. })) {
+            commit.guards.push(Guard::Head { session: started.session, head: started.base, revision: started.revision });
+        }
+        self.add_reply(commit, run, (&said, &stopped), cause, time).await
+    }
+
+    /// A completion is addressed to (run, operation): it settles the operation if that is open, and becomes an input of the waiting session
+    /// if it is not, or if the work was detached: that operation has its outcome already, or is about to have it. Whoever has replied to its
+    /// caller itself has nothing more to tell them.
+    async fn add_reply(
+        &self,
+        commit: &mut Commit,
+        run: &Run,
+        (said, stopped): (&[Message], &[Settlement]),
+        cause: &Cause,
+        time: Timestamp,
+    ) -> Result<Wake, Trouble> {
+        let Some(reply_to) = run.started.reply_to.filter(|_| !run.replied) else { return Ok(Vec::new()) };
+        let Some(parent) = load_caller(&self.core.store, reply_to.run).await? else { return Ok(Vec::new()) };
+        let started = &parent.started;
+        let context = Context::new(format!("agent:{}", run.started.definition), time)
+            .about(started.agent, Some(started.session), Some(started.run))
+            .following(run.started.claimed.first().copied());
+        if let Some(open) = parent.open.get(&reply_to.operation).filter(|open| matches!(open.operation.performer, Performer::Agent { .. }))
+        {
+            let (settlement, blobs) = settlement_for_parent(&open.operation, run, (said, stopped), cause, time).spilled();
+            commit.blobs.extend(blobs);
+            let event = Event::RunSettled(domain::event::RunSettled { run: reply_to.run, settled: vec![settlement] });
+            commit.guards.push(Guard::OperationOpen { run: reply_to.run, operation: reply_to.operation });
+            add(commit, Stream::Run(reply_to.run), &context, event);
+        } else if !reply_to.attached || *cause == Cause::Replied {
+            let (parts, untrusted) = (late_reply(run, said, cause), is_untrusted(run));
+            let late = Late { from: run, hops: run.hops, to: &parent, parts, untrusted };
+            let Told { events, blob, guard } = Box::pin(late.events(&self.core, time)).await?;
+            commit.blobs.extend(blob);
+            commit.guards.extend(guard);
+            events.into_iter().for_each(|event| add(commit, Stream::Session(started.session), &context, event));
+        }
+        Ok(vec![started.session])
+    }
+
+    /// Ends the open run as its agent had decided, when the words for which it went on were taken back and nothing else is left to do. True
+    /// when it did.
+    pub(super) async fn end_as_held(&mut self) -> Result<bool, Trouble> {
+        let Some(driving) = self.driving.as_ref().filter(|driving| driving.busy.is_empty()) else { return Ok(false) };
+        let Some(cause) = driving.run.held.as_ref().and_then(Cause::of) else { return Ok(false) };
+        let time = self.core.now();
+        let holder = self.holder(&driving.run).await?;
+        let mut commit = Commit::new().guard(Guard::NothingWaiting {
+            session: self.session,
+            user: Some(driving.run.started.user_id.clone()),
+            now: time,
+            except: Vec::new(),
+        });
+        let entries = driving.context(time).events(driving.entries.iter().cloned());
+        commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: entries });
+        let last = Last { stopped: Vec::new(), said: Vec::new(), timed_out: Vec::new() };
+        let wake = self.add_end(&mut commit, &driving.run, holder.as_ref(), &cause, last, time).await?;
+        self.commit(commit).await?;
+        self.wake(wake);
+        self.driving = None;
+        Ok(true)
+    }
+
+    /// Ends the open run without asking its agent.
+    pub(super) async fn end_from_outside(&mut self, cause: Cause) -> Result<(), Trouble> {
+        self.end_under(cause, None).await
+    }
+
+    /// The same under the key of whoever asked for it.
+    async fn end_under(&mut self, cause: Cause, key: Option<Key>) -> Result<(), Trouble> {
+        // What has come of work already counts as what it is, not as cut off.
+        self.record_what_is_done().await?;
+        let time = self.core.now();
+        let Some(driving) = &mut self.driving else { return Ok(()) };
+        driving.stop_all(time).await;
+        let Some(driving) = &self.driving else { return Ok(()) };
+        let run = driving.run.clone();
+        let mut commit = Commit::new();
+        (commit.blobs, commit.key) = (driving.blobs(), key);
+        let context = driving.context(time);
+        let mut wake = Vec::new();
+        let entries = context.events(driving.entries.iter().cloned());
+        commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: entries });
+        let holder = self.holder(&run).await?;
+        if run.step == 0 || is_fruitless(&run, Some(&cause)) {
+            self.add_untold(&mut commit, &run, &context, time).await?;
+            self.add_burial(&mut commit, &run, holder.as_ref(), &cause, &context, time);
+            wake.extend(self.add_reply(&mut commit, &run, (&[], &[]), &cause, time).await?);
+        } else {
+            let (mut stopped, said) = cut_off(&run, &notice(&cause), time, fresh::salt());
+            Box::pin(self.charge_what_is_known(driving, &mut stopped)).await?;
+            wake.extend(
+                self.add_end(&mut commit, &run, holder.as_ref(), &cause, Last { stopped, said, timed_out: Vec::new() }, time).await?,
+            );
+        }
+        wake.extend(run.open.values().filter_map(|open| open.operation.child()));
+        store::point("broker.end.before");
+        self.commit(commit).await?;
+        self.wake(wake);
+        store::point("broker.end.after");
+        self.driving = None;
+        Ok(())
+    }
+
+    /// What a run was to tell of what was dropped, and that leaves no turn, the next one tells.
+    async fn add_untold(&self, commit: &mut Commit, run: &Run, context: &Context, time: Timestamp) -> Result<(), Trouble> {
+        let Some(notice) = &run.started.overflow else { return Ok(()) };
+        let Some(row) = self.core.store.queue(self.session, time).await? else { return Ok(()) };
+        // More may have been dropped since the run began.
+        commit.guards.push(Guard::Untold { session: self.session, notice: row.queue.overflow.notice() });
+        let overflow = notice.untold().and(row.queue.overflow);
+        let dropped = InputsDropped { session: self.session, inputs: Vec::new(), overflow, time };
+        add(commit, Stream::Session(self.session), context, Event::InputsDropped(dropped));
+        Ok(())
+    }
+
+    /// A run whose first step never succeeded leaves no turn, and neither does a compaction that failed: its inputs become dead letters.
+    pub(super) fn add_burial(
+        &self,
+        commit: &mut Commit,
+        run: &Run,
+        holder: Option<&Agent>,
+        cause: &Cause,
+        context: &Context,
+        time: Timestamp,
+    ) {
+        let (code, reason) = match cause {
+            Cause::Failed { code, reason } => (code.clone(), reason.clone()),
+            Cause::Aborted { reason } => ("aborted".to_owned(), reason.clone()),
+            Cause::Replied | Cause::Completed { .. } => (String::new(), String::new()),
+        };
+        let started = &run.started;
+        let ended = RunEnded {
+            run: started.run,
+            session: started.session,
+            end: if matches!(cause, Cause::Aborted { .. }) { TurnEnd::Aborted } else { TurnEnd::Failed },
+            code: Some(code),
+            reason: Some(reason.clone()),
+            turn: None,
+            stopped: Vec::new(),
+            said: Vec::new(),
+            time,
+        };
+        for input in &run.claimed {
+            let dead = InputDead { input: *input, session: started.session, reason: reason.clone(), time };
+            add(commit, Stream::Session(started.session), context, Event::InputDead(dead));
+        }
+        for event in holder.map(|agent| slot_left(agent, run, cause, &[], time)).unwrap_or_default() {
+            add(commit, Stream::Agent(started.agent), context, event);
+        }
+        add_last(commit, Stream::Run(started.run), context, Event::RunEnded(ended));
+    }
+
+    /// Cancels the open run. False when none is open.
+    pub(super) async fn abort_now(&mut self, reason: String, key: Option<Key>) -> Result<bool, Trouble> {
+        self.stale = true;
+        if !self.refresh().await? {
+            return Ok(false);
+        }
+        self.end_under(Cause::Aborted { reason }, key).await?;
+        Ok(true)
+    }
+}
+
+/// Whether a run leaves no turn with such an end although it was stepped: a compaction that has no summary leaves its thread as it was.
+pub(super) fn is_fruitless(run: &Run, cause: Option<&Cause>) -> bool {
+    run.started.compacts.is_some() && cause.is_some_and(|cause| *cause != Cause::Replied)
+}
+
+/// What a session is told of work that nobody waits for any more.
+fn late_reply(run: &Run, said: &[Message], cause: &Cause) -> Vec<Part> {
+    match cause {
+        Cause::Replied => reply(run, said),
+        Cause::Completed { summary } => vec![Part::text(summary.to_string())],
+        Cause::Failed { .. } | Cause::Aborted { .. } => vec![Part::text(notice(cause))],
+    }
+}
+
+fn notice(cause: &Cause) -> String {
+    match cause {
+        Cause::Failed { reason, .. } => format!("The turn failed: {reason}"),
+        Cause::Aborted { reason } => format!("The turn was cancelled: {reason}"),
+        Cause::Replied | Cause::Completed { .. } => String::new(),
+    }
+}
+
+/// Adds an event behind everything that a commit has so far: whoever follows sees the end of a run after what came of it.
+fn add_last(commit: &mut Commit, stream: Stream, context: &Context, event: Event) {
+    let empty = commit.appends.iter().position(|append| append.stream == stream && append.events.is_empty());
+    let expected = empty.map_or(Expected::Any, |place| commit.appends.remove(place).expected);
+    commit.appends.push(store::Append { stream, expected, events: vec![context.event(event)] });
+}

@@ -1,0 +1,52 @@
+//! Ends that the host gives a run: limits, deadlines, and that nobody wants its work any more.
+
+use super::{Driver, Trouble};
+use domain::agent::end_session::EXPIRED;
+use domain::run::end::{Cause, TIMED_OUT};
+
+impl Driver {
+    /// Why nobody wants the run's work any more: its agent was archived, or whoever handed the work over waits no more. Found from the
+    /// store alone, so that it reaches a run whose host was killed in between.
+    async fn unwanted(&self) -> Result<Option<&'static str>, Trouble> {
+        let Some(driving) = self.driving.as_ref().filter(|driving| !driving.wanted) else { return Ok(None) };
+        let started = &driving.run.started;
+        // A run that begins has just looked at its agent.
+        if driving.agent.is_none() && self.core.store.agent(started.agent).await?.is_some_and(|row| !row.active) {
+            return Ok(Some("the agent was archived"));
+        }
+        let Some(reply_to) = started.reply_to.filter(|reply_to| reply_to.attached && !driving.run.replied) else { return Ok(None) };
+        let waits = self.core.store.operation_owner(reply_to.operation).await?.is_some();
+        Ok((!waits).then_some("the caller waits for it no more"))
+    }
+
+    /// Ends a run that has reached a limit or its deadline, or that nobody waits for any more. True when it did.
+    pub(super) async fn check_limits(&mut self) -> Result<bool, Trouble> {
+        let unwanted = self.unwanted().await?;
+        let Some(driving) = &mut self.driving else { return Ok(false) };
+        driving.wanted = unwanted.is_none();
+        let run = &driving.run;
+        let now = self.core.now();
+        let failed = |code: &str, reason: String| Some(Cause::Failed { code: code.to_owned(), reason });
+        let cause = if run.started.session_expires_at.is_some_and(|expires| expires <= now) {
+            Some(Cause::Aborted { reason: EXPIRED.to_owned() })
+        } else if let Some(reason) = unwanted {
+            Some(Cause::Aborted { reason: reason.to_owned() })
+        } else if run.started.deadline.is_some_and(|deadline| deadline <= now) {
+            failed(TIMED_OUT, "it was not done by its deadline".to_owned())
+        } else if self.core.catalogue.definition(&run.started.definition).is_none() {
+            failed("not-configured", format!("the definition `{}` is no longer configured", run.started.definition))
+        } else {
+            run.spent(now).and_then(|reason| failed("limit-reached", reason))
+        };
+        let Some(cause) = cause else { return Ok(false) };
+        self.fail(cause).await?;
+        Ok(true)
+    }
+
+    /// Ends the run for a reason of the host's, also when its start is not stored yet.
+    pub(super) async fn fail(&mut self, cause: Cause) -> Result<(), Trouble> {
+        let opening = self.driving.as_ref().map(|driving| driving.opening.clone()).unwrap_or_default();
+        self.commit_start(&opening).await?;
+        self.end_from_outside(cause).await
+    }
+}
