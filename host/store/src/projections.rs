@@ -131,15 +131,30 @@ fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rus
     inputs::accepted(sql, accepted, due, position)?;
     if let Source::Dispatch { reply_to, .. } = &accepted.source {
         inputs::handed_over(sql, accepted, reply_to.map(|reply_to| reply_to.run))?;
-        if let Some(reply_to) = reply_to {
-            spawned::handed_over(sql, accepted, reply_to.run)?;
-        }
     }
+    first_accepted(sql, accepted)?;
     wakes::set(sql, &accepted.input.to_string(), "reminder", accepted.session, due)?;
     if matches!(accepted.waits_for, Some(Kind::Queued(_))) {
         debounce(sql, accepted.session)?;
     }
-    sessions::touched(sql, accepted.session, accepted.time)
+    sessions::accepted(sql, accepted)
+}
+
+/// A session was begun for its first input, where a run of another session handed that over.
+fn first_accepted(sql: &Sql<'_>, accepted: &InputAccepted) -> rusqlite::Result<()> {
+    match &accepted.source {
+        Source::Dispatch { reply_to: Some(reply_to), .. } => spawned::handed_over(sql, accepted, reply_to.run),
+        _ => Ok(()),
+    }
+}
+
+/// The first input of a session is this one, or none, now that the one before it was erased.
+pub(crate) fn first_again(sql: &Sql<'_>, session: SessionId, first: Option<&InputAccepted>) -> rusqlite::Result<()> {
+    sql.execute("DELETE FROM spawned WHERE session = ?1", [session.to_string()])?;
+    sessions::first(sql, session, None)?;
+    let Some(accepted) = first else { return Ok(()) };
+    first_accepted(sql, accepted)?;
+    sessions::first(sql, session, Some(accepted.input))
 }
 
 /// Turns that were made elsewhere joined the tree, with what was said in them.

@@ -2,7 +2,7 @@
 
 use domain::digest::Digest;
 use rusqlite::types::Type;
-use rusqlite::{Connection, Params, Row};
+use rusqlite::{CachedStatement, Connection, Params, Row};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::str::FromStr;
@@ -28,9 +28,15 @@ impl<'c> Sql<'c> {
         self.connection
     }
 
+    fn prepared(&self, text: &'static str) -> rusqlite::Result<CachedStatement<'_>> {
+        #[cfg(test)]
+        crate::tests::plans::check(self.connection, text);
+        self.connection.prepare_cached(text)
+    }
+
     /// Runs a statement that returns no rows; how many rows it changed.
     pub(crate) fn execute(&self, text: &'static str, params: impl Params) -> rusqlite::Result<usize> {
-        self.connection.prepare_cached(text)?.execute(params)
+        self.prepared(text)?.execute(params)
     }
 
     /// The first row, if there is one.
@@ -40,7 +46,7 @@ impl<'c> Sql<'c> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Option<T>> {
-        let mut statement = self.connection.prepare_cached(text)?;
+        let mut statement = self.prepared(text)?;
         let mut rows = statement.query(params)?;
         rows.next()?.map(read).transpose()
     }
@@ -52,7 +58,7 @@ impl<'c> Sql<'c> {
         params: impl Params,
         mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Vec<T>> {
-        let mut statement = self.connection.prepare_cached(text)?;
+        let mut statement = self.prepared(text)?;
         let mut rows = statement.query(params)?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {

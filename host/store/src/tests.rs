@@ -10,6 +10,7 @@ mod dispatches;
 mod files;
 mod keys;
 mod opening;
+pub(crate) mod plans;
 mod power;
 mod projections;
 mod purging;

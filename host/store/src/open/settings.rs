@@ -14,8 +14,10 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const EVERY: &str = "PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY; \
      PRAGMA cell_size_check = ON;";
 /// What holds for the one that writes: a commit returns when it is on the disk. The log is moved to the database by the writer itself
-/// after 1,000 pages (see `writer.rs`); the automatism stays as it is until the writer has taken over.
-const WRITER: &str = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 67108864;";
+/// after 1,000 pages (see `writer.rs`); the automatism stays as it is until the writer has taken over. It keeps 16 MiB of pages: what one
+/// transaction changes at the places of many sessions stays in memory until it commits.
+const WRITER: &str = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 67108864; \
+     PRAGMA cache_size = -16384;";
 
 /// Refuses a SQLite that is too old.
 pub(crate) fn assert_sqlite() -> Result<(), OpenError> {
@@ -71,13 +73,19 @@ mod tests {
         let reading = Connection::open(dir.path().join("a.db")).unwrap();
         reader(&reading).unwrap();
         let expected = [("foreign_keys", 1), ("mmap_size", 0), ("trusted_schema", 0), ("temp_store", 2), ("busy_timeout", 5_000)];
-        let of_writer = [("synchronous", 2), ("wal_autocheckpoint", 1_000), ("journal_size_limit", 64 << 20), ("cell_size_check", 1)];
+        let of_writer = [
+            ("synchronous", 2),
+            ("wal_autocheckpoint", 1_000),
+            ("journal_size_limit", 64 << 20),
+            ("cell_size_check", 1),
+            ("cache_size", -16_384),
+        ];
         let value =
             |connection: &Connection, name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap_or(0);
         for (name, set) in expected.into_iter().chain(of_writer) {
             assert_eq!(value(&writing, name), set, "{name}");
         }
-        for (name, set) in expected.into_iter().chain([("query_only", 1)]) {
+        for (name, set) in expected.into_iter().chain([("query_only", 1), ("cache_size", -8_192)]) {
             assert_eq!(value(&reading, name), set, "{name}");
         }
     }

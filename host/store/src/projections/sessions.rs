@@ -5,8 +5,8 @@ use crate::sql::{Columns, Sql, int};
 use domain::agent::session::{EndStatus, PastSession, SUMMARY_BYTES_MAX};
 use domain::compaction;
 use domain::digest::Digest;
-use domain::event::{SessionOpened, SlotCompleted, SlotTerminated, TurnCommitted, UiSaved};
-use domain::id::{OperationId, RunId, SessionId};
+use domain::event::{InputAccepted, SessionOpened, SlotCompleted, SlotTerminated, TurnCommitted, UiSaved};
+use domain::id::{InputId, OperationId, RunId, SessionId};
 use domain::message::Message;
 use domain::persona::PersonaId;
 use domain::time::Timestamp;
@@ -56,9 +56,19 @@ pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened, now: Timestamp) -> r
     Ok(())
 }
 
-/// Something happened in a session.
-pub(super) fn touched(sql: &Sql<'_>, session: SessionId, time: Timestamp) -> rusqlite::Result<()> {
-    sql.execute("UPDATE sessions SET updated_at = ?2 WHERE id = ?1", params![session.to_string(), int(time.0)])?;
+/// Something was said to it.
+pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted) -> rusqlite::Result<()> {
+    sql.execute(
+        "UPDATE sessions SET updated_at = ?2, first_input = coalesce(first_input, ?3) WHERE id = ?1",
+        params![accepted.session.to_string(), int(accepted.time.0), accepted.input.to_string()],
+    )?;
+    Ok(())
+}
+
+/// Which of its inputs is the first.
+pub(super) fn first(sql: &Sql<'_>, session: SessionId, input: Option<InputId>) -> rusqlite::Result<()> {
+    let input = input.map(|input| input.to_string());
+    sql.execute("UPDATE sessions SET first_input = ?2 WHERE id = ?1", params![session.to_string(), input])?;
     Ok(())
 }
 

@@ -10,9 +10,8 @@ pub(super) fn handed_over(sql: &Sql<'_>, accepted: &InputAccepted, by_run: RunId
     sql.execute(
         "INSERT INTO spawned (session, by_session) SELECT sessions.id, runs.session FROM sessions, runs \
          WHERE sessions.id = ?1 AND runs.id = ?2 AND sessions.started_by LIKE 'agent:%' \
-         AND NOT EXISTS (SELECT 1 FROM inputs WHERE inputs.session = sessions.id AND inputs.id <> ?3) \
-         ON CONFLICT DO NOTHING",
-        params![accepted.session.to_string(), by_run.to_string(), accepted.input.to_string()],
+         AND sessions.first_input IS NULL ON CONFLICT DO NOTHING",
+        params![accepted.session.to_string(), by_run.to_string()],
     )?;
     Ok(())
 }

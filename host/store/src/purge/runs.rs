@@ -3,6 +3,7 @@
 use super::blobs::named_again;
 use super::words::{decoded, decoded_at, forget};
 use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
+use crate::projections::first_again;
 use crate::read::dispatches::tree_of;
 use crate::sql::{Columns, Sql, int, limit};
 use domain::event::Event;
@@ -41,7 +42,7 @@ pub(super) fn erase(sql: &Sql<'_>, run: RunId, committed: Option<u64>, tally: &m
 fn finish(sql: &Sql<'_>, run: &str, stream: &str, has_turn: bool, tally: &mut Tally) -> rusqlite::Result<()> {
     sql.execute(
         "DELETE FROM spawned WHERE by_session = (SELECT session FROM runs WHERE id = ?1) AND ?1 = \
-         (SELECT i.by_run FROM inputs i WHERE i.session = spawned.session ORDER BY i.position LIMIT 1)",
+         (SELECT i.by_run FROM sessions s JOIN inputs i ON i.id = s.first_input WHERE s.id = spawned.session)",
         [run],
     )?;
     for text in [
@@ -56,16 +57,16 @@ fn finish(sql: &Sql<'_>, run: &str, stream: &str, has_turn: bool, tally: &mut Ta
         tally.erased.turns += u64::from(has_turn);
         let kept = sql.row("SELECT count(*) FROM events WHERE stream = ?1 AND payload IS NOT NULL", [stream], |row| row.uint(0))?;
         tally.kept.bucket_writes += kept.unwrap_or(0);
+        handed_on(sql, run)?;
     }
     Ok(())
 }
 
 /// Work that is done for a run of which nothing is left counts against whoever does it from here on, as it does when everything is folded
 /// again.
-pub(super) fn handed_on(sql: &Sql<'_>) -> rusqlite::Result<()> {
-    let text = "SELECT i.id, s.agent FROM inputs i JOIN sessions s ON s.id = i.session \
-                WHERE i.by_run IS NOT NULL AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = i.by_run)";
-    for (input, agent) in sql.rows(text, [], |row| Ok((row.id::<InputId>(0)?, row.id::<AgentId>(1)?)))? {
+fn handed_on(sql: &Sql<'_>, run: &str) -> rusqlite::Result<()> {
+    let text = "SELECT i.id, s.agent FROM inputs i JOIN sessions s ON s.id = i.session WHERE i.by_run = ?1";
+    for (input, agent) in sql.rows(text, [run], |row| Ok((row.id::<InputId>(0)?, row.id::<AgentId>(1)?)))? {
         let tree = tree_of(sql, agent)?;
         sql.execute("UPDATE inputs SET tree = ?2 WHERE id = ?1", params![input.to_string(), tree.to_string()])?;
     }
@@ -90,8 +91,19 @@ fn erase_input(sql: &Sql<'_>, input: InputId, tally: &mut Tally) -> rusqlite::Re
     let Some((position, session, purged)) = found else { return Ok(()) };
     erase_event(sql, position, tally)?;
     sql.execute("DELETE FROM inputs WHERE id = ?1", [&id])?;
-    if !purged {
-        named_again(sql, &format!("session/{session}"))?;
+    if purged {
+        return Ok(());
+    }
+    let stream = format!("session/{session}");
+    named_again(sql, &stream)?;
+    if sql.exists("SELECT 1 FROM sessions WHERE id = ?1 AND first_input = ?2", params![session.to_string(), id])? {
+        let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = 'session.input.accepted.v1' AND payload IS NOT NULL \
+                    ORDER BY version LIMIT 1";
+        let first = match sql.row(text, [stream], decoded)?.flatten() {
+            Some(Event::InputAccepted(accepted)) => Some(accepted),
+            _ => None,
+        };
+        first_again(sql, session, first.as_ref())?;
     }
     Ok(())
 }

@@ -2,7 +2,6 @@
 //! about it.
 
 use super::blobs::named_again;
-use super::runs::handed_on;
 use super::words::forget;
 use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
 use crate::projections::snippet_after;
@@ -17,13 +16,17 @@ pub(super) fn erase(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> rus
     let id = session.to_string();
     let stream = format!("session/{id}");
     let events = sql.rows(
-        "SELECT position FROM events WHERE stream = ?1 AND payload IS NOT NULL AND kind NOT IN ('session.turn.committed.v1', \
-         'session.turns.imported.v1', 'session.cleared.v1', 'session.deleted.v1', 'purge.begun.v1', 'purge.done.v1') \
-         ORDER BY version LIMIT ?2",
+        "SELECT position, iif(kind = 'session.input.accepted.v1', json_extract(CAST(payload AS TEXT), '$.input'), NULL) FROM events \
+         WHERE stream = ?1 AND payload IS NOT NULL AND kind NOT IN ('session.turn.committed.v1', 'session.turns.imported.v1', \
+         'session.cleared.v1', 'session.deleted.v1', 'purge.begun.v1', 'purge.done.v1') ORDER BY version LIMIT ?2",
         params![stream, limit(EVENTS_PER_COMMIT_MAX)],
-        |row| row.uint(0),
+        |row| Ok((row.uint(0)?, row.get::<_, Option<String>>(1)?)),
     )?;
-    for position in &events {
+    for (position, input) in &events {
+        if let Some(input) = input {
+            sql.execute("DELETE FROM inputs WHERE id = ?1", [input])?;
+            sql.execute("DELETE FROM wakes WHERE subject = ?1", [input])?;
+        }
         erase_event(sql, *position, tally)?;
     }
     if events.len() == EVENTS_PER_COMMIT_MAX {
@@ -38,15 +41,13 @@ pub(super) fn erase(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> rus
     for text in [
         "DELETE FROM items WHERE session = ?1",
         "DELETE FROM files WHERE session = ?1",
-        "DELETE FROM inputs WHERE session = ?1",
-        "DELETE FROM wakes WHERE session = ?1",
+        "DELETE FROM wakes WHERE subject = ?1",
         "DELETE FROM operations WHERE session = ?1",
         "DELETE FROM spawned WHERE session = ?1",
         "DELETE FROM snapshots WHERE stream = 'session/' || ?1",
     ] {
         sql.execute(text, [&id])?;
     }
-    handed_on(sql)?;
     named_again(sql, &stream)?;
     tally.erased.requests += forget_requests(sql, &id)?;
     snippets_again(sql, &id)?;
