@@ -2,6 +2,7 @@
 
 mod crash;
 
+use agent_host_tests::guests::root;
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::PostMessage;
@@ -21,6 +22,20 @@ fn bucket(scope: BucketScope) -> BucketGrant {
 fn setup(key_value: Vec<BucketGrant>) -> Setup {
     let definitions = ["puppet", "other"].map(|id| json!({ "agentId": id, "displayName": id, "component": "puppet" })).to_vec();
     Setup { components: vec!["puppet", "shelf"], definitions, key_value, ..Setup::default() }
+}
+
+/// A host whose puppet has a tool that keeps notes in this scope.
+pub(super) fn shelved(scope: &str) -> Value {
+    let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
+    json!({
+        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
+        "components": {
+            "puppet": { "path": file("puppet") },
+            "shelf": { "path": file("shelf"), "keyValue": [{ "bucket": "notes", "scope": scope, "access": "read-write" }] },
+        },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    })
 }
 
 /// What all calls of `shelf` share.

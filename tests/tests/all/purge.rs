@@ -3,7 +3,7 @@
 
 mod others;
 
-use agent_host_tests::guests::root;
+use super::keyvalue::shelved;
 use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -14,21 +14,8 @@ use tokio::time::sleep;
 /// Said nowhere but in what is purged: as words, as the argument of a call and its result, as a name, in a note, as an attribute.
 const MARKS: [&str; 6] = ["xylophonist", "argumentative", "resultant", "nameplate", "notebookish", "attributive"];
 
-fn config() -> Value {
-    let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
-    json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
-        "components": {
-            "puppet": { "path": file("puppet") },
-            "shelf": { "path": file("shelf"), "keyValue": [{ "bucket": "notes", "scope": "session", "access": "read-write" }] },
-        },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    })
-}
-
 async fn started() -> (Folder, Host) {
-    let folder = Folder::new(config());
+    let folder = Folder::new(shelved("session"));
     folder.warm(&["puppet", "shelf"]).await;
     let host = folder.start(None).await.unwrap();
     (folder, host)
@@ -74,7 +61,7 @@ async fn play(host: &Host, at: &str, steps: Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_works_for_a_session_that_was_purged_meanwhile_ends_and_tells_nobody() {
-    let mut config = config();
+    let mut config = shelved("session");
     config["agents"].as_array_mut().unwrap().push(json!({ "agentId": "other", "displayName": "Other", "component": "puppet" }));
     config["components"]["puppet"]["agents"] = json!(["*"]);
     let folder = Folder::new(config);

@@ -1,26 +1,12 @@
 //! Death of the process between a call and its commit: what the call wrote is there exactly when its result is.
 
-use super::shared;
+use super::{shared, shelved};
 use crate::all::crash::{open, rest};
-use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, PATIENCE};
 use domain::id::SessionId;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::Store;
-
-fn config() -> Value {
-    let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
-    json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
-        "components": {
-            "puppet": { "path": file("puppet") },
-            "shelf": { "path": file("shelf"), "keyValue": [{ "bucket": "notes", "scope": "component", "access": "read-write" }] },
-        },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    })
-}
 
 async fn last_reply(store: &Store, session: SessionId) -> String {
     let row = store.session(session).await.unwrap().unwrap();
@@ -31,7 +17,7 @@ async fn last_reply(store: &Store, session: SessionId) -> String {
 /// Two calls, of which one may be made again and the other not, in a process that dies at a crash point. What the agent was told of them,
 /// and what their counters are.
 async fn dies_at(point: &str) -> (String, [Option<String>; 2]) {
-    let folder = Folder::new(config());
+    let folder = Folder::new(shelved("component"));
     folder.warm(&["puppet", "shelf"]).await;
     let mut host = folder.start(Some(point)).await.unwrap();
     let answer = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
@@ -104,7 +90,7 @@ async fn a_driver_or_a_call_that_panics_lets_its_buckets_go() {
         ("panic@broker.commit.before:2", "again parts 1"),
         ("panic@broker.commit.after:2", "again parts 1"),
     ] {
-        let folder = Folder::new(config());
+        let folder = Folder::new(shelved("component"));
         folder.warm(&["puppet", "shelf"]).await;
         let host = folder.start(Some(point)).await.unwrap();
         let mut sessions = Vec::new();

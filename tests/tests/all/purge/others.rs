@@ -1,6 +1,6 @@
 //! Purging where others took part: workers, agents that were written to, words that were dropped, a summary; and runs that are open elsewhere.
 
-use super::{ask, config, delete, holders_of, intact, path, play, purge, rebuilt, refused};
+use super::{ask, delete, holders_of, intact, path, play, purge, rebuilt, refused, shelved};
 use agent_host_tests::process::{Folder, Host, PATIENCE};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ reply = { text = "an epitomist was here" }
 "#;
 
 async fn started() -> (Folder, Host) {
-    let mut config = config();
+    let mut config = shelved("session");
     config["agents"].as_array_mut().unwrap().push(json!({ "agentId": "other", "displayName": "Other", "component": "puppet" }));
     config["components"]["puppet"]["agents"] = json!(["*"]);
     let folder = Folder::new(config);
