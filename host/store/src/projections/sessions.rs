@@ -92,7 +92,8 @@ pub(crate) fn is_deaf(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<boo
 
 /// That run ended.
 pub(super) fn idle(sql: &Sql<'_>, session: SessionId, run: RunId) -> rusqlite::Result<()> {
-    sql.execute("UPDATE sessions SET open_run = NULL WHERE id = ?1 AND open_run = ?2", params![session.to_string(), run.to_string()])?;
+    let text = "UPDATE sessions SET open_run = NULL, hears = 0 WHERE id = ?1 AND open_run = ?2";
+    sql.execute(text, params![session.to_string(), run.to_string()])?;
     Ok(())
 }
 

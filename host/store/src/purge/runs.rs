@@ -91,6 +91,7 @@ fn erase_input(sql: &Sql<'_>, input: InputId, tally: &mut Tally) -> rusqlite::Re
     let Some((position, session, purged)) = found else { return Ok(()) };
     erase_event(sql, position, tally)?;
     sql.execute("DELETE FROM inputs WHERE id = ?1", [&id])?;
+    sql.execute("DELETE FROM wakes WHERE subject = ?1", [&id])?;
     if purged {
         return Ok(());
     }

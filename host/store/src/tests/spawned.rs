@@ -9,7 +9,7 @@ use domain::id::{OperationId, SessionId, Stream};
 use domain::operation::ReplyTo;
 
 /// Work that was handed over.
-fn dispatch(reply_to: Option<ReplyTo>) -> Source {
+pub(super) fn dispatch(reply_to: Option<ReplyTo>) -> Source {
     Source::Dispatch {
         reply_to,
         from: "/ada".to_owned(),
