@@ -4,11 +4,13 @@
 use crate::measure::{Pair, in_turns, median, us};
 use crate::report::{Bar, Row};
 use crate::thread::new;
+use crate::view::NOON;
 use agent_host_tests::{Setup, World};
 use anyhow::ensure;
 use broker::{Address, Target};
-use domain::event::{Event, PluginEmitted, Subject};
-use domain::id::{SessionId, Stream};
+use domain::event::{Event, InputAccepted, PluginEmitted, Source, Subject};
+use domain::id::{InputId, SessionId, Stream};
+use domain::message::{Draft, Role};
 use domain::user::UserId;
 use serde_json::json;
 use std::sync::Arc;
@@ -38,11 +40,13 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let bare = Store::open(&folder.path().join("data"), Options::default())?;
     let accepted = in_turns(async || busy.accept().await, async || commit(&bare).await).await?;
     bare.close().await;
+    let stored = in_turns(async || busy.accept().await, async || busy.store().await).await?;
     let routing = busy.route().await?;
     busy.world.broker.shutdown(Duration::ZERO).await;
     let turns = whole_turns().await?;
     Ok(vec![
         Row::new("words accepted, 256 sessions / bare group commit", "1/s", accepted, Bar::AtLeast(0.7)),
+        Row::new("the same / their events and what follows from them alone", "1/s", stored, Bar::Told),
         Row::new("whole turns of 256 sessions, model at once", "1/s", Pair { ours: turns, peer: accepted.ours }, Bar::Told),
         Row::new("where words go, p99", "µs", Pair { ours: routing, peer: ROUTING_US_MAX }, Bar::AtMost(ROUTING_US_MAX)),
     ])
@@ -96,6 +100,26 @@ impl Sessions {
         Ok(per_second(SESSIONS * MESSAGES, began.elapsed()))
     }
 
+    /// Words whose events are stored in a second, with all that follows from them, when nobody decides what becomes of them.
+    async fn store(self: &Arc<Self>) -> anyhow::Result<f64> {
+        let began = Instant::now();
+        let mut senders = JoinSet::new();
+        for session in self.sessions.clone() {
+            let sessions = self.clone();
+            senders.spawn(async move {
+                for _ in 0..MESSAGES {
+                    let event = new(Event::InputAccepted(said(session)), Subject { session: Some(session), ..Subject::default() });
+                    sessions.world.store().commit(Commit::new().append(Stream::Session(session), Expected::Any, vec![event])).await?;
+                }
+                anyhow::Ok(())
+            });
+        }
+        while let Some(ended) = senders.join_next().await {
+            ended??;
+        }
+        Ok(per_second(SESSIONS * MESSAGES, began.elapsed()))
+    }
+
     /// Microseconds that all but one in a hundred lookups take: of the words' session by its agent, without accepting them.
     async fn route(&self) -> anyhow::Result<f64> {
         let to = Address::Agent(Target::Definition(domain::definition::DefinitionId("puppet".to_owned())));
@@ -110,6 +134,21 @@ impl Sessions {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
         let place = (taken.len() as f64 * P99) as usize;
         Ok(taken.get(place).copied().unwrap_or_default())
+    }
+}
+
+/// The words, accepted.
+fn said(session: SessionId) -> InputAccepted {
+    InputAccepted {
+        input: InputId(Uuid::now_v7()),
+        session,
+        source: Source::Api,
+        user_id: Some(UserId::local()),
+        message: Some(Draft::text(Role::User, "api", WORDS)),
+        model: None,
+        waits_for: None,
+        priority: None,
+        time: NOON,
     }
 }
 
