@@ -92,12 +92,10 @@ impl Sessions {
                 for _ in 0..MESSAGES {
                     sessions.world.say("puppet", session, WORDS).await;
                 }
+                anyhow::Ok(())
             });
         }
-        while let Some(ended) = senders.join_next().await {
-            ended?;
-        }
-        Ok(per_second(SESSIONS * MESSAGES, began.elapsed()))
+        all_done(senders, began).await
     }
 
     /// Words whose events are stored in a second, with all that follows from them, when nobody decides what becomes of them.
@@ -114,10 +112,7 @@ impl Sessions {
                 anyhow::Ok(())
             });
         }
-        while let Some(ended) = senders.join_next().await {
-            ended??;
-        }
-        Ok(per_second(SESSIONS * MESSAGES, began.elapsed()))
+        all_done(senders, began).await
     }
 
     /// Microseconds that all but one in a hundred lookups take: of the words' session by its agent, without accepting them.
@@ -168,7 +163,12 @@ async fn commit(store: &Store) -> anyhow::Result<f64> {
             anyhow::Ok(())
         });
     }
-    while let Some(ended) = writers.join_next().await {
+    all_done(writers, began).await
+}
+
+/// Messages of all senders in a second, when the last one is done.
+async fn all_done(mut senders: JoinSet<anyhow::Result<()>>, began: Instant) -> anyhow::Result<f64> {
+    while let Some(ended) = senders.join_next().await {
         ended??;
     }
     Ok(per_second(SESSIONS * MESSAGES, began.elapsed()))

@@ -90,8 +90,7 @@ fn erase_input(sql: &Sql<'_>, input: InputId, tally: &mut Tally) -> rusqlite::Re
     let found = sql.row(text, [&id], |row| Ok((row.uint(0)?, row.id::<SessionId>(1)?, row.get::<_, bool>(2)?)))?;
     let Some((position, session, purged)) = found else { return Ok(()) };
     erase_event(sql, position, tally)?;
-    sql.execute("DELETE FROM inputs WHERE id = ?1", [&id])?;
-    sql.execute("DELETE FROM wakes WHERE subject = ?1", [&id])?;
+    remove_input(sql, &id)?;
     if purged {
         return Ok(());
     }
@@ -106,6 +105,13 @@ fn erase_input(sql: &Sql<'_>, input: InputId, tally: &mut Tally) -> rusqlite::Re
         };
         first_again(sql, session, first.as_ref())?;
     }
+    Ok(())
+}
+
+/// What there is of an input beside its event.
+pub(super) fn remove_input(sql: &Sql<'_>, input: &str) -> rusqlite::Result<()> {
+    sql.execute("DELETE FROM inputs WHERE id = ?1", [input])?;
+    sql.execute("DELETE FROM wakes WHERE subject = ?1", [input])?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 //! about it.
 
 use super::blobs::named_again;
+use super::runs::remove_input;
 use super::words::forget;
 use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
 use crate::projections::snippet_after;
@@ -24,8 +25,7 @@ pub(super) fn erase(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> rus
     )?;
     for (position, input) in &events {
         if let Some(input) = input {
-            sql.execute("DELETE FROM inputs WHERE id = ?1", [input])?;
-            sql.execute("DELETE FROM wakes WHERE subject = ?1", [input])?;
+            remove_input(sql, input)?;
         }
         erase_event(sql, *position, tally)?;
     }
