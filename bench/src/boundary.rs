@@ -86,6 +86,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let folder = TempDir::new()?;
     std::fs::write(folder.path().join("file.txt"), "x")?;
     let bound = bound(folder.path());
+    runtime.open_folders(&bound.directories, &[])?;
     let host_calls = in_turns(
         async || Ok(us(ours(&runtime, &component, &bound, "stats", HOST_CALLS).await?) / f64::from(HOST_CALLS)),
         async || Ok(us(bare(&runtime.engine_config(), folder.path(), "stats", HOST_CALLS).await?) / f64::from(HOST_CALLS)),

@@ -81,6 +81,7 @@ fn line(run: RunId) -> Event {
         run,
         operation: None,
         segment: 0,
+        user_id: None,
         definition: DefinitionId("assistant".to_owned()),
         tool: Some("web_fetch".to_owned()),
         component: Some("web".to_owned()),

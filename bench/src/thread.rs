@@ -2,6 +2,7 @@
 
 use crate::view::{NOON, basis};
 use broker::replay::snapshot;
+use domain::agent::role::Role as UserRole;
 use domain::authority::Permissions;
 use domain::basis::Basis;
 use domain::definition::DefinitionId;
@@ -9,7 +10,7 @@ use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
 use domain::event::{
     AgentCreated, Event, InputAccepted, NewEvent, PluginEmitted, PreferencesUpdated, RunEnded, RunStarted, RunStepped, SessionOpened,
-    Source, Subject, TurnCommitted,
+    Source, Subject, TurnCommitted, UserAssigned,
 };
 use domain::id::ConversationId;
 use domain::id::{AgentId, EventId, InputId, RunId, SessionId, Stream, TurnId};
@@ -59,6 +60,7 @@ impl Conversation {
             owner_user_id: UserId::local(),
             name: "Assistant".to_owned(),
             denies: Default::default(),
+            permissions: Permissions::default(),
             created_at: NOON,
         });
         let opened = conversation.opened();
@@ -114,7 +116,8 @@ impl Conversation {
             Event::RunStepped(Box::new(stepped(run, heard, said))),
             Event::RunEnded(ended),
         ];
-        let committed = TurnCommitted { session: self.session, turn: node.clone(), revision: node.depth, time: NOON };
+        let committed =
+            TurnCommitted { session: self.session, turn: node.clone(), revision: node.depth, untrusted: Some(false), time: NOON };
         let session = Stream::Session(self.session);
         let commit = commit
             .append(session, Expected::Any, vec![self.event(Event::InputAccepted(accepted), None)])
@@ -154,6 +157,7 @@ impl Conversation {
             hops: 0,
             priority: Priority::default(),
             denies: Default::default(),
+            untrusted: false,
             user_id: UserId::local(),
             model: None,
             time: NOON,
@@ -214,13 +218,41 @@ impl Conversation {
         let event = |n: usize| {
             let preferences = serde_json::json!({ "language": "English", "changed": n });
             self.event(
-                Event::PreferencesUpdated(PreferencesUpdated { updated_at: NOON, user_id: None, agent: self.agent, preferences }),
+                Event::PreferencesUpdated(PreferencesUpdated {
+                    updated_at: NOON,
+                    user_id: None,
+                    untrusted: false,
+                    agent: self.agent,
+                    preferences,
+                }),
                 None,
             )
         };
         for begun in (0..times).step_by(EVENTS_PER_COMMIT) {
             let events = (begun..times.min(begun + EVENTS_PER_COMMIT)).map(event).collect();
             store.commit(Commit::new().append(Stream::Agent(self.agent), Expected::Any, events)).await?;
+        }
+        Ok(())
+    }
+
+    /// Assigns so many users to the agent, and has it remember so many bytes of each.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn share(self, store: &Store, users: usize, bytes: usize) -> anyhow::Result<()> {
+        for n in 0..users {
+            let user: UserId = format!("user{n}").parse()?;
+            let assigned = UserAssigned {
+                agent: self.agent,
+                user_id: user.clone(),
+                role: UserRole::Shared,
+                assigned_by: UserId::local(),
+                assigned_at: NOON,
+            };
+            let preferences = serde_json::json!({ "learned": "x".repeat(bytes) });
+            let learned = PreferencesUpdated { updated_at: NOON, untrusted: false, user_id: Some(user), agent: self.agent, preferences };
+            let events = [Event::UserAssigned(assigned), Event::PreferencesUpdated(learned)].map(|event| self.event(event, None));
+            store.commit(Commit::new().append(Stream::Agent(self.agent), Expected::Any, events.into())).await?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! A host in a box: real SQLite in a temporary folder, real components, a scripted model. For the tests in `tests/` and the bench.
 
+pub mod faked_clock;
 pub mod guests;
 pub mod process;
 pub mod prompt;

@@ -6,6 +6,7 @@ mod frames;
 
 pub use frames::{Frame, Frames};
 
+use crate::faked_clock::FakedClock;
 use crate::guests::{root, wasm};
 use crate::slow_disk::SlowDisk;
 use crate::small_disk::{Room, SmallDisk};
@@ -25,6 +26,8 @@ use tokio::process::{Child, Command};
 pub const PATIENCE: Duration = Duration::from_secs(30);
 /// The crash point at which a program dies; see `store::point`.
 pub const CRASH_AT: &str = "AGENT_HOST_CRASH_AT";
+/// What an event has in it that is never stored; see `store::fault`.
+pub const UNSTORABLE: &str = "AGENT_HOST_UNSTORABLE";
 /// The config file in a folder.
 const CONFIG: &str = "agent-host.json";
 /// The compiled components in a data folder.
@@ -72,6 +75,8 @@ pub struct Folder {
     disk: Option<SmallDisk>,
     /// What its syncs do, when a test says that.
     slow: Option<SlowDisk>,
+    /// Its wall clock, when a test sets it.
+    clock: Option<FakedClock>,
 }
 
 impl Folder {
@@ -84,7 +89,7 @@ impl Folder {
         let dir = TempDir::new().expect("a temporary folder");
         std::fs::create_dir(dir.path().join("files")).expect("a folder for tools");
         std::fs::write(dir.path().join("script.toml"), crate::world::SCRIPT).expect("a rule file");
-        let folder = Self { dir, disk: None, slow: None };
+        let folder = Self { dir, disk: None, slow: None, clock: None };
         folder.configure(config);
         folder
     }
@@ -113,6 +118,19 @@ impl Folder {
         Ok(folder)
     }
 
+    /// The same, with syncs that do what [`Self::slow_disk`] is told.
+    ///
+    /// # Errors
+    /// Why there can be none here.
+    ///
+    /// # Panics
+    /// When there is no C compiler.
+    pub fn on_bad_disk(config: Value, room: Room) -> Result<Self, String> {
+        let mut folder = Self::on_small_disk(config, room)?;
+        folder.slow = Some(replaced_syncs(folder.path()));
+        Ok(folder)
+    }
+
     /// The same, on a disk whose syncs do what [`Self::slow_disk`] is told.
     ///
     /// # Panics
@@ -120,8 +138,7 @@ impl Folder {
     #[must_use]
     pub fn on_slow_disk(config: Value) -> Self {
         let mut folder = Self::new(config);
-        folder.slow =
-            Some(SlowDisk::new(folder.path()).expect("a library that replaces syncs, made by the C compiler that the host is built with"));
+        folder.slow = Some(replaced_syncs(folder.path()));
         folder
     }
 
@@ -132,6 +149,27 @@ impl Folder {
     #[must_use]
     pub fn slow_disk(&self) -> &SlowDisk {
         self.slow.as_ref().expect("a slow disk")
+    }
+
+    /// The same, with a wall clock that [`Self::clock`] shifts.
+    ///
+    /// # Panics
+    /// When there is no C compiler.
+    #[must_use]
+    pub fn with_clock(config: Value) -> Self {
+        let mut folder = Self::new(config);
+        let made = FakedClock::new(folder.path());
+        folder.clock = Some(made.expect("a library that shifts the clock, made by the C compiler that the host is built with"));
+        folder
+    }
+
+    /// Its wall clock.
+    ///
+    /// # Panics
+    /// When it has the machine's.
+    #[must_use]
+    pub fn clock(&self) -> &FakedClock {
+        self.clock.as_ref().expect("a clock of its own")
     }
 
     /// Puts compiled code of components into the data folder, so that a start compiles nothing. The code comes from the cache that all tests
@@ -191,6 +229,7 @@ impl Folder {
             Some(disk) => disk.command(&program()),
         };
         command.envs(self.slow.iter().flat_map(SlowDisk::variables));
+        command.envs(self.clock.iter().flat_map(FakedClock::variables));
         command.args(arguments).arg("--config").arg(self.path().join(CONFIG)).current_dir(self.path()).kill_on_drop(true);
         command
             .env_remove("RUST_LOG")
@@ -237,10 +276,21 @@ impl Folder {
     /// # Panics
     /// When it gets neither ready nor ends in time.
     pub async fn start_with(&self, more: &[&str], crash_at: Option<&str>) -> Result<Host, Box<Ended>> {
+        self.start_in(more, crash_at.map(|point| (CRASH_AT, point))).await
+    }
+
+    /// The same, with a variable of the environment.
+    ///
+    /// # Errors
+    /// It ended before it was ready.
+    ///
+    /// # Panics
+    /// When it gets neither ready nor ends in time.
+    pub async fn start_in(&self, more: &[&str], variable: Option<(&str, &str)>) -> Result<Host, Box<Ended>> {
         let log = File::options().create(true).append(true).open(self.path().join("log")).expect("a log");
         let mut command = self.program(&[&["serve", "--json"], more].concat());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-        command.envs(crash_at.map(|point| (CRASH_AT, point)));
+        command.envs(variable);
         let mut child = command.spawn().expect("a program that starts");
         let mut lines = BufReader::new(child.stdout.take().expect("its stdout")).lines();
         let first = tokio::time::timeout(PATIENCE, lines.next_line()).await;
@@ -254,6 +304,10 @@ impl Folder {
         let token = std::fs::read_to_string(self.data().join("token")).expect("a token").trim().to_owned();
         Ok(Host { child, base, token, http: http() })
     }
+}
+
+fn replaced_syncs(folder: &Path) -> SlowDisk {
+    SlowDisk::new(folder).expect("a library that replaces syncs, made by the C compiler that the host is built with")
 }
 
 /// A client that trusts nobody: the API speaks plain HTTP.
@@ -309,6 +363,19 @@ impl Line {
     /// The connection was lost.
     pub async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> reqwest::Result<Answer> {
         let request = self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.token);
+        read(match body {
+            Some(body) => request.json(body),
+            None => request,
+        })
+        .await
+    }
+
+    /// The same under an idempotency key.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    pub async fn ask_under(&self, key: &str, method: Method, path: &str, body: Option<&Value>) -> reqwest::Result<Answer> {
+        let request = self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.token).header("idempotency-key", key);
         read(match body {
             Some(body) => request.json(body),
             None => request,
@@ -436,12 +503,20 @@ impl Host {
         self.child.kill().await.expect("a killed process");
     }
 
+    /// Sends it a signal.
+    ///
+    /// # Panics
+    /// When the signal cannot be sent.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.process(), signal).expect("a signal that arrives");
+    }
+
     /// Tells it to stop.
     ///
     /// # Panics
     /// When the signal cannot be sent.
     pub fn tell_to_stop(&self) {
-        kill_process(self.process(), Signal::TERM).expect("a signal that arrives");
+        self.signal(Signal::TERM);
     }
 
     /// Tells it to stop, and waits until it has.

@@ -13,6 +13,8 @@ use std::time::Duration;
 const PAGE: &str = "AGENT_HOST_TESTS_SYNCS";
 /// Where in the page it stands what syncs do; before it stands how many there were.
 const WHAT_AT: u64 = 8;
+/// Where in the page it stands whether reads of the database fail.
+const READS_AT: u64 = 16;
 
 /// What a sync does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +50,7 @@ impl SlowDisk {
         if !compiled.success() {
             return Err(io::Error::other(format!("cc does not compile `{}`", source.display())));
         }
-        std::fs::write(&disk.page, [0; 16])?;
+        std::fs::write(&disk.page, [0; 24])?;
         Ok(disk)
     }
 
@@ -75,6 +77,16 @@ impl SlowDisk {
             Syncs::Fail => u64::MAX - 1,
         };
         File::options().write(true).open(&self.page)?.write_all_at(&what.to_ne_bytes(), WHAT_AT)
+    }
+}
+
+impl SlowDisk {
+    /// Has reads of the database fail from now on, or succeed again.
+    ///
+    /// # Errors
+    /// The page cannot be written.
+    pub fn set_reads(&self, succeed: bool) -> io::Result<()> {
+        File::options().write(true).open(&self.page)?.write_all_at(&u64::from(!succeed).to_ne_bytes(), READS_AT)
     }
 }
 

@@ -58,6 +58,8 @@ pub struct Setup {
     pub is_pinned: bool,
     /// Personas, as the config file writes them.
     pub personas: Vec<Value>,
+    /// Guests that are at work at once.
+    pub instances_max: u32,
 }
 
 impl Default for Setup {
@@ -85,6 +87,7 @@ impl Default for Setup {
             grants: Vec::new(),
             is_pinned: false,
             personas: Vec::new(),
+            instances_max: 32,
         }
     }
 }
@@ -142,7 +145,7 @@ impl World {
         let path = dir.path().join("data");
         let store =
             tokio::task::spawn_blocking(move || Store::open(&path, store::Options::default())).await.expect("no panic").expect("a store");
-        let runtime = runtime_with(secrets(&setup));
+        let runtime = runtime_with(secrets(&setup), setup.instances_max);
         let broker = Broker::start(parts(dir.path(), &setup, store, &runtime).await).await.expect("a broker");
         Self { dir, broker, runtime, setup }
     }
@@ -215,7 +218,6 @@ impl World {
         PostMessage {
             target: target(definition),
             session,
-            routed: None,
             content: vec![Part::text(text)],
             model: None,
             queue: QueueOverride::default(),
@@ -354,6 +356,8 @@ async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Pa
         (setup.change_grant)(name, &mut grant);
         entries.push(Entry { name: name.to_owned(), component, grant, is_pinned: setup.is_pinned });
     }
+    let folders = entries.iter().flat_map(|entry| &entry.grant.directories);
+    runtime.open_folders(folders, &[&dir.join("data")]).expect("folders that can be granted");
     let definitions: Vec<Definition> =
         setup.definitions.iter().map(|definition| serde_json::from_value(definition.clone()).expect("a definition")).collect();
     let personas = setup.personas.iter().map(|persona| serde_json::from_value(persona.clone()).expect("a persona")).collect();
@@ -373,14 +377,14 @@ pub fn target(definition: &str) -> Target {
 /// A runtime on the cache that all tests share, so that each guest is compiled once.
 #[must_use]
 pub fn runtime() -> Runtime {
-    runtime_with(Secrets::default())
+    runtime_with(Secrets::default(), Setup::default().instances_max)
 }
 
 fn secrets(setup: &Setup) -> Secrets {
     Secrets::new(setup.secrets.iter().map(|(name, value)| ((*name).to_owned(), Secret::parse(value).expect("a secret"))))
 }
 
-fn runtime_with(secrets: Secrets) -> Runtime {
+fn runtime_with(secrets: Secrets, instances_max: u32) -> Runtime {
     let cache_dir = crate::guests::root().join("target/test-component-cache");
     // Nothing in a test speaks TLS, and it needs no authorities.
     let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -389,7 +393,7 @@ fn runtime_with(secrets: Secrets) -> Runtime {
         .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth();
     let egress = Some(Arc::new(Egress::new(Arc::new(SystemResolver), tls, egress::Limits::default())));
-    Runtime::new(runtime::Config { cache_dir, instances_max: 32, egress, secrets, ..runtime::Config::default() }).expect("a runtime")
+    Runtime::new(runtime::Config { cache_dir, instances_max, egress, secrets, ..runtime::Config::default() }).expect("a runtime")
 }
 
 fn grant(files: &Path, setup: &Setup) -> Grant {

@@ -5,10 +5,12 @@
 mod all {
     mod account;
     mod aggregate;
+    mod approvals;
     mod attacks;
     mod bad_input;
     mod boundary;
     mod budget;
+    mod clock;
     mod commits;
     mod compaction;
     mod compiling;
@@ -23,6 +25,7 @@ mod all {
     mod file_size;
     mod frozen;
     mod garbage;
+    mod half_streams;
     mod http;
     mod identity;
     mod importing;
@@ -30,6 +33,7 @@ mod all {
     mod languages;
     mod ledger;
     mod lists;
+    mod narrowing;
     mod network;
     mod once;
     mod operator;
@@ -40,11 +44,14 @@ mod all {
     mod patterns;
     mod purge;
     mod queue;
+    mod quota;
     mod races;
     mod recovery;
     mod replay;
     mod restoring;
     mod routing;
+    mod same_moment;
+    mod schemas;
     mod secrets;
     mod sessions;
     mod sharing;
@@ -52,6 +59,9 @@ mod all {
     mod storm;
     mod structured;
     mod talk;
+    mod torture;
+    mod unstorable;
     mod uploads;
+    mod waking;
     mod web;
 }

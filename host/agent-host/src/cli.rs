@@ -82,6 +82,12 @@ pub(crate) enum Command {
     #[command(after_help = "Asks the running host, or opens the data folder when none is running. Nothing waits but commits, while what \
                            differs is replaced; the result tells how many rows of which table that were. Ctrl-C stops waiting for it, not it.")]
     Rebuild,
+    /// Write the database's file anew, while no host is running: what purges left in unused parts of it is gone then, and space given back
+    #[command(
+        after_help = "Opens the data folder; nothing could be stored meanwhile, so stop the host first. Takes about a second for some \
+                           hundred megabytes, and as much space again as the database has."
+    )]
+    Vacuum,
     /// Make a backup, also while the host is running
     #[command(after_help = "Example:\n  agent-host backup /backups/agent-host-$(date +%F).sqlite")]
     Backup(Backup),
@@ -344,6 +350,9 @@ pub(crate) struct Audit {
     /// Only of this run
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
+    /// Only of turns that act for this user, and of readings by them
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
     /// Only of this component, by its name in the configuration
     #[arg(long, value_name = "NAME")]
     pub(crate) component: Option<String>,

@@ -11,6 +11,7 @@ mod component;
 mod directories;
 mod environment;
 mod file;
+mod file_system;
 #[cfg(test)]
 mod fuzz;
 mod identity;
@@ -63,6 +64,9 @@ pub(crate) struct Config {
     /// WebAssembly components and what each is granted, by name. The built-in `assistant`, `worker`, `tutor`, `thought`, `evaluator`,
     /// `files`, `web` and `lists` need no entry unless they are to offer their tools, or are to be granted something.
     pub(crate) components: BTreeMap<String, ComponentConfig>,
+    /// Whether every component, the built-in ones too, has to be pinned by `sha256`: one that is not is refused, so that no changed file is
+    /// given the grant of the one before.
+    pub(crate) require_pins: bool,
     /// Personas: identities with permissions, put over threads. Each narrows what agents may do that work as it; none names a model.
     pub(crate) personas: Vec<Persona>,
     /// The model alias that is meant when nobody names one. Not needed when there is only one.

@@ -37,6 +37,8 @@ pub(crate) const ADDRESS_FILE: &str = "address";
 /// # Errors
 /// Whatever keeps it from starting. Once it serves, nothing does.
 pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Terminal, veil: &Veil) -> Result<(), Failure> {
+    // Before anything else: from now on a terminal that goes away does not end the process.
+    let hangups = signal(SignalKind::hangup())?;
     if let Some(listen) = options.listen {
         loaded.config.server.listen = listen;
     }
@@ -61,7 +63,10 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
     let (address, stopper) = (server.address()?, server.stopper());
     let access = Access::new(&token, address, &server_config.hosts).trusting(identity(&loaded)?);
     let api = Api::new(access, limits, data.join("backups"), stopper.stopping());
+    let server = server.checked_by(api::checks(&api));
     let serving = TaskTracker::new();
+    let until_stopped = stopper.stopping();
+    serving.spawn(async move { until_stopped.run_until_cancelled(ignore(hangups)).await });
     let mut accepting = serving.spawn(server.serve(api::router(&api)));
 
     let broker = open(&loaded, options, &data, gateway, secrets).await?;
@@ -128,6 +133,11 @@ async fn load_guests(loaded: &Loaded, data: &Path, secrets: Secrets) -> Result<(
     let reach = Reach { egress: way_out(loaded)?, secrets };
     let runtime = start_runtime(&loaded.config.limits, data, reach).await?;
     let entries = guests::load_all(loaded, &runtime).await?;
+    let folders: Vec<_> = entries.iter().flat_map(|entry| entry.grant.directories.clone()).collect();
+    let data = data.to_owned();
+    let opening = runtime.clone();
+    let opened = tokio::task::spawn_blocking(move || opening.open_folders(&folders, &[&data])).await?;
+    opened.map_err(|error| Failure::new(Exit::Usage, error))?;
     Ok((runtime, entries))
 }
 
@@ -289,6 +299,13 @@ impl Signals {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }
+    }
+}
+
+/// Logs each SIGHUP. Many programs read their configuration again when they get one; this one reads it when it starts.
+async fn ignore(mut hangups: Signal) {
+    while hangups.recv().await.is_some() {
+        tracing::warn!("SIGHUP is ignored: a changed configuration is read at the next start");
     }
 }
 

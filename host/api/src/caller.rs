@@ -1,7 +1,9 @@
 //! Who asks: the user behind a request, and what the credential that it came with may be used for.
 
 use crate::problem::Problem;
+use crate::state::Api;
 use axum::extract::FromRequestParts;
+use broker::Broker;
 use domain::key::{Issuer, KeyId};
 use domain::time::Timestamp;
 use domain::user::{Scope, UserId};
@@ -19,6 +21,8 @@ pub(crate) struct Caller {
     pub(crate) scopes: Arc<BTreeSet<Scope>>,
     /// The credential.
     pub(crate) credential: Credential,
+    /// Whether the operator reads here what is not theirs by any role: [`Self::user`] is then the user as whom they read.
+    pub(crate) reads_as_operator: bool,
 }
 
 /// With what a caller came. What it says of its end is what it said then: see [`crate::standing`].
@@ -55,7 +59,7 @@ impl Credential {
 impl Caller {
     /// Whoever holds the host's own token: its operator, who may do everything.
     pub(crate) fn local() -> Self {
-        Self { user: UserId::local(), scopes: Arc::new(Scope::ALL.into()), credential: Credential::HostToken }
+        Self { user: UserId::local(), scopes: Arc::new(Scope::ALL.into()), credential: Credential::HostToken, reads_as_operator: false }
     }
 
     /// Checks that the credential may be used for something.
@@ -71,6 +75,12 @@ impl Caller {
         let names: Vec<String> = of.iter().map(|scope| format!("`{}`", scope.word())).collect();
         let detail = format!("this credential may not be used for that: it needs the scope {}", names.join(" or "));
         Err(Problem::new(StatusCode::FORBIDDEN, "SCOPE_MISSING", detail))
+    }
+
+    /// The broker as this caller reads from it.
+    pub(crate) fn reading(&self, api: &Api) -> Result<Broker, Problem> {
+        let broker = api.broker()?;
+        Ok(if self.reads_as_operator { broker.for_operator() } else { broker.clone() })
     }
 
     /// The same as whoever issues keys.

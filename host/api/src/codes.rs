@@ -43,12 +43,14 @@ const GUARDED: &[Code] = &[
     (403, "HOST_NOT_ALLOWED"),
     (403, "ORIGIN_NOT_ALLOWED"),
     (403, "SCOPE_MISSING"),
+    (429, "KEY_REQUEST_LIMIT"),
+    (429, "USER_REQUEST_LIMIT"),
     (503, "IDENTITY_UNAVAILABLE"),
     (503, "STARTING"),
     (503, "STORE_UNAVAILABLE"),
 ];
 /// Of every route that records something.
-const RECORDS: &[Code] = &[(429, "BUSY"), (503, "DISK_FULL"), (503, "SHUTTING_DOWN")];
+const RECORDS: &[Code] = &[(429, "BUSY"), (429, "USER_STORAGE_LIMIT"), (503, "DISK_FULL"), (503, "SHUTTING_DOWN")];
 /// Of everything that is done with an agent, or with its sessions.
 const OF_AGENT: &[Code] = &[(403, "PATH_FORBIDDEN"), (403, "ROLE_FORBIDS"), (404, "AGENT_NOT_FOUND"), (409, "AGENT_ARCHIVED")];
 /// Of everything that is said to an agent: one that was made for a piece of work is dead some time after it.
@@ -85,7 +87,10 @@ const CARRIES: &[Code] = &[
     (429, "TOO_MANY_UPLOADS"),
 ];
 const TURNS: &[Code] = &[(404, "TURN_NOT_FOUND")];
-const STREAMS: &[Code] = &[(400, "INVALID_LAST_EVENT_ID"), (429, "TOO_MANY_STREAMS")];
+const STREAMS: &[Code] =
+    &[(400, "INVALID_LAST_EVENT_ID"), (429, "KEY_STREAM_LIMIT"), (429, "TOO_MANY_STREAMS"), (429, "USER_STREAM_LIMIT")];
+/// Of everything that opens a session.
+const BEGINS: &[Code] = &[(429, "KEY_SESSION_LIMIT"), (429, "USER_SESSION_LIMIT")];
 
 /// What is the routes' own. Routes that are not in it have nothing but the rest.
 const OWN: &[(&str, &str, &[&[Code]])] = &[
@@ -115,7 +120,7 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
     ),
     ("DELETE", "/api/agents/{id}/assignments/{user}", &[OF_AGENT, OF_TOPMOST, &[(404, "USER_NOT_ASSIGNED"), (409, "LAST_PRIMARY")]]),
     ("POST", "/api/agents/{id}/handoff", &[OF_AGENT, OF_TOPMOST, INVALID, &[(409, "TOO_MANY_USERS"), (422, "INVALID_ASSIGNMENT_ROLE")]]),
-    ("POST", "/api/agents/{id}/sessions", &[OF_AGENT, SAID, OPENS, INVALID]),
+    ("POST", "/api/agents/{id}/sessions", &[OF_AGENT, SAID, OPENS, BEGINS, INVALID]),
     ("GET", "/api/agents/{id}/sessions", &[&[(404, "AGENT_NOT_FOUND")]]),
     ("GET", "/api/agents/{id}/history", &[&[(404, "AGENT_NOT_FOUND")]]),
     ("DELETE", "/api/agents/{id}/sessions/current", &[OF_AGENT, SAID, INVALID, &[(409, "NO_ACTIVE_SESSION")]]),
@@ -164,6 +169,7 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
             SAID,
             OF_SESSION,
             OPENS,
+            BEGINS,
             INVALID,
             &[
                 (404, "NO_THREAD_FOUND"),
@@ -193,7 +199,7 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
     ("POST", "/api/import", &[INVALID]),
     ("POST", "/api/keys", &[INVALID, &[(403, "KEY_REVOKED"), (409, "KEY_ISSUED_BEFORE"), (409, "TOO_MANY_KEYS")]]),
     ("DELETE", "/api/keys/{id}", &[INVALID, &[(404, "KEY_NOT_FOUND")]]),
-    ("POST", "/api/session/", &[OF_AGENT, SAID, OPENS, INVALID, &[(400, "INVALID_SESSION_TYPE")]]),
+    ("POST", "/api/session/", &[OF_AGENT, SAID, OPENS, BEGINS, INVALID, &[(400, "INVALID_SESSION_TYPE")]]),
     ("GET", "/api/session/{sid}", &[OF_SESSION]),
     ("GET", "/api/session/{sid}/state", &[OF_SESSION]),
     ("POST", "/api/session/{sid}/respond", &[OF_AGENT, SAID, OF_SESSION, ANSWERS, &[(400, "INVALID_TOOL_CALL_ID")]]),
@@ -215,7 +221,7 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
         "/api/agents/{id}/sessions/{sid}/compact",
         &[OF_AGENT, OF_SESSION, &[(409, "NOTHING_TO_COMPACT"), (409, "RUN_OPEN"), (409, "SESSION_CLOSED"), (409, "SESSION_STRUCTURED")]],
     ),
-    ("POST", "/api/agents/{id}/sessions/{sid}/fork", &[OF_AGENT, OF_SESSION, INVALID, TURNS, &[(409, "THREAD_EMPTY")]]),
+    ("POST", "/api/agents/{id}/sessions/{sid}/fork", &[OF_AGENT, OF_SESSION, INVALID, TURNS, BEGINS, &[(409, "THREAD_EMPTY")]]),
     ("GET", "/api/turns/{turn_id}", &[TURNS]),
     ("GET", "/api/agents/{id}/sessions/{sid}/tree", &[OF_SESSION, &[(404, "AGENT_NOT_FOUND")]]),
     ("GET", "/api/agents/{id}/sessions/{sid}/diff", &[OF_SESSION, TURNS, &[(404, "AGENT_NOT_FOUND"), (409, "THREADS_APART")]]),
@@ -224,7 +230,7 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
         "/api/agents/{id}/sessions/{sid}/export",
         &[OF_SESSION, &[(404, "AGENT_NOT_FOUND"), (409, "EXPORT_TOO_LARGE"), (409, "NOT_EXPORTABLE")]],
     ),
-    ("POST", "/api/agents/{id}/sessions/import", &[OF_AGENT, INVALID, CARRIES]),
+    ("POST", "/api/agents/{id}/sessions/import", &[OF_AGENT, INVALID, CARRIES, BEGINS]),
     ("GET", "/api/search", &[&[(404, "AGENT_NOT_FOUND")]]),
     ("POST", "/api/agents/{id}/abort", &[STOPS, INVALID]),
     ("GET", "/api/agents/{id}/reply-target", &[&[(403, "ROLE_FORBIDS"), (404, "AGENT_NOT_FOUND"), (409, "NO_REPLY_TARGET")]]),

@@ -13,6 +13,8 @@ pub mod identity;
 mod input;
 mod openapi;
 pub mod problem;
+mod quota;
+mod reading;
 mod routes;
 mod scopes;
 pub mod server;
@@ -27,7 +29,7 @@ mod tests;
 pub use access::Access;
 pub use clock::Clock;
 pub use identity::Identity;
-pub use routes::router;
+pub use routes::{checks, router};
 pub use server::{Limits, Server, Stopper};
 pub use state::Api;
 

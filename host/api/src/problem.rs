@@ -13,6 +13,10 @@ pub const MEDIA_TYPE: &str = "application/problem+json";
 const TEXT_BYTES_MAX: usize = 4_096;
 /// Seconds that a client is asked to wait when something is busy.
 const BUSY_RETRY_AFTER_S: u64 = 1;
+/// Seconds that a user is asked to wait who has opened too many sessions in a minute.
+const SESSIONS_RETRY_AFTER_S: u64 = 30;
+/// Seconds that a user is asked to wait who has too much stored: somebody has to purge something first.
+const STORAGE_RETRY_AFTER_S: u64 = 3_600;
 /// Seconds that a client is asked to wait while the host starts or stops.
 const STARTING_RETRY_AFTER_S: u64 = 2;
 /// Seconds that a client is asked to wait when nothing can be recorded.
@@ -131,6 +135,13 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail).retry_after(STORE_RETRY_AFTER_S)
     }
 
+    /// The store cannot be read at this moment, 503: what `/readyz` says.
+    #[must_use]
+    pub fn not_reading() -> Self {
+        let detail = "the event store cannot be read at this moment: its disk fails or does not answer";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail).retry_after(STORE_RETRY_AFTER_S)
+    }
+
     /// The same, with what of the request is at fault.
     #[must_use]
     pub fn at(mut self, place: Place<'_>) -> Self {
@@ -181,7 +192,11 @@ impl From<Refusal> for Problem {
         };
         let mut problem = Self::new(status, refusal.code, refusal.message);
         problem.field = refusal.field;
-        problem.retry_after_s = (refusal.kind == Kind::Busy).then_some(BUSY_RETRY_AFTER_S);
+        problem.retry_after_s = (refusal.kind == Kind::Busy).then_some(match refusal.code {
+            "USER_SESSION_LIMIT" => SESSIONS_RETRY_AFTER_S,
+            "USER_STORAGE_LIMIT" => STORAGE_RETRY_AFTER_S,
+            _ => BUSY_RETRY_AFTER_S,
+        });
         problem
     }
 }

@@ -30,14 +30,17 @@ mod trees;
 use crate::credential::caller;
 use crate::openapi::{Document, complete, widgets};
 use crate::problem::Problem;
+use crate::reading::reader;
 use crate::scopes;
+use crate::server::CROWDED_RETRY_AFTER_S;
 use crate::state::Api;
 use crate::stream;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use http::{Method, StatusCode, Uri};
+use http::header::CONNECTION;
+use http::{HeaderValue, Method, StatusCode, Uri};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -76,6 +79,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(dead_letters::show))
         .routes(routes!(operator::back_up))
         .routes(routes!(operator::verify))
+        .routes(routes!(operator::store_state))
         .routes(routes!(operator::rebuild, operator::rebuilt))
         .routes(routes!(purges::purge))
         .routes(routes!(import::import))
@@ -151,11 +155,28 @@ pub fn router(api: &Api) -> Router {
         .with_state(api.clone())
 }
 
+/// The routes that answer health checks when all connections are taken: everything else is told that.
+pub fn checks(api: &Api) -> Router {
+    let ends = |mut response: Response| async move {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+    };
+    let (probes, _) = OpenApiRouter::new().routes(routes!(probes::healthz)).routes(routes!(probes::readyz)).split_for_parts();
+    probes.fallback(crowded).method_not_allowed_fallback(crowded).layer(middleware::map_response(ends)).with_state(api.clone())
+}
+
+async fn crowded() -> Problem {
+    let detail = "all connections of this host, or of your address, are taken; close one, or try again later";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "TOO_MANY_CONNECTIONS", detail).retry_after(CROWDED_RETRY_AFTER_S)
+}
+
 /// Lets in whoever may come in, as far as their credential goes.
 async fn admit(State(api): State<Api>, mut request: Request, next: Next) -> Result<Response, Problem> {
     let presented = api.access().check(request.uri(), request.headers())?;
     let caller = caller(&api, presented).await?;
     scopes::check(&caller, request.method(), request.extensions().get::<MatchedPath>().map(MatchedPath::as_str))?;
+    api.quotas().request(&caller, api.limits())?;
+    let caller = reader(&api, caller, &mut request).await?;
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }

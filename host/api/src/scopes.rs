@@ -30,6 +30,7 @@ const OPERATE: &[&str] = &[
     // Beyond the scope it takes the host's own token.
     "/api/purges",
     "/api/rebuilds",
+    "/api/store",
     "/api/verifications",
     // Binding a key says who somebody is.
     "/api/users/{user}/connectors/{key}",

@@ -13,8 +13,8 @@ mod tests;
 
 pub(crate) use body::Fault;
 pub use limits::{
-    ACCEPT_PAUSE_MS, BACKLOG, BODY_BYTES_MAX, CROWDED_RETRY_AFTER_S, GOODBYES_MAX, HEADER_BYTES_MAX, HEADERS_MAX, KEEPALIVE_IDLE_S,
-    KEEPALIVE_INTERVAL_S, LINGER_BYTES_MAX, Limits, UNACKNOWLEDGED_S_MAX,
+    ACCEPT_PAUSE_MS, BACKLOG, BODY_BYTES_MAX, CHECK_MS_MAX, CHECKS_MAX, CROWDED_RETRY_AFTER_S, GOODBYES_MAX, HEADER_BYTES_MAX, HEADERS_MAX,
+    KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, LINGER_BYTES_MAX, Limits, UNACKNOWLEDGED_S_MAX,
 };
 
 use axum::Router;
@@ -43,6 +43,8 @@ pub struct Connected {
 pub struct Server {
     listener: TcpListener,
     limits: Limits,
+    /// What answers health checks when all connections are taken.
+    checks: Option<Router>,
     connections: TaskTracker,
     /// No further requests.
     stop: CancellationToken,
@@ -63,7 +65,13 @@ impl Server {
         socket.bind(address)?;
         let listener = socket.listen(BACKLOG.unsigned_abs())?;
         let (stop, hang_up) = (CancellationToken::new(), CancellationToken::new());
-        Ok(Self { listener, limits, connections: TaskTracker::new(), stop, hang_up })
+        Ok(Self { listener, limits, checks: None, connections: TaskTracker::new(), stop, hang_up })
+    }
+
+    /// With places of their own for health checks, which these routes answer when all other connections are taken, or all of an address.
+    #[must_use]
+    pub fn checked_by(self, checks: Router) -> Self {
+        Self { checks: Some(checks), ..self }
     }
 
     /// Where it listens: the port that was given when 0 was asked for.
@@ -85,6 +93,7 @@ impl Server {
         let slots = Arc::new(Semaphore::new(self.limits.connections_max));
         let goodbyes = Arc::new(Semaphore::new(GOODBYES_MAX));
         let addresses = Arc::new(Addresses::default());
+        let check_places = Arc::new(Semaphore::new(CHECKS_MAX));
         let mut pause_ms = ACCEPT_PAUSE_MS.0;
         loop {
             let accepted = tokio::select! {
@@ -106,6 +115,12 @@ impl Server {
             let slot = slots.clone().try_acquire_owned().ok();
             let Some(place) = slot.and_then(|slot| addresses.clone().enter(peer.ip(), slot, &self.limits)) else {
                 tracing::debug!(%peer, "too many connections");
+                if let Some(checks) = &self.checks
+                    && let Ok(place) = check_places.clone().try_acquire_owned()
+                {
+                    self.answer_check(stream, peer, checks.clone(), place);
+                    continue;
+                }
                 match goodbyes.clone().try_acquire_owned() {
                     Ok(goodbye) => {
                         let turned_away = turn_away(stream, goodbye, self.limits.linger_ms_max, self.stop.clone());
@@ -116,14 +131,34 @@ impl Server {
                 }
                 continue;
             };
-            settle_in(&stream);
-            let connected = Connected { peer, hang_up: self.hang_up.child_token() };
-            let connection = connection::serve(stream, connected, router.clone(), self.limits, self.stop.clone());
-            self.connections.spawn(async move {
-                connection.await;
-                drop(place);
-            });
+            self.answer(stream, peer, router.clone(), self.limits, place);
         }
+    }
+
+    /// Answers the requests of a connection, which keeps its place meanwhile.
+    fn answer(&self, stream: TcpStream, peer: SocketAddr, router: Router, limits: Limits, place: impl Send + 'static) {
+        settle_in(&stream);
+        let connected = Connected { peer, hang_up: self.hang_up.child_token() };
+        let connection = connection::serve(stream, connected, router, limits, self.stop.clone());
+        self.connections.spawn(async move {
+            connection.await;
+            drop(place);
+        });
+    }
+
+    /// Answers the one request of a connection that may be a health check, and soon ends it otherwise.
+    fn answer_check(&self, stream: TcpStream, peer: SocketAddr, checks: Router, place: OwnedSemaphorePermit) {
+        let soon = |ms: u64| ms.min(CHECK_MS_MAX);
+        let Limits { header_ms_max, body_ms_max, idle_ms_max, write_ms_max, linger_ms_max, .. } = self.limits;
+        let limits = Limits {
+            header_ms_max: soon(header_ms_max),
+            body_ms_max: soon(body_ms_max),
+            idle_ms_max: soon(idle_ms_max),
+            write_ms_max: soon(write_ms_max),
+            linger_ms_max: soon(linger_ms_max),
+            ..self.limits
+        };
+        self.answer(stream, peer, checks, limits, place);
     }
 }
 

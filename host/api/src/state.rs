@@ -2,6 +2,7 @@
 
 use crate::access::Access;
 use crate::problem::Problem;
+use crate::quota::Quotas;
 use crate::server::Limits;
 use crate::stream::Tail;
 use broker::Broker;
@@ -34,6 +35,7 @@ struct Shared {
     document: OnceLock<Bytes>,
     draining: AtomicBool,
     streams: AtomicUsize,
+    quotas: Quotas,
     /// Places for files that are on their way.
     uploads: Arc<Semaphore>,
     tasks: TaskTracker,
@@ -54,6 +56,7 @@ pub(crate) enum Readiness {
     Ready,
     DiskFull,
     NotRecording,
+    NotReading,
     Draining,
 }
 
@@ -70,6 +73,7 @@ impl Api {
                 document: OnceLock::new(),
                 draining: AtomicBool::new(false),
                 streams: AtomicUsize::new(0),
+                quotas: Quotas::default(),
                 uploads: Arc::new(Semaphore::new(UPLOADS_MAX)),
                 tasks: TaskTracker::new(),
                 stopping,
@@ -97,6 +101,10 @@ impl Api {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.shared.limits
+    }
+
+    pub(crate) fn quotas(&self) -> &Quotas {
+        &self.shared.quotas
     }
 
     pub(crate) fn backups(&self) -> &Path {
@@ -133,14 +141,15 @@ impl Api {
         self.broker()
     }
 
-    pub(crate) fn readiness(&self) -> Readiness {
+    pub(crate) async fn readiness(&self) -> Readiness {
         if self.shared.draining.load(Ordering::Relaxed) {
             return Readiness::Draining;
         }
         match self.shared.opened.get() {
             None => Readiness::Starting,
             Some(opened) => match opened.broker.store().health() {
-                Health::Well => Readiness::Ready,
+                Health::Well if opened.broker.store().is_readable().await => Readiness::Ready,
+                Health::Well => Readiness::NotReading,
                 Health::Full => Readiness::DiskFull,
                 Health::Failing | Health::Stalled => Readiness::NotRecording,
             },

@@ -1,7 +1,7 @@
 //! An agent's event stream: committed events in order, and between them what is shown while it happens.
 //!
-//! The `id` of an event is its global position, so a client that comes back with `Last-Event-ID` gets exactly what it missed. Frames
-//! without an id are ephemeral: nothing is lost with them.
+//! The `id` of an event is its global position, so a client that comes back with `Last-Event-ID` gets exactly what it missed, also between
+//! two frames of one event. Frames without an id are ephemeral: nothing is lost with them.
 
 mod feed;
 mod frame;
@@ -74,19 +74,24 @@ impl StreamParams {
 /// Follows an agent.
 ///
 /// Server-sent events, of what your role lets you see: a mentee gets their own sessions. The `id` of a frame is the position of a stored
-/// event: come back with it as `Last-Event-ID`, and you get what you missed. Frames without an id are ephemeral. A client that does not
+/// event: come back with it as `Last-Event-ID`, and you get what you missed. Where an event comes in several frames, those before its last
+/// have the position before it and a number, such as `41.1`. Frames without an id are ephemeral. A client that does not
 /// read is disconnected and may come back; the stream ends with the credential that opened it. With `spawned=true`, what is about a session below the followed one says so in `spawned`.
+///
+/// A position that is ahead of all events, as a client has it after the host was restored from a backup, is answered by the frame `reset` (in both
+/// views; its `id` and `position` are where the stream goes on): read again what you show.
 ///
 /// In the view `session` the frames are: `connected` (`session_id`, `status`, `control_mode`, `pending_action`) first; `client_action`
 /// (a `PendingAction`) when the client is asked something, and again when it comes back for every question that still waits;
 /// `client_action_withdrawn`; `file_uploaded` when a user handed over a file; `run_started`,
-/// `run_suspended`, `run_resumed`; `content_chunk` (ephemeral; void after `content_discarded` of its attempt), `content_complete`;
+/// `run_suspended`, `run_resumed`; `content_chunk` (ephemeral; void after `content_discarded` of its attempt, which who comes back is told too), `content_complete`;
 /// `tool_calls_detected`, `tool_executing`, `tool_progress` (ephemeral), `tool_result`; `message_complete` when a turn is stored,
 /// `stream_complete` when its run has ended; `state_change` (`status`); `session_completed`, `session_expired`, `terminated`; `error`;
 /// `heartbeat` every 15 seconds; `disconnected` when the host ends the stream.
 ///
 /// In the view `log` the `event` of a frame is the event's type and its `data` an `Event`; ephemeral are `delta` (`kind` is `text`,
-/// `thinking`, `call_started`, `note` or `performing`) and `attempt-discarded`, after which all deltas of that attempt are void. A comment
+/// `thinking`, `call_started`, `note` or `performing`) and `attempt-discarded`, after which all deltas of that attempt are void, as those of earlier attempts are after
+/// `operation.attempted.v1`. A comment
 /// comes every 15 seconds.
 #[utoipa::path(
     get, path = "/api/agents/{id}/stream", tag = "sessions",
@@ -116,25 +121,19 @@ pub(crate) async fn begin(
     connected: Connected,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let broker = api.broker()?;
+    let broker = &caller.reading(api)?;
     let crowded = || {
         let detail = "all event streams of this host are taken; close one, or try again later";
         Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", detail).retry_after(CROWDED_RETRY_AFTER_S)
     };
-    let place = api.stream_place().ok_or_else(crowded)?;
+    let share = api.quotas().stream(&caller, api.limits())?;
+    let place = (api.stream_place().ok_or_else(crowded)?, share);
     let found = broker.agent(&caller.user, &target).await?;
     let agent = found.row.agent.id;
     let view = params.view.unwrap_or_default();
     let session: Option<SessionId> = id_in_query("session", params.session.as_deref())?;
-    let scope = match (session, params.spawned.unwrap_or(false)) {
-        (None, false) => Scope::Agent(agent),
-        (Some(session), false) => Scope::Session(session),
-        (Some(session), true) => Scope::Tree(Tree::new(session, caller.user.clone(), broker.clone())),
-        (None, true) => {
-            let detail = "say with `session` which session's spawned sessions are meant";
-            return Err(Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("session")));
-        }
-    };
+    let scope =
+        scope_of(agent, session, params.spawned.unwrap_or(false), |session| Tree::new(session, caller.user.clone(), broker.clone()))?;
     // Watched before the position is read: no frame of what comes after it is missed.
     let (live, tail) = (broker.live().watch(), api.tail()?.clone());
     let last = *broker.store().durable().borrow();
@@ -156,8 +155,10 @@ pub(crate) async fn begin(
     let root = broker.store().root(agent).await.map_err(broker::Error::from)?;
     let asked = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?")).filter(|text| !text.is_empty());
     let place_of_after = if asked.is_some() { Place::Header("Last-Event-ID") } else { Place::Query("after") };
-    let after = asked.or(params.after.as_deref()).map(|text| position(text, last)).transpose();
+    let after = asked.or(params.after.as_deref()).map(resumed).transpose();
     let after = after.map_err(|problem| problem.at(place_of_after))?;
+    // An error would make a browser's client give up for good, and this one has only outlived what it saw.
+    let ahead = after.map(Resumed::seen).filter(|seen| *seen > last);
 
     let limits = api.limits();
     let patience = Duration::from_millis(limits.stream_stall_ms_max);
@@ -165,10 +166,15 @@ pub(crate) async fn begin(
     let feed = Feed {
         store: broker.store().clone(),
         scope,
-        viewer: Viewer::new(caller.user.clone(), root, found.role),
+        viewer: match caller.reads_as_operator {
+            true => Viewer::operator(caller.user.clone(), root),
+            false => Viewer::new(caller.user.clone(), root, found.role),
+        },
         view,
         welcome,
-        position: after.unwrap_or(last),
+        ahead,
+        position: after.map_or(last, |after| after.position).min(last),
+        begun: after.filter(|_| ahead.is_none()).and_then(Resumed::begun),
         stored: last,
         tail,
         live,
@@ -188,6 +194,19 @@ pub(crate) async fn begin(
     let no_buffering = HeaderName::from_static("x-accel-buffering");
     let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store"), (no_buffering, "no")];
     Ok((headers, Body::from_stream(body)).into_response())
+}
+
+/// What is followed: an agent, one session of it, or that with those that work for it.
+fn scope_of(agent: AgentId, session: Option<SessionId>, spawned: bool, tree: impl FnOnce(SessionId) -> Tree) -> Result<Scope, Problem> {
+    match (session, spawned) {
+        (None, false) => Ok(Scope::Agent(agent)),
+        (Some(session), false) => Ok(Scope::Session(session)),
+        (Some(session), true) => Ok(Scope::Tree(tree(session))),
+        (None, true) => {
+            let detail = "say with `session` which session's spawned sessions are meant";
+            Err(Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("session")))
+        }
+    }
 }
 
 /// What a client that shows a session is told first.
@@ -245,13 +264,37 @@ async fn waiting(broker: &Broker, shown: &SessionView, last: u64) -> Result<Vec<
     Ok(before.map(told).collect())
 }
 
-/// A position to go on from.
-fn position(text: &str, last: u64) -> Result<u64, Problem> {
-    let invalid = |detail: String| Problem::bad_request("INVALID_LAST_EVENT_ID", detail);
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    match text.parse::<u64>() {
-        Ok(position) if digits && position <= last => Ok(position),
-        Ok(position) if digits => Err(invalid(format!("position {position} is ahead of the last event, which is {last}"))),
-        _ => Err(invalid("the last event id must be the position of an event: a number from 0 up".to_owned())),
+/// Where a stream goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Resumed {
+    /// Right after this position.
+    position: u64,
+    /// Without so many frames of the event that comes right after it.
+    frames: usize,
+}
+
+impl Resumed {
+    /// The event of which the client has some frames already, and how many.
+    fn begun(self) -> Option<(u64, usize)> {
+        (self.frames > 0).then(|| (self.position.saturating_add(1), self.frames))
+    }
+
+    /// The last event of which the client has seen something.
+    fn seen(self) -> u64 {
+        self.position.saturating_add(u64::from(self.frames > 0))
+    }
+}
+
+/// The id of a frame, to go on from.
+fn resumed(text: &str) -> Result<Resumed, Problem> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (position, frames) = text.split_once('.').map_or((text, None), |(position, frames)| (position, Some(frames)));
+    let numbers = is_number(position) && frames.is_none_or(|frames| is_number(frames) && frames != "0");
+    match (position.parse(), frames.map_or(Ok(0), str::parse)) {
+        (Ok(position), Ok(frames)) if numbers => Ok(Resumed { position, frames }),
+        _ => {
+            let detail = "the last event id must be the id of a frame: the position of an event, a number from 0 up";
+            Err(Problem::bad_request("INVALID_LAST_EVENT_ID", detail))
+        }
     }
 }

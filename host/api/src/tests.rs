@@ -5,6 +5,7 @@ mod host;
 pub(crate) mod issuer;
 mod keys;
 mod problems;
+mod quotas;
 mod routes;
 mod scopes;
 mod streams;

@@ -1,6 +1,6 @@
 //! Questions to the client, made ready: what the widget shows is checked, and every answer has a schema that it must fit.
 
-use crate::outfit::schema_error;
+use crate::schemas::Schemas;
 use domain::tool::ClientAction;
 use domain::widget;
 
@@ -8,14 +8,18 @@ use domain::widget;
 ///
 /// # Errors
 /// What the guest has to mend, in its own terms.
-pub(crate) fn ready(action: &ClientAction) -> Result<ClientAction, String> {
+pub(crate) async fn ready(schemas: &Schemas, action: &ClientAction) -> Result<ClientAction, String> {
     if action.widget.is_empty() {
         return Err("client: the widget has no name".to_owned());
     }
+    if action.widget == domain::approval::WIDGET {
+        return Err(format!("client: the widget `{}` is the host's own", action.widget));
+    }
     let of_widget = widget::check(action).map_err(|complaint| format!("client: {complaint}"))?;
     let response_schema = action.response_schema.clone().or(of_widget);
-    if let Some(error) = response_schema.as_ref().and_then(schema_error) {
-        return Err(format!("client: the response schema is not a JSON Schema: {error}"));
+    if let Some(schema) = &response_schema {
+        let unfit = |error| format!("client: the response schema is not a JSON Schema that can be used: {error}");
+        schemas.compile(schema).await.map_err(unfit)?;
     }
     Ok(ClientAction { response_schema, ..action.clone() })
 }
@@ -70,20 +74,20 @@ mod tests {
         ]
     }
 
-    #[test]
-    fn a_documented_widget_takes_what_the_host_takes_and_nothing_else() {
+    #[tokio::test]
+    async fn a_documented_widget_takes_what_the_host_takes_and_nothing_else() {
         for widget in WIDGETS {
             assert!(shown().iter().any(|(of, _, fits)| *of == widget && *fits), "{widget}");
         }
         for (widget, shown, fits) in shown() {
             let action = ClientAction { widget: widget.to_owned(), props: shown.clone(), response_schema: None, lock_input: false };
             let documented = jsonschema::validator_for(&props(widget)).unwrap();
-            assert_eq!((documented.is_valid(&shown), ready(&action).is_ok()), (fits, fits), "{widget} {shown}");
+            assert_eq!((documented.is_valid(&shown), ready(&Schemas::default(), &action).await.is_ok()), (fits, fits), "{widget} {shown}");
         }
     }
 
-    #[test]
-    fn what_fits_the_answer_of_a_question_fits_the_documented_one() {
+    #[tokio::test]
+    async fn what_fits_the_answer_of_a_question_fits_the_documented_one() {
         let digest = format!("sha256:{}", "ab".repeat(32));
         let small = json!({ "name": "x.txt", "media_type": "text/plain", "content_base64": "eA==" });
         for (widget, shown, given) in [
@@ -98,7 +102,7 @@ mod tests {
             ("file_upload", json!({ "prompt": "?", "max_files": 2 }), json!({ "files": [{ "digest": digest }, small] })),
         ] {
             let action = ClientAction { widget: widget.to_owned(), props: shown, response_schema: None, lock_input: false };
-            let schema = ready(&action).unwrap().response_schema.unwrap();
+            let schema = ready(&Schemas::default(), &action).await.unwrap().response_schema.unwrap();
             for schema in [schema, answer(widget)] {
                 let validator = jsonschema::validator_for(&schema).unwrap();
                 assert!(validator.is_valid(&given) && !validator.is_valid(&json!([])), "{widget} {schema}");

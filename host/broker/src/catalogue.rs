@@ -1,5 +1,6 @@
 //! The catalogue: which definitions and components this host serves, and the grants of each.
 
+use crate::schemas::{Schemas, ToolSchemas};
 use domain::authority::is_system;
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
@@ -35,6 +36,8 @@ pub struct Catalogue {
     entries: BTreeMap<String, Arc<Entry>>,
     by_digest: BTreeMap<Digest, Arc<Entry>>,
     tools: BTreeMap<String, (Arc<Entry>, Arc<ToolDefinition>)>,
+    schemas: Schemas,
+    tool_schemas: BTreeMap<String, ToolSchemas>,
     personas: BTreeMap<PersonaId, Arc<Persona>>,
 }
 
@@ -100,6 +103,14 @@ pub enum Misfit {
         /// The component.
         component: String,
     },
+    /// A component's tool comes with a schema that nothing can be compared with.
+    #[error("components.{component}: its tool has a schema that cannot be used: {problem}; leave the component out")]
+    Schema {
+        /// The component.
+        component: String,
+        /// The tool, which of its schemas, where in it, and why.
+        problem: String,
+    },
 }
 
 impl Catalogue {
@@ -113,6 +124,9 @@ impl Catalogue {
             // The same code under two names is two components, each within its own limits.
             let entry = Arc::new(Entry { component: entry.component.named(&entry.name), ..entry });
             if let Described::Tools(tools) = entry.component.describes() {
+                let told = |problem| Misfit::Schema { component: entry.name.clone(), problem };
+                let compiled = catalogue.schemas.of_tools(tools).map_err(told)?;
+                catalogue.tool_schemas.extend(tools.iter().map(|tool| tool.name.clone()).zip(compiled));
                 for tool in tools {
                     // Such a tool would pass every allow list, or be taken for the host's by whoever reads what it says of itself.
                     if is_system(&tool.name) || tool.name == delegate::NAME || talk::NAMES.contains(&tool.name.as_str()) {
@@ -240,6 +254,16 @@ impl Catalogue {
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&(Arc<Entry>, Arc<ToolDefinition>)> {
         self.tools.get(name)
+    }
+
+    /// What the arguments and results of a component's tool have to fit.
+    pub(crate) fn tool_schemas(&self, name: &str) -> Option<&ToolSchemas> {
+        self.tool_schemas.get(name)
+    }
+
+    /// Who compares with schemas.
+    pub(crate) fn schemas(&self) -> &Schemas {
+        &self.schemas
     }
 
     /// All tools of components, by name.

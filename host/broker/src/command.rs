@@ -3,6 +3,7 @@
 mod agents;
 mod assignments;
 mod awaiting;
+mod beginning;
 mod compacting;
 mod connectors;
 mod dead_letters;
@@ -17,7 +18,9 @@ mod paths;
 mod placing;
 mod purge;
 mod queue;
+mod quota;
 mod reach;
+mod reading;
 mod respond;
 mod route;
 mod search;
@@ -34,6 +37,8 @@ pub use placing::Below;
 pub(crate) use purge::agent_of;
 pub use purge::{Gone, PurgeOf};
 pub use queue::{InputView, QueueSaid, WaitingInputs};
+pub use quota::UserLimits;
+pub use reading::Reading;
 pub use sessions::Cancelled;
 pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};
 pub use trees::{DIFF_TURNS_MAX, Fork, Other};
@@ -46,7 +51,7 @@ pub use crate::command::import::Imported;
 pub(crate) use crate::command::once::{AnswerAt, Request};
 pub use crate::command::route::{Address, Meant, PostRouted, Routed, RoutedReceipt};
 pub(crate) use crate::command::sessions::allowed;
-use crate::core::Core;
+use crate::core::{Core, Stats};
 use crate::driver::Trouble;
 use crate::live::Live;
 use domain::agent::role::Role;
@@ -148,8 +153,6 @@ pub struct PostMessage {
     pub target: Target,
     /// The session.
     pub session: SessionId,
-    /// What it was addressed to, when that was no session: what makes it the same request when it comes again.
-    pub routed: Option<Value>,
     /// What is said.
     pub content: Vec<Part>,
     /// The model that this turn uses.
@@ -307,6 +310,8 @@ impl From<Trouble> for Error {
 #[derive(Clone)]
 pub struct Broker {
     pub(crate) core: Arc<Core>,
+    /// Whether no rule on paths hides anything from whoever asks.
+    pub(crate) is_unruled: bool,
 }
 
 /// The key of what a session is opened with that is a system prompt of its own.
@@ -349,6 +354,12 @@ impl Broker {
     #[must_use]
     pub fn revocations(&self) -> watch::Receiver<u64> {
         self.core.revocations.subscribe()
+    }
+
+    /// How many drivers there are, and what they were woken for.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.core.stats()
     }
 
     /// The ephemeral feed.

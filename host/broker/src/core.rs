@@ -2,7 +2,7 @@
 
 use crate::buckets::Holds;
 use crate::catalogue::Catalogue;
-use crate::command::{Broker, Error};
+use crate::command::{Broker, Error, UserLimits};
 use crate::driver::{Driver, Signal};
 use crate::live::Live;
 use crate::outfit::Outfits;
@@ -20,10 +20,11 @@ use domain::time::Timestamp;
 use llm::Gateway;
 use runtime::Runtime;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::{Commit, CommitError, Committed, Store};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -39,6 +40,9 @@ const CLOSE: Duration = Duration::from_secs(5);
 /// Digests of blobs that are known to be stored, before the list is begun anew.
 const KNOWN_BLOBS_MAX: usize = 100_000;
 
+/// Drivers that are started at a time by recovery and by timers: until each has folded its run and looked what there is to do.
+const STARTING_MAX: usize = 64;
+
 /// Sessions upon whose queues something is decided at the same time.
 const DECIDING: usize = 64;
 
@@ -53,8 +57,12 @@ pub struct Limits {
     pub reserved_tokens: u64,
     /// How long a dispatch may take that names no time of its own, in milliseconds.
     pub dispatch_ms: u64,
+    /// Milliseconds that a user has for agreeing to a call that the host asks about.
+    pub approval_ms: u64,
     /// How queues are of which neither session nor message says anything.
     pub queue: QueueOverride,
+    /// How much one user may take.
+    pub users: UserLimits,
     /// After how long without work agents sleep, and those that were made for a piece of work are dead.
     pub patience: Patience,
 }
@@ -66,7 +74,9 @@ impl Default for Limits {
             dispatch: dispatch::Limits::default(),
             reserved_tokens: 4_096,
             dispatch_ms: 300_000,
+            approval_ms: 15 * 60 * 1_000,
             queue: QueueOverride::default(),
+            users: UserLimits::default(),
             patience: Patience::default(),
         }
     }
@@ -94,6 +104,21 @@ impl std::fmt::Debug for Parts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Parts").field("catalogue", &self.catalogue).field("limits", &self.limits).finish_non_exhaustive()
     }
+}
+
+/// Figures of a broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stats {
+    /// Drivers that there are now: one for each session on which something is worked.
+    pub drivers: usize,
+    /// How often a driver was woken since the start, those that had been woken already included.
+    pub wakes: u64,
+    /// How often one looked what there is to do.
+    pub looks: u64,
+    /// Drivers that are being started by recovery or by a timer: at most 64 at a time.
+    pub starting: usize,
+    /// Sessions that may have work of before the start and were not looked at yet.
+    pub to_recover: usize,
 }
 
 /// What all of the broker shares.
@@ -125,7 +150,55 @@ pub(crate) struct Core {
     known_blobs: Mutex<HashSet<Digest>>,
     /// Held by whoever commits what names blobs that it does not bring along, because they are known to be stored; and by whoever deletes some.
     pub(crate) naming: tokio::sync::RwLock<()>,
-    drivers: Mutex<HashMap<SessionId, mpsc::Sender<Signal>>>,
+    drivers: Mutex<HashMap<SessionId, Mailbox>>,
+    /// See [`Stats`].
+    wakes: AtomicU64,
+    /// See [`Stats`].
+    looks: AtomicU64,
+    /// See [`Stats`].
+    to_recover: AtomicUsize,
+    /// A permit for each driver that recovery or a timer may start now.
+    starting: Arc<Semaphore>,
+}
+
+/// How a session's driver is reached.
+#[derive(Clone)]
+pub(crate) struct Mailbox {
+    /// What carries something.
+    pub(crate) signals: mpsc::Sender<Signal>,
+    /// That there may be something to do.
+    pub(crate) wake: Arc<Wake>,
+}
+
+/// A flag that wakes whoever waits for it. Setting it never waits, and setting it again before it is taken changes nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Wake {
+    set: AtomicBool,
+    changed: Notify,
+}
+
+impl Wake {
+    pub(crate) fn set(&self) {
+        if !self.set.swap(true, Ordering::AcqRel) {
+            self.changed.notify_one();
+        }
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.set.load(Ordering::Acquire)
+    }
+
+    /// Takes the flag down. True when it was set.
+    pub(crate) fn take(&self) -> bool {
+        self.set.swap(false, Ordering::AcqRel)
+    }
+
+    /// Waits until the flag is set, and leaves it so.
+    pub(crate) async fn is_set_now(&self) {
+        while !self.is_set() {
+            self.changed.notified().await;
+        }
+    }
 }
 
 impl Core {
@@ -145,23 +218,23 @@ impl Core {
         self.deciding.get(usize::try_from(place).unwrap_or_default()).unwrap_or(first).lock().await
     }
 
-    /// Starts a task of the broker's. A panic that it does not see to by itself ends the process: nobody else would do its work.
+    /// Starts a task of the broker's. What it reads of the store gives way to what requests read. A panic that it does not see to by itself ends the process: nobody else would do its work.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        self.tasks.spawn(async move {
+        self.tasks.spawn(store::in_background(async move {
             if let Err(panic) = caught(task).await {
                 end_process("a task of the broker", &panic);
             }
-        })
+        }))
     }
 
-    /// Sends a signal to a session's driver, and starts one if there is none.
+    /// Sends a signal to a session's driver, and starts one if there is none. Waits while its mailbox is full.
     pub(crate) async fn signal(self: &Arc<Self>, session: SessionId, mut signal: Signal) {
         loop {
             if self.stopping.is_cancelled() {
                 return;
             }
-            let mailbox = self.mailbox(session);
-            match mailbox.send(signal).await {
+            let mailbox = self.mailbox(session, &mut self.drivers(), None);
+            match mailbox.signals.send(signal).await {
                 Ok(()) => return,
                 // The driver retired in between: the next look starts another.
                 Err(mpsc::error::SendError(back)) => signal = back,
@@ -171,9 +244,67 @@ impl Core {
         }
     }
 
-    /// Makes a session's driver look at what there is to do.
-    pub(crate) async fn wake(self: &Arc<Self>, session: SessionId) {
-        self.signal(session, Signal::Look).await;
+    /// Makes a session's driver look at what there is to do, and starts one if there is none. Never waits: however often a driver is woken
+    /// before it looks, it looks once.
+    pub(crate) fn wake(self: &Arc<Self>, session: SessionId) {
+        self.wake_with(session, None);
+    }
+
+    /// [`Self::wake`] where many sessions may have something to do at the same moment: false, with nothing done, when a driver would have to
+    /// be started and too many are being started already.
+    pub(crate) fn try_wake(self: &Arc<Self>, session: SessionId) -> bool {
+        let is_driven = self.drivers().get(&session).is_some_and(|mailbox| !mailbox.signals.is_closed());
+        if is_driven {
+            self.wake(session);
+            return true;
+        }
+        let Ok(permit) = self.starting.clone().try_acquire_owned() else { return false };
+        self.wake_with(session, Some(permit));
+        true
+    }
+
+    /// The same, waiting until a driver may be started.
+    pub(crate) async fn wake_in_turn(self: &Arc<Self>, session: SessionId) {
+        // It is never closed.
+        if let Ok(permit) = self.starting.clone().acquire_owned().await {
+            self.wake_with(session, Some(permit));
+        }
+    }
+
+    fn wake_with(self: &Arc<Self>, session: SessionId, starting: Option<OwnedSemaphorePermit>) {
+        if self.stopping.is_cancelled() {
+            return;
+        }
+        self.wakes.fetch_add(1, Ordering::Relaxed);
+        // Under the lock under which a driver retires: one that has been woken does not.
+        let mut drivers = self.drivers();
+        self.mailbox(session, &mut drivers, starting).wake.set();
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Stats {
+            drivers: self.drivers().len(),
+            wakes: count(&self.wakes),
+            looks: count(&self.looks),
+            starting: STARTING_MAX.saturating_sub(self.starting.available_permits()),
+            to_recover: self.to_recover.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Sets how many sessions recovery has to look at.
+    pub(crate) fn to_recover(&self, sessions: usize) {
+        self.to_recover.store(sessions, Ordering::Relaxed);
+    }
+
+    /// Counts a session that recovery has looked at.
+    pub(crate) fn recovered_one(&self) {
+        self.to_recover.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Counts a driver's look.
+    pub(crate) fn looked(&self) {
+        self.looks.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Commits what gives a session work, and wakes it: to the end, also if whoever asked for it goes away or panics meanwhile. Nobody else
@@ -184,39 +315,47 @@ impl Core {
         self.spawn(async move {
             let committed = core.store.commit(commit).await;
             let has_work = committed.as_ref().is_ok_and(|committed| !committed.waits_unheard);
-            // Whoever asked may have gone. They are told first: a driver that is busy takes its time to be woken.
-            let _ = reply.send(committed);
             if has_work {
-                core.wake(session).await;
+                core.wake(session);
             }
+            // Whoever asked may have gone.
+            let _ = reply.send(committed);
         });
         answer.await.unwrap_or(Err(CommitError::Closed))
     }
 
-    /// [`Self::wake`] from within a driver: drivers never wait for each other's mailboxes.
-    pub(crate) fn wake_soon(self: &Arc<Self>, session: SessionId) {
-        let core = self.clone();
-        self.spawn(async move { core.wake(session).await });
+    fn drivers(&self) -> MutexGuard<'_, HashMap<SessionId, Mailbox>> {
+        self.drivers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn mailbox(self: &Arc<Self>, session: SessionId) -> mpsc::Sender<Signal> {
-        let mut drivers = self.drivers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(there) = drivers.get(&session).filter(|mailbox| !mailbox.is_closed()) {
+    fn mailbox(
+        self: &Arc<Self>,
+        session: SessionId,
+        drivers: &mut HashMap<SessionId, Mailbox>,
+        starting: Option<OwnedSemaphorePermit>,
+    ) -> Mailbox {
+        if let Some(there) = drivers.get(&session).filter(|mailbox| !mailbox.signals.is_closed()) {
             return there.clone();
         }
         let (sender, receiver) = mpsc::channel(MAILBOX_MAX);
-        drivers.insert(session, sender.clone());
-        let driver = Driver::new(self.clone(), session, sender.clone(), receiver);
+        let mailbox = Mailbox { signals: sender, wake: Arc::default() };
+        drivers.insert(session, mailbox.clone());
+        let driver = Driver::new(self.clone(), session, mailbox.clone(), receiver, starting);
         self.spawn(driver.drive());
-        sender
+        mailbox
     }
 
-    /// Forgets a session's driver, unless a newer one has taken its place.
-    pub(crate) fn retire(&self, session: SessionId, mailbox: &mpsc::Sender<Signal>) {
-        let mut drivers = self.drivers.lock().unwrap_or_else(PoisonError::into_inner);
-        if drivers.get(&session).is_some_and(|there| there.same_channel(mailbox)) {
+    /// Forgets a session's driver, unless a newer one has taken its place. False when it was woken since it last looked, and has to look
+    /// again instead; not while the host stops, when a successor at the next start does.
+    pub(crate) fn retire(&self, session: SessionId, mailbox: &Mailbox) -> bool {
+        let mut drivers = self.drivers();
+        if mailbox.wake.is_set() && !self.stopping.is_cancelled() {
+            return false;
+        }
+        if drivers.get(&session).is_some_and(|there| there.signals.same_channel(&mailbox.signals)) {
             drivers.remove(&session);
         }
+        true
     }
 
     /// Which of these blobs may not be stored yet.
@@ -275,7 +414,7 @@ pub(crate) mod fresh {
 }
 
 impl Broker {
-    /// Starts a broker, and goes on with every run that was open when the last one stopped.
+    /// Starts a broker, which goes on by and by with every run that was open when the last one stopped.
     ///
     /// # Errors
     /// When the store cannot be read, and `RESTORED_FROM_BACKUP` when it was made from a backup with work under way and nobody has said what is
@@ -307,16 +446,19 @@ impl Broker {
             known_blobs: Mutex::default(),
             naming: tokio::sync::RwLock::default(),
             drivers: Mutex::default(),
+            wakes: AtomicU64::default(),
+            looks: AtomicU64::default(),
+            to_recover: AtomicUsize::default(),
+            starting: Arc::new(Semaphore::new(STARTING_MAX)),
         });
         crate::restored::see_to(&core, after_restore).await?;
         crate::purge::finish_open(&core).await;
         crate::admission::admit(&core).await?;
         let work = core.store.sessions_with_work(core.now()).await.map_err(Error::unavailable)?;
-        for session in work {
-            core.wake(session).await;
-        }
+        core.to_recover(work.len());
+        core.spawn(crate::recovery::go_on(core.clone(), work));
         core.spawn(crate::timers::watch(core.clone()));
-        Ok(Self { core })
+        Ok(Self { core, is_unruled: false })
     }
 
     /// Stops taking up work, lets what runs come to a commit for at most `drain`, and closes the store. Whatever was not finished goes on at

@@ -4,10 +4,13 @@
 //! to do and retires when it only waits. Whatever it does not finish is found again by folding the run.
 
 mod afford;
+mod attempt;
+mod backoff;
 mod busy;
 mod claim;
 mod commit;
 mod compacting;
+mod driving;
 mod end;
 mod entry;
 mod fold;
@@ -21,52 +24,49 @@ mod queue;
 mod record;
 mod resolve;
 mod step;
+mod stopwatch;
 mod story;
 mod talk;
+mod unstorable;
 
 use crate::command::Request;
-use crate::core::Core;
-use crate::driver::busy::Busy;
+use crate::core::{Core, Mailbox};
+pub(crate) use crate::driver::attempt::{Afforded, Short, Wanted};
+use crate::driver::backoff::Backoff;
+use crate::driver::driving::{Driving, Owed};
 pub(crate) use crate::driver::fold::{load_caller, load_run, snapshot};
 pub(crate) use crate::driver::frozen::{NONE_BEFORE, NOTHING};
 pub(crate) use crate::driver::late::waiting_for;
 pub(crate) use crate::driver::perform::{CameTo, Performed};
 use crate::driver::record::ClientAnswer;
-use crate::outfit::Sealed;
+pub(crate) use crate::driver::stopwatch::{AtWork, Stopwatch};
 use crate::panics::caught;
+use crate::places::{Party, Ticket};
 use domain::event::{Event, InputAccepted};
 use domain::id::{InputId, OperationId, RunId, SessionId, TurnId};
-use domain::operation::{Continuation, Settlement};
 use domain::refusal::Refusal;
-use domain::run::Run;
 use domain::run::intake::wakes;
 use domain::run::recover::{Next, ready};
 use domain::step::Outcome;
-use domain::time::Timestamp;
 use domain::user::UserId;
 use domain::widget::upload::Brought;
 use runtime::Hold;
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
-use store::{AgentRow, CommitError, Guard, Key, ReadError, SessionRow};
-use tokio::sync::{mpsc, oneshot};
+use store::{CommitError, Key, ReadError, SessionRow};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
 
 /// How long a driver waits at most before it looks again, in milliseconds.
 const PATIENCE_MS: u64 = 600_000;
-/// The first pause after trouble with the store, in milliseconds; it doubles up to [`TROUBLE_MS_MAX`].
-const TROUBLE_MS: u64 = 50;
-/// The longest pause after trouble with the store, in milliseconds.
-const TROUBLE_MS_MAX: u64 = 5_000;
 
-/// What a driver is told.
+/// What a driver is told. That there may be something to do says its [`Wake`](crate::core::Wake).
 pub(crate) enum Signal {
-    /// Something may have changed: look.
-    Look,
     /// A segment of an operation came to something.
     Performed { operation: OperationId, segment: u32, performed: Box<Performed> },
+    /// A model is to be asked again for an operation: is that afforded? Without an answer it is asked for again.
+    Afford { operation: OperationId, wanted: Wanted, done: oneshot::Sender<Result<Afforded, Short>> },
     /// A client answers; its schema has been checked. `files` are those that it brings along.
     Answer {
         call: OperationId,
@@ -99,6 +99,13 @@ pub(crate) enum Trouble {
     Busy,
 }
 
+impl Trouble {
+    /// Whether somebody else was first, so that what is stored is to be looked at again.
+    fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Commit(CommitError::Conflict(_)))
+    }
+}
+
 /// What is committed together with what came of a piece of work.
 #[derive(Clone, Default)]
 pub(crate) struct Beside {
@@ -119,140 +126,17 @@ impl Beside {
     }
 }
 
-/// A run that is being driven.
-pub(crate) struct Driving {
-    pub(crate) run: Run,
-    pub(crate) version: u64,
-    /// Outcomes that are not recorded yet.
-    pub(crate) arrived: Vec<(Settlement, Beside)>,
-    /// What is being worked on. The work ends with its entry.
-    pub(crate) busy: HashMap<OperationId, Busy>,
-    /// Entries of the ledger that go into the next commit: of work that was stopped, and of a step that has to wait.
-    pub(crate) entries: Vec<Event>,
-    /// Segments that ended with another to come, and are not recorded yet.
-    pub(crate) continued: Vec<(Continuation, Beside)>,
-    /// The inputs that it began with, while its start is not stored yet.
-    pub(crate) opening: Vec<InputAccepted>,
-    /// Its agent as it was when the run began, for the first step.
-    pub(crate) agent: Option<AgentRow>,
-    /// Whether somebody is known to wait for its reply still, or nobody ever did.
-    pub(crate) wanted: bool,
-    /// When to step again, after the host could not do its part of a step, or while the agent's component has used up its calls.
-    pub(crate) rests_until: Option<Instant>,
-    /// The limits of which the ledger has it already that they keep the next step waiting.
-    pub(crate) waits_told: Vec<String>,
-    /// Operations whose work was stopped by a step that is not recorded yet: they are not begun again before it is.
-    pub(crate) put_off: HashSet<OperationId>,
-    /// What of its prompt and settings is its agent's own, or its session's; while its start is not stored yet.
-    pub(crate) overrides: Option<Sealed>,
-    /// Under what it begins, besides what holds for every run.
-    pub(crate) begins_under: Option<Guard>,
-    /// Tokens of the thread before it as its models are shown it, once they were estimated.
-    pub(crate) thread_tokens: OnceLock<u64>,
-}
-
-impl Driving {
-    /// A run that begins over inputs. Nothing of it is stored yet.
-    fn beginning(run: Run, opening: Vec<InputAccepted>, agent: AgentRow, overrides: Option<Sealed>) -> Self {
-        Self { opening, agent: Some(agent), overrides, ..Self::going_on(run, 0, Vec::new()) }
-    }
-
-    /// A run as it was found in the store, with what the ledger is to have of it.
-    fn going_on(run: Run, version: u64, entries: Vec<Event>) -> Self {
-        Self {
-            run,
-            version,
-            arrived: Vec::new(),
-            busy: HashMap::new(),
-            entries,
-            continued: Vec::new(),
-            opening: Vec::new(),
-            agent: None,
-            wanted: false,
-            rests_until: None,
-            waits_told: Vec::new(),
-            put_off: HashSet::new(),
-            overrides: None,
-            begins_under: None,
-            thread_tokens: OnceLock::new(),
-        }
-    }
-
-    fn settlements(&self) -> Vec<Settlement> {
-        self.arrived.iter().map(|(settlement, _)| settlement.clone()).collect()
-    }
-
-    /// The blobs of what has arrived.
-    fn blobs(&self) -> Vec<Vec<u8>> {
-        self.arrived.iter().flat_map(|(_, beside)| beside.blobs.iter().cloned()).collect()
-    }
-
-    /// The further events of what has arrived.
-    fn beside(&self) -> impl Iterator<Item = Event> {
-        self.arrived.iter().flat_map(|(_, beside)| beside.events.iter().cloned())
-    }
-
-    /// Stops the work on some operations. What the boundary decided until then goes into the next commit.
-    async fn stop(&mut self, operations: impl IntoIterator<Item = OperationId>, now: Timestamp) {
-        let operations: Vec<OperationId> = operations.into_iter().filter(|operation| self.busy.contains_key(operation)).collect();
-        let busy: Vec<Busy> = operations.iter().filter_map(|operation| self.busy.remove(operation)).collect();
-        self.put_off.extend(operations);
-        let entries = futures::future::join_all(busy.into_iter().map(|busy| busy.stopped(now))).await;
-        self.entries.extend(entries.into_iter().flatten());
-    }
-
-    /// Stops all work.
-    async fn stop_all(&mut self, now: Timestamp) {
-        let all: Vec<OperationId> = self.busy.keys().copied().collect();
-        self.stop(all, now).await;
-    }
-
-    /// Everything that the ledger is to have of a run that is forgotten here, and is not recorded yet.
-    async fn into_ledger(mut self, now: Timestamp) -> Owed {
-        self.stop_all(now).await;
-        let run = self.run.started.run;
-        let came = self.arrived.into_iter().map(|(_, beside)| beside).chain(self.continued.into_iter().map(|(_, beside)| beside));
-        let decided = came.flat_map(|beside| beside.events).filter(|event| matches!(event, Event::BoundaryDecided(_)));
-        Owed { run, version: self.version, entries: self.entries.into_iter().chain(decided).collect() }
-    }
-
-    /// Whether it is too early for another step.
-    fn rests(&mut self) -> bool {
-        self.rests_until = self.rests_until.filter(|until| *until > Instant::now());
-        self.rests_until.is_some()
-    }
-
-    /// Whether others may wait for buckets until what has arrived is recorded.
-    fn keeps_others_waiting(&self) -> bool {
-        self.arrived.iter().any(|(_, beside)| !beside.holds.is_empty())
-    }
-
-    fn has_arrived(&self, operation: OperationId) -> bool {
-        self.arrived.iter().any(|(settlement, _)| settlement.operation == operation)
-    }
-
-    /// Whether somebody is working on an operation, or what came of the work is about to be recorded.
-    fn is_seen_to(&self, operation: OperationId) -> bool {
-        self.busy.contains_key(&operation)
-            || self.put_off.contains(&operation)
-            || self.has_arrived(operation)
-            || self.continued.iter().any(|(continuation, _)| continuation.operation == operation)
-    }
-}
-
-/// What the ledger is to have of a run, when nobody can say how much of it is recorded.
-struct Owed {
-    run: RunId,
-    /// Of the run's stream. What stands before it is not among the entries.
-    version: u64,
-    entries: Vec<Event>,
-}
-
 pub(crate) struct Driver {
     core: Arc<Core>,
     session: SessionId,
-    mailbox: mpsc::Sender<Signal>,
+    mailbox: Mailbox,
     inbox: mpsc::Receiver<Signal>,
+    /// The permit to start, until the first look is over.
+    starting: Option<OwnedSemaphorePermit>,
+    /// The pause after trouble.
+    backoff: Backoff,
+    /// The place that the next step waits for, and for whom.
+    ticket: Option<(Party, Ticket)>,
     driving: Option<Driving>,
     /// The session as it was when no run of it was open.
     idle: Option<SessionRow>,
@@ -264,6 +148,16 @@ pub(crate) struct Driver {
     panics: u32,
     /// What the ledger is to have of a run that a panic made it forget.
     owed: Option<Owed>,
+    /// What the ledger is to have of runs that have ended: what the boundary decided until their work was stopped.
+    afterwards: Vec<store::Append>,
+}
+
+/// Waits until a place is there; for ever without one that was asked for.
+async fn called(ticket: &mut Option<(Party, Ticket)>) {
+    match ticket {
+        Some((_, ticket)) => ticket.called().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// What a look came to.
@@ -275,8 +169,30 @@ enum Look {
 }
 
 impl Driver {
-    pub(crate) fn new(core: Arc<Core>, session: SessionId, mailbox: mpsc::Sender<Signal>, inbox: mpsc::Receiver<Signal>) -> Self {
-        Self { core, session, mailbox, inbox, driving: None, idle: None, roomy: None, stale: true, panics: 0, owed: None }
+    /// A driver that has not looked yet. `starting` is given back as soon as it has, or as it steps.
+    pub(crate) fn new(
+        core: Arc<Core>,
+        session: SessionId,
+        mailbox: Mailbox,
+        inbox: mpsc::Receiver<Signal>,
+        starting: Option<OwnedSemaphorePermit>,
+    ) -> Self {
+        Self {
+            core,
+            session,
+            mailbox,
+            inbox,
+            starting,
+            backoff: Backoff::default(),
+            ticket: None,
+            driving: None,
+            idle: None,
+            roomy: None,
+            stale: true,
+            panics: 0,
+            owed: None,
+            afterwards: Vec::new(),
+        }
     }
 
     /// Drives until there is nothing to do but wait, or the host stops.
@@ -292,38 +208,56 @@ impl Driver {
     }
 
     async fn keep_on(&mut self) {
-        let mut trouble_ms = TROUBLE_MS;
         loop {
             if self.core.stopping.is_cancelled() {
                 return self.wind_up().await;
             }
-            let mut pause = None;
-            match self.look().await {
-                Ok(Look::Working) => trouble_ms = TROUBLE_MS,
+            self.stale |= self.mailbox.wake.take();
+            self.core.looked();
+            let looked = Box::pin(self.look()).await;
+            self.starting = None;
+            match looked {
+                Ok(Look::Working) => self.backoff.end(),
                 Ok(Look::Waiting) => {
-                    trouble_ms = TROUBLE_MS;
-                    if self.inbox.is_empty() {
+                    self.backoff.end();
+                    if self.inbox.is_empty() && self.core.retire(self.session, &self.mailbox) {
                         return self.leave().await;
                     }
                 }
                 Err(trouble) => {
-                    // Whoever speaks to this driver is heard in the meantime.
                     self.stumble(&trouble);
-                    pause = Some(Duration::from_millis(trouble_ms));
-                    trouble_ms = (trouble_ms * 2).min(TROUBLE_MS_MAX);
+                    Box::pin(self.end_what_cannot_be_stored(&trouble)).await;
+                    // Nobody waits for a place that is not used during a pause.
+                    self.ticket = None;
+                    // Last, because what is recorded ends a pause, and nothing else has this driver look again.
+                    self.backoff.begin(trouble.is_overtaken(), Instant::now());
                 }
             }
-            let (core, patience) = (self.core.clone(), pause.unwrap_or_else(|| self.patience()));
+            self.hear().await;
+        }
+    }
+
+    /// Waits until there is something to look at. Who speaks to this driver after trouble is heard, and cuts no pause short: only something
+    /// that could be recorded does, and outcomes of work for which others wait.
+    async fn hear(&mut self) {
+        let (core, wake) = (self.core.clone(), self.mailbox.wake.clone());
+        let patience = Instant::now() + self.patience();
+        loop {
+            let pause = self.backoff.until();
             tokio::select! {
-                signal = self.inbox.recv() => match signal {
-                    Some(signal) => self.take(signal).await,
-                    None => return,
+                signal = self.inbox.recv() => if let Some(signal) = signal {
+                    self.take(signal).await;
                 },
-                () = core.stopping.cancelled() => {}
-                () = tokio::time::sleep(patience) => {}
+                () = wake.is_set_now(), if pause.is_none() => return,
+                () = called(&mut self.ticket), if pause.is_none() => return,
+                () = core.stopping.cancelled() => return,
+                () = tokio::time::sleep_until(pause.unwrap_or(patience)) => return self.backoff.cut_short(),
             }
             while let Ok(signal) = self.inbox.try_recv() {
                 self.take(signal).await;
+            }
+            if self.backoff.until().is_none() || self.driving.as_ref().is_some_and(Driving::keeps_others_waiting) {
+                return;
             }
         }
     }
@@ -332,7 +266,8 @@ impl Driver {
     /// timers of the store.
     fn patience(&self) -> Duration {
         let active = self.driving.as_ref().filter(|driving| driving.run.is_active());
-        let active_ms = active.map_or(PATIENCE_MS, |driving| driving.run.active_ms_left(self.core.now()).clamp(1, PATIENCE_MS));
+        let active_ms =
+            active.map_or(PATIENCE_MS, |driving| driving.run.active_ms_left(driving.stopwatch.unrecorded_ms()).clamp(1, PATIENCE_MS));
         let rest =
             self.driving.as_ref().and_then(|driving| driving.rests_until).map(|until| until.saturating_duration_since(Instant::now()));
         Duration::from_millis(active_ms).min(rest.unwrap_or(Duration::MAX))
@@ -357,13 +292,14 @@ impl Driver {
         if let Err(trouble) = self.record_what_is_left().await {
             self.stumble(&trouble);
         }
+        self.core.retire(self.session, &self.mailbox);
         self.leave().await;
     }
 
     async fn record_what_is_owed(&mut self) {
         let recorded = match self.refresh().await {
             Ok(true) => self.record_what_is_left().await,
-            Ok(false) => Ok(()),
+            Ok(false) => self.record_afterwards().await,
             Err(trouble) => Err(trouble),
         };
         if let Err(trouble) = recorded {
@@ -371,9 +307,8 @@ impl Driver {
         }
     }
 
-    /// Stops driving. Signals that came in the last moment go to a successor.
+    /// Stops driving, once it has retired. Signals that came in the last moment go to a successor.
     async fn leave(&mut self) {
-        self.core.retire(self.session, &self.mailbox);
         self.inbox.close();
         self.driving = None;
         while let Some(signal) = self.inbox.recv().await {
@@ -398,9 +333,18 @@ impl Driver {
 
     async fn take(&mut self, signal: Signal) {
         match signal {
-            Signal::Look => self.stale = true,
             Signal::Performed { operation, segment, performed } => {
                 self.performed(operation, segment, *performed);
+            }
+            Signal::Afford { operation, wanted, done } => {
+                // The work on what has its outcome already is dropped.
+                if self.driving.as_ref().is_none_or(|driving| !driving.busy.contains_key(&operation)) {
+                    return;
+                }
+                match self.afford_attempt(operation, &wanted).await {
+                    Ok(afforded) => drop(done.send(afforded)),
+                    Err(trouble) => self.stumble(&trouble),
+                }
             }
             Signal::Answer { call, by, value, files, request, done } => {
                 let result = self.answer(ClientAnswer { call, by, value, files }, request.as_ref()).await;
@@ -424,6 +368,7 @@ impl Driver {
             if self.core.stopping.is_cancelled() {
                 return Ok(Look::Working);
             }
+            self.record_afterwards().await?;
             if self.keeps_panicking() {
                 self.give_up().await?;
                 continue;
@@ -444,13 +389,19 @@ impl Driver {
             let words = self.words().await?;
             let Some(driving) = &mut self.driving else { continue };
             let (arrived, rests) = (driving.settlements(), driving.rests());
-            if !rests && wakes(&driving.run, &arrived, !words.is_empty()) {
+            let steps = !rests && wakes(&driving.run, &arrived, !words.is_empty());
+            if !steps {
+                self.ticket = None;
+            }
+            if steps {
                 let stepped = self.step(words).await;
                 // The place that the step wants may be taken by those who wait for the buckets that it would let go.
-                if matches!(stepped, Err(Trouble::Busy)) && self.driving.as_ref().is_some_and(Driving::keeps_others_waiting) {
+                if matches!(stepped, Ok(false) | Err(Trouble::Busy)) && self.driving.as_ref().is_some_and(Driving::keeps_others_waiting) {
                     self.record_what_is_done().await?;
                 }
-                stepped?;
+                if !stepped? {
+                    return Ok(Look::Working);
+                }
             } else if !driving.put_off.is_empty() {
                 // No step will be recorded that stops them.
                 driving.put_off.clear();
@@ -458,6 +409,11 @@ impl Driver {
                 self.settle().await?;
             } else if rests || !self.end_as_held().await? {
                 let Some(driving) = &self.driving else { continue };
+                if driving.busy.is_empty() && !rests && !driving.entries.is_empty() {
+                    // No other commit may follow that takes them along.
+                    self.record_entries().await?;
+                    continue;
+                }
                 return Ok(if driving.busy.is_empty() && !rests { Look::Waiting } else { Look::Working });
             }
         }
@@ -511,7 +467,10 @@ impl Driver {
                     if record_first {
                         self.record_started(operation, now).await?;
                     }
-                    self.perform(operation);
+                    let is_unsent = self.driving.as_ref().is_some_and(|driving| driving.unsent.contains(&operation));
+                    if is_unsent || self.attempt_again(operation).await? {
+                        self.perform(operation);
+                    }
                 }
                 Next::Wait { .. } => {}
             }

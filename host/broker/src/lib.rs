@@ -21,9 +21,11 @@ mod paths;
 mod performance;
 mod places;
 mod purge;
+mod recovery;
 mod refusals;
 pub mod replay;
 mod restored;
+mod schemas;
 mod timers;
 mod view;
 
@@ -31,10 +33,10 @@ pub use catalogue::{Catalogue, Entry, Misfit};
 pub use command::{
     Address, AgentView, Became, Below, Broker, By, Cancelled, CreateAgent, DIFF_TURNS_MAX, Error, Fork, Gone, ImportSession, Imported,
     ImportedSession, InputReceipt, InputView, IssuedKey, KeysOf, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostRouted,
-    PurgeOf, QueueSaid, Respond, Routed, RoutedReceipt, Said, SessionView, Setup, TRANSCRIPT_BYTES_MAX, Target, Template, UploadFile,
-    WaitingInputs,
+    PurgeOf, QueueSaid, Reading, Respond, Routed, RoutedReceipt, Said, SessionView, Setup, TRANSCRIPT_BYTES_MAX, Target, Template,
+    UploadFile, UserLimits, WaitingInputs,
 };
-pub use core::{Limits, Parts};
+pub use core::{Limits, Parts, Stats};
 pub use live::{Frame, Live, Show};
 pub use paths::PathSettings;
 pub use restored::AfterRestore;
@@ -48,6 +50,8 @@ pub const CRASH_POINTS: &[&str] = &[
     "broker.commit.before",
     "broker.commit.after",
     "broker.started.after",
+    "broker.attempt.before",
+    "broker.attempt.after",
     "broker.perform.before",
     "broker.perform.after",
     "broker.settle.before",

@@ -4,6 +4,7 @@
 //! another matter: that is decided from the outfit of the present configuration.
 
 use crate::catalogue::Catalogue;
+use crate::schemas::{GivenUp, Schema, Schemas};
 use domain::authority::{Caller, Ceiling, Denies, Permissions};
 use domain::basis::{OutfitDigests, Overrides, Peer};
 use domain::definition::{Definition, DefinitionId};
@@ -13,7 +14,6 @@ use domain::event::RunStarted;
 use domain::grant::Grant;
 use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
-use jsonschema::Validator;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,15 +56,19 @@ pub(crate) struct Outfit {
     pub(crate) ceiling: Option<(Sealed, Arc<Ceiling>)>,
     pub(crate) tool_list: Arc<Vec<ToolDefinition>>,
     pub(crate) peer_list: Vec<Peer>,
-    arguments: HashMap<String, Arc<Validator>>,
+    arguments: Arguments,
 }
+
+/// What the arguments of tools have to fit, or why nothing can be compared with that.
+type Arguments = HashMap<String, Result<Schema, String>>;
 
 /// The outfits of all definitions as they are configured, those of earlier configurations that runs have been found with, and what tools
 /// promise.
 pub(crate) struct Outfits {
     by_definition: BTreeMap<DefinitionId, Arc<Outfit>>,
     earlier: Mutex<HashMap<OutfitDigests, Arc<Outfit>>>,
-    results: HashMap<String, Validator>,
+    results: HashMap<String, Schema>,
+    schemas: Schemas,
     grants: BTreeMap<String, Sealed>,
     pub(crate) delegates: Vec<delegate::Target>,
 }
@@ -81,16 +85,17 @@ impl Outfits {
             tools.push(Arc::new(delegate::definition(&delegates)));
         }
         tools.sort_by(|a, b| a.name.cmp(&b.name));
-        let arguments: HashMap<String, Arc<Validator>> = tools.iter().filter_map(|tool| checks_arguments(tool)).collect();
-        let results =
-            tools.iter().filter_map(|tool| Some((tool.name.clone(), jsonschema::validator_for(tool.results.as_ref()?).ok()?))).collect();
+        let schemas = |tool: &Arc<ToolDefinition>| Some((tool.name.clone(), catalogue.tool_schemas(&tool.name)?.clone()));
+        let compiled: Vec<_> = tools.iter().filter_map(schemas).collect();
+        let arguments: Arguments = compiled.iter().map(|(tool, schemas)| (tool.clone(), Ok(schemas.arguments.clone()))).collect();
+        let results = compiled.into_iter().filter_map(|(tool, schemas)| Some((tool, schemas.results?))).collect();
         let grants: BTreeMap<String, Grant> = catalogue.tools().map(|(entry, _)| (entry.name.clone(), entry.grant.clone())).collect();
         let by_definition = catalogue
             .definitions()
             .map(|definition| (definition.agent_id.clone(), Arc::new(Outfit::of(definition, catalogue, &tools, &arguments, &grants))))
             .collect();
         let grants = catalogue.entries().map(|entry| (entry.name.clone(), Sealed::json(&entry.grant))).collect();
-        Self { by_definition, earlier: Mutex::default(), results, grants, delegates }
+        Self { by_definition, earlier: Mutex::default(), results, schemas: catalogue.schemas().clone(), grants, delegates }
     }
 
     /// What a definition's agents see as it is configured.
@@ -112,7 +117,9 @@ impl Outfits {
             let Some(bytes) = store.blob(digest).await? else { return Ok(None) };
             read.push(Sealed { digest, bytes: Arc::new(bytes) });
         }
-        let Some(outfit) = Outfit::read(read).map(Arc::new) else { return Ok(None) };
+        let Some(mut outfit) = Outfit::read(read) else { return Ok(None) };
+        outfit.arguments = self.schemas.of_arguments(&outfit.tool_list).await.into_iter().collect();
+        let outfit = Arc::new(outfit);
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
         if earlier.len() >= EARLIER_OUTFITS_MAX {
             earlier.clear();
@@ -135,35 +142,26 @@ impl Outfits {
     }
 
     /// What is wrong with a tool's result.
-    pub(crate) fn result_error(&self, tool: &str, result: &Value) -> Option<String> {
-        complaints(self.results.get(tool)?, result)
+    pub(crate) async fn result_error(&self, tool: &str, result: Value) -> Result<Option<String>, GivenUp> {
+        match self.results.get(tool) {
+            Some(schema) => self.schemas.complaints(schema, result).await,
+            None => Ok(None),
+        }
+    }
+
+    /// What is wrong with a tool's arguments, in the terms of the schema that the agent was shown.
+    pub(crate) async fn arguments_error(&self, outfit: &Outfit, tool: &str, arguments: &Value) -> Result<Option<String>, GivenUp> {
+        match outfit.arguments.get(tool) {
+            Some(Ok(schema)) => self.schemas.complaints(schema, arguments.clone()).await,
+            Some(Err(unfit)) => Ok(Some(format!("the schema of the arguments cannot be used: {unfit}"))),
+            None => Ok(None),
+        }
     }
 
     /// Whether the tool promises a result of some shape.
     pub(crate) fn promises_result(&self, tool: &str) -> bool {
         self.results.contains_key(tool)
     }
-}
-
-/// Complaints that are told about one document.
-const COMPLAINTS_MAX: usize = 5;
-
-/// Why nothing can be compared with a schema: it is none, or refers to what stands elsewhere, which is never fetched.
-pub(crate) fn schema_error(schema: &Value) -> Option<String> {
-    jsonschema::validator_for(schema).err().map(|error| error.to_string())
-}
-
-/// Everything that is wrong with a document, each with the place.
-pub(crate) fn complaints(validator: &Validator, document: &Value) -> Option<String> {
-    let complaints: Vec<String> = validator
-        .iter_errors(document)
-        .take(COMPLAINTS_MAX)
-        .map(|error| {
-            let place = error.instance_path().to_string();
-            if place.is_empty() { error.to_string() } else { format!("{place}: {error}") }
-        })
-        .collect();
-    (!complaints.is_empty()).then(|| complaints.join("; "))
 }
 
 /// Whether there is another agent that may hand work to those of a definition.
@@ -175,17 +173,12 @@ fn may_be_called(definition: &Definition, catalogue: &Catalogue) -> bool {
     })
 }
 
-/// What checks a tool's arguments, under the tool's name; none when its schema is not one.
-fn checks_arguments(tool: &ToolDefinition) -> Option<(String, Arc<Validator>)> {
-    Some((tool.name.clone(), Arc::new(jsonschema::validator_for(&tool.arguments).ok()?)))
-}
-
 impl Outfit {
     fn of(
         definition: &Definition,
         catalogue: &Catalogue,
         tools: &[Arc<ToolDefinition>],
-        arguments: &HashMap<String, Arc<Validator>>,
+        arguments: &Arguments,
         grants: &BTreeMap<String, Grant>,
     ) -> Self {
         let caller = Caller { agent: definition, denies: &Denies::default(), permissions: &Permissions::default() };
@@ -221,7 +214,7 @@ impl Outfit {
         }
     }
 
-    /// An earlier outfit from its settings, tools, peers and ceiling as they were stored.
+    /// An earlier outfit from its settings, tools, peers and ceiling as they were stored. What arguments have to fit is still to be compiled.
     fn read(sealed: Vec<Sealed>) -> Option<Self> {
         let mut sealed = sealed.into_iter();
         let (settings, tools, peers) = (sealed.next()?, sealed.next()?, sealed.next()?);
@@ -234,8 +227,7 @@ impl Outfit {
         };
         let tool_list: Vec<ToolDefinition> = serde_json::from_slice(&tools.bytes).ok()?;
         let peer_list = serde_json::from_slice(&peers.bytes).ok()?;
-        let arguments = tool_list.iter().filter_map(checks_arguments).collect();
-        Some(Self { settings, tools, peers, ceiling, tool_list: Arc::new(tool_list), peer_list, arguments })
+        Some(Self { settings, tools, peers, ceiling, tool_list: Arc::new(tool_list), peer_list, arguments: Arguments::new() })
     }
 
     /// Its settings with an agent's own over them, but for those that are fixed.
@@ -267,10 +259,5 @@ impl Outfit {
     /// One of its tools.
     pub(crate) fn tool(&self, name: &str) -> Option<&ToolDefinition> {
         self.tool_list.iter().find(|tool| tool.name == name)
-    }
-
-    /// What is wrong with a tool's arguments, in the terms of the schema that the agent was shown.
-    pub(crate) fn arguments_error(&self, tool: &str, arguments: &Value) -> Option<String> {
-        complaints(self.arguments.get(tool)?, arguments)
     }
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 
 /// For whom a place is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,36 +62,76 @@ impl<K: Clone + Eq + Hash, T: Default> Turns<K, T> {
         self.of.entry(who.clone()).or_default()
     }
 
-    /// Takes from whoever's turn it is, who comes last after that as long as something is left.
-    fn take<R>(&mut self, take: impl FnOnce(&mut T) -> Option<R>, is_left: impl FnOnce(&T) -> bool) -> Option<R> {
-        let who = self.order.pop_front()?;
-        let has = self.of.get_mut(&who)?;
-        let taken = take(has);
-        if is_left(has) {
-            self.order.push_back(who);
-        } else {
-            self.of.remove(&who);
+    /// Takes from whoever's turn it is, who comes last after that as long as something is left. It is nobody's turn who has nothing to take.
+    fn take<R>(&mut self, take: impl Fn(&mut T) -> Option<R>, is_left: impl Fn(&T) -> bool) -> Option<R> {
+        while let Some(who) = self.order.pop_front() {
+            let Some(has) = self.of.get_mut(&who) else { continue };
+            let taken = take(has);
+            if taken.is_some() && is_left(has) {
+                self.order.push_back(who);
+            } else {
+                self.of.remove(&who);
+            }
+            if taken.is_some() {
+                return taken;
+            }
         }
-        taken
+        None
     }
 }
 
 impl Queue {
-    /// Whoever is next.
+    /// Whoever is next. Who has given up waiting is passed over, and takes nobody's turn.
     fn pop(&mut self) -> Option<oneshot::Sender<Place>> {
-        let mut most_urgent = self.waiting.first_entry()?;
-        let of_agents = |agents: &mut Agents| agents.take(VecDeque::pop_front, |waiting| !waiting.is_empty());
-        let next = most_urgent.get_mut().take(of_agents, |agents| !agents.order.is_empty());
-        if most_urgent.get().order.is_empty() {
-            most_urgent.remove();
+        let waits = |waiting: &mut VecDeque<oneshot::Sender<Place>>| std::iter::from_fn(|| waiting.pop_front()).find(|it| !it.is_closed());
+        let of_agents = |agents: &mut Agents| agents.take(waits, |waiting| !waiting.is_empty());
+        while let Some(mut most_urgent) = self.waiting.first_entry() {
+            let next = most_urgent.get_mut().take(of_agents, |agents| !agents.order.is_empty());
+            if most_urgent.get().order.is_empty() {
+                most_urgent.remove();
+            }
+            if next.is_some() {
+                return next;
+            }
         }
-        next
+        None
     }
 }
 
 /// The right to do what the places are for. Ends when it is dropped, and then belongs to whoever is next.
 #[derive(Debug)]
 pub(crate) struct Place(Option<Arc<Places>>);
+
+/// A place that was asked for: it keeps its turn for as long as it is there, whether somebody waits for it at the moment or not. Who drops
+/// it gives up the place, or the turn.
+#[derive(Debug)]
+pub(crate) enum Ticket {
+    Called(Place),
+    Waiting(oneshot::Receiver<Place>),
+}
+
+impl Ticket {
+    /// Waits until the place is there.
+    pub(crate) async fn called(&mut self) {
+        if let Self::Waiting(called) = self {
+            // Who waits is called before its sender goes.
+            let place = called.await.unwrap_or(Place(None));
+            *self = Self::Called(place);
+        }
+    }
+
+    /// The place, if it is there.
+    pub(crate) fn place(self) -> Result<Place, Self> {
+        match self {
+            Self::Called(place) => Ok(place),
+            Self::Waiting(mut called) => match called.try_recv() {
+                Ok(place) => Ok(place),
+                Err(TryRecvError::Empty) => Err(Self::Waiting(called)),
+                Err(TryRecvError::Closed) => Ok(Place(None)),
+            },
+        }
+    }
+}
 
 impl Places {
     pub(crate) fn new(places: usize) -> Arc<Self> {
@@ -99,18 +140,26 @@ impl Places {
 
     /// Waits for a place. Who gives up waiting, by dropping this, holds nobody up.
     pub(crate) async fn enter(self: &Arc<Self>, party: Party) -> Place {
-        let called = {
-            let mut queue = self.queue();
-            if queue.free > 0 {
-                queue.free -= 1;
-                return Place(Some(self.clone()));
-            }
-            let (sender, called) = oneshot::channel();
-            queue.waiting.entry(Reverse(party.priority)).or_default().of(&party.user).of(&party.agent).push_back(sender);
-            called
-        };
-        // Who waits is called before its sender goes.
-        called.await.unwrap_or(Place(None))
+        let mut ticket = self.ask(&party);
+        loop {
+            ticket = match ticket.place() {
+                Ok(place) => return place,
+                Err(ticket) => ticket,
+            };
+            ticket.called().await;
+        }
+    }
+
+    /// Asks for a place.
+    pub(crate) fn ask(self: &Arc<Self>, party: &Party) -> Ticket {
+        let mut queue = self.queue();
+        if queue.free > 0 {
+            queue.free -= 1;
+            return Ticket::Called(Place(Some(self.clone())));
+        }
+        let (sender, called) = oneshot::channel();
+        queue.waiting.entry(Reverse(party.priority)).or_default().of(&party.user).of(&party.agent).push_back(sender);
+        Ticket::Waiting(called)
     }
 
     /// A place is free again: calls the next one who still waits.
@@ -208,5 +257,29 @@ mod tests {
         // Called, and gone before it looked.
         drop(called);
         assert!(last.now_or_never().is_some());
+    }
+    #[test]
+    fn a_turn_is_kept_while_nobody_looks_and_not_taken_by_who_gave_up() {
+        let places = Places::new(1);
+        let held = places.enter(one(Normal)).now_or_never();
+        let ask = |user: &str, agent: u128| places.ask(&party(user, agent, Normal));
+        // Ann's first two give up; her turn is her own all the same, and so is that of her first agent.
+        let (gone, gone_too, anns, annas) = (ask("ann", 1), ask("ann", 2), ask("ann", 1), ask("ann", 2));
+        let (mut bobs, carols) = (ask("bob", 3), ask("carol", 4));
+        drop((gone, gone_too));
+        // Who does something else in between has waited all the same.
+        for _ in 0..3 {
+            assert!(bobs.called().now_or_never().is_none());
+        }
+        drop(held);
+        let mut waiting = vec![("carol", carols), ("bob", bobs), ("anna", annas), ("ann", anns)];
+        let mut order = Vec::new();
+        while !waiting.is_empty() {
+            let called = waiting.iter_mut().position(|(_, ticket)| ticket.called().now_or_never().is_some()).expect("somebody is called");
+            let (who, ticket) = waiting.remove(called);
+            order.push(who);
+            assert!(ticket.place().is_ok(), "it is there");
+        }
+        assert_eq!(order, ["ann", "bob", "carol", "anna"]);
     }
 }

@@ -190,17 +190,24 @@ async fn of_one_agent(core: &Core, root: AgentId, request: Option<&Request>) -> 
     end(core, root, None, tally, request).await
 }
 
-/// Erases a piece, transaction by transaction. While blobs are deleted nobody commits what names some that they do not bring along.
+/// Erases a piece, transaction by transaction.
 async fn erase(core: &Core, purge: Stream, piece: Piece) -> Result<(), Error> {
+    while !erase_some(core, purge, &piece).await? {}
+    Ok(())
+}
+
+/// Erases what fits into one transaction; whether that is all. While blobs are deleted nobody commits what names some that they do not bring
+/// along: steps wait for one transaction, and what they name then is looked at anew by the next.
+async fn erase_some(core: &Core, purge: Stream, piece: &Piece) -> Result<bool, Error> {
     let _alone = match piece {
         Piece::Blobs => Some(core.naming.write().await),
         _ => None,
     };
-    while !core.store.erase(purge, piece.clone()).await? {}
-    if piece == Piece::Blobs {
+    let erased = core.store.erase(purge, piece.clone()).await;
+    if *piece == Piece::Blobs {
         core.forget_blobs();
     }
-    Ok(())
+    Ok(erased?)
 }
 
 /// Puts on record what a purge came to.
@@ -221,7 +228,7 @@ async fn end(
     Ok(purged)
 }
 
-/// Writes the store's files anew, if something was purged since that was last done.
+/// Empties the store's log, if something was purged since that was last done.
 pub(crate) async fn rewrite(core: &Core) -> Result<Rewritten, Error> {
     Ok(core.store.rewrite_erased().await?)
 }

@@ -6,19 +6,23 @@ use crate::core::Core;
 use crate::panics::{caught, end_process};
 use domain::id::SessionId;
 use domain::time::Timestamp;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use store::DueSession;
+use tokio::time::Instant;
 
-/// Sessions that are woken at a time. Large, so that sessions that stay due for a while do not keep others from being woken.
+/// Sessions that are looked at in a round. Large, so that sessions that stay due for a while do not keep others from being woken.
 const BATCH_MAX: usize = 10_000;
 /// The longest sleep, in milliseconds, so that a clock that was set is noticed.
 const SLEEP_MS_MAX: u64 = 10_000;
-/// The pause after a round, in milliseconds, in which drivers settle what was due. It doubles while the same sessions stay due, as they do
-/// when a reminder waits for a turn to end.
+/// The shortest sleep after sessions were woken, in milliseconds.
 const ROUND_MS: u64 = 20;
-/// The longest such pause.
-const ROUND_MS_MAX: u64 = 2_000;
+/// The pause until a session that stays due is woken again, in milliseconds. It doubles each time: a reminder may wait for a turn to end.
+const AGAIN_MS: u64 = 20;
+/// The longest such pause, in milliseconds.
+const AGAIN_MS_MAX: u64 = 2_000;
 /// The pause after the store could not be read or a round panicked, in milliseconds.
 const TROUBLE_MS: u64 = 1_000;
 /// Panics in a row after which the process ends: a host without timers only seems to work.
@@ -42,47 +46,114 @@ pub(crate) async fn watch(core: Arc<Core>) {
 
 /// One round after the other. `panics` in a row are over when one has come to its end.
 async fn rounds(core: &Arc<Core>, panics: &AtomicU32) {
-    let mut last = Vec::new();
-    let mut repeated = ROUND_MS;
+    let mut woken = Woken::default();
     loop {
-        let now = core.now();
-        let came_to = round(core, now).await;
+        let came_to = round(core, &mut woken, core.now()).await;
         panics.store(0, Ordering::Relaxed);
-        let pause = match came_to {
-            Ok(Round::Due(due)) => {
-                repeated = if due == last { (repeated * 2).min(ROUND_MS_MAX) } else { ROUND_MS };
-                last = due;
-                repeated
-            }
-            Ok(Round::Sleep(ms)) => ms,
-            Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "timers could not be read");
-                TROUBLE_MS
-            }
-        };
+        let pause = came_to.unwrap_or_else(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "timers could not be read");
+            Duration::from_millis(TROUBLE_MS)
+        });
         tokio::select! {
             () = core.stopping.cancelled() => return,
-            () = tokio::time::sleep(Duration::from_millis(pause)) => {}
+            () = tokio::time::sleep(pause) => {}
             () = core.timers.notified() => {}
         }
     }
 }
 
-enum Round {
-    Due(Vec<SessionId>),
-    Sleep(u64),
+/// Wakes who is due, and says how long to sleep then. Waits for no session.
+async fn round(core: &Arc<Core>, woken: &mut Woken, now: Timestamp) -> Result<Duration, store::ReadError> {
+    let due = core.store.due_wakes(now, BATCH_MAX).await?;
+    let (wake, mut again) = woken.take_due(&due, Instant::now());
+    if !wake.is_empty() {
+        store::point("broker.timer.due");
+        let later: Vec<SessionId> = wake.into_iter().filter(|session| !core.try_wake(*session)).collect();
+        if !later.is_empty() {
+            // Too many drivers are being started: in the next round, those that have been due for longest first.
+            later.iter().for_each(|session| woken.put_back(session));
+            again = Some(Duration::ZERO);
+        }
+        store::point("broker.timer.fired");
+    }
+    let next = core.store.next_wake_after(now).await?;
+    let next_ms = next.map_or(SLEEP_MS_MAX, |time| time.since_ms(now).clamp(1, SLEEP_MS_MAX));
+    let next = Duration::from_millis(next_ms);
+    Ok(again.map_or(next, |again| next.min(again.max(Duration::from_millis(ROUND_MS)))))
 }
 
-async fn round(core: &Arc<Core>, now: Timestamp) -> Result<Round, store::ReadError> {
-    let due = core.store.due_wakes(now, BATCH_MAX).await?;
-    if due.is_empty() {
-        let next = core.store.next_wake().await?;
-        return Ok(Round::Sleep(next.map_or(SLEEP_MS_MAX, |time| time.since_ms(now).clamp(1, SLEEP_MS_MAX))));
+/// Sessions that were woken and are due still: as many as are looked at in a round at most.
+#[derive(Debug, Default)]
+struct Woken(HashMap<SessionId, Again>);
+
+/// When a session that stays due is woken again.
+#[derive(Debug)]
+struct Again {
+    /// The newest of what was due when it was woken last.
+    newest: Timestamp,
+    at: Instant,
+    pause_ms: u64,
+}
+
+impl Woken {
+    /// Which of the due sessions to wake now, and how long it takes until the first of the others is to be woken again; none when nobody is
+    /// due. A session is woken at once when something more of it is due than when it was woken last.
+    fn take_due(&mut self, due: &[DueSession], now: Instant) -> (Vec<SessionId>, Option<Duration>) {
+        let mut before = std::mem::take(&mut self.0);
+        let mut wake = Vec::new();
+        for DueSession { session, newest } in due {
+            let again = match before.remove(session).filter(|again| again.newest >= *newest) {
+                Some(again) if again.at > now => again,
+                former => {
+                    wake.push(*session);
+                    let pause_ms = former.map_or(AGAIN_MS, |again| (again.pause_ms * 2).min(AGAIN_MS_MAX));
+                    Again { newest: *newest, at: now + Duration::from_millis(pause_ms), pause_ms }
+                }
+            };
+            self.0.insert(*session, again);
+        }
+        let first = self.0.values().map(|again| again.at.saturating_duration_since(now)).min();
+        (wake, first)
     }
-    store::point("broker.timer.due");
-    for session in &due {
-        core.wake(*session).await;
+
+    /// Forgets that a session was woken, because it was not after all.
+    fn put_back(&mut self, session: &SessionId) {
+        self.0.remove(session);
     }
-    store::point("broker.timer.fired");
-    Ok(Round::Due(due))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn due(session: u128, newest: u64) -> DueSession {
+        DueSession { session: SessionId(uuid::Uuid::from_u128(session)), newest: Timestamp(newest) }
+    }
+
+    #[tokio::test]
+    async fn a_session_that_stays_due_is_woken_ever_more_rarely_and_others_at_once() {
+        let (mut woken, begin) = (Woken::default(), Instant::now());
+        let (mut times, mut others) = (0, 0);
+        for ms in (0..60_000).step_by(20) {
+            // The second one has its time after half a minute, and is not due any more when it was woken.
+            let second = (ms == 30_000).then(|| due(2, 30_000));
+            let now: Vec<DueSession> = std::iter::once(due(1, 0)).chain(second).collect();
+            let (wake, again) = woken.take_due(&now, begin + Duration::from_millis(ms));
+            assert!(again.is_some_and(|again| again <= Duration::from_millis(AGAIN_MS_MAX)));
+            times += wake.iter().filter(|session| **session == now[0].session).count();
+            others += wake.iter().filter(|session| **session != now[0].session).count();
+        }
+        // 20 ms, twice that, and so on up to 2 s: not three thousand times.
+        assert_eq!((times, others), (36, 1));
+        assert_eq!(woken.0.len(), 1, "who is not due any more is forgotten");
+    }
+
+    #[tokio::test]
+    async fn what_comes_due_of_a_session_that_was_woken_before_wakes_it_at_once() {
+        let (mut woken, now) = (Woken::default(), Instant::now());
+        let mut wakes = |newest: u64| woken.take_due(&[due(1, newest)], now).0.len();
+        assert_eq!([wakes(5), wakes(5), wakes(6), wakes(6), wakes(4)], [1, 0, 1, 0, 0]);
+        assert_eq!(woken.take_due(&[], now), (Vec::new(), None));
+        assert_eq!(woken.take_due(&[due(1, 4)], now).0.len(), 1);
+    }
 }

@@ -9,7 +9,7 @@
 use crate::budget::{Budget, Left, Spent};
 use crate::id::{AccountId, InputId, RunId};
 use crate::limits::TurnLimits;
-use crate::model::Usage;
+use crate::model::{Attempt, Usage};
 use crate::operation::{Operation, Performer, Settlement};
 use crate::step::Outcome;
 use serde::{Deserialize, Serialize};
@@ -141,19 +141,31 @@ pub fn is_call(performer: &Performer) -> bool {
     }
 }
 
-/// What a model's call has used for which so much was reserved. A lost outcome is charged its reservation: that of an attempt, or of a call
-/// that was stopped while it was made.
+/// What a model's call has used that drew so much until it settled. A lost outcome is charged its reservation: that of an attempt, or all that
+/// a call drew which was stopped while it was made.
 #[must_use]
 pub fn used(reserved: Spent, settlement: &Settlement) -> (Usage, u64) {
-    let lost = Usage { input_tokens: reserved.tokens, output_tokens: 0, cached_tokens: 0 };
     if settlement.attempts.is_empty() {
         let is_lost = matches!(settlement.outcome, Outcome::Cancelled | Outcome::TimedOut | Outcome::Unknown);
-        return if is_lost { (lost, reserved.cost_micros) } else { Default::default() };
+        return if is_lost { (lost(reserved), reserved.cost_micros) } else { Default::default() };
     }
-    settlement.attempts.iter().fold((Usage::default(), 0), |(usage, micros), attempt| {
+    charged(&settlement.attempts, reserved)
+}
+
+/// What attempts at a model are charged: what they used, and one of which nobody knows that what was reserved for it. That is `reserved` where
+/// the attempt itself does not say.
+#[must_use]
+pub fn charged(attempts: &[Attempt], reserved: Spent) -> (Usage, u64) {
+    attempts.iter().fold((Usage::default(), 0), |(usage, micros), attempt| {
+        let reserved = attempt.reserved.unwrap_or(reserved);
         let cost_if_lost = if attempt.usage.is_none() { reserved.cost_micros } else { 0 };
-        (usage.plus(attempt.usage.unwrap_or(lost)), micros.saturating_add(attempt.cost_micros.unwrap_or(cost_if_lost)))
+        (usage.plus(attempt.usage.unwrap_or(lost(reserved))), micros.saturating_add(attempt.cost_micros.unwrap_or(cost_if_lost)))
     })
+}
+
+/// As what the reservation of a lost attempt is counted.
+fn lost(reserved: Spent) -> Usage {
+    Usage { input_tokens: reserved.tokens, output_tokens: 0, cached_tokens: 0 }
 }
 
 #[cfg(test)]

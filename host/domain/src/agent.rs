@@ -22,7 +22,7 @@ pub mod suspend;
 mod tests;
 pub mod visibility;
 
-use crate::authority::Denies;
+use crate::authority::{Denies, Permissions};
 use crate::definition::DefinitionId;
 use crate::event::{AgentCreated, Event};
 use crate::id::{AgentId, OperationId};
@@ -64,12 +64,18 @@ pub struct Agent {
     /// What the agents that spawned it may not do: it may not either, for as long as it lives.
     #[serde(default, skip_serializing_if = "Denies::is_empty")]
     pub denies: Denies,
+    /// What personas, roles and paths permit of all turns that spawned it: it may do no more, for as long as it lives.
+    #[serde(default, skip_serializing_if = "Permissions::are_all")]
+    pub permissions: Permissions,
     /// Its own system prompt, in place of its definition's.
     pub system_prompt_override: Option<String>,
     /// Its own settings, over those of its definition.
     pub settings: Map<String, Value>,
     /// What it remembers for all its users.
     pub preferences: Map<String, Value>,
+    /// Whether anything of what it remembers, of whomever, was learned in a turn that rests on content from outside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remembers_untrusted: bool,
     /// What it remembers of each.
     pub user_preferences: BTreeMap<UserId, Map<String, Value>>,
     /// How many structured sessions it has begun.
@@ -137,6 +143,8 @@ impl Agent {
             archived: None,
             assignments: vec![primary],
             denies: created.denies.clone(),
+            permissions: created.permissions.clone(),
+            remembers_untrusted: false,
             system_prompt_override: None,
             settings: Map::new(),
             preferences: Map::new(),
@@ -182,6 +190,7 @@ impl Agent {
                     Some(user) => self.user_preferences.entry(user.clone()).or_default(),
                 };
                 keys.extend(it.preferences.as_object().cloned().unwrap_or_default());
+                self.remembers_untrusted |= it.untrusted;
                 self.changed(it.updated_at);
             }
             Event::PreferencesCarried(it) => {

@@ -1,8 +1,8 @@
 //! Authority: what one call of a tool may do, and which rule decided each part of it.
 //!
 //! Effective is what the tool asks for ∩ what the operator grants its component ∩ the calling agent's lists ∩ what persona, role and path
-//! permit − every deny list, those of the agents that handed the work down included. Allow lists are each agent's own and do not travel;
-//! denies do, so authority only shrinks along a chain of callers. A tool that asks to write asks to read as well: whoever may not read
+//! permit − every deny list, those of the agents that handed the work down included. An agent's allow lists are its own and do not travel;
+//! denies do, and what personas, roles and paths permit, so authority only shrinks along a chain of callers. A tool that asks to write asks to read as well: whoever may not read
 //! may not call it. What a run began with is its ceiling: a grant that is widened meanwhile is not for it, one that is narrowed is.
 //!
 //! This is the only place where that is computed. What it comes to is bound into the instance that runs the call.
@@ -16,6 +16,7 @@ mod within;
 pub use explain::{Look, Says};
 pub use review::{Reviewed, Standing, review};
 
+use crate::approval::Confirm;
 use crate::definition::Definition;
 use crate::event::TOOL_CALL;
 use crate::grant::{Access, Bound, BucketGrant, DirectoryGrant, Grant, PatternList, capability};
@@ -75,6 +76,9 @@ pub enum Rule {
     /// One of the component's limits, of the turn's or of the host's.
     #[serde(rename = "limits")]
     Limits,
+    /// A user has to agree to it first.
+    #[serde(rename = "approval")]
+    Approval,
     /// There is no such thing.
     #[serde(rename = "unknown")]
     Unknown,
@@ -104,6 +108,7 @@ impl Rule {
             Self::Ceiling => "ceiling",
             Self::ReadOnly => "readOnly",
             Self::Limits => "limits",
+            Self::Approval => "approval",
             Self::Unknown => "unknown",
             Self::Contract => "contract",
         }
@@ -146,6 +151,9 @@ pub struct Denies {
     /// Agents.
     #[serde(default, skip_serializing_if = "PatternList::is_empty")]
     pub agents: PatternList,
+    /// Tools that a user has to agree to first.
+    #[serde(default, skip_serializing_if = "Confirm::is_nothing")]
+    pub confirm: Confirm,
 }
 
 impl Denies {
@@ -156,6 +164,7 @@ impl Denies {
             tools: self.tools.and(agent.tool_denylist.as_ref()),
             capabilities: self.capabilities.and(agent.capability_denylist.as_ref()),
             agents: self.agents.and(agent.agent_denylist.as_ref()),
+            confirm: self.confirm.both(&agent.confirm),
         }
     }
 
@@ -166,17 +175,19 @@ impl Denies {
             tools: self.tools.and(Some(&others.tools)),
             capabilities: self.capabilities.and(Some(&others.capabilities)),
             agents: self.agents.and(Some(&others.agents)),
+            confirm: self.confirm.both(&others.confirm),
         }
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.tools.is_empty() && self.capabilities.is_empty() && self.agents.is_empty()
+        self.tools.is_empty() && self.capabilities.is_empty() && self.agents.is_empty() && self.confirm.is_nothing()
     }
 }
 
-/// What a role, a persona or a path permits.
+/// What a role, a persona or a path permits. Unlike an agent's own allow lists these travel: whoever works for a turn, in whatever turn that
+/// comes of it, may do no more.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Permissions {
     /// Tools; none for all of them.
@@ -185,6 +196,9 @@ pub struct Permissions {
     /// Capabilities; none for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<PatternList>,
+    /// Others that count as well: only what all of them permit is permitted. Those of them have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub and: Vec<Self>,
 }
 
 impl Permissions {
@@ -192,6 +206,38 @@ impl Permissions {
     #[must_use]
     pub fn are_all(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// What these and others permit: each of them counts, and counts once.
+    #[must_use]
+    pub fn both(&self, others: &Self) -> Self {
+        let mut each: Vec<Self> = Vec::new();
+        for one in self.each().chain(others.each()) {
+            let one = Self { and: Vec::new(), ..one.clone() };
+            if !one.are_all() && !each.contains(&one) {
+                each.push(one);
+            }
+        }
+        let mut each = each.into_iter();
+        let first = each.next().unwrap_or_default();
+        Self { and: each.collect(), ..first }
+    }
+
+    /// Whether all of them permit a tool.
+    #[must_use]
+    pub fn permit_tool(&self, tool: &str) -> bool {
+        self.each().filter_map(|one| one.tools.as_ref()).all(|list| list.matches(tool))
+    }
+
+    /// Whether all of them permit a capability.
+    #[must_use]
+    pub fn permit_capability(&self, capability: &str) -> bool {
+        self.each().filter_map(|one| one.capabilities.as_ref()).all(|list| list.matches(capability))
+    }
+
+    /// Each of them, these first.
+    pub(crate) fn each(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.and)
     }
 }
 
@@ -293,7 +339,7 @@ impl Caller<'_> {
         if !system && tool_allowlist.as_ref().is_some_and(|list| !list.matches(tool)) {
             return denied(Rule::ToolAllowlist);
         }
-        if self.permissions.tools.as_ref().is_some_and(|list| !list.matches(tool)) {
+        if !self.permissions.permit_tool(tool) {
             return denied(Rule::Permissions);
         }
         for needed in asked.needed() {
@@ -303,6 +349,13 @@ impl Caller<'_> {
             }
         }
         Ok(if system { Rule::System } else { Rule::Granted })
+    }
+
+    /// Whether a user has to agree to a call of the tool first, when its component has this grant: the agent's definition says so, one of an
+    /// agent that handed it the work, or the grant.
+    #[must_use]
+    pub fn must_ask(&self, tool: &ToolDefinition, grant: &Grant) -> bool {
+        [&self.agent.confirm, &self.denies.confirm, &grant.confirm].into_iter().any(|confirm| confirm.asks(tool))
     }
 
     /// Whether the lists let the agent's tools use a capability.
@@ -321,7 +374,7 @@ impl Caller<'_> {
         if capability_allowlist.as_ref().is_some_and(|list| !list.matches(capability)) {
             return denied(Rule::CapabilityAllowlist);
         }
-        if self.permissions.capabilities.as_ref().is_some_and(|list| !list.matches(capability)) {
+        if !self.permissions.permit_capability(capability) {
             return denied(Rule::Permissions);
         }
         Ok(())

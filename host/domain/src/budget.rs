@@ -92,6 +92,19 @@ impl Left {
         }
     }
 
+    /// The limit of which too little is left for so much more, with words for people; none when there is enough of all. `of` says whose limits
+    /// they are.
+    #[must_use]
+    pub fn short_of(&self, more: Spent, of: &str) -> Option<(&'static str, String)> {
+        let Self { tokens, cost_micros, .. } = *self;
+        if let Some(micros) = cost_micros.filter(|micros| *micros < more.cost_micros) {
+            let needed = more.cost_micros;
+            return Some(("costMicrosMax", format!("{micros} millionths are left of {of} and {needed} are needed (costMicrosMax)")));
+        }
+        let needed = more.tokens;
+        (tokens < needed).then(|| ("tokensMax", format!("{tokens} tokens are left of {of} and {needed} are needed (tokensMax)")))
+    }
+
     /// The less of both, of each.
     #[must_use]
     pub fn least(self, other: Self) -> Self {

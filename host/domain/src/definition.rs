@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::approval::Confirm;
 use crate::grant::PatternList;
 use crate::limits::TurnLimits;
 use crate::refusal::{Kind, Refusal};
@@ -152,6 +153,11 @@ pub struct Definition {
     /// Agents that it may not dispatch to.
     #[serde(default)]
     pub agent_denylist: Option<PatternList>,
+    /// Tools that it calls only when a user has agreed to that very call: `"destructive"` for all that say that they can destroy something,
+    /// or a list of patterns such as `["delete_*"]`. Holds for whoever works for it as well. Not for the host's own tools, by which agents
+    /// talk with each other.
+    #[serde(default, skip_serializing_if = "Confirm::is_nothing")]
+    pub confirm: Confirm,
     /// Whether it is shown to users and to other agents. A hidden one is left out of lists unless they are asked for all; whoever names it
     /// can still look at it and talk with it, but for other agents.
     #[serde(default = "yes")]

@@ -16,7 +16,7 @@ mod traffic;
 
 pub use address::{AddressRange, AddressRangeError, Reach, classify, embedded_v4, metadata, special_ranges};
 pub use grant::{EgressGrant, GrantError, RequestLimits, ceiling};
-pub use header::{CREDENTIALS, RequestHeader, crosses_origins, request_header, response_header, trailer};
+pub use header::{CREDENTIALS, RequestHeader, crosses_origins, divides_echo, request_header, response_header, shows_ascii, trailer};
 pub use host::{Host, HostError, HostPattern, HostPatternError};
 pub use path::{PathPattern, PathPatternError};
 pub use permit::{Barred, Denied, Mismatch, Permit, permit};

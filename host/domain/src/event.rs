@@ -13,6 +13,7 @@ mod keyvalue;
 mod kinds;
 mod label;
 mod purge;
+mod reader;
 mod record;
 mod run;
 mod session;
@@ -28,7 +29,7 @@ pub use boundary::{
     Verdict,
 };
 pub use connector::{ConnectorKeyBound, ConnectorKeyUnbound};
-pub use host::{HostRestored, RestoreChoice};
+pub use host::{HostRestored, OPERATOR_READ, OperatorRead, RestoreChoice};
 pub use input::{InputAccepted, InputCancelled, InputDead, InputRequeued, InputsDropped, Source};
 pub use key::{KeyIssued, KeyRevoked};
 pub use keyvalue::KeyValueWritten;
@@ -37,10 +38,12 @@ pub use label::{
     ImportedTurn, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted, SessionPinned, SessionRenamed, TurnsImported,
 };
 pub use purge::{Erased, Kept, PurgeBegun, Purged, Remains};
+pub use reader::READER;
 pub use record::{NewEvent, Recorded, Subject};
-pub use run::{OperationStarted, PluginEmitted, RunEnded, RunSettled, RunStarted, RunStepped, StepFailed};
+pub use run::{OperationAttempted, OperationStarted, PluginEmitted, RunEnded, RunSettled, RunStarted, RunStepped, StepFailed};
 pub use session::{FileUploaded, ItemRecorded, SessionOpened, TurnCommitted, UiSaved};
 
+use crate::approval::ApprovalAnswered;
 use crate::operation::{Answer, Continuation};
 use serde::{Deserialize, Serialize};
 
@@ -177,9 +180,15 @@ pub enum Event {
     /// A client answered a tool's question; the next segment is due.
     #[serde(rename = "operation.answered.v1")]
     OperationAnswered(Answer),
+    /// A user agreed to a call that the host asked about, or did not. The answer is used up when the call is sent.
+    #[serde(rename = "operation.approval.answered.v1")]
+    ApprovalAnswered(ApprovalAnswered),
     /// A non-idempotent segment is about to be sent. After a crash this tells "sent" from "never sent".
     #[serde(rename = "operation.started.v1")]
     OperationStarted(OperationStarted),
+    /// A model is about to be asked again for the same call: it is afforded. After a crash this tells which attempts there may have been.
+    #[serde(rename = "operation.attempted.v1")]
+    OperationAttempted(Box<OperationAttempted>),
     /// A run ended.
     #[serde(rename = "run.ended.v1")]
     RunEnded(RunEnded),
@@ -207,6 +216,9 @@ pub enum Event {
     /// The host serves a store that was restored from a backup.
     #[serde(rename = "host.restored.v1")]
     HostRestored(HostRestored),
+    /// The operator read what users of an agent say, without being assigned to it. Recorded before the answer was given.
+    #[serde(rename = "operator.read.v1")]
+    OperatorRead(OperatorRead),
     /// An event of an agent's own.
     #[serde(rename = "plugin.emitted.v1")]
     PluginEmitted(PluginEmitted),

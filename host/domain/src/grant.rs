@@ -2,6 +2,7 @@
 
 mod bucket;
 mod directory;
+mod placing;
 mod secret;
 
 pub use bucket::{
@@ -9,8 +10,10 @@ pub use bucket::{
     WRITTEN_BYTES_MAX,
 };
 pub use directory::{Barred, DirectoryGrant};
+pub use placing::{FileId, Nested, PathRoute, Placed, nested};
 pub use secret::{SecretGrant, SecretGrantError, SecretSlot};
 
+use crate::approval::Confirm;
 use crate::authority::Ruling;
 use crate::egress::EgressGrant;
 use crate::wildcard;
@@ -156,6 +159,9 @@ pub struct Grant {
     pub models: PatternList,
     /// Agents that an agent component may dispatch to.
     pub agents: PatternList,
+    /// Tools of it that are called only when a user has agreed to that very call.
+    #[serde(skip_serializing_if = "Confirm::is_nothing")]
+    pub confirm: Confirm,
     /// What it may use of the machine.
     pub limits: GuestLimits,
 }

@@ -110,6 +110,13 @@ impl OperationId {
         if segment <= 1 { self } else { Self(Digest::of_parts(&[b"question", &self.0.0, &segment.to_be_bytes()])) }
     }
 
+    /// The id under which the host's own question whether it may be performed is answered: no answer to it can be taken for one to what the
+    /// call asks later.
+    #[must_use]
+    pub fn approval(self) -> Self {
+        Self(Digest::of_parts(&[b"approval", &self.0.0]))
+    }
+
     /// What goes to peers that can make use of an idempotency key: one for each segment of a call.
     #[must_use]
     pub fn idempotency_key(self, segment: u32) -> String {

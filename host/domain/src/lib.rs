@@ -6,6 +6,7 @@
 
 pub mod account;
 pub mod agent;
+pub mod approval;
 pub mod authority;
 pub mod basis;
 pub mod bucket;
@@ -39,6 +40,7 @@ pub mod refusal;
 pub mod residency;
 pub mod routing;
 pub mod run;
+pub mod schema;
 pub mod secret;
 pub mod session_label;
 pub mod shown;

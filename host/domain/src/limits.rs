@@ -72,6 +72,8 @@ pub const SEGMENTS_MAX: u32 = 1_000;
 pub const TIMER_MS_MAX: u64 = 366 * 24 * 3_600_000;
 /// Hits of one recall.
 pub const RECALL_HITS_MAX: u32 = 50;
+/// Bytes of a model's reply as it is stored.
+pub const REPLY_BYTES_MAX: usize = 8 << 20;
 /// Repairs of a reply that does not fit its schema.
 pub const REPLY_REPAIRS_MAX: u32 = 2;
 /// How long an idempotency key is remembered: seven days, in milliseconds.

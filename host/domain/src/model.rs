@@ -1,5 +1,6 @@
 //! What goes to a model and what comes back, in no provider's dialect.
 
+use crate::budget::Spent;
 use crate::message::{Message, Part};
 use crate::tool::ToolDefinition;
 use serde::{Deserialize, Serialize};
@@ -84,9 +85,9 @@ pub struct Reply {
 /// One attempt at a model: its cost is recorded whatever came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// The provider.
+    /// The provider; empty for an attempt that was cut off with the host that made it.
     pub provider: String,
-    /// The provider's name of the model.
+    /// The provider's name of the model; for one that was cut off the name by which it was asked for.
     pub model: String,
     /// What it used, where the provider said so; otherwise its reservation is charged.
     pub usage: Option<Usage>,
@@ -98,6 +99,9 @@ pub struct Attempt {
     /// What went wrong; none for the attempt that gave the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What was reserved for it, where nobody said what it used; without this, what was reserved for its call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<Spent>,
 }
 
 /// Puts results right behind the message whose calls they answer, in the order of the calls, as every provider demands, and leaves

@@ -2,6 +2,7 @@
 //!
 //! The open operations of all runs are the host's outbox: what was decided, is stored, and has no outcome yet.
 
+use crate::approval::Approval;
 use crate::budget::Spent;
 use crate::digest::Digest;
 use crate::id::{AgentId, InputId, OperationId, RunId, SessionId};
@@ -129,6 +130,9 @@ pub struct Operation {
     /// What of the run's limits is set aside for it until it is known what it used: the share of another agent's work.
     #[serde(default, skip_serializing_if = "Spent::is_nothing")]
     pub reserved: Spent,
+    /// What a user has to agree to before it is performed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Box<Approval>>,
 }
 
 impl Operation {
@@ -171,6 +175,10 @@ pub enum Pause {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
     },
+    /// A user has to agree to it, as its [`Operation::approval`] says. Before its first segment alone.
+    Approving,
+    /// The user did not agree: it settles as refused.
+    Declined,
 }
 
 /// An operation of a tool goes on in another segment.
@@ -185,6 +193,9 @@ pub struct Continuation {
     pub state: Vec<u8>,
     /// What it waits for.
     pub pause: Pause,
+    /// Milliseconds of the run's active time that are recorded with it ([`Settlement::active_ms`]).
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub active_ms: u64,
 }
 
 impl Continuation {
@@ -205,6 +216,9 @@ pub struct Settlement {
     /// What enters the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Draft>,
+    /// Whether what it brings rests on content from outside, also where no result enters the thread.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
     /// What each attempt at a model cost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
@@ -214,6 +228,10 @@ pub struct Settlement {
     /// What another agent used for it; what was set aside for it counts where nobody can say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
+    /// Milliseconds of the run's active time that are recorded with it: models and tools were at work, and no earlier outcome of the run
+    /// has them. Measured by a monotonic clock where the work was done; 0 in outcomes from before it was.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub active_ms: u64,
     /// When it ended.
     pub time: Timestamp,
 }
@@ -222,7 +240,8 @@ impl Settlement {
     /// An outcome with nothing on record beside it.
     #[must_use]
     pub fn of(operation: OperationId, outcome: Outcome, time: Timestamp) -> Self {
-        Self { operation, outcome, result: None, attempts: Vec::new(), usage: None, spent: None, time }
+        let attempts = Vec::new();
+        Self { operation, outcome, result: None, untrusted: false, attempts, usage: None, spent: None, active_ms: 0, time }
     }
 
     /// The blobs that a result outside the thread names.
@@ -236,6 +255,11 @@ impl Settlement {
             Part::Text { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
         })
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_none(ms: &u64) -> bool {
+    *ms == 0
 }
 
 /// What one call of a guest used, as the host's meters saw it.

@@ -79,13 +79,13 @@ pub struct Persona {
     /// Users who may write to it; all users without.
     #[serde(default)]
     pub users: Option<Vec<String>>,
-    /// Tools that its turns may use.
+    /// Tools that its turns may use, and whoever works for them.
     #[serde(default)]
     pub tool_allowlist: Option<PatternList>,
     /// Tools that they may not use, nor whoever works for them.
     #[serde(default)]
     pub tool_denylist: Option<PatternList>,
-    /// Capabilities that tools may use in its turns.
+    /// Capabilities that tools may use in its turns, and whoever works for them.
     #[serde(default)]
     pub capability_allowlist: Option<PatternList>,
     /// Capabilities that they may not use, nor whoever works for them.
@@ -103,10 +103,10 @@ impl Persona {
         self.users.as_ref().is_none_or(|users| users.iter().any(|named| named == user.as_str()))
     }
 
-    /// What its turns may do at most.
+    /// What its turns may do at most, and whoever works for them.
     #[must_use]
     pub fn permissions(&self) -> Permissions {
-        Permissions { tools: self.tool_allowlist.clone(), capabilities: self.capability_allowlist.clone() }
+        Permissions { tools: self.tool_allowlist.clone(), capabilities: self.capability_allowlist.clone(), and: Vec::new() }
     }
 
     /// What its turns may not do, beside what they may not anyway; it goes down with the work that they hand over.
@@ -116,6 +116,7 @@ impl Persona {
             tools: others.tools.and(self.tool_denylist.as_ref()),
             capabilities: others.capabilities.and(self.capability_denylist.as_ref()),
             agents: others.agents.and(self.agent_denylist.as_ref()),
+            confirm: others.confirm.clone(),
         }
     }
 

@@ -1,16 +1,19 @@
 //! The run aggregate: one turn in the making, as the fold of its stream.
 //!
 //! The step engine's rules are in the modules below, one transition each: what wakes an agent and what it is told ([`intake`]),
-//! what its decision leads to ([`decide`]), how operations settle ([`settle`]), how a run ends ([`end`]), and what a restart does with
+//! what its decision leads to ([`decide`]), what attempts at models draw ([`attempt`]), how operations settle ([`settle`]), how a run ends ([`end`]), and what a restart does with
 //! what was open ([`recover`]).
 
+pub mod attempt;
 pub mod decide;
 pub mod end;
 pub mod intake;
 pub mod recover;
 pub mod settle;
+mod taint;
 mod used;
 
+pub use attempt::Attempts;
 pub use used::Used;
 
 use crate::account;
@@ -43,6 +46,9 @@ pub struct Open {
     pub answer: Option<Kept>,
     /// The segment that was recorded as about to be sent.
     pub sent: Option<u32>,
+    /// The attempts at it, of a model's call.
+    #[serde(default, skip_serializing_if = "Attempts::is_first")]
+    pub attempts: Attempts,
 }
 
 impl Open {
@@ -61,7 +67,10 @@ impl Open {
     /// The id under which the question that it waits with is answered.
     #[must_use]
     pub fn question(&self) -> OperationId {
-        self.operation.id.question(self.segment)
+        match self.pause {
+            Pause::Approving => self.operation.id.approval(),
+            Pause::None | Pause::Until { .. } | Pause::Asking { .. } | Pause::Declined => self.operation.id.question(self.segment),
+        }
     }
 
     /// Whether a model or a tool is, or should be, at work on it.
@@ -136,6 +145,9 @@ pub struct Run {
     /// Whether it replied to whoever handed it its work, before its end: then its end says nothing to them any more.
     #[serde(default)]
     pub replied: bool,
+    /// Whether it has heard what rests on content from outside: see [`Run::is_untrusted`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
     /// Whether others draw on its accounts, or may: it has handed work over, or set itself a reminder.
     #[serde(default)]
     pub shares: bool,
@@ -144,8 +156,6 @@ pub struct Run {
     pub newest_call: Option<NewestCall>,
     /// Models that took part.
     pub models: Vec<String>,
-    /// When its last event happened.
-    pub last_time: Timestamp,
     /// How it ended.
     pub ended: Option<TurnEnd>,
 }
@@ -178,10 +188,10 @@ impl Run {
             shown: BTreeSet::new(),
             used: Used::default(),
             replied: false,
+            untrusted: false,
             shares: !started.accounts.is_empty(),
             newest_call: None,
             models: Vec::new(),
-            last_time: started.time,
             ended: None,
             started,
         }
@@ -219,20 +229,15 @@ impl Run {
     pub fn advance(&mut self, event: &Event) -> Result<(), Corrupt> {
         match event {
             Event::RunStepped(stepped) => self.apply_stepped(stepped)?,
-            Event::StepFailed(failed) => {
-                self.failed_attempts = failed.attempt;
-                self.pass_time(failed.time);
-            }
+            Event::StepFailed(failed) => self.failed_attempts = failed.attempt,
             Event::RunSettled(settled) => {
                 for settlement in &settled.settled {
                     let open = self.close(settlement)?;
                     self.untold.push((open.operation, settlement.clone()));
                 }
             }
-            Event::OperationStarted(started) => {
-                self.pass_time(started.time);
-                self.open_mut(started.operation)?.sent = Some(started.segment);
-            }
+            Event::OperationStarted(started) => self.open_mut(started.operation)?.sent = Some(started.segment),
+            Event::OperationAttempted(attempted) => self.open_mut(attempted.operation)?.attempts.go_on(attempted),
             Event::OperationContinued(continuation) => {
                 let open = self.open_mut(continuation.operation)?;
                 open.segment = continuation.segment;
@@ -240,11 +245,16 @@ impl Run {
                 open.pause = continuation.pause.clone();
                 open.answer = None;
                 open.sent = None;
+                self.used.work(continuation.active_ms);
             }
             Event::OperationAnswered(answer) => {
                 let open = self.open_mut(answer.operation)?;
                 open.pause = Pause::None;
                 open.answer = Some(answer.kept.clone());
+            }
+            Event::ApprovalAnswered(answered) => {
+                let open = self.open_mut(answered.operation)?;
+                open.pause = if answered.approved { Pause::None } else { Pause::Declined };
             }
             Event::RunEnded(ended) => self.apply_ended(ended)?,
             Event::RunStarted(_) => return Err(Corrupt("it starts twice".to_owned())),
@@ -258,7 +268,6 @@ impl Run {
         if stepped.step != self.step {
             return Err(Corrupt(format!("step {} follows step {}", stepped.step, self.step)));
         }
-        self.pass_time(stepped.time);
         for settlement in &stepped.settled {
             self.close(settlement)?;
         }
@@ -294,7 +303,6 @@ impl Run {
     }
 
     fn apply_ended(&mut self, ended: &RunEnded) -> Result<(), Corrupt> {
-        self.pass_time(ended.time);
         for settlement in &ended.stopped {
             self.close(settlement)?;
         }
@@ -312,22 +320,24 @@ impl Run {
         self.used.tool_calls += u32::from(account::is_call(&operation.performer));
         self.shares |= !matches!(operation.performer, Performer::Tool { .. }) && account::is_call(&operation.performer);
         self.replied |= matches!(operation.performer, Performer::Reply { .. });
-        let open = Open { operation: operation.clone(), segment: 0, state: None, pause: Pause::None, answer: None, sent: None };
+        let pause = if operation.approval.is_some() { Pause::Approving } else { Pause::None };
+        let open =
+            Open { operation: operation.clone(), segment: 0, state: None, pause, answer: None, sent: None, attempts: Attempts::default() };
         self.open.insert(operation.id, open);
     }
 
     fn close(&mut self, settlement: &Settlement) -> Result<Open, Corrupt> {
-        self.pass_time(settlement.time);
         let open = self
             .open
             .remove(&settlement.operation)
             .ok_or_else(|| Corrupt(format!("operation {} settles and is not open", settlement.operation)))?;
         self.shown.extend(settlement.blobs());
+        self.untrusted |= settlement.is_untrusted();
         if let (Some(asked), Outcome::Value { .. } | Outcome::Parts { .. }) = (self.asked.get_mut(&open.operation.key), &settlement.outcome)
         {
             asked.answered_at = Some(settlement.time);
         }
-        self.used.charge(&open.operation, settlement);
+        self.used.charge(&open, settlement);
         for attempt in &settlement.attempts {
             if let (Performer::Model { request, .. }, Some(usage), None) = (&open.operation.performer, attempt.usage, &attempt.error)
                 && request.context == Context::Whole
@@ -343,14 +353,6 @@ impl Run {
 
     fn open_mut(&mut self, id: OperationId) -> Result<&mut Open, Corrupt> {
         self.open.get_mut(&id).ok_or_else(|| Corrupt(format!("operation {id} is not open")))
-    }
-
-    /// Counts the time since the last event if something was at work during it. Times come from events: folding asks no clock.
-    fn pass_time(&mut self, time: Timestamp) {
-        if self.is_active() {
-            self.used.active_ms += time.since_ms(self.last_time);
-        }
-        self.last_time = self.last_time.max(time);
     }
 
     /// The last message of the thread; 0 in an empty one.

@@ -1,5 +1,7 @@
 //! Tools as the host sees them: definitions, effect classes, client actions, and how a call goes on.
 
+pub mod wording;
+
 use crate::message::Part;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -86,7 +86,12 @@ impl Egress {
             let answer = recorded(&mut trace, answer)?;
             let head = Head { status: answer.head.status(), headers: answer.head.headers() };
             match recorded(&mut trace, leg.next(&head, answer.redirects_max, &caller.redactor))? {
-                None => return self.response(leg.target, answer, passage, (trace, caller.redactor)),
+                None => {
+                    if !leg.bound.is_empty() {
+                        recorded(&mut trace, headers::check_searchable(head.status, head.headers))?;
+                    }
+                    return self.response(leg.target, answer, passage, (trace, caller.redactor));
+                }
                 Some(next) => {
                     trace.end("redirected");
                     trace = Trace::begin(&caller, next.hop, next.method);

@@ -156,6 +156,12 @@ pub enum Broken {
     /// It answers in an encoding that nobody asked for.
     #[error("the answer is encoded in a way that nobody asked for")]
     Encoding,
+    /// It answers a request that carried a secret with a part of an answer.
+    #[error("the answer to a request with a secret is a part of one, in which an echo of the secret would not be found")]
+    Partial,
+    /// It answers a request that carried a secret in an alphabet that is not searched.
+    #[error("the answer to a request with a secret is in a character set in which an echo of the secret would not be found")]
+    Charset,
     /// The compressed body cannot be decompressed, or ends too early.
     #[error("the answer cannot be decompressed")]
     Gzip(#[source] io::Error),

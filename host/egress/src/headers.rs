@@ -3,9 +3,13 @@
 use crate::error::{Broken, EgressError, Refused, TooLarge};
 use crate::leg::Leg;
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
-use domain::egress::{RequestHeader, TargetError, request_header, response_header, trailer};
+use domain::egress::{RequestHeader, TargetError, divides_echo, request_header, response_header, shows_ascii, trailer};
 use domain::redact::Redactor;
-use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::StatusCode;
+use http::header::{
+    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
+    TRANSFER_ENCODING, USER_AGENT,
+};
 
 /// Bytes that a header takes beside name and value: the colon, a space and the end of the line.
 const BYTES_AROUND_HEADER: usize = 4;
@@ -22,6 +26,9 @@ pub(crate) fn outgoing(leg: &Leg, after: After) -> Result<HeaderMap, EgressError
     let mut out = HeaderMap::new();
     check_length(leg)?;
     for (name, value) in &leg.headers {
+        if !leg.bound.is_empty() && divides_echo(name.as_str()) {
+            return Err(refused(name));
+        }
         match request_header(name.as_str()) {
             RequestHeader::Sent => _ = out.append(name, value.clone()),
             RequestHeader::HostsOwn => {}
@@ -69,8 +76,25 @@ pub(crate) enum Encoding {
     Gzip,
 }
 
-/// The encoding of an answer.
+/// Looks at the head of an answer to a request that carried a secret: an echo of it would not be found in a part of the answer, or in
+/// another alphabet.
+pub(crate) fn check_searchable(status: StatusCode, headers: &HeaderMap) -> Result<(), EgressError> {
+    let partial = matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::IM_USED) || headers.contains_key(CONTENT_RANGE);
+    let types = || headers.get_all(CONTENT_TYPE).iter();
+    let shown = types().all(|value| std::str::from_utf8(value.as_bytes()).is_ok_and(shows_ascii));
+    match (partial, shown) {
+        (true, _) => Err(Broken::Partial.into()),
+        (false, false) => Err(Broken::Charset.into()),
+        (false, true) => Ok(()),
+    }
+}
+
+/// The encoding of an answer. What the connection itself is said to pack stays packed, and hides what is in it.
 pub(crate) fn encoding(headers: &HeaderMap) -> Result<Encoding, EgressError> {
+    let framing = |value: &HeaderValue| [&b"chunked"[..], b"identity"].iter().any(|known| value.as_bytes().eq_ignore_ascii_case(known));
+    if !headers.get_all(TRANSFER_ENCODING).iter().all(framing) {
+        return Err(Broken::Encoding.into());
+    }
     let mut all = headers.get_all(CONTENT_ENCODING).iter();
     match (all.next().map(|value| value.as_bytes().to_ascii_lowercase()), all.next()) {
         (None, _) => Ok(Encoding::Plain),

@@ -44,6 +44,11 @@ impl Credentials {
         self.query.push((name, value));
     }
 
+    /// Whether nothing is added.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.headers.is_empty() && self.query.is_empty()
+    }
+
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.headers
     }

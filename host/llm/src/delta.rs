@@ -22,8 +22,7 @@ pub enum Delta {
 
 /// Whoever watches a reply being made. Its methods must return at once: they are called between two reads from the network.
 pub trait DeltaSink: Send + Sync {
-    /// More of the reply of an attempt. Attempts are counted from 0 and are places in [`Completion::attempts`](crate::Completion);
-    /// `seq` counts from 0 within an attempt, without gaps.
+    /// More of the reply of an attempt, by the number that it has from its [`AttemptBudget`](crate::AttemptBudget); `seq` counts from 0 within an attempt, without gaps.
     fn delta(&self, attempt: u32, seq: u64, delta: Delta);
     /// All that this attempt said is void. Called at most once an attempt, and only for one that said something.
     fn discarded(&self, attempt: u32);

@@ -131,6 +131,12 @@ pub enum Failure {
         #[source]
         cause: Option<Cause>,
     },
+    /// Another attempt would be needed, and whoever pays does not afford it.
+    #[error("{told}")]
+    Unaffordable {
+        /// What there is too little of, for people.
+        told: String,
+    },
     /// No such model is configured.
     #[error(transparent)]
     UnknownModel(#[from] UnknownModel),
@@ -147,6 +153,7 @@ impl Failure {
             Self::Barred { .. } => "model-barred",
             Self::Garbage { .. } => "model-garbage",
             Self::TooLong { .. } => "model-prompt-too-long",
+            Self::Unaffordable { .. } => "limit-reached",
             Self::UnknownModel(_) => "model-unknown",
         }
     }
@@ -156,7 +163,7 @@ impl Failure {
     pub fn retryable(&self) -> bool {
         match self {
             Self::Unavailable { .. } | Self::RateLimited { .. } | Self::Garbage { .. } => true,
-            Self::Refused { .. } | Self::Barred { .. } | Self::TooLong { .. } | Self::UnknownModel(_) => false,
+            Self::Refused { .. } | Self::Barred { .. } | Self::TooLong { .. } | Self::Unaffordable { .. } | Self::UnknownModel(_) => false,
         }
     }
 
@@ -176,6 +183,7 @@ impl Failure {
             | Self::Barred { .. }
             | Self::Garbage { .. }
             | Self::TooLong { .. }
+            | Self::Unaffordable { .. }
             | Self::UnknownModel(_) => self.to_string(),
         }
     }

@@ -1,9 +1,11 @@
 //! The gateway itself: which model is meant, and how often it is asked.
 
+use crate::budget::{AttemptBudget, Unbudgeted};
 use crate::config::{CONTEXT_WINDOW_DEFAULT, Config, ConfigError, ModelConfig, ProviderKind, RetryLimits, Timeouts};
 use crate::delta::{DeltaSink, Feed};
-use crate::failure::{Failure, UnknownModel, nearest};
+use crate::failure::{Failure, Reason, UnknownModel, nearest};
 use crate::gate::{Gate, Pass, millis};
+use crate::peer::Peer;
 use crate::provider::{Answer, Ask, Provider};
 use crate::retry::{Mishap, Mode, Next, Stage, next};
 use crate::trail::{Traced, Trail};
@@ -133,13 +135,20 @@ impl Gateway {
     ///
     /// What `deltas` is told is for show; only the result counts. Dropped before its end, the call stops and its costs are not known.
     pub async fn complete(&self, prompt: &Prompt, deltas: &dyn DeltaSink) -> Completion {
-        self.complete_leaving(prompt, deltas, &Traced).await
+        self.complete_leaving(prompt, deltas, &Traced, &Unbudgeted).await
     }
 
-    /// The same, leaving a trail of what it does at the boundary, which is there also when the call is dropped before its end.
-    pub async fn complete_leaving(&self, prompt: &Prompt, deltas: &dyn DeltaSink, trail: &dyn Trail) -> Completion {
+    /// The same, leaving a trail of what it does at the boundary, which is there also when the call is dropped before its end. Every attempt but
+    /// the first is made only if `budget` affords it.
+    pub async fn complete_leaving(
+        &self,
+        prompt: &Prompt,
+        deltas: &dyn DeltaSink,
+        trail: &dyn Trail,
+        budget: &dyn AttemptBudget,
+    ) -> Completion {
         let deadline = Instant::now() + Duration::from_millis(self.timeouts.total_ms);
-        let mut course = Course { gateway: self, prompt, deltas, trail, deadline, attempts: Vec::new() };
+        let mut course = Course { gateway: self, prompt, deltas, trail, budget, deadline, attempts: Vec::new() };
         let result = Box::pin(course.run()).await;
         Completion { result, attempts: course.attempts }
     }
@@ -166,6 +175,7 @@ struct Course<'a> {
     prompt: &'a Prompt,
     deltas: &'a dyn DeltaSink,
     trail: &'a dyn Trail,
+    budget: &'a dyn AttemptBudget,
     deadline: Instant,
     attempts: Vec<Attempt>,
 }
@@ -177,7 +187,7 @@ impl Course<'_> {
         let failure = match self.try_model(model).await {
             Ok(reply) => return Ok(reply),
             // Another model would be given the same thread; whoever asked can make it shorter.
-            Err(failure @ Failure::TooLong { .. }) => return Err(failure),
+            Err(failure @ (Failure::TooLong { .. } | Failure::Unaffordable { .. })) => return Err(failure),
             Err(failure) => failure,
         };
         for alias in &model.config.fallbacks {
@@ -186,8 +196,10 @@ impl Course<'_> {
                 break;
             }
             tracing::info!(llm.model = fallback.config.model, "another model is asked instead");
-            if let Ok(reply) = self.try_model(fallback).await {
-                return Ok(reply);
+            match self.try_model(fallback).await {
+                Err(Failure::Unaffordable { told }) => return Err(Failure::Unaffordable { told }),
+                Err(_) => {}
+                replied => return replied,
             }
         }
         Err(failure)
@@ -204,7 +216,8 @@ impl Course<'_> {
                 // What went wrong before says more than that it is not tried again.
                 Err(failure) => return Err(failed.unwrap_or(failure)),
             };
-            let mishap = match self.attempt(model, mode, pass).await {
+            let number = self.afford(peer).await?;
+            let mishap = match self.attempt(model, mode, (number, pass)).await {
                 Ok(answer) => {
                     let Answer { parts, stop, usage: _ } = answer;
                     return Ok(Reply { parts, stop, provider: upstream.name.clone(), model: model.config.model.clone() });
@@ -227,8 +240,18 @@ impl Course<'_> {
         }
     }
 
+    /// The number of the next attempt, if it is afforded.
+    async fn afford(&self, peer: Peer<'_>) -> Result<u32, Failure> {
+        if self.attempts.is_empty() {
+            return Ok(self.budget.first());
+        }
+        let number = self.budget.afford(&self.attempts).await.map_err(|told| Failure::Unaffordable { told })?;
+        // Whoever affords it may have taken its time; nothing is sent that could not be waited for.
+        if Instant::now() >= self.deadline { Err(peer.unavailable(Reason::Deadline, "")) } else { Ok(number) }
+    }
+
     /// Asks once, and puts that on record.
-    async fn attempt(&mut self, model: &Model, mode: Mode, pass: Pass<'_>) -> Result<Answer, Mishap> {
+    async fn attempt(&mut self, model: &Model, mode: Mode, (number, pass): (u32, Pass<'_>)) -> Result<Answer, Mishap> {
         let upstream = &*model.upstream;
         let ask = Ask {
             prompt: self.prompt,
@@ -238,13 +261,12 @@ impl Course<'_> {
             parameters: &model.config.parameters,
             trail: self.trail,
         };
-        let number = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX);
         let feed = Feed::new(self.deltas, number, &upstream.provider.redactor());
         let started = Instant::now();
         let result = match timeout_at(self.deadline, upstream.provider.ask(&ask, mode, &feed)).await {
             Ok(result) => result,
             Err(_) => {
-                let failure = upstream.provider.peer(ask.provider, ask.model).unavailable(crate::failure::Reason::Deadline, "");
+                let failure = upstream.provider.peer(ask.provider, ask.model).unavailable(Reason::Deadline, "");
                 Err(Mishap { failure, mode, stage: Stage::Asked, retry_after_ms: None })
             }
         };
@@ -269,7 +291,7 @@ impl Course<'_> {
             Ok(_) => pass.succeeded(),
         }
         let (provider, model) = (upstream.name.clone(), model.config.model.clone());
-        self.attempts.push(Attempt { provider, model, usage, cost_micros, wall_ms, error });
+        self.attempts.push(Attempt { provider, model, usage, cost_micros, wall_ms, error, reserved: None });
         result
     }
 }

@@ -6,6 +6,7 @@
 //! Never in here: WebAssembly, SQL, what a reply means.
 
 mod breaker;
+mod budget;
 mod config;
 mod conversation;
 mod delta;
@@ -19,6 +20,7 @@ mod retry;
 mod sse;
 mod trail;
 
+pub use budget::{Afforded, AttemptBudget, Unbudgeted};
 pub use config::{
     BreakerLimits, Config, ConfigError, ConfigProblem, LiteralKey, ModelConfig, PriceConfig, ProviderConfig, ProviderKind, RetryLimits,
     Timeouts,

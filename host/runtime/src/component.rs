@@ -6,6 +6,7 @@ use crate::call::CallState;
 use crate::slots::Gate;
 use domain::digest::Digest;
 use domain::tool::ToolDefinition;
+use domain::tool::wording::{self, BadWording};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -34,6 +35,20 @@ pub enum Described {
     Agent(AgentDescription),
     /// A component with these tools: 1 to 128, their names unique within it.
     Tools(Vec<ToolDefinition>),
+}
+
+impl Described {
+    /// Looks for descriptions that are too long, and for characters in them that nobody sees.
+    pub(crate) fn check_wording(&self) -> Result<(), BadWording> {
+        match self {
+            Self::Agent(AgentDescription { display_name, summary, wants, .. }) => {
+                wants.iter().try_for_each(|want| wording::check_name("wants", want))?;
+                wording::check_name("display-name", display_name)?;
+                wording::check_description("summary", summary).map(drop)
+            }
+            Self::Tools(tools) => wording::check_tools(tools),
+        }
+    }
 }
 
 /// What a component exports, ready to be instantiated.

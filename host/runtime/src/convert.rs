@@ -61,6 +61,7 @@ impl Reader {
         json::parse(text).or_else(|refused| match refused {
             NotTaken::Malformed(error) => unacceptable(field, format_args!("is not JSON: {error}")),
             NotTaken::TooDeep => unacceptable(field, format_args!("is nested deeper than {DEPTH_MAX} levels of lists and objects")),
+            NotTaken::Duplicate { key } => unacceptable(field, format_args!("has an object with the key `{key}` twice")),
         })
     }
 

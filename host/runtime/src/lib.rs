@@ -13,6 +13,7 @@ mod component;
 mod config;
 mod convert;
 mod dossier;
+mod folders;
 mod host;
 mod load;
 mod log;
@@ -36,6 +37,7 @@ pub use crate::config::{
     POOL_MEMORY_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX,
 };
 pub use crate::dossier::Dossier;
+pub use crate::folders::{FolderError, FolderHandle, route_to};
 pub use crate::host::link::KNOWN as IMPORTS;
 pub use crate::load::LoadError;
 pub use crate::log::{Level, LogLine};

@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::convert::describe::{agent_description, tool_definitions};
 use crate::convert::{Unacceptable, step::step_result, tool::call_context, tool::call_result, view::guest_news};
 use crate::dossier::Dossier;
+use crate::folders::{FolderError, GrantedFolders};
 use crate::host::book::Book;
 use crate::host::filesystem::{Accounts, Folders};
 use crate::host::http::WayOut;
@@ -37,6 +38,7 @@ use domain::operation::CallUsage;
 use domain::step::News;
 use domain::time::Timestamp;
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OnceCell, Semaphore};
@@ -77,6 +79,7 @@ struct Inner {
     compiler: Compiler,
     compiling: Arc<Semaphore>,
     loaded: Mutex<HashMap<Digest, Loaded>>,
+    folders: GrantedFolders,
     accounts: Accounts,
     counts: Counts,
 }
@@ -138,9 +141,22 @@ impl Runtime {
             compiler,
             compiling: Arc::new(Semaphore::new(COMPILING_MAX)),
             loaded: Mutex::default(),
+            folders: GrantedFolders::default(),
             accounts: Accounts::default(),
             counts: Counts::default(),
         })))
+    }
+
+    /// Opens every folder that is granted, in the place of those that were open before. A call finds no other folder than these, whatever
+    /// their names stand for by then. `own` are folders of the host's that none of them may hold or lie in, beside the cache. Waits for the
+    /// disk.
+    ///
+    /// # Errors
+    /// One of them cannot be opened, is reached through another that may be written, or is the host's own. Then nothing has changed.
+    pub fn open_folders<'a>(&self, granted: impl IntoIterator<Item = &'a DirectoryGrant>, own: &[&Path]) -> Result<(), FolderError> {
+        let granted: Vec<&DirectoryGrant> = granted.into_iter().collect();
+        let own: Vec<PathBuf> = own.iter().copied().chain([&*self.0.config.cache_dir]).map(Path::to_owned).collect();
+        self.0.folders.open(&granted, &own)
     }
 
     /// An engine configuration equal to this runtime's, to compare with: an engine of one's own shares nothing with the runtime.
@@ -235,6 +251,8 @@ impl Runtime {
                 described
             }
         };
+        // Also of what an earlier version of this host has kept.
+        described.check_wording().map_err(|wrong| LoadError::DescribeRefused { detail: wrong.to_string() })?;
         tracing::info!(component.digest = %digest, component.bytes = size_bytes, "component loaded");
         let (described, world, gate) = (Arc::new(described), Arc::new(world), Arc::new(Gate::default()));
         Ok(Arc::new(Component { digest, name: digest.to_string(), described, imports: imports.into(), size_bytes, world, gate }))
@@ -369,6 +387,7 @@ impl Runtime {
             Ok(slot) => slot,
             Err(turned) => return ran(self.turned_away(&turned, &book, TOOL_CALL)),
         };
+        notes.begun();
         let secrets = BoundSecrets::new(&bound.secrets, self.0.config.secrets.clone());
         let redactor = secrets.redactor();
         book.redact(&redactor);
@@ -406,7 +425,7 @@ impl Runtime {
     fn store(&self, means: Means<'_>) -> Result<Store<CallState>, String> {
         let Means { purpose, senses, directories, way_out, book, limits } = means;
         let memory = memory_meter(&self.0.process, limits);
-        let folders = Folders::open(directories, &self.0.accounts).map_err(|error| error.to_string())?;
+        let folders = Folders::of(directories, &self.0.folders, &self.0.accounts).map_err(|error| told(&error))?;
         Ok(CallState::new(purpose, senses, folders, way_out, book, memory, limits).into_store(&self.0.engine))
     }
 
@@ -464,6 +483,12 @@ fn judge<T>(component: &Component, outcome: &Outcome<T>) {
     if matches!(outcome, Outcome::OutOfCpu) {
         component.gate.offended(Instant::now());
     }
+}
+
+/// An error of a folder, with the machine's answer.
+fn told(error: &FolderError) -> String {
+    let source = std::error::Error::source(error).map(ToString::to_string);
+    source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
 fn accepted<T>(read: Result<T, Unacceptable>) -> Outcome<T> {

@@ -70,6 +70,9 @@ pub trait View: Send + Sync {
 
 /// Who is told how a running tool call is getting on.
 pub trait Notes: Send + Sync {
+    /// Hears that the call has its place: from now on it is at work. Must not block.
+    fn begun(&self) {}
+
     /// Takes one note, 1 KiB at most. Must not block.
     fn note(&self, message: &str);
 }

@@ -12,6 +12,8 @@ mod compiling;
 mod files;
 #[path = "all/fixture.rs"]
 mod fixture;
+#[path = "all/held.rs"]
+mod held;
 #[path = "all/imports.rs"]
 mod imports;
 #[path = "all/keyvalue.rs"]

@@ -4,26 +4,25 @@
 //! of it is on the disk. It carries a mark, by which every store that is made from it can be told from the one that it was made of, until
 //! an [`Event::HostRestored`](domain::event::Event::HostRestored) is committed.
 
+use crate::copy::{Uncopied, copy};
 use crate::fault;
-use crate::open::{DataDir, OpenError, assert_sqlite, create_private, quick_check, sync_dir};
+use crate::open::{DataDir, OpenError, assert_sqlite, create_private, quick_check, readable, sync_dir};
 use crate::read::ReadError;
 use crate::readers::connect;
 use crate::schema;
 use crate::sql::{Columns, Source, Sql, to_json};
 use crate::store::Store;
 use crate::verify::{self, Fault, Verification};
+use crate::writer::Request;
 use domain::digest::Digest;
 use domain::time::Timestamp;
 use rusqlite::Connection;
-use rusqlite::backup::{Backup, StepResult};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::SyncSender;
 use tokio::sync::oneshot;
-
-/// Pages that are copied at a time.
-const STEP_PAGES: i32 = 1_024;
 
 /// Why a backup was not made. Nothing is under its name then.
 #[derive(Debug, thiserror::Error)]
@@ -111,14 +110,17 @@ pub struct Restored {
 }
 
 impl Store {
-    /// Copies the store, as it is at one point in time, to a file that is not there yet. Commits go on meanwhile.
+    /// Copies the store, as it is at one point in time, to a file that is not there yet: that of the end of the copying. Commits go on
+    /// between its pieces, and the write-ahead log does not grow by it.
     pub async fn backup(&self, to: &Path) -> Result<(), BackupError> {
-        let (database, to) = (self.database().to_owned(), to.to_owned());
+        let to = to.to_owned();
+        let closed = || BackupError::Database { source: "the store is closed".into() };
+        let writer = self.senders().ok_or_else(closed)?.writer;
         let (reply, answer) = oneshot::channel();
         let path = to.clone();
-        // It takes as long as the disk takes, so it gets a thread of its own.
+        // Its end takes as long as the disk takes, so it gets a thread of its own.
         let thread = std::thread::Builder::new().name("store-backup".to_owned()).spawn(move || {
-            let _ = reply.send(write(&database, &to));
+            let _ = reply.send(write(writer, &to));
         });
         thread.map_err(|source| BackupError::Io { path: path.clone(), source })?;
         answer.await.unwrap_or_else(|_| Err(BackupError::Io { path, source: io::Error::other("the copying thread panicked") }))
@@ -130,7 +132,7 @@ impl Store {
     }
 }
 
-fn write(database: &Path, to: &Path) -> Result<(), BackupError> {
+fn write(writer: SyncSender<Request>, to: &Path) -> Result<(), BackupError> {
     if to.exists() {
         return Err(BackupError::Exists { path: to.to_owned() });
     }
@@ -141,9 +143,7 @@ fn write(database: &Path, to: &Path) -> Result<(), BackupError> {
         let _ = fs::remove_file(beside(&unfinished, rest));
     }
     create_private(&unfinished).map_err(failed)?;
-    let written = copy(database, &unfinished)
-        .map_err(|error| BackupError::Database { source: error.into() })
-        .and_then(|()| publish(&unfinished, to).map_err(failed));
+    let written = copied(writer, &unfinished).and_then(|()| publish(&unfinished, to).map_err(failed));
     if written.is_err() {
         let _ = fs::remove_file(&unfinished);
     }
@@ -157,20 +157,19 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn copy(database: &Path, to: &Path) -> rusqlite::Result<()> {
-    let from = connect(database)?;
-    // One reading transaction over all steps: the copy is of one point in time, and commits do not make it start again.
-    from.execute_batch("BEGIN")?;
-    from.query_row("SELECT position FROM head", [], |_| Ok(()))?;
-    let mut target = Connection::open(to)?;
-    let backup = Backup::new(&from, &mut target)?;
-    while backup.step(STEP_PAGES)? != StepResult::Done {
-        fault::point("store.backup");
-    }
-    drop(backup);
-    // As one file: without a log beside it.
-    target.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
-    set_mark(&target, now())
+fn copied(writer: SyncSender<Request>, to: &Path) -> Result<(), BackupError> {
+    let failed = |error: rusqlite::Error| BackupError::Database { source: error.into() };
+    copy(writer, to.to_owned()).map_err(|error| match error {
+        Uncopied::Closed => BackupError::Database { source: "the store was closed".into() },
+        Uncopied::Database(error) => failed(error),
+    })?;
+    let finish = || {
+        let target = Connection::open(to)?;
+        // As one file: without a log beside it.
+        target.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
+        set_mark(&target, now())
+    };
+    finish().map_err(failed)
 }
 
 /// The mark of a store; none when it was made of no backup, or that was seen to.
@@ -257,6 +256,7 @@ fn inspect(backup: &Path, database: &Path) -> Result<(String, Verification), Res
     if version > schema::newest() {
         return Err(damaged(format!("it has layout {version}, this program knows {}", schema::newest())));
     }
+    readable(&connection, backup).map_err(|error| damaged(error.to_string()))?;
     let store_id = schema::store_id(&connection).map_err(unreadable)?.ok_or_else(|| damaged("it is empty".to_owned()))?;
     let verification = verify::whole(&Sql::new(&connection)).map_err(unreadable)?;
     match &verification.fault {

@@ -9,6 +9,7 @@ use domain::event::NewEvent;
 use domain::id::{AgentId, InputId, OperationId, RunId, SessionId, Stream, TurnId};
 use domain::key::KeyId;
 use domain::path::ConnectorKey;
+use domain::persona::PersonaId;
 use domain::queue::{Overflow, OverflowNotice};
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -254,6 +255,49 @@ pub enum Guard {
         /// How many.
         max: u64,
     },
+    /// The user has brought less than so many bytes that are still there ([`crate::Store::stored_bytes`]), before this commit.
+    StoredBelow {
+        /// The user.
+        user: UserId,
+        /// How many.
+        bytes: u64,
+    },
+    /// The user has opened less than so many sessions within some time, before this commit.
+    SessionsOpenedBelow {
+        /// The user.
+        user: UserId,
+        /// After this time.
+        after: Timestamp,
+        /// Up to this time.
+        until: Timestamp,
+        /// How many.
+        max: u64,
+    },
+    /// The user has no open chat that words to this would go to.
+    NoChat {
+        /// The user.
+        of: UserId,
+        /// What the words are addressed to.
+        with: ChatWith,
+    },
+    /// The session exists and was not deleted, and the turn is in its thread or was made in it: no purge takes the turn away.
+    SessionShows {
+        /// The session.
+        session: SessionId,
+        /// The turn.
+        turn: TurnId,
+    },
+}
+
+/// The address of words that take the user's open chat with it, or begin one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChatWith {
+    /// An agent: the latest chat ([`crate::Store::latest_chat`]).
+    Agent(AgentId),
+    /// A persona: the main session ([`crate::Store::main_session`]).
+    Persona(PersonaId),
+    /// A turn: the chat that is at it ([`crate::Store::chat_at`]).
+    Turn(TurnId),
 }
 
 /// What the acceptance of an input rests on.
@@ -334,6 +378,13 @@ pub enum CommitError {
     #[error("the store is not available")]
     Unavailable {
         /// Why.
+        #[source]
+        source: Source,
+    },
+    /// Something in it can be stored neither now nor later: an event that is nested too deep, or is too large.
+    #[error("this can never be stored")]
+    Unstorable {
+        /// What of it, and why.
         #[source]
         source: Source,
     },

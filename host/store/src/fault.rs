@@ -56,6 +56,23 @@ pub fn point(name: &str) {
 #[inline]
 pub fn point(_name: &str) {}
 
+/// Whether a test wants an event with these words in it to be one that can never be stored: `AGENT_HOST_UNSTORABLE` has the words.
+#[cfg(debug_assertions)]
+#[expect(clippy::disallowed_methods, reason = "set by tests, never by an operator")]
+pub(crate) fn is_unstorable(payload: &[u8]) -> bool {
+    static WORDS: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+
+    let words = WORDS.get_or_init(|| std::env::var("AGENT_HOST_UNSTORABLE").ok().filter(|words| !words.is_empty()));
+    words.as_ref().is_some_and(|words| payload.windows(words.len()).any(|piece| piece == words.as_bytes()))
+}
+
+/// Nothing is refused for its words in a build without debug assertions.
+#[cfg(not(debug_assertions))]
+#[inline]
+pub(crate) fn is_unstorable(_payload: &[u8]) -> bool {
+    false
+}
+
 /// Passes the crash point of this name; see [`point`].
 #[macro_export]
 macro_rules! crash_point {

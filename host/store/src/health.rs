@@ -7,6 +7,9 @@ use std::time::Instant;
 /// process, which ends with a failure of its own.
 const STALLED_MS: u64 = 10_000;
 
+/// Milliseconds after a read that failed during which reads count as failing.
+const READ_FAILED_MS: u64 = 5_000;
+
 /// Whether commits are taken at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
@@ -29,11 +32,19 @@ pub(crate) struct Vitals {
     failing: AtomicBool,
     /// One more than the milliseconds from the epoch to the beginning of what the writer is at; 0 while it waits for something to do.
     since: AtomicU64,
+    /// The same of the last read that failed; 0 while none has.
+    read_failed: AtomicU64,
 }
 
 impl Vitals {
     pub(crate) fn new(full: bool) -> Self {
-        Self { epoch: Instant::now(), full: AtomicBool::new(full), failing: AtomicBool::new(false), since: AtomicU64::new(0) }
+        Self {
+            epoch: Instant::now(),
+            full: AtomicBool::new(full),
+            failing: AtomicBool::new(false),
+            since: AtomicU64::new(0),
+            read_failed: AtomicU64::new(0),
+        }
     }
 
     /// How it is doing. Held up comes first, because then nothing else is known for certain.
@@ -55,6 +66,17 @@ impl Vitals {
 
     pub(crate) fn is_failing(&self) -> bool {
         self.failing.load(Ordering::Relaxed)
+    }
+
+    /// A read met a disk or a file that fails.
+    pub(crate) fn failed_to_read(&self) {
+        self.read_failed.store(self.ms() + 1, Ordering::Relaxed);
+    }
+
+    /// Tells if one did so a moment ago.
+    pub(crate) fn has_failed_to_read(&self) -> bool {
+        let failed = self.read_failed.load(Ordering::Relaxed);
+        failed > 0 && self.ms().saturating_sub(failed - 1) < READ_FAILED_MS
     }
 
     /// The writer begins something.

@@ -6,12 +6,15 @@
 
 mod backup;
 mod commit;
+mod copy;
 mod event_row;
 pub mod fault;
 mod glances;
 mod health;
+mod log;
 mod open;
 mod prepared;
+mod probe;
 mod projections;
 mod purge;
 mod read;
@@ -25,20 +28,23 @@ mod store;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests spawn tasks that they wait for, and hand variables to processes of their own")]
 mod tests;
+mod user_storage;
 mod verify;
 mod writer;
 
 pub use backup::{BackupError, BackupMark, RestoreError, Restored, restore};
-pub use commit::{Append, Clash, Commit, CommitError, Committed, Conflict, Expected, Guard, Key, QueueSeen, Snapshot};
+pub use commit::{Append, ChatWith, Clash, Commit, CommitError, Committed, Conflict, Expected, Guard, Key, QueueSeen, Snapshot};
 pub use fault::{CRASH_POINTS, point};
 pub use health::Health;
+pub use log::LogState;
 pub use open::{OpenError, Options};
 pub use purge::{Piece, PurgePlan, Purging, Rewritten, Tally};
 pub use read::{
-    AgentFilter, AgentRow, Among, Carried, ConnectorRow, DeadInput, Drawn, EventFilter, FileRow, Found, HandedOver, Hit, InputState,
-    KeyRow, LivingAgent, Meeting, Parting, QueueRow, ReadError, RememberedRequest, RunRow, SeenTurn, SessionFilter, SessionLabel,
-    SessionRow, SessionStatus, SpawnedSession, TreeTurn, UserSession,
+    AgentFilter, AgentRow, Among, Carried, ConnectorRow, DeadInput, Drawn, DueSession, EventFilter, FileRow, Found, HandedOver, Hit,
+    InputState, KeyRow, LivingAgent, Meeting, Parting, QueueRow, ReadError, RememberedRequest, RunRow, SeenTurn, SessionFilter,
+    SessionLabel, SessionRow, SessionStatus, SpawnedSession, TreeTurn, UserSession,
 };
+pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};
 pub use sql::Source;
 pub use stats::Stats;

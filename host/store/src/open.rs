@@ -9,7 +9,9 @@ mod write_ahead_log;
 
 pub(crate) use data_dir::{DATABASE, DataDir, create_private, sync_dir};
 pub(crate) use settings::{BUSY_TIMEOUT, assert_sqlite, reader, writer};
+pub(crate) use write_ahead_log::disown;
 
+use crate::copy;
 use crate::event_row::{RAW_EVENTS_AFTER, RawEvent};
 use crate::fault;
 use crate::rebuild;
@@ -18,6 +20,7 @@ use crate::sql::{Columns, Source, int, limit};
 use crate::writer::Head;
 use domain::chain::GENESIS;
 use domain::digest::Digest;
+use domain::event::READER;
 use domain::time::Timestamp;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, params};
@@ -42,11 +45,20 @@ pub struct Options {
     pub reads_max: usize,
     /// Bytes that are held back to recover in when the disk is full.
     pub ballast_bytes: u64,
+    /// Bytes of the write-ahead log from which on reads that keep it from beginning anew are ended. One transaction may take it beyond.
+    pub log_bytes_max: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { readers: 4, queue_max: 4_096, queue_bytes_max: 256 << 20, reads_max: 4_096, ballast_bytes: 8 << 20 }
+        Self {
+            readers: 4,
+            queue_max: 4_096,
+            queue_bytes_max: 256 << 20,
+            reads_max: 4_096,
+            ballast_bytes: 8 << 20,
+            log_bytes_max: 256 << 20,
+        }
     }
 }
 
@@ -91,6 +103,16 @@ pub enum OpenError {
         /// The newest known.
         known: usize,
     },
+    /// A newer version of this program wrote something in it that narrows what may be done, and that this one would read past.
+    #[error(
+        "the database is for readers from number {demanded} on, and this program is reader {known}: it would not see all that forbids something"
+    )]
+    Demanding {
+        /// The oldest reader that it permits.
+        demanded: u64,
+        /// What this program is.
+        known: u64,
+    },
     /// The SQLite library has a known bug that loses commits.
     #[error("SQLite {version} can lose commits; 3.51.3 or newer is needed")]
     Sqlite {
@@ -128,7 +150,7 @@ impl OpenError {
             }
             Self::Foreign { .. } => "put the right database back; a copy of a store belongs in a directory restored from a backup",
             Self::Corrupt { .. } => "keep the files as they are, restore the newest backup into an empty directory and use that",
-            Self::Newer { .. } => "use the version of this program that wrote it, or a newer one",
+            Self::Newer { .. } | Self::Demanding { .. } => "use the version of this program that wrote it, or a newer one",
             Self::Sqlite { .. } => "build with the bundled SQLite",
             Self::Io { .. } => "look at the permissions of the data directory and at the space on its disk",
             Self::Database { .. } => "look at the cause; the database was not changed",
@@ -171,6 +193,7 @@ pub(crate) fn database(dir: &DataDir) -> Result<Opened, OpenError> {
     let bytes = dir.prepare_database(marker.is_some())?;
     fault::point("store.open.created");
     rebuild::remove(&path);
+    copy::remove(&path);
     let was_closed = write_ahead_log::check(&dir.log())? == 0;
     let failed = |error| OpenError::database(&path, error);
     let mut connection = Connection::open(&path).map_err(failed)?;
@@ -179,6 +202,7 @@ pub(crate) fn database(dir: &DataDir) -> Result<Opened, OpenError> {
     if found > schema::newest() {
         return Err(OpenError::Newer { found, known: schema::newest() });
     }
+    readable(&connection, &path)?;
     identify(&connection, &path, marker.as_deref())?;
     if bytes <= QUICK_CHECK_BYTES_MAX {
         quick_check(&connection, &path)?;
@@ -194,6 +218,15 @@ pub(crate) fn database(dir: &DataDir) -> Result<Opened, OpenError> {
         fault::point("store.open.marked");
     }
     Ok(Opened { connection, head, latest, is_to_be_looked_over: !was_closed && bytes > QUICK_CHECK_BYTES_MAX })
+}
+
+/// Refuses a database that permits no reader as old as this one.
+pub(crate) fn readable(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let demanded = schema::oldest_reader(connection).map_err(|error| OpenError::database(path, error))?;
+    if demanded > READER {
+        return Err(OpenError::Demanding { demanded, known: READER });
+    }
+    Ok(())
 }
 
 /// Refuses a database that is empty or another one than the marker says.

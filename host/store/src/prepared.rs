@@ -41,11 +41,13 @@ pub(crate) struct PreparedEvent {
     pub(crate) payload_digest: Digest,
 }
 
+/// Bytes of one event's payload. What is larger would be read, and sent to whoever follows, as one piece.
+pub(crate) const EVENT_BYTES_MAX: usize = 64 << 20;
 /// What an event takes beside its payload, roughly, in bytes.
 const EVENT_OVERHEAD_BYTES: usize = 512;
 
 impl Prepared {
-    /// Serialises and digests. Fails only for an event that cannot be written as JSON.
+    /// Serialises and digests. Fails for an event that could not be written, or not be read again: the same commit fails whenever it is tried.
     pub(crate) fn new(commit: Commit) -> Result<Self, serde_json::Error> {
         let Commit { appends, guards, blobs, key, snapshots } = commit;
         let (mut events, mut bytes) = (0, 0);
@@ -75,6 +77,12 @@ fn prepare(new: NewEvent) -> Result<PreparedEvent, serde_json::Error> {
     if json::depth(&payload) > STORED_DEPTH_MAX {
         let told = format!("it is nested deeper than {STORED_DEPTH_MAX} levels, and could not be read again");
         return Err(serde_json::Error::custom(told));
+    }
+    if payload.len() > EVENT_BYTES_MAX {
+        return Err(serde_json::Error::custom(format!("an event has {} bytes; {EVENT_BYTES_MAX} at most", payload.len())));
+    }
+    if crate::fault::is_unstorable(&payload) {
+        return Err(serde_json::Error::custom("a test wants it so"));
     }
     let payload_digest = new.salt.digest(&payload);
     Ok(PreparedEvent { new, kind, payload, payload_digest })

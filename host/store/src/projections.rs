@@ -3,7 +3,7 @@
 //! [`project`] runs in the transaction that appends the event, and again when the projections are rebuilt. It reads nothing but the
 //! event and other projections, so both give the same rows.
 
-mod agents;
+pub(crate) mod agents;
 mod blobs;
 mod buckets;
 mod connectors;
@@ -23,7 +23,7 @@ mod spawned;
 mod turns;
 mod wakes;
 
-pub(crate) use blobs::named as name_blobs;
+pub(crate) use blobs::{named as name_blobs, names_any as names_blobs};
 pub(crate) use buckets::scope_word;
 pub(crate) use recall::{body as indexed_body, owner_word, rows_of as recall_rows_of};
 pub(crate) use sessions::{is_deaf, snippet_after};
@@ -32,8 +32,8 @@ use crate::sql::Sql;
 use domain::account;
 use domain::budget::Spent;
 use domain::event::{
-    AgentRenamed, Event, InputAccepted, InputCancelled, InputsDropped, PreferencesCarried, PreferencesUpdated, PromptOverridden, Recorded,
-    RunEnded, RunStarted, RunStepped, SettingsUpdated, Source, TurnCommitted, TurnsImported,
+    AgentRenamed, Event, InputAccepted, InputCancelled, InputsDropped, OperationAttempted, PreferencesCarried, PreferencesUpdated,
+    PromptOverridden, Recorded, RunEnded, RunStarted, RunStepped, SettingsUpdated, Source, TurnCommitted, TurnsImported,
 };
 use domain::id::{InputId, SessionId};
 use domain::operation::{Continuation, Pause, Performer, Settlement};
@@ -43,6 +43,7 @@ use domain::queue::Kind;
 const DEBOUNCE: &str = "debounce";
 
 /// Brings every table up to date with one more event. An erased event changes nothing but how far its stream is.
+#[expect(clippy::too_many_lines, reason = "one line for each kind of event, so that none is forgotten")]
 pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
     let Some(event) = &recorded.event else { return agents::seen(sql, recorded) };
     match event {
@@ -98,6 +99,8 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::RunSettled(settled) => settle(sql, &settled.settled)?,
         Event::OperationContinued(continuation) => continued(sql, continuation)?,
         Event::OperationAnswered(answer) => wakes::remove_kind(sql, &answer.operation.to_string(), "pause")?,
+        Event::OperationAttempted(it) => attempted(sql, it)?,
+        Event::ApprovalAnswered(answered) => wakes::remove_kind(sql, &answered.operation.to_string(), "pause")?,
         Event::OperationStarted(started) => wakes::remove_kind(sql, &started.operation.to_string(), "pause")?,
         Event::RunEnded(ended) => run_ended(sql, ended)?,
         Event::KeyValueWritten(written) => buckets::written(sql, written, recorded.position)?,
@@ -110,6 +113,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         | Event::BoundaryDecided(_)
         | Event::ComponentAdmitted(_)
         | Event::HostRestored(_)
+        | Event::OperatorRead(_)
         | Event::Purged(_)
         | Event::PluginEmitted(_) => {}
     }
@@ -118,7 +122,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
 }
 
 fn turn_committed(sql: &Sql<'_>, committed: &TurnCommitted, position: u64) -> rusqlite::Result<()> {
-    turns::committed(sql, &committed.turn, committed.session, committed.time)?;
+    turns::committed(sql, &committed.turn, committed.session, committed.untrusted, committed.time)?;
     sessions::moved(sql, committed)?;
     recall::index(sql, committed, position)
 }
@@ -163,7 +167,7 @@ fn turns_imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> rus
         return imported.turns.iter().try_for_each(|it| turns::put_back(sql, &it.turn, imported.session, it.committed));
     }
     for it in &imported.turns {
-        turns::committed(sql, &it.turn, imported.session, it.committed)?;
+        turns::committed(sql, &it.turn, imported.session, turns::IMPORTED_IS_UNTRUSTED, it.committed)?;
         for message in it.messages.iter().flatten() {
             messages::entered(sql, it.turn.run, message)?;
         }
@@ -240,11 +244,23 @@ fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<(
         drawn = drawn.plus(account::drawn(operation));
         let id = operation.id.to_string();
         wakes::set(sql, &id, "deadline", session, operation.deadline)?;
+        if operation.approval.is_some() {
+            operations::started(sql, operation.id.approval(), stepped.run, session, &operations::Started::default())?;
+        }
+        wakes::set(sql, &id, "pause", session, operation.approval.as_ref().map(|approval| approval.until))?;
         if let Performer::Timer { due } = &operation.performer {
             wakes::set(sql, &id, "timer", session, Some(*due))?;
         }
     }
     runs::draws(sql, stepped.run, drawn, Spent::default())
+}
+
+/// What a model's call draws with another attempt, instead of what it drew before.
+fn attempted(sql: &Sql<'_>, it: &OperationAttempted) -> rusqlite::Result<()> {
+    match operations::attempted(sql, it.operation, it.drawn)? {
+        Some((run, before)) => runs::draws(sql, run, it.drawn, before),
+        None => Ok(()),
+    }
 }
 
 fn settle(sql: &Sql<'_>, settlements: &[Settlement]) -> rusqlite::Result<()> {
@@ -264,7 +280,7 @@ fn continued(sql: &Sql<'_>, continuation: &Continuation) -> rusqlite::Result<()>
     let due = match &continuation.pause {
         Pause::Until { due } => Some(*due),
         Pause::Asking { until, .. } => *until,
-        Pause::None => return Ok(()),
+        Pause::None | Pause::Approving | Pause::Declined => return Ok(()),
     };
     // If it settled before it went on, nobody waits for it.
     let Some((run, session)) = operations::whose(sql, continuation.operation)? else { return Ok(()) };

@@ -13,6 +13,7 @@ mod runs;
 mod sessions;
 mod words;
 
+pub(crate) use blobs::look_at_unnamed;
 pub use plan::PurgePlan;
 pub use rewrite::Rewritten;
 
@@ -22,6 +23,7 @@ use crate::read::ReadError;
 use crate::rebuild::RebuildState;
 use crate::sql::{Columns, Sql, int, to_json};
 use crate::store::Store;
+use crate::user_storage;
 use crate::writer::{Between, Request};
 use domain::event::{Erased, Event, Kept, Purged};
 use domain::id::{AgentId, RunId, SessionId, Stream};
@@ -64,7 +66,7 @@ pub enum Piece {
     AgentBuckets(AgentId),
     /// Whatever else there is of an agent.
     Agent(AgentId),
-    /// Blobs that no event names.
+    /// Blobs that were named by what was erased, and that no event names any more.
     Blobs,
 }
 
@@ -166,7 +168,7 @@ impl Store {
     }
 
     /// Does something with the writer's connection, between two commits.
-    async fn in_writer<T: Send + 'static>(
+    pub(crate) async fn in_writer<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, CommitError> {
@@ -182,10 +184,10 @@ impl Store {
     }
 }
 
-/// All of it or nothing. What is deleted meanwhile is overwritten.
+/// All of it or nothing. What is deleted is overwritten, as always on this connection.
 fn transact<T>(sql: &Sql<'_>, work: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
     let connection = sql.connection();
-    connection.execute_batch("PRAGMA secure_delete = ON; BEGIN IMMEDIATE")?;
+    connection.execute_batch("BEGIN IMMEDIATE")?;
     let worked = work(sql).and_then(|done| {
         fault::point("store.purge.unsaved");
         sql.execute("COMMIT", []).map(|_| done)
@@ -193,7 +195,6 @@ fn transact<T>(sql: &Sql<'_>, work: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T>
     if worked.is_err() && !connection.is_autocommit() {
         sql.execute("ROLLBACK", [])?;
     }
-    connection.execute_batch("PRAGMA secure_delete = OFF")?;
     worked
 }
 
@@ -255,6 +256,7 @@ fn add(sql: &Sql<'_>, purge: Stream, more: Tally) -> rusqlite::Result<()> {
 
 /// Erases the payload and the salt of an event; whether there were any.
 fn erase_event(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> rusqlite::Result<bool> {
+    user_storage::erases_event(sql, position)?;
     let text = "UPDATE events SET payload = NULL, salt = NULL WHERE position = ?1 AND payload IS NOT NULL";
     let erased = sql.execute(text, [int(position)])? > 0;
     tally.erased.events += u64::from(erased);

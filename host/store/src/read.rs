@@ -15,13 +15,13 @@ mod paths;
 pub(crate) mod queue;
 mod recall;
 mod requests;
-mod routing;
+pub(crate) mod routing;
 mod runs;
 mod search;
 mod sessions;
 mod spawned;
 mod transcripts;
-mod trees;
+pub(crate) mod trees;
 mod turns;
 
 pub use accounts::Drawn;
@@ -39,13 +39,14 @@ pub use requests::RememberedRequest;
 pub use routing::Among;
 pub use runs::RunRow;
 pub use search::Found;
-pub use sessions::{SessionFilter, SessionRow, SessionStatus, UserSession};
+pub use sessions::{DueSession, SessionFilter, SessionRow, SessionStatus, UserSession};
 pub use spawned::SpawnedSession;
 pub use transcripts::{Carried, Meeting};
 pub(crate) use trees::messages as messages_of_turn;
 pub use trees::{Parting, SeenTurn, SessionLabel, TreeTurn};
 
 use crate::sql::Source;
+use rusqlite::ErrorCode;
 
 /// Why something could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +70,9 @@ pub enum ReadError {
         #[source]
         source: Source,
     },
+    /// The read took long while the write-ahead log had reached its bound, and was ended so that the log could begin anew. Try again later.
+    #[error("the read took long and was in the way of shortening the write-ahead log")]
+    InTheWay,
     /// The database did not answer, and may later.
     #[error("the store is not available")]
     Unavailable {
@@ -82,6 +86,7 @@ impl From<rusqlite::Error> for ReadError {
     fn from(error: rusqlite::Error) -> Self {
         match error {
             rusqlite::Error::FromSqlConversionFailure(_, _, source) => Self::Unreadable { source },
+            error if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => Self::InTheWay,
             error => Self::Unavailable { source: error.into() },
         }
     }

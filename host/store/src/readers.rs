@@ -1,5 +1,6 @@
 //! Threads that read, each with a read-only connection of its own, so that neither the writer nor the async runtime ever waits for a read.
 
+use crate::log::{Log, Watched};
 use crate::open::{DataDir, OpenError, reader};
 use crate::read::ReadError;
 use crate::sql::Sql;
@@ -13,6 +14,33 @@ use tokio::sync::watch;
 /// Something to read.
 pub(crate) type Read = Box<dyn FnOnce(&Sql<'_>) + Send>;
 
+tokio::task_local! {
+    /// Set where reads give way to others.
+    static BACKGROUND: ();
+}
+
+/// Runs something whose reads give way: as long as others have something to read, one thread at least does that, and however many reads of
+/// this kind wait, others find their place. For work that nobody waits for at the other end of a connection.
+pub fn in_background<F: Future>(task: F) -> impl Future<Output = F::Output> {
+    BACKGROUND.scope((), task)
+}
+
+/// For whom something is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// For whoever waits for it.
+    Front,
+    /// For work in the background.
+    Background,
+}
+
+impl Lane {
+    /// The lane of the task that asks.
+    fn here() -> Self {
+        if BACKGROUND.try_with(|()| ()).is_ok() { Self::Background } else { Self::Front }
+    }
+}
+
 /// Reads that wait for a thread. The threads end when it is dropped.
 pub(crate) struct Readers(Arc<Queue>);
 
@@ -20,13 +48,36 @@ struct Queue {
     waiting: Mutex<Waiting>,
     /// Wakes one thread for each read.
     more: Condvar,
+    /// Of each lane.
     waiting_max: usize,
+    /// Threads that read for the background at the same time, at most.
+    background_max: usize,
 }
 
 #[derive(Default)]
 struct Waiting {
-    reads: VecDeque<Read>,
+    front: VecDeque<Read>,
+    background: VecDeque<Read>,
+    /// Threads that read for the background.
+    at_background: usize,
+    /// The lane of the read that was taken last: where both have some they take turns.
+    last_was_front: bool,
     closed: bool,
+}
+
+impl Waiting {
+    /// The next read, and its lane.
+    fn pop(&mut self, background_max: usize) -> Option<(Read, Lane)> {
+        let may_background = self.at_background < background_max && !self.background.is_empty();
+        let lane = if may_background && (self.front.is_empty() || self.last_was_front) { Lane::Background } else { Lane::Front };
+        self.last_was_front = lane == Lane::Front;
+        let read = match lane {
+            Lane::Front => self.front.pop_front(),
+            Lane::Background => self.background.pop_front(),
+        };
+        self.at_background += usize::from(lane == Lane::Background && read.is_some());
+        read.map(|read| (read, lane))
+    }
 }
 
 impl Queue {
@@ -35,16 +86,26 @@ impl Queue {
     }
 
     /// The next read; none when there is none and there will be none.
-    fn next(&self) -> Option<Read> {
+    fn next(&self) -> Option<(Read, Lane)> {
         let mut waiting = self.lock();
         loop {
-            if let Some(read) = waiting.reads.pop_front() {
+            if let Some(read) = waiting.pop(self.background_max) {
                 return Some(read);
             }
+            // What may not be read here is read by the threads that are at the background.
             if waiting.closed {
                 return None;
             }
             waiting = self.more.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A thread is done with a read.
+    fn done(&self, lane: Lane) {
+        if lane == Lane::Background {
+            self.lock().at_background -= 1;
+            // One that waits may take what this thread does not, because it takes one of the other lane.
+            self.more.notify_one();
         }
     }
 }
@@ -69,16 +130,22 @@ impl Readers {
         threads: usize,
         waiting_max: usize,
         alive: &watch::Receiver<()>,
+        log: &Arc<Log>,
     ) -> Result<(Self, Vec<JoinHandle<()>>), OpenError> {
         let path = dir.database();
-        let queue = Arc::new(Queue { waiting: Mutex::default(), more: Condvar::new(), waiting_max });
+        let background_max = threads.saturating_sub(1).max(1);
+        let queue = Arc::new(Queue { waiting: Mutex::default(), more: Condvar::new(), waiting_max, background_max });
         let readers = Self(Arc::clone(&queue));
         let mut handles = Vec::with_capacity(threads);
         for number in 0..threads.max(1) {
-            let connection = connect(&path).map_err(|error| OpenError::database(&path, error))?;
+            let connect_watched = || {
+                let mut connection = connect(&path)?;
+                Watched::watch(&mut connection, log).map(|watched| (connection, watched))
+            };
+            let (connection, watched) = connect_watched().map_err(|error| OpenError::database(&path, error))?;
             let (queue, dir, alive) = (Arc::clone(&queue), Arc::clone(dir), alive.clone());
             let thread = Builder::new().name(format!("store-reader-{number}")).spawn(move || {
-                read_all(&connection, &queue);
+                read_all(&connection, &queue, &watched);
                 // Whoever waits for the store to be closed may open it again as soon as nothing of it is open.
                 drop(connection);
                 drop(dir);
@@ -92,10 +159,14 @@ impl Readers {
     /// Hands something to read to a thread that is free.
     pub(crate) fn ask(&self, read: Read) -> Result<(), ReadError> {
         let mut waiting = self.0.lock();
-        if waiting.reads.len() >= self.0.waiting_max {
+        let lane = match Lane::here() {
+            Lane::Front => &mut waiting.front,
+            Lane::Background => &mut waiting.background,
+        };
+        if lane.len() >= self.0.waiting_max {
             return Err(ReadError::Busy);
         }
-        waiting.reads.push_back(read);
+        lane.push_back(read);
         drop(waiting);
         self.0.more.notify_one();
         Ok(())
@@ -109,14 +180,17 @@ pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn read_all(connection: &Connection, queue: &Queue) {
+fn read_all(connection: &Connection, queue: &Queue, watched: &Watched) {
     let sql = Sql::new(connection);
-    while let Some(read) = queue.next() {
+    while let Some((read, lane)) = queue.next() {
+        watched.begins();
         // What panicked drops the channel on which its answer is awaited; the thread goes on.
         if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| read(&sql))).is_err() {
             tracing::error!("a read of the store panicked");
             leave_transaction(connection);
         }
+        watched.ends();
+        queue.done(lane);
     }
 }
 
@@ -135,6 +209,7 @@ fn leave_transaction(connection: &Connection) {
 
 #[cfg(test)]
 mod tests {
+    use super::in_background;
     use crate::{Options, ReadError, Store};
 
     #[tokio::test]
@@ -144,5 +219,38 @@ mod tests {
         let panicked = store.read::<()>(|_| panic!("this is a test")).await;
         assert!(matches!(panicked, Err(ReadError::Closed)), "{panicked:?}");
         assert!(store.read(|sql| Ok(sql.connection().is_autocommit())).await.is_ok_and(|alone| !alone), "a transaction of its own");
+    }
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "the tasks are awaited")]
+    async fn reads_in_the_background_leave_a_thread_and_their_places_to_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options { readers: 2, reads_max: 4, ..Options::default() }).unwrap();
+        let (release, gate) = std::sync::mpsc::channel::<()>();
+        let gate = std::sync::Arc::new(std::sync::Mutex::new(gate));
+        // One is read, and four wait behind it, which is as many as may.
+        let mut held = Vec::new();
+        for _ in 0..5 {
+            let (store, gate) = (store.clone(), gate.clone());
+            let read = async move {
+                store
+                    .read(move |_| {
+                        let _ = gate.lock().unwrap().recv();
+                        Ok(())
+                    })
+                    .await
+            };
+            held.push(tokio::spawn(in_background(read)));
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        let refused = in_background(store.read(|_| Ok(()))).await;
+        assert!(matches!(refused, Err(ReadError::Busy)), "{refused:?}");
+        // Whoever is waited for is served meanwhile.
+        for number in 0..10 {
+            assert_eq!(store.read(move |_| Ok(number)).await.unwrap(), number);
+        }
+        drop(release);
+        for read in held {
+            read.await.unwrap().unwrap();
+        }
     }
 }

@@ -15,7 +15,10 @@ pub(crate) use compare::same_rows;
 pub(crate) use fold::{fold, fold_into};
 pub(crate) use side::remove;
 
+use crate::copy::Copy;
 use crate::fault;
+use crate::log::{Log, Watched};
+use crate::read::ReadError;
 use crate::readers::connect;
 use crate::sql::{Columns, Source, Sql, with_causes};
 use crate::store::{Senders, Store};
@@ -152,7 +155,9 @@ impl Store {
         }
         let (reply, answer) = oneshot::channel();
         let side = side::beside(self.database());
-        let rebuild = Rebuild { senders, database: self.database().to_owned(), side, closing: self.closing(), state: Arc::clone(&state) };
+        let (database, closing, log, copying) =
+            (self.database().to_owned(), self.closing(), Arc::clone(self.log()), Arc::clone(self.copying()));
+        let rebuild = Rebuild { senders, database, side, closing, log, copying, state: Arc::clone(&state) };
         let path = rebuild.side.clone();
         let thread = Builder::new().name("store-rebuild".to_owned()).spawn(move || {
             let came = rebuild.run();
@@ -182,6 +187,8 @@ struct Rebuild {
     database: PathBuf,
     side: PathBuf,
     closing: Arc<AtomicBool>,
+    log: Arc<Log>,
+    copying: Arc<tokio::sync::Mutex<()>>,
     state: Arc<watch::Sender<RebuildState>>,
 }
 
@@ -200,14 +207,22 @@ impl Rebuild {
     fn work(&self) -> Result<Rebuilt, RebuildError> {
         let mut side = Side::make(&self.side).map_err(|source| RebuildError::Io { path: self.side.clone(), source })?;
         self.interruptible(side.connection_mut())?;
-        let events = self.connect()?;
+        let (events, watched) = self.connect()?;
         let events = Sql::new(&events);
         let of = self.done(head(&events))?;
         let tell = |stage, events| self.tell(stage, events, of);
         self.done(side.fold(&events, &mut |position| tell(RebuildStage::Folding, position)))?;
         fault::point("store.rebuild.folded");
         self.between(|sql| touched::watch(sql.connection(), Notes::Own))?;
-        let differs = self.done(self.compare(&events, &mut side, &tell))?;
+        watched.begins();
+        let compared = self.compare(&events, &mut side, &tell);
+        watched.ends();
+        let differs = match compared {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) && !self.is_closing() => {
+                self.compare_copy(&mut side, &tell)?
+            }
+            compared => self.done(compared)?,
+        };
         fault::point("store.rebuild.compared");
         let Some(differs) = differs else {
             // As long as nothing differs, what is folded from further events cannot differ either.
@@ -231,12 +246,39 @@ impl Rebuild {
         Ok((differing.rows > 0 || index).then_some(replace::Differs { index }))
     }
 
-    /// A connection that reads, and can look into the full-text index.
-    fn connect(&self) -> Result<Connection, RebuildError> {
-        let mut connection = self.done(connect(&self.database))?;
-        self.interruptible(&mut connection)?;
+    /// Compares all rows with those of a copy, where comparing them with the store's own would be in the way of the write-ahead log.
+    fn compare_copy(&self, side: &mut Side, tell: &impl Fn(RebuildStage, u64)) -> Result<Option<replace::Differs>, RebuildError> {
+        // What the comparison had begun on the other side, where nothing is ever rolled back.
+        if !side.connection().is_autocommit() {
+            self.done(side.connection().execute_batch("COMMIT"))?;
+        }
+        self.done(touched::unwatch(side.connection()))?;
+        self.done(side.connection().execute_batch("DROP TABLE IF EXISTS main.touched"))?;
+        let _alone = Arc::clone(&self.copying).blocking_lock_owned();
+        let made = Copy::make(&self.database, self.senders.writer.clone()).map_err(|error| match error {
+            ReadError::Closed => RebuildError::Closed,
+            error => RebuildError::Database { source: error.into() },
+        });
+        let (_copy, mut connection) = made?;
+        let closing = Arc::clone(&self.closing);
+        self.done(connection.progress_handler(LOOK_OPS, Some(move || closing.load(Ordering::Relaxed))))?;
         self.done(connection.execute_batch("PRAGMA query_only = OFF"))?;
-        Ok(connection)
+        self.done(self.compare(&Sql::new(&connection), side, tell))
+    }
+
+    /// A connection that reads, and can look into the full-text index. What it reads in one piece while it is watched is ended when that is
+    /// in the way of the write-ahead log.
+    fn connect(&self) -> Result<(Connection, Watched), RebuildError> {
+        let mut connection = self.done(connect(&self.database))?;
+        let watched = Watched::unattached(&self.log);
+        let (closing, seen) = (Arc::clone(&self.closing), watched.clone());
+        self.done(connection.progress_handler(LOOK_OPS, Some(move || closing.load(Ordering::Relaxed) || seen.is_in_the_way())))?;
+        self.done(connection.execute_batch("PRAGMA query_only = OFF"))?;
+        Ok((connection, watched))
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
     }
 
     /// Lets what a connection does end when the store is closed.

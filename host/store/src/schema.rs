@@ -1,9 +1,13 @@
 //! The database's layout as a list of migrations that only ever grows.
 
-use crate::sql::Sql;
+use crate::sql::{Columns, Sql};
 use crate::{EMPTY_STATE, fault, rebuild};
 use domain::digest::Digest;
-use rusqlite::{Connection, params};
+use domain::event::READER;
+use rusqlite::{Connection, OptionalExtension, params};
+
+/// The name under which a database says which is the oldest reader that it permits.
+const OLDEST_READER: &str = "oldest_reader";
 
 /// Each brings a database from the version that is its index to the next; `user_version` counts those that are done. A released one never changes.
 pub(crate) const MIGRATIONS: &[&str] = &[
@@ -18,11 +22,14 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0009.sql"),
     include_str!("schema/0010.sql"),
     include_str!("schema/0011.sql"),
+    include_str!("schema/0012.sql"),
 ];
 
 /// The tables that follow from the events alone.
 pub(crate) const PROJECTIONS: &[&str] = &[
     "agents",
+    "agent_users",
+    "agent_preferences",
     "access",
     "sessions",
     "items",
@@ -75,6 +82,24 @@ pub(crate) fn migrate(connection: &mut Connection, store_id: &str) -> rusqlite::
         transaction.pragma_update(None, "user_version", crate::sql::limit(index + 1))?;
         fault::point("store.migrate");
         transaction.commit()?;
+    }
+    permit(connection)
+}
+
+/// The oldest reader that a database permits; 0 when it names none.
+pub(crate) fn oldest_reader(connection: &Connection) -> rusqlite::Result<u64> {
+    if version(connection)? == 0 {
+        return Ok(0);
+    }
+    let text = "SELECT CAST(value AS INTEGER) FROM meta WHERE name = ?1";
+    Ok(connection.query_row(text, [OLDEST_READER], |row| row.uint(0)).optional()?.unwrap_or(0))
+}
+
+/// From here on no reader is permitted that is older than this program: what is written now may narrow what an older one would read past.
+fn permit(connection: &Connection) -> rusqlite::Result<()> {
+    if oldest_reader(connection)? < READER {
+        let text = "INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)";
+        connection.execute(text, params![OLDEST_READER, READER.to_string()])?;
     }
     Ok(())
 }

@@ -36,7 +36,13 @@ impl<'c> Sql<'c> {
 
     /// Runs a statement that returns no rows; how many rows it changed.
     pub(crate) fn execute(&self, text: &'static str, params: impl Params) -> rusqlite::Result<usize> {
-        self.prepared(text)?.execute(params)
+        let mut statement = self.prepared(text)?;
+        #[cfg(test)]
+        let before = steps(&statement);
+        let changed = statement.execute(params)?;
+        #[cfg(test)]
+        count_steps(&statement, before);
+        Ok(changed)
     }
 
     /// The first row, if there is one.
@@ -47,8 +53,14 @@ impl<'c> Sql<'c> {
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Option<T>> {
         let mut statement = self.prepared(text)?;
+        #[cfg(test)]
+        let before = steps(&statement);
         let mut rows = statement.query(params)?;
-        rows.next()?.map(read).transpose()
+        let first = rows.next()?.map(read).transpose();
+        drop(rows);
+        #[cfg(test)]
+        count_steps(&statement, before);
+        first
     }
 
     /// All rows.
@@ -59,11 +71,16 @@ impl<'c> Sql<'c> {
         mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Vec<T>> {
         let mut statement = self.prepared(text)?;
+        #[cfg(test)]
+        let before = steps(&statement);
         let mut rows = statement.query(params)?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {
             all.push(read(row)?);
         }
+        drop(rows);
+        #[cfg(test)]
+        count_steps(&statement, before);
         Ok(all)
     }
 
@@ -71,6 +88,23 @@ impl<'c> Sql<'c> {
     pub(crate) fn exists(&self, text: &'static str, params: impl Params) -> rusqlite::Result<bool> {
         Ok(self.row(text, params, |_| Ok(()))?.is_some())
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Steps that SQLite's machine has done for this thread: what a test counts in place of time.
+    pub(crate) static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// What a statement has done since it was prepared. SQLite asks by this count whether it is to be interrupted, so it is not begun anew.
+#[cfg(test)]
+fn steps(statement: &CachedStatement<'_>) -> u64 {
+    u64::try_from(statement.get_status(rusqlite::StatementStatus::VmStep)).unwrap_or(0)
+}
+
+#[cfg(test)]
+fn count_steps(statement: &CachedStatement<'_>, before: u64) {
+    STEPS.set(STEPS.get() + steps(statement).saturating_sub(before));
 }
 
 /// A count, a place or a time as the database holds it. Nothing that is stored comes near the 63 bits.

@@ -3,8 +3,10 @@
 use crate::commit::{Commit, CommitError, Committed};
 use crate::glances::Glances;
 use crate::health::{Health, Vitals};
+use crate::log::{Log, LogState};
 use crate::open::{self, DataDir, OpenError, Options};
 use crate::prepared::Prepared;
+use crate::probe::Probe;
 use crate::read::ReadError;
 use crate::readers::{Read, Readers};
 use crate::rebuild::RebuildState;
@@ -37,6 +39,8 @@ struct Inner {
     senders: Mutex<Option<Senders>>,
     durable: watch::Receiver<u64>,
     vitals: Arc<Vitals>,
+    probe: Probe,
+    log: Arc<Log>,
     counters: Arc<Counters>,
     queued_bytes: Arc<AtomicUsize>,
     queue_bytes_max: usize,
@@ -49,6 +53,8 @@ struct Inner {
     rebuilds: Arc<watch::Sender<RebuildState>>,
     /// Whether something is being purged.
     purging: Arc<AtomicBool>,
+    /// Held by whoever reads a copy of the database.
+    copying: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What reaches the store's threads. They go on as long as there is one of these.
@@ -63,11 +69,17 @@ impl Store {
     /// Opens the store of a data directory, or makes a new one in a directory that is empty or not there. Blocks while the database
     /// is checked and recovered from a crash: some milliseconds, up to about a second for a large log.
     pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
-        let Options { readers, queue_max, queue_bytes_max, reads_max, ballast_bytes } = options;
+        let Options { readers, queue_max, queue_bytes_max, reads_max, ballast_bytes, log_bytes_max } = options;
         let dir = Arc::new(DataDir::lock(dir)?);
         let opened = open::database(&dir)?;
+        let database = dir.database();
+        let mut connection = opened.connection;
+        let log = writer::watch_log(&mut connection)
+            .and_then(|pages| Log::new(dir.log(), log_bytes_max, &connection, pages))
+            .map_err(|error| OpenError::database(&database, error))?;
+        let log = Arc::new(log);
         let (alive, held) = watch::channel(());
-        let (started, mut threads) = Readers::start(&dir, readers, reads_max, &held)?;
+        let (started, mut threads) = Readers::start(&dir, readers, reads_max, &held, &log)?;
         let glances = Glances::open(&dir, readers, &held)?;
         let (write_sender, requests) = sync_channel(queue_max);
         let (durable_sender, durable) = watch::channel(opened.head.position);
@@ -80,11 +92,9 @@ impl Store {
         }
         let vitals = Arc::new(Vitals::new(filled.is_err() || ballast.is_short()));
         let told = Arc::clone(&vitals);
-        let state = State { head: opened.head, latest: opened.latest, checkpointed_pages: 0, full: filled.is_err().then_some(0) };
-        let database = dir.database();
-        let mut connection = opened.connection;
-        let log_pages = writer::watch_log(&mut connection).map_err(|error| OpenError::database(&database, error))?;
-        let (counted, queued) = (Arc::clone(&counters), Arc::clone(&queued_bytes));
+        let full = filled.is_err().then_some(0);
+        let state = State { head: opened.head, latest: opened.latest, checkpointed_pages: 0, full, ended: false, carried: None };
+        let (counted, queued, written) = (Arc::clone(&counters), Arc::clone(&queued_bytes), Arc::clone(&log));
         let thread = Builder::new().name("store-writer".to_owned()).spawn(move || {
             writer::run(&connection, |sql| Writer {
                 sql,
@@ -94,7 +104,7 @@ impl Store {
                 durable: durable_sender,
                 ballast,
                 vitals: told,
-                log_pages,
+                log: written,
                 state,
             });
             drop(connection);
@@ -108,6 +118,8 @@ impl Store {
             senders,
             durable,
             vitals,
+            probe: Probe::default(),
+            log,
             counters,
             queued_bytes,
             queue_bytes_max,
@@ -117,6 +129,7 @@ impl Store {
             closing: Arc::default(),
             rebuilds: Arc::default(),
             purging: Arc::default(),
+            copying: Arc::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -130,7 +143,7 @@ impl Store {
             count(&self.inner.counters.busy, 1);
             return Err(CommitError::Busy);
         }
-        let prepared = Prepared::new(commit).map_err(|error| CommitError::Unavailable { source: error.into() })?;
+        let prepared = Prepared::new(commit).map_err(|error| CommitError::Unstorable { source: error.into() })?;
         let bytes = prepared.bytes;
         if self.inner.queued_bytes.fetch_add(bytes, Ordering::Relaxed) > self.inner.queue_bytes_max {
             self.inner.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -156,6 +169,12 @@ impl Store {
     #[must_use]
     pub fn health(&self) -> Health {
         self.inner.vitals.health()
+    }
+
+    /// How the write-ahead log is doing.
+    #[must_use]
+    pub fn log_state(&self) -> LogState {
+        self.inner.log.state()
     }
 
     /// Whether it was not closed before and is so large that its pages were not looked at when it was opened: [`Store::damage`] does that.
@@ -188,8 +207,11 @@ impl Store {
         read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, ReadError> {
         let (reply, answer) = oneshot::channel();
+        let vitals = Arc::clone(&self.inner.vitals);
         let read: Read = Box::new(move |sql| {
-            let _ = reply.send(at_one_time(sql, read));
+            let read = at_one_time(sql, read);
+            vitals.reads(&read);
+            let _ = reply.send(read);
         });
         self.senders().ok_or(ReadError::Closed)?.readers.ask(read)?;
         answer.await.map_err(|_| ReadError::Closed)?.map_err(ReadError::from)
@@ -203,9 +225,20 @@ impl Store {
     ) -> Result<T, ReadError> {
         let glances = self.senders().ok_or(ReadError::Closed)?.glances;
         match glances.look(look) {
-            Ok(seen) => seen.map_err(ReadError::from),
+            Ok(seen) => {
+                self.inner.vitals.reads(&seen);
+                seen.map_err(ReadError::from)
+            }
             Err(look) => self.read(look).await,
         }
+    }
+
+    pub(crate) fn probe(&self) -> &Probe {
+        &self.inner.probe
+    }
+
+    pub(crate) fn vitals(&self) -> &Vitals {
+        &self.inner.vitals
     }
 
     pub(crate) fn closing(&self) -> Arc<AtomicBool> {
@@ -214,6 +247,15 @@ impl Store {
 
     pub(crate) fn rebuilds(&self) -> &Arc<watch::Sender<RebuildState>> {
         &self.inner.rebuilds
+    }
+
+    pub(crate) fn log(&self) -> &Arc<Log> {
+        &self.inner.log
+    }
+
+    /// Held by whoever reads a copy of the database.
+    pub(crate) fn copying(&self) -> &Arc<tokio::sync::Mutex<()>> {
+        &self.inner.copying
     }
 
     pub(crate) fn purging(&self) -> &Arc<AtomicBool> {

@@ -1,6 +1,7 @@
 //! Tests through the store's own boundary, on a real database.
 
 mod accounts;
+mod agents;
 mod backups;
 mod blobs;
 mod buckets;
@@ -9,6 +10,7 @@ mod disk;
 mod dispatches;
 mod files;
 mod keys;
+mod log;
 mod opening;
 pub(crate) mod plans;
 mod power;

@@ -1,6 +1,6 @@
 //! Verification of everything that is stored: the chain from its first event to its last, what hangs on it, and what is kept beside it.
 
-mod beside;
+pub(crate) mod beside;
 mod turns;
 
 use crate::event_row::{RAW_EVENTS_AFTER, RawEvent, decode};
@@ -11,9 +11,14 @@ use domain::chain::GENESIS;
 use domain::digest::Digest;
 use domain::event::Event;
 use rusqlite::params;
+use std::time::Duration;
 
 /// Events that are verified at a time; between two chunks other reads get their turn and the log can be moved to the database.
 const CHUNK_EVENTS: usize = 1_000;
+/// How often a chunk is tried that was in the way of the write-ahead log.
+const CHUNK_TRIES_MAX: u32 = 10;
+/// The pause before it is tried again.
+const CHUNK_PAUSE: Duration = Duration::from_millis(200);
 
 /// What a verification found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,13 +53,14 @@ struct Progress {
 
 impl Store {
     /// Looks at every page, a table with its indices at a time; what is wrong with the first that is damaged. Far less than
-    /// [`Store::verify`]: neither hashes nor projections are computed again. Between two tables the log can be moved to the database.
+    /// [`Store::verify`]: neither hashes nor projections are computed again. Between two tables the log can be moved to the database;
+    /// a table for which that is too long is looked at in a copy.
     pub async fn damage(&self) -> Result<Option<String>, ReadError> {
         let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %' ORDER BY name";
         let tables: Vec<String> = self.read(move |sql| sql.rows(names, [], |row| row.get(0))).await?;
         for table in tables {
             let look = "SELECT quick_check FROM pragma_quick_check(?1)";
-            let found: Option<String> = self.read(move |sql| sql.row(look, [table], |row| row.get(0))).await?;
+            let found: Option<String> = self.read_at_length(move |sql| sql.row(look, [table], |row| row.get(0))).await?;
             if let Some(problem) = found.filter(|found| found != "ok") {
                 return Ok(Some(problem));
             }
@@ -65,21 +71,33 @@ impl Store {
     /// Verifies the whole chain: positions without gaps, hashes, payload digests, stream versions without gaps, ids of turns, and that
     /// the last event that was stored is there. Commits go on meanwhile; what they add is not looked at. Then all pages and indices, that
     /// each blob is what its digest says, each turn of the tree what its id says and where its parent puts it, and, unless a purge is under way, that each projection is what folding
-    /// all events again gives. Takes about as long as storing them did without waiting for the disk, and holds back the moving of the log to the database
-    /// for its second half.
+    /// all events again gives. Takes about as long as storing them did without waiting for the disk. When its second half would keep
+    /// the write-ahead log from beginning anew, it is done in a copy, which takes as much space again as the database.
     pub async fn verify(&self) -> Result<Verification, ReadError> {
         let (through, head) = self.read(recorded_head).await?;
         let found = Verification { events: 0, erased: 0, turns: 0, head: GENESIS, fault: None };
         let mut progress = Progress { through, found };
         while progress.found.fault.is_none() && progress.found.events < through {
-            progress = self.read(move |sql| chunk(sql, progress)).await?;
+            progress = self.next_chunk(progress).await?;
         }
         let found = finish(progress, head);
         if found.fault.is_some() {
             return Ok(found);
         }
-        let problem = self.read(beside::problem).await?;
+        let problem = self.read_at_length(beside::problem).await?;
         Ok(with(found, problem))
+    }
+
+    /// Verifies the next chunk; once more where that was in the way of the write-ahead log, which then begins anew meanwhile.
+    async fn next_chunk(&self, progress: Progress) -> Result<Progress, ReadError> {
+        for _ in 0..CHUNK_TRIES_MAX {
+            let from = progress.clone();
+            match self.read(move |sql| chunk(sql, from)).await {
+                Err(ReadError::InTheWay) => tokio::time::sleep(CHUNK_PAUSE).await,
+                verified => return verified,
+            }
+        }
+        Err(ReadError::InTheWay)
     }
 }
 

@@ -5,7 +5,9 @@
 //! of the transaction as a whole fails all of it. A panic here ends the process: a store that half works is worse than none.
 
 mod apply;
+mod copying;
 mod guards;
+mod log;
 mod space;
 
 pub(crate) use apply::Head;
@@ -14,6 +16,7 @@ pub(crate) use space::Ballast;
 use crate::commit::{Clash, CommitError, Committed, Conflict};
 use crate::fault;
 use crate::health::Vitals;
+use crate::log::Log;
 use crate::open::BUSY_TIMEOUT;
 use crate::prepared::Prepared;
 use crate::schema;
@@ -24,6 +27,7 @@ use domain::time::Timestamp;
 use rusqlite::hooks::Wal;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode, params};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -34,9 +38,6 @@ use tokio::sync::{oneshot, watch};
 const BATCH_EVENTS_MAX: usize = 512;
 /// Bytes of one transaction.
 const BATCH_BYTES_MAX: usize = 1 << 20;
-/// Pages in the write-ahead log after which they are moved to the database. SQLite would do this before the commit returns; here it
-/// is done after those who wait have their answer.
-const CHECKPOINT_PAGES: usize = 1_000;
 /// How long the writer waits for a request before it looks whether there is space and whether what failed still fails, in milliseconds.
 const ROOM_MS: u64 = 1_000;
 
@@ -47,6 +48,8 @@ pub(crate) enum Request {
     Commit(Box<Prepared>, oneshot::Sender<Result<Committed, CommitError>>),
     /// Do something between two commits.
     Between(Between),
+    /// Copy the database to a file that is empty, piece by piece between commits.
+    Copy(PathBuf, oneshot::Sender<rusqlite::Result<()>>),
     /// Run a statement: how tests make the disk full.
     #[cfg(test)]
     Execute(&'static str, oneshot::Sender<()>),
@@ -78,8 +81,8 @@ pub(crate) struct Writer<'c> {
     pub(crate) ballast: Ballast,
     /// What others are told of how it goes.
     pub(crate) vitals: Arc<Vitals>,
-    /// Pages in the write-ahead log, as the last commit left it.
-    pub(crate) log_pages: Arc<AtomicUsize>,
+    /// The write-ahead log.
+    pub(crate) log: Arc<Log>,
     pub(crate) state: State,
 }
 
@@ -94,6 +97,10 @@ pub(crate) struct State {
     pub(crate) checkpointed_pages: usize,
     /// While there is no space: how many batches came meanwhile.
     pub(crate) full: Option<u64>,
+    /// Whether the last transaction came to its end, and it is not known how that went.
+    pub(crate) ended: bool,
+    /// What was asked and did not fit into the last transaction.
+    pub(crate) carried: Option<Request>,
 }
 
 /// Has the connection say how long its log is after each commit, instead of moving it to the database by itself.
@@ -120,39 +127,49 @@ pub(crate) fn run(connection: &Connection, build: impl FnOnce(Sql<'_>) -> Writer
 
 impl Writer<'_> {
     fn work(mut self) {
-        let mut carried = None;
         loop {
-            self.vitals.rests();
-            let next = carried.take().map_or_else(|| self.requests.recv_timeout(Duration::from_millis(ROOM_MS)), Ok);
-            self.vitals.begins();
-            let request = match next {
-                Ok(request) => request,
+            match self.next(Duration::from_millis(ROOM_MS)) {
+                Ok(request) => self.serve(request),
                 Err(RecvTimeoutError::Timeout) => {
                     self.look_for_space();
                     self.try_again();
-                    continue;
+                    self.checkpoint_if_full();
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
-            };
-            match request {
-                Request::Commit(prepared, reply) => {
-                    let (batch, next) = self.gather((*prepared, reply));
-                    carried = next;
-                    self.commit(batch);
-                    self.checkpoint_if_due();
-                }
-                Request::Between(between) => {
-                    (between.0)(&self.sql);
-                    self.checkpoint_if_due();
-                }
-                #[cfg(test)]
-                Request::Execute(text, reply) => {
-                    self.sql.connection().execute_batch(text).unwrap();
-                    let _ = reply.send(());
-                }
             }
         }
         self.checkpoint(CheckpointMode::TRUNCATE);
+    }
+
+    /// What is to be done next, if it comes in time.
+    fn next(&mut self, patience: Duration) -> Result<Request, RecvTimeoutError> {
+        self.vitals.rests();
+        let next = self.state.carried.take().map_or_else(|| self.requests.recv_timeout(patience), Ok);
+        self.vitals.begins();
+        next
+    }
+
+    fn serve(&mut self, request: Request) {
+        match request {
+            Request::Commit(prepared, reply) => {
+                let (batch, next) = self.gather((*prepared, reply));
+                self.state.carried = next;
+                self.commit(batch);
+                self.checkpoint_if_due();
+            }
+            Request::Between(between) => {
+                (between.0)(&self.sql);
+                self.checkpoint_if_due();
+            }
+            Request::Copy(to, reply) => {
+                let _ = reply.send(self.copy(&to));
+            }
+            #[cfg(test)]
+            Request::Execute(text, reply) => {
+                self.sql.connection().execute_batch(text).unwrap();
+                let _ = reply.send(());
+            }
+        }
     }
 
     /// All that waits and fits into one transaction, and the request that did not fit or is no commit.
@@ -198,6 +215,10 @@ impl Writer<'_> {
             Err(error) => {
                 self.state.head = before;
                 self.roll_back();
+                // Before anybody is told that nothing is stored.
+                if std::mem::take(&mut self.state.ended) {
+                    self.disown();
+                }
                 self.fail(error, replies);
             }
         }
@@ -238,7 +259,9 @@ impl Writer<'_> {
             self.sql.execute("UPDATE head SET position = ?1, hash = ?2 WHERE id = 1", params![int(head.position), head.hash.0])?;
         }
         fault::point("store.commit.inserted");
+        self.state.ended = true;
         self.sql.execute("COMMIT", [])?;
+        self.state.ended = false;
         fault::point("store.commit.committed");
         Ok(outcomes)
     }
@@ -247,11 +270,12 @@ impl Writer<'_> {
     fn own_affair(&self, refused: Refused) -> rusqlite::Result<Refused> {
         match refused {
             Refused::Storage(error) if concerns_all(&error) || self.sql.connection().is_autocommit() => Err(error),
+            Refused::Storage(error) if is_unstorable(&error) => Ok(Refused::Unstorable(error)),
             Refused::Storage(error) if error.sqlite_error_code().is_some() => {
                 Ok(Refused::Conflict(Conflict { clash: Clash::Row, detail: error.to_string() }))
             }
             Refused::Storage(error) => Ok(Refused::Storage(error)),
-            Refused::Conflict(_) | Refused::Replayed(_) | Refused::KeyReused => Ok(refused),
+            Refused::Conflict(_) | Refused::Replayed(_) | Refused::KeyReused | Refused::Unstorable(_) => Ok(refused),
         }
     }
 
@@ -344,27 +368,6 @@ impl Writer<'_> {
         self.checkpoint(CheckpointMode::TRUNCATE);
     }
 
-    fn checkpoint_if_due(&mut self) {
-        let pages = self.log_pages.load(Ordering::Relaxed);
-        // The log began anew when everything in it had been moved and nobody read from it.
-        if pages < self.state.checkpointed_pages {
-            self.state.checkpointed_pages = 0;
-        }
-        if pages >= self.state.checkpointed_pages + CHECKPOINT_PAGES {
-            self.checkpoint(CheckpointMode::PASSIVE);
-            self.state.checkpointed_pages = pages;
-        }
-    }
-
-    fn checkpoint(&mut self, mode: CheckpointMode) {
-        fault::point("store.checkpoint");
-        count(&self.counters.checkpoints, 1);
-        match self.sql.connection().wal_checkpoint_v2(None::<&str>, mode) {
-            Ok(_) => fault::point("store.checkpoint"),
-            Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "the log could not be moved to the database"),
-        }
-    }
-
     fn count(&self, outcomes: &[Result<Committed, Refused>], before: Head) {
         let landed = outcomes.iter().filter(|outcome| outcome.is_ok()).count() as u64;
         let conflicts = outcomes.iter().filter(|outcome| matches!(outcome, Err(Refused::Conflict(_)))).count() as u64;
@@ -390,6 +393,12 @@ fn concerns_all(error: &rusqlite::Error) -> bool {
     }
 }
 
+/// Whether what was to be written is at fault, and not what is there.
+fn is_unstorable(error: &rusqlite::Error) -> bool {
+    matches!(error, rusqlite::Error::ToSqlConversionFailure(_))
+        || matches!(error.sqlite_error_code(), Some(ErrorCode::TooBig | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange))
+}
+
 fn is_full(error: &rusqlite::Error) -> bool {
     let shared_memory = error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
     shared_memory || error.sqlite_error_code() == Some(ErrorCode::DiskFull)
@@ -409,6 +418,7 @@ impl Refused {
             Self::Conflict(conflict) => CommitError::Conflict(conflict),
             Self::Replayed(reply) => CommitError::Replayed { reply },
             Self::KeyReused => CommitError::KeyReused,
+            Self::Unstorable(error) => CommitError::Unstorable { source: error.into() },
             Self::Storage(error) => failed(&Arc::new(error)),
         }
     }

@@ -7,8 +7,10 @@ use serde_json::Value;
 /// One frame of an event stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
-    /// The position of a committed event; none for what is ephemeral.
+    /// The position of a committed event; none for what is ephemeral, and for what is not the last frame of its event.
     pub id: Option<u64>,
+    /// What to go on from; none for what is ephemeral.
+    pub resume: Option<String>,
     /// What it is.
     pub event: String,
     /// Its data.
@@ -68,5 +70,6 @@ impl Frames {
 fn parse(text: &str) -> Option<Frame> {
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let data = serde_json::from_str(field("data:")?).ok()?;
-    Some(Frame { id: field("id:").and_then(|id| id.parse().ok()), event: field("event:")?.to_owned(), data })
+    let resume = field("id:").map(str::to_owned);
+    Some(Frame { id: resume.as_ref().and_then(|id| id.parse().ok()), resume, event: field("event:")?.to_owned(), data })
 }

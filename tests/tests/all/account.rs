@@ -42,9 +42,9 @@ pub(super) struct Account {
     pub(super) answered: BTreeMap<OperationId, u32>,
     /// Slots that were taken, and left, by session.
     pub(super) slots: BTreeMap<SessionId, (u32, u32)>,
-    turns: usize,
+    turns: BTreeMap<RunId, u32>,
     /// Runs that left no turn: their inputs are dead letters.
-    buried: usize,
+    buried: BTreeSet<RunId>,
     operations: BTreeMap<OperationId, (RunId, Operation)>,
     continued: BTreeMap<(OperationId, u32), u32>,
     settled: BTreeMap<OperationId, Vec<Outcome>>,
@@ -95,12 +95,14 @@ impl Account {
             Event::RunSettled(it) => self.settle(&it.settled),
             Event::RunEnded(it) => {
                 self.ended.entry(it.run).or_default().push((it.end, it.code.clone()));
-                self.buried += usize::from(it.turn.is_none());
+                if it.turn.is_none() {
+                    self.buried.insert(it.run);
+                }
                 self.settle(&it.stopped);
             }
             Event::OperationContinued(it) => *self.continued.entry((it.operation, it.segment)).or_default() += 1,
             Event::OperationAnswered(it) => *self.answered.entry(it.operation).or_default() += 1,
-            Event::TurnCommitted(_) => self.turns += 1,
+            Event::TurnCommitted(it) => *self.turns.entry(it.turn.run).or_default() += 1,
             Event::InputDead(it) => {
                 let (claims, aside) = (self.claims.get(&it.input).copied().unwrap_or(0), self.aside.entry(it.input).or_default());
                 let deaths = self.dead.entry(it.input).or_default();
@@ -190,7 +192,10 @@ impl Account {
             ensure!(first.len() == 1 && ends == 1, "run {run} began {} times and ended {ends} times", first.len());
         }
         ensure!(self.started.len() == self.ended.len(), "{} runs began and {} ended", self.started.len(), self.ended.len());
-        ensure!(self.turns + self.buried == self.ended.len(), "{} turns of {} runs", self.turns, self.ended.len());
+        for run in self.ended.keys() {
+            let turns = self.turns.get(run).copied().unwrap_or(0);
+            ensure!(turns == u32::from(!self.buried.contains(run)), "run {run} left {turns} turns");
+        }
         for (id, (_, operation)) in &self.operations {
             let outcomes = self.settled.get(id).map_or(0, Vec::len);
             ensure!(outcomes == 1, "{} has {outcomes} outcomes", operation.key);
@@ -231,6 +236,11 @@ impl Account {
         let strange = begun.keys().find(|key| !keys.iter().any(|known| known == *key));
         ensure!(strange.is_none(), "a call under a key of no operation: {strange:?}");
         Ok(())
+    }
+
+    /// The keys under which tools may have been called.
+    pub(super) fn keys(&self) -> BTreeSet<String> {
+        self.operations.keys().flat_map(|id| [id.idempotency_key(0), id.idempotency_key(1)]).collect()
     }
 
     /// The agent was told of every call of which nothing is known, and said so, unless its turn was ended for it.

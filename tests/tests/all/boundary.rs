@@ -1,7 +1,7 @@
 //! What is cut off, refused or kept waiting is in the ledger like what is done: with the tool, the component, the operation and the rule.
 
 use super::network::Server;
-use agent_host_tests::world::target;
+use agent_host_tests::world::{PATIENCE, target};
 use agent_host_tests::{Setup, World};
 use domain::egress::EgressGrant;
 use domain::event::{BoundaryDecided, Decision, Event, STEP, Verdict};
@@ -10,7 +10,7 @@ use domain::id::SessionId;
 use domain::user::UserId;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// A host whose tool may send a secret to a server.
 fn reaching(network: Vec<EgressGrant>) -> Setup {
@@ -21,7 +21,9 @@ fn reaching(network: Vec<EgressGrant>) -> Setup {
     let change_grant = |name: &str, grant: &mut Grant| {
         if name == "reach" {
             let slot = SecretSlot::Header("authorization".into());
-            grant.secrets = vec![SecretGrant { secret: "github".into(), host: "127.0.0.1".into(), slot, prefix: "Bearer ".into() }];
+            let port = grant.network.first().and_then(|network| network.ports.as_ref()?.first().copied());
+            let (secret, host, prefix) = ("github".into(), "127.0.0.1".into(), "Bearer ".into());
+            grant.secrets = vec![SecretGrant { secret, host, port, slot, prefix }];
         }
     };
     let secrets = vec![("github", "SK-CANARY-4711-0815")];
@@ -47,21 +49,47 @@ async fn begin(world: &World, steps: Value) -> SessionId {
     session
 }
 
-/// The request that was cut off, and the use of the secret, are on record once, in the commit of the outcome.
+/// The request that was cut off, and the use of the secret, are on record once: what was decided until the outcome in its commit, and what
+/// was decided until the work was stopped, once that outcome was durable, after it.
 async fn is_on_record(world: &World, why: &str) {
-    let events = world.store().events(0, store::EventFilter::default(), 100_000).await.unwrap();
     let is_sent = |event: &Option<Event>| matches!(event, Some(Event::BoundaryDecided(it)) if it.tool.as_deref() == Some("send_request"));
-    let places: Vec<usize> = (0..events.len()).filter(|place| is_sent(&events[*place].event)).collect();
-    let [place] = places[..] else { panic!("{why}: {places:?}") };
-    let Some(Event::BoundaryDecided(decided)) = &events[place].event else { unreachable!("just found") };
-    assert_eq!(decided.component.as_deref(), Some("reach"), "{why}");
-    assert!(decided.code.is_some() && decided.grant.is_some() && decided.operation.is_some(), "{why}: {decided:?}");
-    let hops: Vec<_> = decided.egress.hops.iter().map(|hop| (hop.verdict.as_str(), hop.path.as_deref())).collect();
-    assert_eq!(hops, [("dropped", Some("/open/a"))], "{why}");
-    assert!(decided.egress.hops[0].bytes_out > 0, "{why}: {decided:?}");
-    let used: Vec<_> =
-        decided.decisions.iter().filter(|it| it.capability == capability::SECRETS_USE).map(|it| (it.verdict, it.times)).collect();
+    let patience = Instant::now() + PATIENCE;
+    let (events, places) = loop {
+        let events = world.store().events(0, store::EventFilter::default(), 100_000).await.unwrap();
+        let places: Vec<usize> = (0..events.len()).filter(|place| is_sent(&events[*place].event)).collect();
+        if places.len() == 2 {
+            break (events, places);
+        }
+        assert!(places.len() < 2 && Instant::now() < patience, "{why}: {places:?}");
+        sleep(Duration::from_millis(5)).await;
+    };
+    let decided: Vec<&BoundaryDecided> = places
+        .iter()
+        .map(|place| match &events[*place].event {
+            Some(Event::BoundaryDecided(decided)) => &**decided,
+            _ => unreachable!("just found"),
+        })
+        .collect();
+    for decided in &decided {
+        assert_eq!(decided.component.as_deref(), Some("reach"), "{why}");
+        assert!(decided.code.is_some() && decided.grant.is_some(), "{why}: {decided:?}");
+    }
+    assert!(decided[0].operation.is_some() && decided[0].operation == decided[1].operation, "{why}: {decided:?}");
+    let hops: Vec<_> = decided.iter().flat_map(|it| &it.egress.hops).collect();
+    assert_eq!(
+        hops.iter().map(|hop| (hop.verdict.as_str(), hop.path.as_deref())).collect::<Vec<_>>(),
+        [("dropped", Some("/open/a"))],
+        "{why}"
+    );
+    assert!(hops[0].bytes_out > 0, "{why}: {decided:?}");
+    let used: Vec<_> = decided
+        .iter()
+        .flat_map(|it| &it.decisions)
+        .filter(|it| it.capability == capability::SECRETS_USE)
+        .map(|it| (it.verdict, it.times))
+        .collect();
     assert_eq!(used, [(Verdict::Granted, 1)], "{why}");
+    let place = places[0];
     // The outcome is recorded at the same moment: it stands beside it in the stream.
     let near = |step: isize| place.checked_add_signed(step).and_then(|at| events.get(at)).filter(|it| it.stream == events[place].stream);
     let is_outcome = |event: &Event| matches!(event, Event::RunStepped(_) | Event::RunSettled(_) | Event::RunEnded(_));

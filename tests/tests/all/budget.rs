@@ -2,6 +2,7 @@
 //! began.
 
 mod accounts;
+mod attempts;
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};

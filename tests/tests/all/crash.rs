@@ -14,6 +14,7 @@ use audit::audit;
 use client::Client;
 pub(super) use client::rest;
 use conversation::Conversation;
+pub(super) use conversation::turn;
 use domain::time::Timestamp;
 use futures::StreamExt;
 use ledger::{Ledger, Sent, Talk};
@@ -32,7 +33,8 @@ const KILLS: u32 = 10;
 const EVENTS_MAX: usize = 1_000_000;
 /// How soon after it is ready a host goes on with what was unfinished, in milliseconds.
 const PICKUP_MS: u64 = 1_000;
-fn config() -> Value {
+
+pub(super) fn config() -> Value {
     let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
     let question = json!({ "start": [{ "key": "question", "client": "question" }] });
     json!({
@@ -133,7 +135,7 @@ async fn whatever_was_acknowledged_survives_ten_kills_at_random_moments() {
     }
     for _ in 0..KILLS {
         let pause = Duration::from_millis(u64::from(uuid::Uuid::new_v4().as_bytes()[0]) * 2 + 20);
-        client.talk_until(&mut talks, conversation::turn, pause).await.unwrap();
+        client.talk_until(&mut talks, turn, pause).await.unwrap();
         client.kill().await.unwrap();
     }
     for (talk, sent) in talks {
@@ -186,7 +188,7 @@ async fn unfinished_work_goes_on_within_a_second_of_ready() {
             let Ok(answer) = host.post("/api/agents/puppet/sessions", &json!({})).await else { break };
             let path = format!("/api/agents/{}/sessions/{}/messages", answer.text("agent_id"), answer.text("id"));
             // The connection that it dies on is the last.
-            let Ok(_) = host.post(&path, &json!({ "content": conversation::turn(0) })).await else { break };
+            let Ok(_) = host.post(&path, &json!({ "content": turn(0) })).await else { break };
         }
         assert!(host.died(Duration::from_secs(10)).await.is_some(), "{point} was never passed");
         let (head, unfinished) = look(&folder).await;

@@ -161,6 +161,20 @@ async fn a_disk_that_fails_is_told_until_it_works_again_and_nothing_acknowledged
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn words_that_a_failed_sync_refused_are_not_there_after_kill_nine() {
+    let folder = Folder::on_slow_disk(watched());
+    let host = started(&folder).await;
+    let session = open(&host).await;
+    let acknowledged = say(&host, &session, "hello").await.text("input_id");
+    idle(&host, &session).await;
+    // All of it reaches the log, and stays there when the process is killed: only the sync fails.
+    folder.slow_disk().set(Syncs::Fail).unwrap();
+    is_not_recorded(&say(&host, &session, "refused").await);
+    host.kill().await;
+    assert_eq!(accepted(&folder).await, [acknowledged]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_slow_disk_is_shared_by_those_who_wait_for_it_and_noticed_by_nobody_else() {
     let folder = Folder::on_slow_disk(watched());
     let host = started(&folder).await;
@@ -283,4 +297,31 @@ async fn what_waits_for_a_disk_that_hangs_is_bounded_and_survives_kill_nine_once
     Arc::into_inner(host).unwrap().kill().await;
     let accepted = accepted(&folder).await;
     assert!(acknowledged.iter().all(|input| accepted.contains(input)), "{} of {}", accepted.len(), acknowledged.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_reads_fail_the_host_says_that_it_is_not_ready() {
+    let folder = Folder::on_slow_disk(watched());
+    let host = started(&folder).await;
+    let session = open(&host).await;
+    assert_eq!(host.get("/readyz").await.unwrap().status, 200);
+    say(&host, &session, "hello").await;
+    idle(&host, &session).await;
+    let disk = folder.slow_disk();
+    disk.set_reads(false).unwrap();
+    let failing = async {
+        // What is in memory is read all the same.
+        for path in [session.as_str(), "/api/events?limit=1000", "/api/dead-letters", "/api/agents"].iter().cycle() {
+            let answer = host.get(path).await.unwrap();
+            if answer.status == 503 {
+                return;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, failing).await.expect("reads that fail");
+    is_not_recorded(&host.get("/readyz").await.unwrap());
+    assert_eq!(host.get("/healthz").await.unwrap().status, 200);
+    disk.set_reads(true).unwrap();
+    ready(&host, 200).await;
 }

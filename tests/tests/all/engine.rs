@@ -129,7 +129,7 @@ async fn a_step_that_wants_to_remember_more_than_there_is_room_for_is_refused() 
         world.idle(session).await;
     }
     let row = world.idle(session).await;
-    let agent = world.store().agent(row.agent).await.unwrap().unwrap().agent;
+    let agent = world.store().agent_with_users(row.agent).await.unwrap().unwrap().agent;
     let kept = agent.user_preferences.values().next().unwrap();
     assert_eq!(kept.keys().collect::<Vec<_>>(), ["x", "y"]);
     let ledger = world.ledger().await;

@@ -144,6 +144,7 @@ fn reminder(session: SessionId, n: usize, due: Timestamp) -> NewEvent {
             spawn_depth: 0,
             hops: 0,
             denies: Denies::default(),
+            permissions: domain::authority::Permissions::default(),
             accounts: Default::default(),
             deadline: None,
         },

@@ -32,12 +32,17 @@ fn garbage(kind: &str) -> Option<(u16, &'static str, Vec<u8>)> {
         "binary stream" => (200, events, [started.as_bytes(), &[0, 0xff, 0x80, b'\n', b'\n']].concat()),
         "wrong typed stream" => (200, events, format!("{started}data: {{\"choices\":7}}\n\ndata: [DONE]\n\n").into_bytes()),
         "error in stream" => (200, events, format!("{started}data: {}\n\n", json!({ "error": { "message": "boom" } })).into_bytes()),
+        "deep field" => {
+            let deep = (0..118).fold(json!(1), |within, _| json!([within]));
+            let message = json!({ "role": "assistant", "content": PARTIAL, "own": deep });
+            (200, json, json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }] }).to_string().into_bytes())
+        }
         "closed" => return None,
         other => panic!("nobody says `{other}`"),
     })
 }
 
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "html",
     "cut json",
     "empty",
@@ -51,6 +56,7 @@ const KINDS: [&str; 14] = [
     "binary stream",
     "wrong typed stream",
     "error in stream",
+    "deep field",
     "closed",
 ];
 

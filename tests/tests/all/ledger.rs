@@ -1,11 +1,14 @@
 //! The ledger: what the boundary decided is on record with the call, in the commit of its outcome, and who was denied something stays denied
 //! however the work is handed on.
 
+use agent_host_tests::guests::wasm;
 use agent_host_tests::{Setup, World};
 use domain::event::{BoundaryDecided, Event, Verdict};
 use domain::grant::{Access, Grant, PatternList};
+use domain::id::Stream;
 use domain::user::UserId;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use store::EventFilter;
 
 /// The decisions of a call or a step: capability, verdict and rule, in one line each.
@@ -203,6 +206,43 @@ async fn a_grant_that_is_widened_while_a_turn_is_open_is_not_for_that_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn after_an_upgrade_in_a_turn_entries_name_the_code_of_their_own_step() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let ask = |key: &str| json!({ "key": key, "model": "x" });
+    let steps = json!({ "steps": [
+        { "until": "all", "start": [ask("a"), { "key": "t", "timer": 1_500 }] },
+        { "until": "all", "start": [ask("b")] },
+    ] });
+    world.say("puppet", session, &steps.to_string()).await;
+    world.until(session, |row| row.open_run.is_some()).await;
+    let world = world
+        .restart(|setup| {
+            setup.components.retain(|name| *name != "puppet");
+            // A section at its end that says nothing: other bytes, the same agent.
+            setup.made.push(("puppet", [wasm("puppet"), vec![0, 2, 1, b'x']].concat()));
+        })
+        .await;
+    world.idle(session).await;
+    let run = world.runs().await[0];
+    let events = world.store().stream(Stream::Run(run), 0, 1_000).await.unwrap();
+    let (mut code, mut entries, mut codes) = (None, 0, BTreeSet::new());
+    for recorded in events {
+        match recorded.event {
+            Some(Event::RunStepped(stepped)) => code = Some(stepped.basis.component),
+            Some(Event::BoundaryDecided(decided)) if decided.component.as_deref() == Some("puppet") && decided.operation.is_none() => {
+                assert_eq!(decided.code, code, "the entry stands beside its step");
+                assert_eq!(decided.user_id, Some(UserId::local()));
+                entries += 1;
+                codes.extend(decided.code);
+            }
+            _ => {}
+        }
+    }
+    assert_eq!((entries, codes.len()), (2, 2), "an entry for each step that asked a model, and each of its own code");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_component_is_admitted_once_for_each_version_of_its_grant() {
     let admitted = async |world: &World| {
         let events = world.store().events(0, EventFilter { ledger: true, ..EventFilter::default() }, 1_000).await.unwrap();
@@ -227,6 +267,46 @@ async fn a_component_is_admitted_once_for_each_version_of_its_grant() {
         })
         .await;
     assert_eq!(admitted(&world).await[first.len()..], ["files"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_code_under_a_name_is_told_in_the_ledger_unless_it_is_pinned() {
+    let last = async |world: &World| {
+        let events = world.store().events(0, EventFilter { ledger: true, ..EventFilter::default() }, 1_000).await.unwrap();
+        let admitted = events.into_iter().filter_map(|recorded| match recorded.event {
+            Some(Event::ComponentAdmitted(admitted)) if admitted.component == "effects" => Some((admitted.code, admitted.replaces)),
+            _ => None,
+        });
+        admitted.collect::<Vec<_>>()
+    };
+    // Sections at the end that say nothing: other bytes, the same tools.
+    let code = |sections: usize| [wasm("effects"), [0, 2, 1, b'x'].repeat(sections)].concat();
+    let digest = |sections| domain::digest::Digest::of(&code(sections));
+    let with = |sections: usize, is_pinned: bool| {
+        move |setup: &mut Setup| {
+            setup.components.retain(|name| *name != "effects");
+            setup.made = vec![("effects", code(sections))];
+            setup.is_pinned = is_pinned;
+        }
+    };
+    let world = World::new(Setup::default()).await;
+    assert_eq!(last(&world).await, [(digest(0), None)]);
+    let world = world.restart(with(1, false)).await;
+    assert_eq!(last(&world).await[1..], [(digest(1), Some(digest(0)))]);
+    let world = world.restart(with(1, false)).await;
+    assert_eq!(last(&world).await.len(), 2, "what was told is not told again");
+    let world = world.restart(with(2, true)).await;
+    assert_eq!(last(&world).await[2..], [(digest(2), None)], "somebody has looked at it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_name_of_a_tool_that_there_is_not_is_repeated_escaped() {
+    let world = World::new(Setup::default()).await;
+    let told = world.play(json!([{ "start": [{ "key": "t", "tool": "a\u{202e}b\u{1b}[2J\u{e0041}\nc" }] }])).await;
+    let told = told.join("\n");
+    assert!(told.contains(r"there is no tool `a\u{202e}b\u{1b}[2J\u{e0041}\nc`; available are"), "{told}");
+    let ledger = serde_json::to_string(&world.ledger().await).unwrap();
+    assert!(ledger.contains(r"a\\u{202e}b") && !ledger.contains('\u{202e}'), "{ledger}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -129,7 +129,8 @@ async fn whatever_is_done_under_a_key_is_done_once_and_answered_again_as_it_was_
     assert_eq!(position(&host).await, before, "a request that came again recorded something");
     // Whoever handed it over does not see it any more, and is told nothing but what they were told.
     let handed = done.iter().find(|(asked, _)| asked.path.ends_with("/handoff")).unwrap();
-    assert_eq!(host.get(handed.0.path.strip_suffix("/handoff").unwrap()).await.unwrap().status, 404);
+    let begun = host.post(&handed.0.path.replace("/handoff", "/sessions"), &json!({})).await.unwrap();
+    assert_eq!(begun.status, 404, "it is not theirs any more, but for the operator's reading");
     // Keys are each user's own.
     let alice = host.user("alice", &["read", "write"]).await;
     assert_eq!(alice.ask(Method::POST, "/api/agents", Some(&json!({ "definition": "asks" }))).await.unwrap().status, 201);

@@ -2,6 +2,7 @@
 
 use agent_host_tests::guests::{root, wasm};
 use agent_host_tests::process::{Folder, Host, PATIENCE, program};
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::{Output, Stdio};
@@ -358,5 +359,91 @@ async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_c
     let unknown = folder.run(&["audit", "--tool", "delet_file"]).await;
     assert!(unknown.status.success() && unknown.stdout.is_empty(), "{unknown:?}");
     assert!(err(&unknown).contains("no tool `delet_file` now") && err(&unknown).contains("the nearest is `delete_file`"), "{unknown:?}");
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
+/// The lines of the ledger that tell of readings: who read, of which agent, by which request.
+async fn readings(host: &Host, agent: &str) -> Vec<(String, String)> {
+    let page = host.get(&format!("/api/audit?limit=1000&capability=operator.read&agent={agent}")).await.unwrap();
+    let lines = page.body["lines"].as_array().unwrap().clone();
+    lines.iter().map(|line| (line["user_id"].as_str().unwrap().to_owned(), line["detail"].as_str().unwrap().to_owned())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
+    let folder = Folder::new(config(&json!([agent("a", &json!({}))])));
+    folder.warm(&["puppet", "files"]).await;
+    let host = folder.start(None).await.unwrap();
+    let (alice, bob) = (host.user("alice", &["read", "write"]).await, host.user("bob", &["read", "write", "admin"]).await);
+    let begun = alice.ask(Method::POST, "/api/agents/a/sessions", Some(&json!({}))).await.unwrap();
+    let (id, session) = (begun.text("agent_id"), begun.text("id"));
+    let path = format!("/api/agents/{id}");
+    let of_session = format!("{path}/sessions/{session}");
+    let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "x" }] }, { "reply": "a secret of mine" }] }).to_string();
+    let said = alice.ask(Method::POST, &format!("{of_session}/messages"), Some(&json!({ "content": steps }))).await.unwrap();
+    assert_eq!(said.status, 202, "{said:?}");
+    let answered = async {
+        loop {
+            let shown = alice.ask(Method::GET, &of_session, None).await.unwrap();
+            if let Some(turn) = shown.body["turn_id"].as_str().filter(|_| shown.body.to_string().contains("a secret of mine")) {
+                break turn.to_owned();
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let turn = tokio::time::timeout(PATIENCE, answered).await.expect("an answer");
+    assert_eq!(readings(&host, &id).await, [], "users' own readings are nobody's business");
+
+    // Each line of her turn names her, and the filter finds it.
+    let lines = host.get("/api/audit?user=alice").await.unwrap().body["lines"].clone();
+    let lines = lines.as_array().unwrap();
+    assert!(!lines.is_empty() && lines.iter().all(|line| line["user_id"] == "alice" && line["agent_id"] == *id), "{lines:?}");
+    assert_eq!(host.get("/api/audit?user=bob").await.unwrap().body["lines"], json!([]));
+
+    // What a line names can be looked at, and each look is on record when the answer is there.
+    let mut expected = Vec::new();
+    for (request, what) in [
+        (path.clone(), "/api/agents/{id}".to_owned()),
+        (format!("{path}/sessions"), "/api/agents/{id}/sessions".to_owned()),
+        (of_session.clone(), "/api/agents/{id}/sessions/{sid}".to_owned()),
+        (format!("{of_session}/tree"), "/api/agents/{id}/sessions/{sid}/tree".to_owned()),
+        (format!("/api/sessions/{session}"), "/api/sessions/{sid}".to_owned()),
+        (format!("/api/turns/{turn}"), format!("/api/turns/{{turn_id}} turn {turn}")),
+    ] {
+        let shown = host.get(&request).await.unwrap();
+        assert_eq!(shown.status, 200, "{request}: {shown:?}");
+        expected.push(("local".to_owned(), format!("GET {what}")));
+        assert_eq!(readings(&host, &id).await, expected, "{request}");
+    }
+    assert!(host.get(&of_session).await.unwrap().body.to_string().contains("a secret of mine"));
+    let mut frames = host.follow(&format!("{path}/stream?after=0"), None).await;
+    assert!(frames.next().await.is_some());
+    assert_eq!(readings(&host, &id).await.last().unwrap().1, "GET /api/agents/{id}/stream");
+    drop(frames);
+
+    // Reading is all: nothing is said or changed in anybody's name, and lists stay one's own.
+    let before = readings(&host, &id).await.len();
+    let message = json!({ "content": "from somebody else" });
+    assert_eq!(host.post(&format!("{of_session}/messages"), &message).await.unwrap().status, 404);
+    assert_eq!(host.post(&format!("{path}/archive"), &json!({})).await.unwrap().status, 404);
+    assert_eq!(ids(&host.get("/api/agents").await.unwrap().body, "id"), BTreeSet::new());
+    assert_eq!(readings(&host, &id).await.len(), before);
+
+    // An administrator's key is no operator: it finds nothing, and what its lists show is on record as well.
+    assert_eq!(bob.ask(Method::GET, &path, None).await.unwrap().status, 404);
+    assert_eq!(bob.ask(Method::GET, &of_session, None).await.unwrap().status, 404);
+    assert_eq!(bob.ask(Method::GET, "/api/events", None).await.unwrap().status, 200);
+    assert_eq!(readings(&host, &id).await[before..], [("bob".to_owned(), "GET /api/events".to_owned())]);
+
+    // Commands print it.
+    let audited = folder.run(&["audit", "--user", "bob"]).await;
+    assert!(out(&audited).contains("operator  bob read") && out(&audited).contains("GET /api/events"), "{audited:?}");
+    assert!(host.stop().await.success(), "{}", folder.log());
+
+    // Rules on paths hide nothing from the operator's reading, and nothing is on record that was not shown.
+    reconfigure(&folder, |config| config["pathRules"] = json!([{ "subtree": "/alice/**", "access": "none" }]));
+    let host = folder.start(None).await.unwrap();
+    assert_eq!(host.get(&of_session).await.unwrap().status, 200);
+    assert_eq!(host.get("/api/agents/019a0000-0000-7000-8000-000000000000").await.unwrap().status, 404);
     assert!(host.stop().await.success(), "{}", folder.log());
 }

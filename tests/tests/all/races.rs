@@ -3,7 +3,7 @@
 use super::account::{Account, check_places};
 use agent_host_tests::world::{PATIENCE, target};
 use agent_host_tests::{Setup, World};
-use broker::{Broker, PostMessage, Respond};
+use broker::{Address, Broker, Fork, PostMessage, PostRouted, Respond};
 use domain::digest::Salt;
 use domain::event::{Event, NewEvent, Recorded, RunSettled};
 use domain::id::{EventId, OperationId, RunId, SessionId, Stream};
@@ -42,7 +42,6 @@ fn message(session: SessionId, text: String) -> PostMessage {
     PostMessage {
         target: target("puppet"),
         session,
-        routed: None,
         content: vec![Part::text(text)],
         model: None,
         queue: QueueOverride::default(),
@@ -143,7 +142,7 @@ async fn of_two_continuations_of_one_segment_the_first_counts() {
     let world = World::new(Setup::default()).await;
     let (session, stream, operation) = in_a_call(&world).await;
     let time = events(&world).await.pop().unwrap().time;
-    let other = Continuation { operation, segment: 1, state: b"somebody else".to_vec(), pause: Pause::Until { due: time } };
+    let other = Continuation { operation, segment: 1, state: b"somebody else".to_vec(), pause: Pause::Until { due: time }, active_ms: 0 };
     interfere(&world, stream, Event::OperationContinued(other)).await;
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "t parts somebody else");
@@ -272,4 +271,68 @@ async fn of_more_cancellations_than_a_mailbox_holds_one_counts_and_all_are_answe
     assert_eq!(done.iter().filter(|done| **done).count(), 1);
     world.idle(session).await;
     account(&world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_goes_on_until_the_step_that_stops_it_is_stored() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let start = json!([{ "key": "t", "timer": 2_000 }, { "key": "send", "tool": "send", "args": { "sleep": 4_000 } }]);
+    let steps = json!({ "steps": [{ "start": start }, { "cancel": ["send"] }, { "reply": "cancelled" }] });
+    world.say("puppet", session, &steps.to_string()).await;
+    while world.effects().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    // The next step cancels the call, and cannot be stored.
+    let outsider = rusqlite::Connection::open(world.dir.path().join("data/store.db")).unwrap();
+    outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let patience = tokio::time::Instant::now() + PATIENCE / 2;
+    while world.effects().len() < 2 {
+        assert!(tokio::time::Instant::now() < patience, "it was stopped by what is not stored: {:?}", world.effects());
+        sleep(Duration::from_millis(5)).await;
+    }
+    outsider.execute_batch("ROLLBACK").unwrap();
+    world.idle(session).await;
+    assert_eq!(world.store().verify().await.unwrap().fault, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_through_a_session_that_is_deleted_meanwhile_is_refused() {
+    let world = World::new(Setup::default()).await;
+    let (shows, other) = (world.open("puppet").await, world.open("puppet").await);
+    let mut turns = Vec::new();
+    for _ in 0..2 {
+        world.say("puppet", shows, &json!({ "steps": [] }).to_string()).await;
+        turns.push(world.idle(shows).await.head.unwrap());
+    }
+    let (me, target) = (UserId::local(), target("puppet"));
+    let delete = Box::pin(world.broker.delete_session(&me, &target, shows));
+    let fork = Fork { turn: Some(turns[0]), ..Fork::default() };
+    let fork = Box::pin(world.broker.fork(&me, &target, other, fork));
+    let words = PostRouted {
+        to: Address::Thread(turns[0]),
+        content: vec![Part::text("hello")],
+        model: None,
+        queue: QueueOverride::default(),
+        priority: None,
+        user: me.clone(),
+        idempotency_key: None,
+    };
+    let words = Box::pin(world.broker.post_routed(words));
+    // Both see the turn through the session, whose deletion is stored before they are.
+    let begin = Box::pin(async {
+        sleep(HELD_UP / 4).await;
+        tokio::join!(fork, words)
+    });
+    let both = Box::pin(async { tokio::join!(delete, begin) });
+    let (deleted, (forked, routed)) = Box::pin(held_up(&world, both)).await;
+    deleted.unwrap();
+    let code = |refused: Option<broker::Error>| match refused {
+        Some(broker::Error::Refused(refusal)) => refusal.code,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((code(forked.err()), code(routed.err())), ("TURN_NOT_FOUND", "TURN_NOT_FOUND"));
+    assert_eq!(world.store().stats().conflicts, 2, "both came second");
+    let opened = events(&world).await.iter().filter(|event| event.kind == "session.opened.v1").count();
+    assert_eq!(opened, 2, "nothing was begun");
 }

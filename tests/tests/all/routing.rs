@@ -235,6 +235,8 @@ async fn the_same_words_under_a_key_go_once_and_to_where_they_went() {
     town.host.post(&format!("/api/agents/{agent}/sessions"), &json!({ "session_type": "chat" })).await.unwrap();
     let again = send(&body).await;
     assert_eq!((again.text("input_id"), &again.body["replayed"]), (first.text("input_id"), &json!(true)));
+    let told = |answer: &Answer| ["session_id", "agent_id", "is_new", "why", "level", "position"].map(|name| answer.body[name].clone());
+    assert_eq!((told(&again), &again.body["is_new"]), (told(&first), &json!(true)), "as it was answered first");
     let other = send(&json!({ "to": { "agent": "smith" }, "content": "x" })).await;
     assert_eq!(refused(&other), (409, "IDEMPOTENCY_KEY_REUSED".into(), "header:Idempotency-Key".into()));
 }

@@ -120,14 +120,24 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// The secret in a slot of requests to the server.
-pub(super) fn github(slot: SecretSlot, prefix: &str) -> SecretGrant {
-    SecretGrant { secret: "github".into(), host: "127.0.0.1".into(), slot, prefix: prefix.into() }
+pub(super) fn github(port: u16, slot: SecretSlot, prefix: &str) -> SecretGrant {
+    SecretGrant { secret: "github".into(), host: "127.0.0.1".into(), port: Some(port), slot, prefix: prefix.into() }
+}
+
+/// The first port that requests may go to.
+pub(super) fn port_of(network: &[EgressGrant]) -> u16 {
+    network[0].ports.as_ref().unwrap()[0]
+}
+
+/// The two slots of the secret for a server.
+pub(super) fn slots(port: u16) -> Vec<SecretGrant> {
+    vec![github(port, SecretSlot::Header("authorization".into()), "Bearer "), github(port, SecretSlot::Query("key".into()), "")]
 }
 
 /// What of it the tool's component is granted.
 fn bound(name: &str, grant: &mut Grant) {
     if name == "reach" {
-        grant.secrets = vec![github(SecretSlot::Header("authorization".into()), "Bearer "), github(SecretSlot::Query("key".into()), "")];
+        grant.secrets = slots(port_of(&grant.network));
     }
 }
 
@@ -216,11 +226,13 @@ async fn a_secret_that_a_call_was_never_granted_is_taken_out_of_what_it_gets_and
 async fn a_placeholder_anywhere_but_in_its_slot_refuses_the_request_and_the_ledger_says_where() {
     let server = Echo::new();
     let elsewhere = EgressGrant { host: HostPattern::parse("localhost").unwrap(), ..server.grant() };
-    let world = World::new(setup(vec![server.grant(), elsewhere])).await;
+    let neighbour = Echo::new();
+    let world = World::new(setup(vec![server.grant(), elsewhere, neighbour.grant()])).await;
     let localhost = server.url("/").replace("127.0.0.1", "localhost");
     for (url, headers, place) in [
         (localhost.clone(), json!([["authorization", PLACEHOLDER]]), "the header `authorization`"),
         (format!("{localhost}?key={PLACEHOLDER}"), json!([]), "the parameter `key`"),
+        (neighbour.url("/"), json!([["authorization", PLACEHOLDER]]), "no such secret is bound for `127.0.0.1:"),
         (server.url("/"), json!([["x-mine", PLACEHOLDER]]), "the header `x-mine`"),
         (server.url("/"), json!([["authorization", "Basic my-own"]]), "the slot `authorization`"),
         (server.url("/"), json!([["authorization", "{{secret.unbound}}"]]), "the slot `authorization`"),
@@ -237,7 +249,9 @@ async fn a_placeholder_anywhere_but_in_its_slot_refuses_the_request_and_the_ledg
     // A credential of the guest's own is no placeholder, and egress refuses it as ever.
     let own = json!({ "url": localhost, "headers": [["authorization", "Bearer my-own"]] });
     assert_eq!(send(&world, own).await, REFUSED);
-    assert_eq!(server.heard(), Vec::<String>::new());
+    let part = json!({ "url": server.url("/"), "headers": [["authorization", PLACEHOLDER], ["range", "bytes=0-4"]] });
+    assert!(send(&world, part).await.contains("ErrorCode::"), "a part of an answer is not asked for with a secret");
+    assert_eq!((server.heard(), neighbour.heard()), (Vec::<String>::new(), Vec::<String>::new()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -273,7 +287,7 @@ fn config(server: &Echo) -> Value {
     let network = json!([{
         "host": "127.0.0.1", "schemes": ["http"], "ports": [server.port], "privateAddresses": ["127.0.0.1"]
     }]);
-    let grant = |secret: &str, slot: Value| json!({ "secret": secret, "host": "127.0.0.1", "slot": slot, "prefix": "Bearer " });
+    let grant = |secret: &str, slot: Value| json!({ "secret": secret, "host": "127.0.0.1", "port": server.port, "slot": slot, "prefix": "Bearer " });
     json!({
         "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
         "secrets": { "github": { "file": "github.key" }, "said": { "command": ["printf", "%s\\n", "SK-CANARY-SAID"] } },

@@ -332,6 +332,28 @@ async fn a_stream_tells_a_session_by_the_designs_names_and_asks_again_who_comes_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_resumes_between_two_frames_of_one_event_gets_each_of_them_once() {
+    let (_folder, host) = started(json!({})).await;
+    let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
+    let id = session.rsplit('/').next().unwrap();
+    let seen = until(&host, &session, waits).await;
+    answer(&host, &agent, &seen["ui_state"]["active_widget"]["tool_call_id"].clone(), json!({ "confirmed": true })).await;
+    let after = async |after: &str| {
+        let mut frames = host.follow(&format!("{agent}/stream?session={id}&after={after}"), None).await;
+        let told = frames.until("stream_complete").await;
+        let stored = told.into_iter().filter(|frame| !matches!(frame.event.as_str(), "connected" | "content_chunk"));
+        stored.collect::<Vec<_>>()
+    };
+    let all = after("0").await;
+    let ids: Vec<&str> = all.iter().map(|frame| frame.resume.as_deref().expect("a stored frame has an id")).collect();
+    assert!(ids.iter().filter(|id| id.contains('.')).count() > 2, "no event comes in several frames: {ids:?}");
+    assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), ids.len(), "{ids:?}");
+    for (place, id) in ids.iter().enumerate().take(ids.len() - 1) {
+        assert_eq!(after(id).await, all[place + 1..], "after {id}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprecated() {
     let mut config = config(&json!({}));
     config["agents"] = json!([{ "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] }]);

@@ -9,7 +9,7 @@ use crate::config::{Loaded, closest};
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 use domain::delegate;
-use domain::event::{AGENT_CALL, MODEL_CALL, STEP, TOOL_CALL};
+use domain::event::{AGENT_CALL, MODEL_CALL, OPERATOR_READ, STEP, TOOL_CALL};
 use domain::grant::capability::{ENV_READ, FILES_READ, FILES_WRITE, NET_HTTP, SECRETS_USE};
 use domain::id::AgentId;
 use domain::talk;
@@ -26,7 +26,7 @@ const SHORT: usize = 8;
 
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Result<(), Failure> {
-    let Audit { after, follow, agent, session, run, component, tool, capability, verdict } = what;
+    let Audit { after, follow, agent, session, run, user, component, tool, capability, verdict } = what;
     let client = Client::new(loaded)?;
     let named = [("agent", &agent), ("component", &component), ("tool", &tool), ("capability", &capability)];
     let named: Vec<(&str, &str)> = named.into_iter().filter_map(|(what, name)| Some((what, name.as_deref()?))).collect();
@@ -38,6 +38,7 @@ pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Res
         ("agent", agent),
         ("session", session),
         ("run", run),
+        ("user", user),
         ("component", component),
         ("tool", tool),
         ("capability", capability),
@@ -78,7 +79,7 @@ impl Known {
     fn of(definitions: &Value, components: &Value) -> Self {
         let list = |from: &Value, pointer: &str| from.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
         let text = |from: &Value, name: &str| from.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let fixed = [FILES_READ, FILES_WRITE, NET_HTTP, ENV_READ, SECRETS_USE, TOOL_CALL, STEP, MODEL_CALL, AGENT_CALL];
+        let fixed = [FILES_READ, FILES_WRITE, NET_HTTP, ENV_READ, SECRETS_USE, TOOL_CALL, STEP, MODEL_CALL, AGENT_CALL, OPERATOR_READ];
         let mut known = Self { capabilities: fixed.map(str::to_owned).into(), ..Self::default() };
         known.agents.extend(list(definitions, "/definitions").iter().map(|definition| text(definition, "definition")));
         for component in list(components, "/components") {
@@ -128,12 +129,23 @@ fn line(told: &Value) -> String {
     if text("kind") == "admission" {
         return format!("{head}  host  {component}  admitted");
     }
+    let user = match text("user_id") {
+        "" => String::new(),
+        user => format!("  for {user}"),
+    };
+    if text("kind") == "reading" {
+        let of = [("agent", "agent_id"), ("session", "session_id")].map(|(what, id)| match short(id) {
+            id if id.is_empty() => String::new(),
+            id => format!("  {what} {id}"),
+        });
+        return format!("{head}  operator  {} read{}  {}", text("user_id"), of.concat(), text("detail"));
+    }
     let call = match text("tool") {
         "" if text("operation_id").is_empty() => "step".to_owned(),
         "" => format!("operation {}.{}", short("operation_id"), number("segment").unwrap_or(0)),
         tool => format!("{tool} {}.{}", short("operation_id"), number("segment").unwrap_or(0)),
     };
-    let who = format!("{head}  {}  {component}  {call}", text("definition"));
+    let who = format!("{head}  {}{user}  {component}  {call}", text("definition"));
     if let Some(left_out) = number("left_out") {
         return format!("{who}  {left_out} more of this call were not kept one by one");
     }

@@ -17,6 +17,8 @@ use anyhow::anyhow;
 use api::wire;
 use broker::Entry;
 use domain::grant::{Access, Grant, GuestLimits, PatternList, SecretSlot};
+use domain::shown::visible;
+use domain::tool::wording::DESCRIPTION_BYTES_MAX;
 use runtime::Described;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -84,7 +86,7 @@ fn configured(loaded: &Loaded, named: &str) -> Result<ComponentConfig, Failure> 
 
 fn line(entry: &Entry) -> String {
     let what = match entry.component.describes() {
-        Described::Agent(agent) => format!("agent  {}", agent.summary),
+        Described::Agent(agent) => format!("agent  {}", seen(&agent.summary)),
         Described::Tools(tools) => format!("tools  {}", tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ")),
     };
     format!("{:<16}  {}  {what}", entry.name, entry.component.digest().short())
@@ -102,7 +104,7 @@ fn inspect(entry: &Entry, file: &Path, is_toml: bool) -> Vec<String> {
     ];
     match component.describes() {
         Described::Agent(agent) => {
-            lines.push(format!("  agent    {}: {}", agent.display_name, agent.summary));
+            lines.push(format!("  agent    {}: {}", seen(&agent.display_name), seen(&agent.summary)));
             let types = if agent.session_types.is_empty() { "chat".to_owned() } else { agent.session_types.join(", ") };
             lines.push(format!("  leads    {types}"));
             lines.extend((!agent.wants.is_empty()).then(|| format!("  wants    {}", agent.wants.join(", "))));
@@ -110,7 +112,7 @@ fn inspect(entry: &Entry, file: &Path, is_toml: bool) -> Vec<String> {
         Described::Tools(tools) => {
             for tool in tools {
                 let needs = if tool.capabilities.is_empty() { String::new() } else { format!(", needs {}", tool.capabilities.join(", ")) };
-                lines.push(format!("  tool     {}: {} ({}{needs})", tool.name, tool.description, word(&json!(tool.effect))));
+                lines.push(format!("  tool     {}: {} ({}{needs})", tool.name, seen(&tool.description), word(&json!(tool.effect))));
             }
         }
     }
@@ -118,6 +120,11 @@ fn inspect(entry: &Entry, file: &Path, is_toml: bool) -> Vec<String> {
     lines.extend(limits(&entry.grant.limits).into_iter().map(|limit| format!("  limit    {limit}")));
     lines.extend(component.imports().iter().map(|import| format!("  imports  {import}")));
     lines
+}
+
+/// A description in which everything is seen, on one line: what is not printable is escaped.
+fn seen(text: &str) -> String {
+    visible(text, DESCRIPTION_BYTES_MAX)
 }
 
 /// Everything that a grant is about, one thing a line.
@@ -141,7 +148,8 @@ fn granted(grant: &Grant) -> Vec<String> {
             SecretSlot::Header(name) => ("header", name),
             SecretSlot::Query(name) => ("query", name),
         };
-        format!("secret {} for {} ({kind} {slot})", secret.secret, secret.host)
+        let port = secret.port.map(|port| format!(":{port}")).unwrap_or_default();
+        format!("secret {} for {}{port} ({kind} {slot})", secret.secret, secret.host)
     });
     let named = |what: &str, list: &PatternList| (!list.is_empty()).then(|| format!("{what} {}", list.0.join(", ")));
     let of_agents = [named("models", &grant.models), named("agents", &grant.agents)].into_iter().flatten();

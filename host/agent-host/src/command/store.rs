@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
-use store::{OpenError, Store};
+use store::{OpenError, Rewritten, Store};
 
 /// Checks the whole chain of events, and what is kept beside it.
 pub(super) async fn verify(loaded: &Loaded, options: &Verify, terminal: Terminal) -> Result<(), Failure> {
@@ -77,6 +77,26 @@ pub(super) async fn back_up(loaded: &Loaded, file: &Path, terminal: Terminal) ->
     }
     terminal.result(&json!({ "file": file }), || vec![format!("the backup is at {}", file.display())]);
     Ok(())
+}
+
+/// Writes the database's file anew.
+pub(super) async fn vacuum(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
+    let Some(store) = open(loaded).await? else {
+        let error = anyhow!("a host is running on the data folder, and could store nothing meanwhile");
+        return Err(Failure::new(Exit::Refused, error).advise("stop it first"));
+    };
+    let came = store.vacuum().await;
+    store.close().await;
+    match came? {
+        Rewritten::Yes => {
+            terminal.result(&json!({ "files_rewritten": true }), || vec!["the database's file was written anew".to_owned()]);
+            Ok(())
+        }
+        Rewritten::NotYet { reason } => {
+            let error = anyhow!("the database's file was not written anew: {reason}");
+            Err(Failure::new(Exit::Failed, error).advise("look at the space on its disk, and at who else reads the file"))
+        }
+    }
 }
 
 /// Moves a file, across file systems if need be, and makes it durable.

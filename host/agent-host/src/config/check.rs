@@ -1,6 +1,10 @@
 //! What can be wrong with a configuration that is well-formed.
 
-use super::{BUILT_INS, Loaded, agents, buckets, directories, environment, identity, network, paths, patterns, personas, ranges, secrets};
+use super::{
+    BUILT_INS, Loaded, agents, buckets, directories, environment, file_system, identity, network, paths, patterns, personas, ranges,
+    secrets,
+};
+use crate::guests;
 use domain::grant::GuestLimits;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -41,11 +45,14 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     personas::check(&loaded.config, &mut findings);
     paths::check(&loaded.config, &mut findings);
     check_components(loaded, &mut findings);
+    check_pins(loaded, &mut findings);
+    directories::check_overlaps(loaded, &mut findings);
     secrets::check(loaded, &mut findings);
     check_models(loaded, &mut findings);
     findings.extend(loaded.config.limits.check());
     findings.extend(ranges::check("server.limits", &loaded.config.server.limits));
     identity::check(&loaded.config.server.identity, &mut findings);
+    file_system::check(loaded, &mut findings);
     let listen = loaded.config.server.listen;
     if !listen.ip().is_loopback() {
         let message =
@@ -57,6 +64,18 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
 
 pub(super) fn built_in_names() -> String {
     BUILT_INS.map(|(name, _)| format!("`{name}`")).join(", ")
+}
+
+/// Components without a digest, where each has to have one.
+fn check_pins(loaded: &Loaded, findings: &mut Vec<Finding>) {
+    if !loaded.config.require_pins {
+        return;
+    }
+    for (name, _) in guests::wanted(loaded).iter().filter(|(_, component)| component.sha256.is_none()) {
+        let message =
+            format!("`requirePins` is set, and no digest says which code is meant; `agent-host component inspect {name}` tells it");
+        findings.push(error(format!("components.{name}.sha256"), message));
+    }
 }
 
 fn check_components(loaded: &Loaded, findings: &mut Vec<Finding>) {

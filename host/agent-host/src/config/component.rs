@@ -1,5 +1,6 @@
 //! Components and their grants.
 
+use domain::approval::Confirm;
 use domain::digest::Digest;
 use domain::egress::EgressGrant;
 use domain::grant::{BucketGrant, DirectoryGrant, Grant, GuestLimits, PatternList, SecretGrant};
@@ -53,6 +54,9 @@ pub(crate) struct ComponentConfig {
     /// Agents that an agent component may dispatch to, by `agentId`, as far as the lists of the agent that it drives go. Missing is none;
     /// all of them for the built-in agents.
     pub(crate) agents: Option<PatternList>,
+    /// Tools of it that are called only when a user has agreed to that very call, whoever calls them: `"destructive"` for those that say that
+    /// they can destroy something, or a list of patterns such as `["delete_*"]`.
+    pub(crate) confirm: Confirm,
     /// What one of its calls may use of the machine.
     pub(crate) limits: GuestLimits,
 }
@@ -108,6 +112,7 @@ impl ComponentConfig {
             secrets: self.secrets.clone(),
             models: unless_named(&self.models),
             agents: unless_named(&self.agents),
+            confirm: self.confirm.clone(),
             limits: self.limits,
         }
     }

@@ -7,7 +7,8 @@ use super::check::{Finding, error, warning};
 use super::{Loaded, SecretSource, place, ranges};
 use crate::guests;
 use crate::invocation::quoted;
-use domain::grant::{Access, DirectoryGrant};
+use domain::grant::{Access, DirectoryGrant, PathRoute, Placed, nested};
+use runtime::route_to;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
@@ -84,7 +85,6 @@ pub(super) fn check(loaded: &Loaded, component: &str, granted: &[DirectoryGrant]
             findings.push(warning(key, message));
         }
     }
-    check_overlaps(loaded, component, granted, findings);
 }
 
 fn check_patterns(key: &str, directory: &DirectoryGrant, findings: &mut Vec<Finding>) {
@@ -103,25 +103,68 @@ fn check_patterns(key: &str, directory: &DirectoryGrant, findings: &mut Vec<Find
     }
 }
 
-/// Folders of one component that hold each other: what is refused under one of the places would be granted under the other.
-fn check_overlaps(loaded: &Loaded, component: &str, granted: &[DirectoryGrant], findings: &mut Vec<Finding>) {
-    let ends: Vec<PathBuf> = granted.iter().map(|directory| Reached::by(&loaded.resolve(&directory.path)).end).collect();
-    let placed: Vec<(&DirectoryGrant, &PathBuf)> = granted.iter().zip(&ends).collect();
-    for (index, (directory, end)) in placed.iter().enumerate() {
-        let differ = |other: &DirectoryGrant| {
-            let bounded = |grant: &DirectoryGrant| grant.has_patterns() || grant.has_quota();
-            directory.access != other.access || bounded(directory) || bounded(other)
-        };
-        let mut before = placed.iter().take(index).enumerate();
-        let overlap = before.find(|(_, (other, place))| (end.starts_with(place) || place.starts_with(end)) && differ(other));
-        if let Some((earlier, (other, _))) = overlap {
-            let (path, other) = (directory.path.display(), other.path.display());
+/// A granted folder, whose it is, and where it is.
+struct Granted<'a> {
+    component: &'a str,
+    index: usize,
+    grant: &'a DirectoryGrant,
+    reached: Reached,
+}
+
+/// Folders of all components that hold each other in a way that gives one of them more than is granted.
+pub(super) fn check_overlaps(loaded: &Loaded, findings: &mut Vec<Finding>) {
+    let mut granted = Vec::new();
+    for (component, config) in &loaded.config.components {
+        for (index, grant) in config.directories.iter().enumerate() {
+            granted.push(Granted { component, index, grant, reached: Reached::by(&loaded.resolve(&grant.path)) });
+        }
+    }
+    let before = findings.len();
+    check_nesting(&granted, findings);
+    // Each folder is told of once.
+    let told: BTreeSet<String> = findings.iter().skip(before).map(|finding| finding.key.clone()).collect();
+    for (index, directory) in granted.iter().enumerate() {
+        let mut before = granted.iter().take(index).filter(|other| other.component == directory.component);
+        if !told.contains(&directory.key())
+            && let Some(other) = before.find(|other| directory.differs_within(other))
+        {
+            let (path, earlier, place) = (directory.grant.path.display(), other.grant.path.display(), other.index);
             let message = format!(
-                "`{path}` and `{other}` of `directories[{earlier}]` hold one another, with other access, patterns or quotas: what the one \
+                "`{path}` and `{earlier}` of `directories[{place}]` hold one another, with other access, patterns or quotas: what the one \
                  refuses the other grants; grant folders apart from each other"
             );
-            findings.push(error(format!("components.{component}.directories[{index}].path"), message));
+            findings.push(error(directory.key(), message));
         }
+    }
+}
+
+/// Folders that are reached through one that some component may write: it could put a link to anything in their place.
+fn check_nesting(granted: &[Granted<'_>], findings: &mut Vec<Finding>) {
+    let placed: Vec<Placed<'_>> =
+        granted.iter().map(|directory| Placed { access: directory.grant.access, route: &directory.reached.route }).collect();
+    for found in nested(&placed) {
+        let (Some(inner), Some(outer)) = (granted.get(found.inner), granted.get(found.outer)) else { continue };
+        let message = format!(
+            "`{}` is reached through `{}` of `{}`, which that component may write: it could put a link to anything in its place; grant \
+             folders apart from each other",
+            inner.grant.path.display(),
+            outer.grant.path.display(),
+            outer.key().trim_end_matches(".path")
+        );
+        findings.push(error(inner.key(), message));
+    }
+}
+
+impl Granted<'_> {
+    fn key(&self) -> String {
+        format!("components.{}.directories[{}].path", self.component, self.index)
+    }
+
+    /// Whether what is refused under one of the two is granted under the other.
+    fn differs_within(&self, other: &Self) -> bool {
+        let bounded = |grant: &DirectoryGrant| grant.has_patterns() || grant.has_quota();
+        let differ = self.grant.access != other.grant.access || bounded(self.grant) || bounded(other.grant);
+        differ && (self.reached.is_in(&other.reached) || other.reached.is_in(&self.reached))
     }
 }
 
@@ -152,22 +195,22 @@ fn is_normal(at: &str) -> bool {
 
 /// What a folder would give away: something of the host's data, a secret, or the power to change the configuration or what the host runs.
 fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String> {
-    let granted = Reached::by(granted).end;
+    let granted = Reached::by(granted);
     let data = Reached::by(&loaded.data_dir());
-    if data.passes(&granted) || granted.starts_with(&data.end) {
+    if data.is_in(&granted) || granted.is_in(&data) {
         return Some(format!("data of the host (`server.dataDir` is `{}`)", data.end.display()));
     }
-    if Reached::by(&loaded.token_file()).passes(&granted) {
+    if Reached::by(&loaded.token_file()).is_in(&granted) {
         return Some("the token of the API".to_owned());
     }
     let keys = loaded.config.providers.iter().filter_map(|(name, provider)| Some((name, provider.api_key_file.as_ref()?)));
     for (name, file) in keys {
-        if Reached::by(&loaded.resolve(file)).passes(&granted) {
+        if Reached::by(&loaded.resolve(file)).is_in(&granted) {
             return Some(format!("the key of the provider `{name}`"));
         }
     }
     for (name, source) in &loaded.config.secrets {
-        let passed = |file: &PathBuf| Reached::by(file).passes(&granted);
+        let passed = |file: &PathBuf| Reached::by(file).is_in(&granted);
         match source {
             SecretSource::File(file) if passed(&loaded.resolve(file)) => return Some(format!("the secret `{name}`")),
             SecretSource::Command(words) if named_by(loaded, words).iter().any(passed) => {
@@ -179,17 +222,17 @@ fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String
     if access == Access::ReadOnly {
         return None;
     }
-    if std::env::current_exe().is_ok_and(|program| Reached::by(&program).passes(&granted)) {
+    if std::env::current_exe().is_ok_and(|program| Reached::by(&program).is_in(&granted)) {
         return Some("the program of the host, which it runs again to compile components".to_owned());
     }
-    if guests::places().iter().any(|place| Reached::by(place).passes(&granted)) {
+    if guests::places().iter().any(|place| Reached::by(place).is_in(&granted)) {
         return Some("the folder in which the host looks for its built-in components".to_owned());
     }
-    if Reached::by(&loaded.file).passes(&granted) {
+    if Reached::by(&loaded.file).is_in(&granted) {
         return Some("the configuration itself".to_owned());
     }
     let components = loaded.config.components.iter().filter_map(|(name, component)| Some((name, component.path.as_ref()?)));
-    let mut within = components.filter(|(_, file)| Reached::by(&loaded.resolve(file)).passes(&granted));
+    let mut within = components.filter(|(_, file)| Reached::by(&loaded.resolve(file)).is_in(&granted));
     within.next().map(|(name, _)| format!("the file of the component `{name}`"))
 }
 
@@ -202,10 +245,10 @@ fn named_by(loaded: &Loaded, words: &[String]) -> Vec<PathBuf> {
     words.iter().map(|word| loaded.resolve(Path::new(word))).filter(|file| file.is_file()).chain(searched).collect()
 }
 
-/// Where a path leads, and the links on the way, whose folder decides as well.
+/// Where a path leads: by its name as far as that says, and by the folders that it is looked up in.
 struct Reached {
     end: PathBuf,
-    links: Vec<PathBuf>,
+    route: PathRoute,
 }
 
 impl Reached {
@@ -213,24 +256,24 @@ impl Reached {
     fn by(path: &Path) -> Self {
         // Only an empty path cannot be made absolute.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let (mut end, mut links) = (PathBuf::new(), Vec::new());
+        let mut end = PathBuf::new();
         for component in path.components() {
             if component == Component::ParentDir {
                 end.pop();
                 continue;
             }
             end.push(component);
-            if let Ok(real) = end.canonicalize()
-                && real != end
-            {
-                links.push(std::mem::replace(&mut end, real));
+            if let Ok(real) = end.canonicalize() {
+                end = real;
             }
         }
-        Self { end, links }
+        // What cannot be looked at cannot be opened either.
+        let route = route_to(&path).unwrap_or_default();
+        Self { end, route }
     }
 
-    /// Whether it leads into a folder, or by a link in it, which whoever may write there can turn elsewhere.
-    fn passes(&self, folder: &Path) -> bool {
-        self.end.starts_with(folder) || self.links.iter().any(|link| link.starts_with(folder))
+    /// Whether it is a folder or in it, also by a link in the folder, which whoever may write there can turn elsewhere.
+    fn is_in(&self, folder: &Self) -> bool {
+        self.end.starts_with(&folder.end) || folder.route.end.is_some_and(|folder| self.route.meets(folder))
     }
 }

@@ -38,6 +38,9 @@ pub(crate) struct LimitsConfig {
     /// Milliseconds until a dispatch to another agent is stopped that names no time of its own.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub(crate) dispatch_ms: u64,
+    /// Milliseconds that a user has for agreeing to a call that the host asks about (`confirm`); then the call has failed.
+    #[schemars(range(min = 1_000, max = 2_678_400_000_u64))]
+    pub(crate) approval_ms: u64,
     /// How deep agents may call each other: with 1 an agent may call another, which may call nobody; with 0 nobody calls anybody.
     #[schemars(range(min = 0, max = 5))]
     pub(crate) call_depth_max: u32,
@@ -58,6 +61,13 @@ pub(crate) struct LimitsConfig {
     /// one is refused, or becomes a dead letter.
     #[schemars(range(min = 1, max = 100_000))]
     pub(crate) runs_per_message_max: u32,
+    /// Sessions that one user opens within a minute, in whichever way. The operator has no such limit.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) user_sessions_per_minute_max: u64,
+    /// Bytes of all that one user has handed over and that was not purged: words, files, answers, settings, imports. The operator has no
+    /// such limit.
+    #[schemars(range(min = 65_536, max = 1_125_899_906_842_624_u64))]
+    pub(crate) user_stored_bytes_max: u64,
     /// Milliseconds without work after which an agent is shown as sleeping.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub(crate) idle_signal_ms: u64,
@@ -79,12 +89,15 @@ impl Default for LimitsConfig {
             model_calls_max: u32::try_from(broker.model_calls_max).unwrap_or(u32::MAX),
             reserved_tokens: broker.reserved_tokens,
             dispatch_ms: broker.dispatch_ms,
+            approval_ms: broker.approval_ms,
             call_depth_max: broker.dispatch.call_depth_max,
             spawn_depth_max: broker.dispatch.spawn_depth_max,
             children_max: broker.dispatch.children_max,
             tree_dispatches_max: broker.dispatch.tree_dispatches_max,
             hops_max: broker.dispatch.hops_max,
             runs_per_message_max: broker.dispatch.runs_per_message_max,
+            user_sessions_per_minute_max: broker.users.sessions_per_minute_max,
+            user_stored_bytes_max: broker.users.stored_bytes_max,
             idle_signal_ms: broker.patience.idle_signal_ms,
             poison_pill_ms: broker.patience.poison_pill_ms,
         }
@@ -111,6 +124,7 @@ impl LimitsConfig {
             model_calls_max: usize::try_from(self.model_calls_max).unwrap_or(usize::MAX),
             reserved_tokens: self.reserved_tokens,
             dispatch_ms: self.dispatch_ms,
+            approval_ms: self.approval_ms,
             dispatch: domain::dispatch::Limits {
                 call_depth_max: self.call_depth_max,
                 spawn_depth_max: self.spawn_depth_max,
@@ -118,6 +132,10 @@ impl LimitsConfig {
                 tree_dispatches_max: self.tree_dispatches_max,
                 hops_max: self.hops_max,
                 runs_per_message_max: self.runs_per_message_max,
+            },
+            users: broker::UserLimits {
+                sessions_per_minute_max: self.user_sessions_per_minute_max,
+                stored_bytes_max: self.user_stored_bytes_max,
             },
             patience: Patience { idle_signal_ms: self.idle_signal_ms, poison_pill_ms: self.poison_pill_ms },
             ..broker::Limits::default()

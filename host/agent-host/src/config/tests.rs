@@ -51,7 +51,7 @@ fn an_unknown_key_is_told_with_its_place_and_the_nearest_known_key() {
         (
             "c.json",
             "{\n  \"components\": {\"files\": {\"alow\": []}}\n}",
-            "c.json:2:33: components.files.alow: unknown key `alow` in `components.files`; known are `path`, `sha256`, `directories`, `network`, `environment`, `keyValue`, `secrets`, `models`, `agents`, `limits`",
+            "c.json:2:33: components.files.alow: unknown key `alow` in `components.files`; known are `path`, `sha256`, `directories`, `network`, `environment`, `keyValue`, `secrets`, `models`, `agents`, `confirm`, `limits`",
         ),
         (
             "c.json",
@@ -415,6 +415,7 @@ fn the_schema_knows_every_key_and_no_other() {
             "personas",
             "providers",
             "queue",
+            "requirePins",
             "retry",
             "roles",
             "secrets",
@@ -431,7 +432,7 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
     let defaults = json!(LimitsConfig::default());
     let keys: Vec<&String> = defaults.as_object().unwrap().keys().collect();
     // A value of its own for each key, none of them its default.
-    let values = [11, 12, 13, 67_108_865, 65_537, 14, 15, 16, 3, 4, 17, 18, 19, 21, 20_001, 70_001];
+    let values = [11, 12, 13, 67_108_865, 65_537, 14, 15, 16, 1_001, 3, 4, 17, 18, 19, 21, 22, 1_048_577, 20_001, 70_001];
     assert_eq!(keys.len(), values.len());
     let text: String = keys.iter().zip(values).map(|(key, value)| format!("{key} = {value}\n")).collect();
     let limits = config(&format!("[limits]\n{text}")).limits;
@@ -447,12 +448,15 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
         broker.model_calls_max as u64,
         broker.reserved_tokens,
         broker.dispatch_ms,
+        broker.approval_ms,
         broker.dispatch.call_depth_max.into(),
         broker.dispatch.spawn_depth_max.into(),
         broker.dispatch.children_max.into(),
         broker.dispatch.tree_dispatches_max.into(),
         broker.dispatch.hops_max.into(),
         broker.dispatch.runs_per_message_max.into(),
+        broker.users.sessions_per_minute_max,
+        broker.users.stored_bytes_max,
         broker.patience.idle_signal_ms,
         broker.patience.poison_pill_ms,
     ];

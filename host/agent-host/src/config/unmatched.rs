@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 pub(crate) fn unmatched<'a>(agents: &'a [Definition], tools: impl IntoIterator<Item = &'a ToolDefinition>) -> Vec<Finding> {
     let tools: Vec<&ToolDefinition> = tools.into_iter().collect();
     let mut names: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let of_components = names.clone();
     let needed: Vec<String> = tools.iter().flat_map(|tool| Asked::from(*tool).capabilities_needed()).collect();
     let capabilities: BTreeSet<&str> = needed.iter().map(String::as_str).collect();
     let ids: BTreeSet<&str> = agents.iter().map(|agent| agent.agent_id.0.as_str()).collect();
@@ -24,11 +25,13 @@ pub(crate) fn unmatched<'a>(agents: &'a [Definition], tools: impl IntoIterator<I
     names.extend(talk::NAMES.into_iter().filter(|_| agents.len() > 1));
     let mut findings = Vec::new();
     for (index, agent) in agents.iter().enumerate() {
+        let confirmed = Some(agent.confirm.tools.clone());
         for (list, patterns, what, known) in [
             ("toolAllowlist", &agent.tool_allowlist, "tool", &names),
             ("toolDenylist", &agent.tool_denylist, "tool", &names),
             ("capabilityAllowlist", &agent.capability_allowlist, "capability of a tool", &capabilities),
             ("capabilityDenylist", &agent.capability_denylist, "capability of a tool", &capabilities),
+            ("confirm", &confirmed, "tool of a component", &of_components),
             ("agentAllowlist", &agent.agent_allowlist, "agent", &ids),
             ("agentDenylist", &agent.agent_denylist, "agent", &ids),
         ] {

@@ -174,7 +174,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): P
     responses((status = 200, description = "The agent.", body = wire::AgentView))
 )]
 pub(super) async fn show(State(api): State<Api>, caller: Caller, OfAgent(target): OfAgent) -> Result<axum::Json<wire::AgentView>, Problem> {
-    Ok(axum::Json(wire::agent(&api.broker()?.agent(&caller.user, &target).await?, &caller.user)))
+    Ok(axum::Json(wire::agent(&caller.reading(&api)?.agent(&caller.user, &target).await?, &caller.user)))
 }
 
 /// What is to be changed about an agent. What is left out stays as it is.
@@ -246,7 +246,7 @@ pub(super) async fn show_preferences(
     caller: Caller,
     OfAgent(target): OfAgent,
 ) -> Result<axum::Json<Preferences>, Problem> {
-    Ok(axum::Json(preferences(&api.broker()?.agent(&caller.user, &target).await?, &caller)))
+    Ok(axum::Json(preferences(&caller.reading(&api)?.agent(&caller.user, &target).await?, &caller)))
 }
 
 /// What an agent is to remember: keys to merge. None is ever taken away.

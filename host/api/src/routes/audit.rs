@@ -32,6 +32,8 @@ pub(super) struct Page {
     session: Option<String>,
     /// Only of this run.
     run: Option<String>,
+    /// Only of turns that act for this user, and of readings by them.
+    user: Option<String>,
     /// Only of this component, by the operator's name.
     component: Option<String>,
     /// Only of this tool.
@@ -53,8 +55,8 @@ pub(super) struct AuditList {
     last_position: u64,
 }
 
-/// Lists what the boundary decided: what was granted, refused and limited, which requests left the host, and which components were admitted
-/// with which grants.
+/// Lists what the boundary decided: what was granted, refused and limited, which requests left the host, which components were admitted
+/// with which grants, and what the operator read of what users say.
 #[utoipa::path(get, path = "/api/audit", tag = "operator", params(Page), responses((status = 200, description = "A page.", body = AuditList)))]
 pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> Result<axum::Json<AuditList>, Problem> {
     let store = api.broker()?.store();
@@ -104,6 +106,7 @@ impl Page {
     fn has(&self, line: &AuditLine) -> bool {
         let fits = |wanted: &Option<String>, is: &Option<String>| wanted.is_none() || wanted == is;
         fits(&self.definition(), &line.definition)
+            && fits(&self.user, &line.user_id)
             && fits(&self.component, &line.component)
             && fits(&self.tool, &line.tool)
             && fits(&self.capability, &line.capability)
@@ -123,6 +126,7 @@ mod tests {
             agent: agent.map(str::to_owned),
             session: None,
             run: None,
+            user: None,
             component: None,
             tool: None,
             capability: None,

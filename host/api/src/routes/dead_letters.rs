@@ -1,13 +1,16 @@
 //! Inputs that could not be dealt with.
 
+use crate::caller::Caller;
 use crate::input::{InPath, Params, id_in_path, limit};
 use crate::problem::Problem;
+use crate::reading::note_agents;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use domain::id::InputId;
+use domain::id::{AgentId, InputId, SessionId};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Dead letters in one list.
 const LIST_MAX: usize = 200;
@@ -34,9 +37,15 @@ pub(super) struct DeadLetterList {
     get, path = "/api/dead-letters", tag = "operator", params(ListParams),
     responses((status = 200, description = "The dead letters.", body = DeadLetterList))
 )]
-pub(super) async fn list(State(api): State<Api>, Params(params): Params<ListParams>) -> Result<axum::Json<DeadLetterList>, Problem> {
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    Params(params): Params<ListParams>,
+) -> Result<axum::Json<DeadLetterList>, Problem> {
     let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
     let dead = api.broker()?.dead_letters(limit).await?;
+    let agents = agents(&api, dead.iter().map(|dead| dead.accepted.session)).await?;
+    note_agents(&api, &caller, "GET /api/dead-letters", agents).await?;
     Ok(axum::Json(DeadLetterList { dead_letters: dead.iter().map(wire::dead_letter).collect() }))
 }
 
@@ -45,10 +54,27 @@ pub(super) async fn list(State(api): State<Api>, Params(params): Params<ListPara
     get, path = "/api/dead-letters/{id}", tag = "operator", params(("id" = String, Path, description = "The `input_id`.")),
     responses((status = 200, description = "The dead letter.", body = wire::DeadLetterDetail))
 )]
-pub(super) async fn show(State(api): State<Api>, InPath(id): InPath<String>) -> Result<axum::Json<wire::DeadLetterDetail>, Problem> {
+pub(super) async fn show(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+) -> Result<axum::Json<wire::DeadLetterDetail>, Problem> {
     let input: InputId = id_in_path("id", &id)?;
     let dead = api.broker()?.dead_letter(input).await?;
+    let agents = agents(&api, [dead.accepted.session]).await?;
+    note_agents(&api, &caller, "GET /api/dead-letters/{id}", agents).await?;
     Ok(axum::Json(wire::dead_letter_detail(&dead)))
+}
+
+/// The agents of sessions.
+async fn agents(api: &Api, sessions: impl IntoIterator<Item = SessionId>) -> Result<BTreeSet<AgentId>, Problem> {
+    let sessions: BTreeSet<SessionId> = sessions.into_iter().collect();
+    let mut agents = BTreeSet::new();
+    for session in sessions {
+        let row = api.broker()?.store().session(session).await.map_err(broker::Error::from)?;
+        agents.extend(row.map(|row| row.agent));
+    }
+    Ok(agents)
 }
 
 /// A dead letter that waits again.

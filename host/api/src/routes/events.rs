@@ -1,12 +1,15 @@
 //! Stored events, a page at a time.
 
+use crate::caller::Caller;
 use crate::input::{Params, id_in_query, limit};
 use crate::problem::Problem;
+use crate::reading::{agents_of_words, note_agents};
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use std::collections::BTreeSet;
 use store::EventFilter;
 
 /// Events on one page unless asked for others, and at most.
@@ -16,6 +19,9 @@ const PAGE: (usize, usize) = (100, 1_000);
 const PAGE_BYTES: usize = 4 << 20;
 /// Events that are read at a time: one of them may be megabytes.
 const CHUNK: usize = 32;
+
+/// As the ledger names it.
+const REQUEST: &str = "GET /api/events";
 
 /// Which page of events.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -49,7 +55,7 @@ pub(super) struct EventList {
 
 /// Lists events.
 #[utoipa::path(get, path = "/api/events", tag = "operator", params(Page), responses((status = 200, description = "A page.", body = EventList)))]
-pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> Result<axum::Json<EventList>, Problem> {
+pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): Params<Page>) -> Result<axum::Json<EventList>, Problem> {
     let store = api.broker()?.store();
     let after = page.after.unwrap_or(0);
     let limit = limit(page.limit, PAGE.0, PAGE.1)?;
@@ -62,9 +68,11 @@ pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> 
     // Read before the events are: none up to it can then be missing from the page.
     let last_position = *store.durable().borrow();
     let (mut events, mut bytes, mut next_after) = (Vec::new(), 0, after);
+    let mut agents = BTreeSet::new();
     loop {
         let wanted = CHUNK.min(limit - events.len());
         let chunk = store.events(next_after, filter, wanted).await.map_err(broker::Error::from)?;
+        agents.extend(agents_of_words(&chunk));
         for recorded in &chunk {
             let event = serde_json::value::to_raw_value(&wire::event(recorded)).unwrap_or_default();
             bytes += event.get().len();
@@ -79,5 +87,6 @@ pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> 
             break;
         }
     }
+    note_agents(&api, &caller, REQUEST, agents).await?;
     Ok(axum::Json(EventList { events, next_after, last_position }))
 }

@@ -106,7 +106,7 @@ pub(super) async fn list(
     caller: Caller,
     OfSession(target, session): OfSession,
 ) -> Result<axum::Json<FileList>, Problem> {
-    let files = api.broker()?.files(&caller.user, &target, session).await?;
+    let files = caller.reading(&api)?.files(&caller.user, &target, session).await?;
     Ok(axum::Json(FileList { files: files.iter().map(wire::file).collect() }))
 }
 
@@ -151,6 +151,6 @@ pub(super) async fn show(
         Problem::bad_request("INVALID_ID", detail).at(Place::Path("digest"))
     };
     let digest = Digest::from_reference(&digest).ok_or_else(no_digest)?;
-    let (row, content) = api.broker()?.file(&caller.user, &target, session, digest, params.name.as_deref()).await?;
+    let (row, content) = caller.reading(&api)?.file(&caller.user, &target, session, digest, params.name.as_deref()).await?;
     Ok(download::response(&row.file, content, &headers))
 }

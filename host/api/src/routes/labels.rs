@@ -150,6 +150,7 @@ pub(super) async fn fork(
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/turn_id"))
     };
     let turn = turn_id.map(|text| Digest::from_hex(&text).map(TurnId).ok_or_else(no_turn)).transpose()?;
+    api.quotas().session(&caller, api.limits())?;
     let view = api.command()?.fork(key.by(&caller.user), &target, session, Fork { turn, message, name, model }).await?;
     let location = format!("/api/agents/{}/sessions/{}", view.row.agent, view.row.id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(wire::session(&view))))

@@ -91,6 +91,7 @@ pub(super) async fn create(
         config.insert("system_prompt".to_owned(), prompt.into());
     }
     let time_limit_s = time_limit_s(config.get("time_limit_seconds"))?;
+    api.quotas().session(&caller, api.limits())?;
     let command = NewSession {
         target: Target::Definition(definition.agent_id.clone()),
         session_type: Some(new.session_type),
@@ -282,7 +283,7 @@ fn not_found(session: SessionId) -> Problem {
 }
 
 async fn view(api: &Api, caller: &Caller, agent: AgentId, session: SessionId) -> Result<SessionView, Problem> {
-    let found = api.broker()?.session(&caller.user, &Target::Agent(agent), session, Some((1, 0))).await;
+    let found = caller.reading(api)?.session(&caller.user, &Target::Agent(agent), session, Some((1, 0))).await;
     found.map_err(|error| match error {
         // Of somebody else's agent nobody learns that it has this session.
         broker::Error::Refused(refusal) if refusal.kind == domain::refusal::Kind::NotFound => not_found(session),
@@ -295,7 +296,7 @@ async fn shown(api: &Api, caller: &Caller, agent: AgentId, session: SessionId) -
     // The old format has no pages.
     let mut items = Vec::new();
     loop {
-        let page = api.broker()?.items(&caller.user, &Target::Agent(agent), session, items.len() as u64, LIST.1).await?;
+        let page = caller.reading(api)?.items(&caller.user, &Target::Agent(agent), session, items.len() as u64, LIST.1).await?;
         let is_last = page.len() < LIST.1;
         items.extend(page);
         if is_last {

@@ -81,7 +81,7 @@ pub(super) async fn sessions(
     };
     let list = if params.pinned == Some(true) { List::Pinned } else { List::Sessions };
     let after = list.after(params.after.as_deref())?;
-    let mut sessions = api.broker()?.sessions(&caller.user, &target, filter, after, limit + 1).await?;
+    let mut sessions = caller.reading(&api)?.sessions(&caller.user, &target, filter, after, limit + 1).await?;
     let next_after = next_after(&mut sessions, limit, |last| match list {
         List::Pinned => list.token(last.pinned_at.unwrap_or(last.updated_at), last.id),
         List::Sessions | List::History => list.token(last.updated_at, last.id),
@@ -137,7 +137,7 @@ pub(super) async fn history(
 ) -> Result<axum::Json<SessionHistory>, Problem> {
     let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
     let (of, after) = (user_in_query(params.user.as_deref())?, List::History.after(params.after.as_deref())?);
-    let mut sessions = api.broker()?.history(&caller.user, &target, of, after, limit + 1).await?;
+    let mut sessions = caller.reading(&api)?.history(&caller.user, &target, of, after, limit + 1).await?;
     let ended_at = |last: &SessionRow| last.ended_at.unwrap_or(last.updated_at);
     let next_after = next_after(&mut sessions, limit, |last| List::History.token(ended_at(last), last.id));
     Ok(axum::Json(SessionHistory { sessions: sessions.iter().map(wire::past_session).collect(), next_after }))
@@ -175,7 +175,7 @@ pub(super) async fn items(
     Params(params): Params<ItemParams>,
 ) -> Result<axum::Json<ItemList>, Problem> {
     let (after, limit) = (params.after.unwrap_or(0), limit(params.limit, LIST_MAX, LIST_MAX)?);
-    let recorded = api.broker()?.items(&caller.user, &target, session, after, limit).await?;
+    let recorded = caller.reading(&api)?.items(&caller.user, &target, session, after, limit).await?;
     let place = |index: u64| after.saturating_add(index);
     let items = (1..).map(place).zip(&recorded).filter_map(wire::item).collect();
     Ok(axum::Json(ItemList { items }))

@@ -6,7 +6,7 @@ use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
 use std::os::unix::fs::DirBuilderExt;
-use store::{BackupError, RebuildError, RebuildStage, RebuildState, Verification};
+use store::{BackupError, Health, RebuildError, RebuildStage, RebuildState, Verification};
 use uuid::Uuid;
 
 /// A backup.
@@ -63,6 +63,61 @@ pub(super) async fn verify(State(api): State<Api>) -> Result<axum::Json<Verified
     let (fault_position, problem) = fault.map(|fault| (fault.position, fault.problem)).unzip();
     let intact = problem.is_none();
     Ok(axum::Json(Verified { intact, events, erased, turns, head: head.hex(), fault_position, fault: problem }))
+}
+
+/// How the store is doing, in numbers.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct StoreState {
+    /// `well`; `full`: the disk is; `failing`: the last transaction failed and none has become durable since; `stalled`: the disk does not
+    /// answer.
+    health: &'static str,
+    /// Bytes of the write-ahead log.
+    log_bytes: u64,
+    /// Bytes of it from which on reads that keep it from beginning anew are ended.
+    log_bytes_max: u64,
+    /// Why it could not be moved to the database when that was last tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_failing: Option<String>,
+    /// Reads that were ended because they were in its way, since the host was started, as all that follows.
+    reads_ended: u64,
+    /// Commits that were asked for.
+    commits: u64,
+    /// Those of them that were refused because too many waited.
+    busy: u64,
+    /// Transactions that became durable, each with one sync of the disk.
+    transactions: u64,
+    /// Events in them.
+    events: u64,
+    /// Transactions that failed as a whole.
+    failures: u64,
+    /// How often the log was moved to the database, or that was tried.
+    checkpoints: u64,
+}
+
+/// Tells how the store is doing.
+#[utoipa::path(get, path = "/api/store", tag = "operator", responses((status = 200, description = "How it is now.", body = StoreState)))]
+pub(super) async fn store_state(State(api): State<Api>) -> Result<axum::Json<StoreState>, Problem> {
+    let store = api.broker()?.store();
+    let (log, stats) = (store.log_state(), store.stats());
+    let health = match store.health() {
+        Health::Well => "well",
+        Health::Full => "full",
+        Health::Failing => "failing",
+        Health::Stalled => "stalled",
+    };
+    Ok(axum::Json(StoreState {
+        health,
+        log_bytes: log.bytes,
+        log_bytes_max: log.bytes_max,
+        log_failing: log.failing,
+        reads_ended: log.reads_ended,
+        commits: stats.commits,
+        busy: stats.busy,
+        transactions: stats.transactions,
+        events: stats.events,
+        failures: stats.failures,
+        checkpoints: stats.checkpoints,
+    }))
 }
 
 /// Folding all events again: how far it is, or what it came to.

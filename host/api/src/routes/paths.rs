@@ -95,7 +95,7 @@ pub(super) async fn reply_target(
     caller: Caller,
     OfAgent(target): OfAgent,
 ) -> Result<axum::Json<ReplyTarget>, Problem> {
-    let domain::path::ReplyTarget { connector, target_id } = api.broker()?.reply_target(&caller.user, &target).await?;
+    let domain::path::ReplyTarget { connector, target_id } = caller.reading(&api)?.reply_target(&caller.user, &target).await?;
     Ok(axum::Json(ReplyTarget { connector: connector.to_string(), target_id }))
 }
 

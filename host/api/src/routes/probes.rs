@@ -12,19 +12,20 @@ pub(super) async fn healthz() -> &'static str {
     "ok"
 }
 
-/// Whether the host takes requests: not while it starts or stops, and not while nothing can be recorded, because the disk is full, fails
-/// or does not answer, or because somebody else holds the database.
+/// Whether the host takes requests: not while it starts or stops, not while nothing can be recorded, because the disk is full, fails
+/// or does not answer, or because somebody else holds the database, and not while reads fail.
 #[utoipa::path(
     get, path = "/readyz", tag = "probes", security(()),
     responses((status = 200, description = "It does.", body = String), (status = 503, description = "Not now; `code` says why."))
 )]
 pub(super) async fn readyz(State(api): State<Api>) -> Result<&'static str, Problem> {
-    match api.readiness() {
+    match api.readiness().await {
         Readiness::Ready => Ok("ready"),
         Readiness::Starting => Err(Problem::starting()),
         Readiness::Draining => Err(Problem::shutting_down()),
         Readiness::DiskFull => Err(Problem::disk_full()),
         Readiness::NotRecording => Err(Problem::not_recording()),
+        Readiness::NotReading => Err(Problem::not_reading()),
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) struct PurgeReport {
     erased: ErasedView,
     /// How much stays.
     kept: KeptView,
-    /// Whether the store's files were written anew since: before that, pieces of what is gone may stand in their free pages. Where it is
+    /// Whether the store's log was emptied since, and its file has no leavings: before that, pieces of what is gone may stand in them. Where it is
     /// false, ask for the same purge again.
     files_rewritten: bool,
     /// Why they were not.

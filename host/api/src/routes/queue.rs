@@ -106,7 +106,7 @@ pub(super) async fn list(
     caller: Caller,
     OfSession(target, session): OfSession,
 ) -> Result<axum::Json<wire::WaitingInputsView>, Problem> {
-    let waiting = api.broker()?.inputs(&caller.user, &target, session).await?;
+    let waiting = caller.reading(&api)?.inputs(&caller.user, &target, session).await?;
     Ok(axum::Json(wire::waiting_inputs(&waiting)))
 }
 
@@ -125,7 +125,7 @@ pub(super) async fn show(
     InPath((id, session, input)): InPath<(String, String, String)>,
 ) -> Result<axum::Json<wire::InputView>, Problem> {
     let (session, input): (SessionId, InputId) = (id_in_path("sid", &session)?, id_in_path("input", &input)?);
-    let view = api.broker()?.input(&caller.user, &existing(&id)?, session, input).await?;
+    let view = caller.reading(&api)?.input(&caller.user, &existing(&id)?, session, input).await?;
     Ok(axum::Json(wire::input(&view)))
 }
 

@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use broker::{Address, Meant, PostRouted, Routed, RoutedReceipt};
 use domain::delegate::Priority;
+use domain::message::text_of;
 use domain::persona::PersonaId;
 use domain::queue::QueueOverride;
 use http::StatusCode;
@@ -129,14 +130,27 @@ pub(super) async fn post(
     let to = address(to)?;
     let level = to.level();
     let queue = queue.map(QueueOverride::from).unwrap_or_default();
-    let command = PostRouted { to, content: content.0, model, queue, priority, user: caller.user, idempotency_key };
-    Ok(match api.command()?.post_routed(command).await? {
-        Routed::Accepted(accepted) => (StatusCode::ACCEPTED, axum::Json(routed(accepted, level))).into_response(),
+    let broker = api.command()?;
+    let spent = api.quotas().sessions_spent(&caller, api.limits());
+    // Words go on in what is open, also with a key that has opened too much.
+    if let Some(spent) = spent
+        && broker.where_to(&caller.user, &to, &text_of(&content.0)).await?.is_none()
+    {
+        return Err(spent);
+    }
+    let command = PostRouted { to, content: content.0, model, queue, priority, user: caller.user.clone(), idempotency_key };
+    let routed = broker.post_routed(command).await?;
+    if matches!(&routed, Routed::Accepted(accepted) if accepted.is_new) {
+        // It was looked at before; of several at the same moment each counts.
+        let _ = api.quotas().session(&caller, api.limits());
+    }
+    Ok(match routed {
+        Routed::Accepted(accepted) => (StatusCode::ACCEPTED, axum::Json(told(accepted, level))).into_response(),
         Routed::Unclear(several) => (StatusCode::MULTIPLE_CHOICES, axum::Json(which(&several))).into_response(),
     })
 }
 
-fn routed(receipt: RoutedReceipt, level: &'static str) -> RoutedTo {
+fn told(receipt: RoutedReceipt, level: &'static str) -> RoutedTo {
     let RoutedReceipt { said, agent, session, why, is_new } = receipt;
     RoutedTo { agent_id: agent.to_string(), accepted: accepted(said, &agent.to_string(), session, None), level, why, is_new }
 }

@@ -46,6 +46,6 @@ pub(super) async fn search(
     let (without, max) = HITS;
     let limit = limit(asked, without, max)?;
     let target = agent.as_deref().map(existing).transpose()?;
-    let found = api.broker()?.search(&caller.user, target.as_ref(), &q, limit).await?;
+    let found = caller.reading(&api)?.search(&caller.user, target.as_ref(), &q, limit).await?;
     Ok(axum::Json(SearchResult { hits: found.iter().map(|found| wire::found(found, &q)).collect() }))
 }

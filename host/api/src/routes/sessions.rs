@@ -69,6 +69,7 @@ pub(super) async fn open(
         let detail = format!("a time limit is from 1 to {TIME_LIMIT_S_MAX} seconds");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/time_limit_s")));
     }
+    api.quotas().session(&caller, api.limits())?;
     let command =
         NewSession { target: target(&id), session_type, name, model, config, time_limit_s, idempotency_key: key, user: caller.user };
     // Here the definition stands in the path, and no field of the body is to blame for it.
@@ -138,7 +139,7 @@ pub(super) async fn show(
     OfSession(target, session): OfSession,
     Params(params): Params<MessageParams>,
 ) -> Result<axum::Json<wire::SessionView>, Problem> {
-    Ok(axum::Json(wire::session(&api.broker()?.session(&caller.user, &target, session, params.range()).await?)))
+    Ok(axum::Json(wire::session(&caller.reading(&api)?.session(&caller.user, &target, session, params.range()).await?)))
 }
 
 /// Looks at one session, whichever agent's it is.
@@ -154,7 +155,7 @@ pub(super) async fn find(
     Params(params): Params<MessageParams>,
 ) -> Result<axum::Json<wire::SessionView>, Problem> {
     let session: SessionId = id_in_path("sid", &session)?;
-    let broker = api.broker()?;
+    let broker = caller.reading(&api)?;
     let row = broker.store().session(session).await.map_err(broker::Error::from)?;
     let not_found = || Problem::new(StatusCode::NOT_FOUND, "SESSION_NOT_FOUND", format!("there is no session `{session}`"));
     let agent = row.ok_or_else(not_found)?.agent;
@@ -266,12 +267,11 @@ pub(super) async fn post_message(
     let (broker, patience) = (api.command()?, wait.patience()?);
     let stream = match &target {
         Target::Agent(agent) => agent.to_string(),
-        Target::Path(_) | Target::Definition(_) => broker.agent(&caller.user, &target).await?.row.agent.id.to_string(),
+        Target::Path(_) | Target::Definition(_) => broker.agent_id(&caller.user, &target).await?.to_string(),
     };
     let NewMessage { content, model, queue, priority } = new;
     let queue = queue.map(QueueOverride::from).unwrap_or_default();
-    let command =
-        PostMessage { target, session, routed: None, content: content.0, model, queue, priority, user: caller.user, idempotency_key: key };
+    let command = PostMessage { target, session, content: content.0, model, queue, priority, user: caller.user, idempotency_key: key };
     let said = broker.say(command).await?;
     let became = match (&said, patience) {
         (Said::Accepted(receipt), Some(patience)) => broker.await_reply(receipt.input, patience).await?,

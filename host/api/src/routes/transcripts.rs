@@ -65,7 +65,7 @@ pub(super) async fn export(
     Params(params): Params<ExportParams>,
 ) -> Result<Response, Problem> {
     let dialect = params.dialect.unwrap_or_default();
-    let file = api.broker()?.export_session(&caller.user, &target, session, dialect.into()).await?;
+    let file = caller.reading(&api)?.export_session(&caller.user, &target, session, dialect.into()).await?;
     let name = match dialect {
         DialectName::Pi => "pi",
         DialectName::Aix => "aix",
@@ -129,6 +129,7 @@ pub(super) async fn import(
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", detail).at(Place::WholeBody)
     };
     let file = read_at_most(TRANSCRIPT_BYTES_MAX, &parts.headers, body, too_large).await?.into();
+    api.quotas().session(&caller, api.limits())?;
     let imported = api.command()?.import_session(key.by(&caller.user), ImportSession { target, file }).await?;
     let location = format!("/api/agents/{}/sessions/{}", imported.agent, imported.session);
     let dialect = match imported.dialect {

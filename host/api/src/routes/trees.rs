@@ -27,7 +27,7 @@ pub(super) async fn show(
 ) -> Result<axum::Json<wire::TurnView>, Problem> {
     let no_id = || Problem::bad_request("INVALID_ID", "a turn's id is 64 hexadecimal digits").at(Place::Path("turn_id"));
     let turn = Digest::from_hex(&turn).map(TurnId).ok_or_else(no_id)?;
-    Ok(axum::Json(wire::turn(&api.broker()?.turn(&caller.user, turn).await?)))
+    Ok(axum::Json(wire::turn(&caller.reading(&api)?.turn(&caller.user, turn).await?)))
 }
 
 /// Which page of a tree.
@@ -67,7 +67,7 @@ pub(super) async fn tree(
     let limit = limit(params.limit, TREE_PAGE_MAX, TREE_PAGE_MAX)?;
     let no_turn = || Problem::bad_request("INVALID_QUERY", "after: it is no `next_after` of a tree").at(Place::Query("after"));
     let after = params.after.map(|after| Digest::from_hex(&after).map(TurnId).ok_or_else(no_turn)).transpose()?;
-    let mut turns = api.broker()?.tree(&caller.user, &target, session, after, limit + 1).await?;
+    let mut turns = caller.reading(&api)?.tree(&caller.user, &target, session, after, limit + 1).await?;
     let more = turns.len() > limit;
     turns.truncate(limit);
     let next_after = turns.last().filter(|_| more).map(|turn| turn.node.id.to_string());
@@ -101,6 +101,6 @@ pub(super) async fn diff(
         let detail = "with: a session's id is a UUID, a turn's has 64 hexadecimal digits";
         Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("with"))
     };
-    let parting = api.broker()?.parting(&caller.user, &target, session, other.ok_or_else(neither)?).await?;
+    let parting = caller.reading(&api)?.parting(&caller.user, &target, session, other.ok_or_else(neither)?).await?;
     Ok(axum::Json(wire::parting(&parting)))
 }

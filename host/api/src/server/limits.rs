@@ -30,6 +30,12 @@ pub const KEEPALIVE_INTERVAL_S: u64 = 10;
 /// the kernel has no such limit (it is Linux's `TCP_USER_TIMEOUT`), that is how it is.
 pub const UNACKNOWLEDGED_S_MAX: u64 = 45;
 
+/// Connections beyond the limits that are kept for health checks at the same time. They are answered one request: `/healthz` and `/readyz` as
+/// always, everything else by 503.
+pub const CHECKS_MAX: usize = 16;
+/// Milliseconds until the request on such a connection is complete.
+pub const CHECK_MS_MAX: u64 = 1_000;
+
 /// What one connection may take. Every field can be set in the configuration under `server.limits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -61,6 +67,22 @@ pub struct Limits {
     /// Event streams at the same time.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub streams_max: usize,
+    /// Event streams of one user at the same time. The host's own token has no such limit, nor any of the following four.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub streams_per_user_max: usize,
+    /// Event streams that are opened with one API key at the same time.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub streams_per_key_max: usize,
+    /// Requests of one user in a second; twice as many may come at once after a quiet while.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub user_requests_per_second_max: u32,
+    /// Requests with one API key in a second; twice as many may come at once after a quiet while.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub key_requests_per_second_max: u32,
+    /// Sessions that are opened with one API key in a minute. What all keys of a user open together is limited by
+    /// `limits.userSessionsPerMinuteMax`.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub key_sessions_per_minute_max: u32,
     /// Milliseconds between the heartbeats of an event stream.
     #[schemars(range(min = 1, max = 3_600_000))]
     pub heartbeat_ms: u64,
@@ -87,6 +109,11 @@ impl Default for Limits {
             connections_per_address_max: 256,
             send_buffer_bytes: 128 << 10,
             streams_max: 1_024,
+            streams_per_user_max: 64,
+            streams_per_key_max: 32,
+            user_requests_per_second_max: 500,
+            key_requests_per_second_max: 250,
+            key_sessions_per_minute_max: 120,
             heartbeat_ms: 15_000,
             stream_waiting_bytes_max: 256 << 10,
             stream_stall_ms_max: 5_000,

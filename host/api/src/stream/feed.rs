@@ -32,8 +32,12 @@ pub(super) struct Feed {
     pub(super) view: View,
     /// What the client is told first, and what waits for its answer since before it came.
     pub(super) welcome: Option<Welcome>,
+    /// The position that the client came back with, when it is ahead of all events.
+    pub(super) ahead: Option<u64>,
     /// The last position that the client has, or needs not have.
     pub(super) position: u64,
+    /// The event of which the client has some frames already, and how many.
+    pub(super) begun: Option<(u64, usize)>,
     /// The last event that was stored when the client came: up to there the store is asked.
     pub(super) stored: u64,
     /// What is stored from then on. It was at hand before `stored` was looked at.
@@ -102,6 +106,9 @@ impl Feed {
         if let Some(welcome) = &self.welcome {
             self.out.push(frame::session_frame(&welcome.connected)).await?;
         }
+        if let Some(asked) = self.ahead {
+            self.out.push(self.view.reset(self.position, asked)).await?;
+        }
         self.send_stored(self.stored).await?;
         for pending in self.welcome.take().map(|welcome| welcome.pending).unwrap_or_default() {
             self.out.push(frame::asked_again(pending.event, self.scope.spawned(pending.session))).await?;
@@ -164,10 +171,22 @@ impl Feed {
         }
         let frame = match self.spawned(recorded) {
             // The same bytes for all.
-            None => happened.frame(self.view),
-            Some(spawned) => self.view.committed(recorded, Some(spawned)),
+            None if !self.is_begun(recorded) => happened.frame(self.view),
+            spawned => self.written(recorded, spawned),
         };
         Ok(self.push_committed(frame).await?)
+    }
+
+    fn is_begun(&self, recorded: &Recorded) -> bool {
+        self.begun.is_some_and(|(position, _)| position == recorded.position)
+    }
+
+    /// What the client does not have yet of a stored event.
+    fn written(&self, recorded: &Recorded, spawned: Option<&Spawned>) -> Bytes {
+        match self.begun.filter(|(position, _)| *position == recorded.position) {
+            Some((_, frames)) => self.view.rest(recorded, spawned, frames),
+            None => self.view.committed(recorded, spawned),
+        }
     }
 
     async fn sees(&mut self, recorded: &Recorded) -> Result<bool, End> {
@@ -203,7 +222,7 @@ impl Feed {
                     if let Some(welcome) = &mut self.welcome {
                         welcome.pending.retain(|pending| !asks(recorded, pending.call));
                     }
-                    let frame = self.view.committed(recorded, self.spawned(recorded));
+                    let frame = self.written(recorded, self.spawned(recorded));
                     self.push_committed(frame).await?;
                 }
                 self.position = recorded.position;
@@ -252,7 +271,7 @@ impl Feed {
 /// Whether this is where a question was asked.
 pub(super) fn asks(recorded: &Recorded, call: OperationId) -> bool {
     match &recorded.event {
-        Some(Event::RunStepped(stepped)) => stepped.started.iter().any(|started| started.id == call),
+        Some(Event::RunStepped(stepped)) => stepped.started.iter().any(|started| [started.id, started.id.approval()].contains(&call)),
         Some(Event::OperationContinued(continuation)) => continuation.question() == call,
         _ => false,
     }

@@ -1,6 +1,6 @@
 //! How what happens is written on an event stream: as the log has it, or as whoever shows a session wants it.
 
-use crate::wire::{self, FrameName, SessionEvent, Spawned};
+use crate::wire::{self, EphemeralName, FrameName, SessionEvent, Spawned};
 use broker::Frame;
 use bytes::Bytes;
 use domain::event::Recorded;
@@ -35,7 +35,15 @@ impl View {
     pub(super) fn committed(self, recorded: &Recorded, spawned: Option<&Spawned>) -> Bytes {
         match self {
             Self::Log => committed(recorded, spawned.cloned()),
-            Self::Session => meaning(recorded, spawned),
+            Self::Session => meaning(recorded, spawned, 0),
+        }
+    }
+
+    /// A stored event without the frames that a client has of it already.
+    pub(super) fn rest(self, recorded: &Recorded, spawned: Option<&Spawned>, frames: usize) -> Bytes {
+        match self {
+            Self::Log => committed(recorded, spawned.cloned()),
+            Self::Session => meaning(recorded, spawned, frames),
         }
     }
 
@@ -46,6 +54,19 @@ impl View {
             Self::Session => wire::session_frame(frame).map(|(name, data)| (name.word(), data))?,
         };
         Some(written(name, &with_spawned(data, spawned)))
+    }
+
+    /// That the stream begins anew at a position, because the one that the client has is ahead of it.
+    pub(super) fn reset(self, position: u64, asked: u64) -> Bytes {
+        let name = match self {
+            Self::Session => FrameName::Reset.word(),
+            Self::Log => EphemeralName::Reset.word(),
+        };
+        let reason = format!(
+            "position {asked} is ahead of the last event, which is {position}: this host was restored from a backup, or is another one; \
+             read what is shown again"
+        );
+        Bytes::from(format!("id: {position}\nevent: {name}\ndata: {}\n\n", json!({ "position": position, "reason": reason })))
     }
 
     /// Why the stream ends; nothing in a log, which says when to come back.
@@ -60,15 +81,18 @@ pub(super) fn committed(recorded: &Recorded, spawned: Option<Spawned>) -> Bytes 
     Bytes::from(format!("id: {}\nevent: {}\ndata: {data}\n\n", recorded.position, recorded.kind))
 }
 
-/// What a stored event means. Only the last frame has its position: a client that got half of them gets all of them again.
-fn meaning(recorded: &Recorded, spawned: Option<&Spawned>) -> Bytes {
+/// The frames of what a stored event means, without the first `seen`. Each has an id to go on from: the last the event's position, those
+/// before it the position before, with how many frames there were of what comes right after that. So none is told twice.
+fn meaning(recorded: &Recorded, spawned: Option<&Spawned>, seen: usize) -> Bytes {
     let events = wire::session_events(recorded);
     let (last, mut text) = (events.len().saturating_sub(1), String::new());
-    for (index, (name, data)) in events.into_iter().enumerate() {
-        if index == last {
-            // Writing to a text cannot fail.
-            let _ = writeln!(text, "id: {}", recorded.position);
-        }
+    for (index, (name, data)) in events.into_iter().enumerate().skip(seen) {
+        let position = recorded.position;
+        // Writing to a text cannot fail.
+        let _ = match index {
+            _ if index == last => writeln!(text, "id: {position}"),
+            _ => writeln!(text, "id: {}.{}", position.saturating_sub(1), index + 1),
+        };
         let _ = write!(text, "event: {}\ndata: {}\n\n", name.word(), with_spawned(data, spawned));
     }
     Bytes::from(text)

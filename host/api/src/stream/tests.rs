@@ -1,17 +1,21 @@
 //! Positions to go on from, and what waits for slow readers.
 
 use super::outbox::{self, Parted};
-use super::position;
+use super::{Resumed, resumed};
 use futures::StreamExt;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 #[test]
-fn only_the_position_of_an_event_that_is_there_can_be_gone_on_from() {
-    assert_eq!(position("0", 7).unwrap(), 0);
-    assert_eq!(position("7", 7).unwrap(), 7);
-    for text in ["8", "18446744073709551616", "99999999999999999999999", "-1", "+1", "1.0", "x", "", " 1", "0x1"] {
-        let problem = position(text, 7).unwrap_err();
+fn only_the_id_of_a_frame_can_be_gone_on_from() {
+    let at = |position, frames| Resumed { position, frames };
+    assert_eq!(resumed("0").unwrap(), at(0, 0));
+    assert_eq!(resumed("7").unwrap(), at(7, 0));
+    // Between two frames of the event after it.
+    assert_eq!(resumed("6.2").unwrap(), at(6, 2));
+    assert_eq!((resumed("6.2").unwrap().begun(), resumed("6.2").unwrap().seen()), (Some((7, 2)), 7));
+    for text in ["18446744073709551616", "99999999999999999999999", "-1", "+1", "1.0", "1.x", "1.", ".1", "1.1.1", "x", "", " 1", "0x1"] {
+        let problem = resumed(text).unwrap_err();
         assert_eq!((problem.status.as_u16(), problem.code), (400, "INVALID_LAST_EVENT_ID"), "{text}");
     }
 }

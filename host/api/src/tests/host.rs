@@ -96,7 +96,7 @@ impl Host {
         let (address, stopper) = (server.address().unwrap(), server.stopper());
         let api = Api::new(change(Access::new(TOKEN, address, &[])), limits, data.path().join("backups"), stopper.stopping());
         let tasks = TaskTracker::new();
-        tasks.spawn(server.serve(router(&api)));
+        tasks.spawn(server.checked_by(crate::checks(&api)).serve(router(&api)));
         Self { api, address, stopper, store, broker, data, _tasks: tasks }
     }
 
@@ -190,6 +190,7 @@ impl Host {
             owner_user_id: user.clone(),
             name: "Gone".to_owned(),
             denies: Default::default(),
+            permissions: Default::default(),
             created_at: Timestamp(1),
         });
         let opened = Event::SessionOpened(SessionOpened {
@@ -229,6 +230,7 @@ impl Host {
             owner_user_id: UserId::local(),
             name: "Below".to_owned(),
             denies: Default::default(),
+            permissions: Default::default(),
             created_at: Timestamp(1),
         });
         let opened = Event::SessionOpened(SessionOpened {
@@ -260,6 +262,7 @@ impl Host {
                 spawn_depth: 0,
                 budget: Default::default(),
                 denies: Default::default(),
+                permissions: Default::default(),
                 accounts: Default::default(),
             },
             message: None,
@@ -279,6 +282,7 @@ impl Host {
     /// Stores an event about an agent, with some payload; its position.
     pub(super) async fn happen(&self, agent: AgentId, session: Option<SessionId>, payload: &str) -> u64 {
         let event = Event::PreferencesUpdated(PreferencesUpdated {
+            untrusted: false,
             updated_at: Timestamp(0),
             user_id: None,
             agent,
@@ -320,6 +324,7 @@ fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
         hops: 0,
         priority: Priority::default(),
         denies: Default::default(),
+        untrusted: false,
         user_id: UserId::local(),
         model: None,
         time: Timestamp(1),

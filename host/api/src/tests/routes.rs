@@ -77,6 +77,7 @@ const ROUTES: &[&str] = &[
     "GET /api/session/{sid}/state",
     "GET /api/session/{sid}/stream",
     "GET /api/sessions/{sid}",
+    "GET /api/store",
     "GET /api/turns/{turn_id}",
     "GET /api/users/{user}/connectors",
     "DELETE /api/users/{user}/connectors/{key}",
@@ -179,6 +180,7 @@ fn every_frame_of_an_event_stream_is_described_under_its_name() {
         "file_uploaded",
         "heartbeat",
         "message_complete",
+        "reset",
         "run_resumed",
         "run_started",
         "run_suspended",
@@ -193,7 +195,7 @@ fn every_frame_of_an_event_stream_is_described_under_its_name() {
         "tool_result",
     ];
     assert_eq!(names(&events["session"]), set(&session));
-    assert_eq!(names(&events["log"]), set(&["*", "attempt-discarded", "delta"]));
+    assert_eq!(names(&events["log"]), set(&["*", "attempt-discarded", "delta", "reset"]));
     assert_eq!(document["paths"]["/api/session/{sid}/stream"]["get"]["x-events"], serde_json::json!({ "session": events["session"] }));
     // What is said of them for people names each of them too.
     let told = document["paths"]["/api/agents/{id}/stream"]["get"]["description"].as_str().unwrap();
@@ -311,6 +313,10 @@ async fn agents_sessions_and_events_can_be_looked_at() {
     let cancelled = host.post(&format!("/api/agents/{agent}/sessions/{session}/cancel"), "{}").await;
     assert_eq!((cancelled.status, cancelled.json()), (200, serde_json::json!({ "cancelled": false })));
     assert_eq!(host.post("/api/verifications", "").await.json()["intact"], true);
+    let state = host.get("/api/store").await.json();
+    let numbers = ["log_bytes", "log_bytes_max", "reads_ended", "failures"].map(|name| state[name].as_u64());
+    assert_eq!((&state["health"], numbers[1..].to_vec()), (&"well".into(), vec![Some(256 << 20), Some(0), Some(0)]), "{state}");
+    assert!(numbers[0].is_some_and(|bytes| bytes > 0) && state.get("log_failing").is_none(), "{state}");
     assert_eq!(host.get("/api/rebuilds").await.json()["state"], "never");
     let begun = host.post("/api/rebuilds", "").await;
     assert_eq!((begun.status, begun.json()["state"].as_str()), (202, Some("running")), "{}", begun.body);

@@ -81,6 +81,7 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("DELETE /api/keys/{id}", &["keys", "admin"]),
     ("GET /api/me", &["read", "write", "keys", "admin"]),
     ("GET /api/sessions/{sid}", &["read"]),
+    ("GET /api/store", &["admin"]),
     ("POST /api/verifications", &["admin"]),
 ];
 

@@ -48,6 +48,32 @@ async fn a_client_that_comes_back_gets_exactly_what_it_missed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_ahead_of_the_last_event_begins_anew() {
+    let host = Host::start().await;
+    let (agent, session) = host.agent_with_session().await;
+    let last = host.happen(agent, Some(session), "before").await;
+    for view in ["log", "session"] {
+        for (query, header) in [("", "last-event-id: 1000000"), ("&after=1000000", "x: y")] {
+            let mut frames = host.follow(&format!("/api/agents/{agent}/stream?view={view}{query}"), &[header]).await;
+            let reset = loop {
+                let frame = frames.told().await.unwrap();
+                if frame.field("event") == Some("reset") {
+                    break frame;
+                }
+                assert_eq!(frame.field("event"), Some("connected"));
+            };
+            assert_eq!((reset.id(), &reset.data()["position"]), (Some(last), &serde_json::json!(last)));
+            assert!(reset.data()["reason"].as_str().unwrap().contains("1000000"));
+        }
+    }
+    // With the id of that frame it goes on as if nothing had been.
+    let header = format!("last-event-id: {last}");
+    let mut again = host.follow(&format!("/api/agents/{agent}/stream?view=log"), &[&header]).await;
+    let next = host.happen(agent, Some(session), "after").await;
+    assert_eq!(again.told().await.unwrap().id(), Some(next));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_follower_that_dies_before_it_notes_what_it_saw_gets_it_again_under_the_same_ids() {
     let host = Host::start().await;
     let (agent, session) = host.agent_with_session().await;

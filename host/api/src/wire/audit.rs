@@ -4,7 +4,7 @@
 mod tests;
 
 use domain::egress::Hop;
-use domain::event::{BoundaryDecided, ComponentAdmitted, Decision, Event, Recorded};
+use domain::event::{BoundaryDecided, ComponentAdmitted, Decision, Event, OPERATOR_READ, OperatorRead, Recorded, Verdict};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub struct AuditLine {
     pub position: u64,
     /// When, ISO 8601.
     pub time: String,
-    /// `decision`, `request` (one hop of an HTTP request), or `admission` of a component.
+    /// `decision`, `request` (one hop of an HTTP request), `admission` of a component, or `reading`: the operator read what users say.
     pub kind: &'static str,
     /// The agent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,6 +29,9 @@ pub struct AuditLine {
     /// The agent's definition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
+    /// The user for whom the turn acts, of lines since that is recorded; of a reading, who read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
     /// The operation, that is the call; none for a step of the agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation_id: Option<String>,
@@ -59,7 +62,7 @@ pub struct AuditLine {
     /// How often within the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
-    /// What was asked for, the first time; the request without its query.
+    /// What was asked for, the first time; the request without its query; of an admission, that it is of something else than the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The status of a request's answer.
@@ -90,6 +93,7 @@ pub fn audit(recorded: &Recorded) -> Vec<AuditLine> {
     match &recorded.event {
         Some(Event::BoundaryDecided(decided)) => decisions(&line, decided),
         Some(Event::ComponentAdmitted(admitted)) => vec![admission(line, admitted)],
+        Some(Event::OperatorRead(read)) => vec![reading(line, read)],
         _ => Vec::new(),
     }
 }
@@ -100,6 +104,19 @@ fn admission(line: AuditLine, admitted: &ComponentAdmitted) -> AuditLine {
         component: Some(admitted.component.clone()),
         code: Some(admitted.code.reference()),
         grant: Some(admitted.grant.reference()),
+        detail: admitted.replaces.map(|before| format!("not what was admitted before ({}), and not pinned", before.reference())),
+        ..line
+    }
+}
+
+fn reading(line: AuditLine, read: &OperatorRead) -> AuditLine {
+    let turn = read.turn.map(|turn| format!(" turn {turn}")).unwrap_or_default();
+    AuditLine {
+        kind: "reading",
+        user_id: Some(read.user_id.to_string()),
+        capability: Some(OPERATOR_READ.to_owned()),
+        verdict: Some(word(&serde_json::json!(Verdict::Granted))),
+        detail: Some(format!("{}{turn}", read.request)),
         ..line
     }
 }
@@ -107,6 +124,7 @@ fn admission(line: AuditLine, admitted: &ComponentAdmitted) -> AuditLine {
 fn decisions(line: &AuditLine, it: &BoundaryDecided) -> Vec<AuditLine> {
     let call = AuditLine {
         definition: Some(it.definition.to_string()),
+        user_id: it.user_id.as_ref().map(ToString::to_string),
         operation_id: it.operation.map(|id| id.to_string()),
         segment: it.operation.map(|_| it.segment),
         tool: it.tool.clone(),

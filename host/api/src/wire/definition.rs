@@ -1,5 +1,6 @@
 //! Definitions in public form: the agents of the configuration, and what their lists say.
 
+use domain::approval::Confirm;
 use domain::definition::Definition;
 use domain::grant::PatternList;
 use serde::Serialize;
@@ -36,6 +37,8 @@ pub struct Lists {
     pub agent_allowlist: Option<PatternList>,
     /// Agents that it may not dispatch to.
     pub agent_denylist: Option<PatternList>,
+    /// Tools that it calls only when a user has agreed to that very call; null for none.
+    pub confirm: Option<Confirm>,
 }
 
 /// A definition, as far as it says who may do what.
@@ -52,6 +55,7 @@ pub fn definition(definition: &Definition) -> DefinitionView {
             capability_denylist: definition.capability_denylist.clone(),
             agent_allowlist: definition.agent_allowlist.clone(),
             agent_denylist: definition.agent_denylist.clone(),
+            confirm: Some(definition.confirm.clone()).filter(|confirm| !confirm.is_nothing()),
         },
     }
 }

@@ -65,6 +65,7 @@ pub fn event(recorded: &Recorded) -> Event {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one line for each kind of event, so that none is forgotten")]
 fn data(event: &event::Event) -> Value {
     use event::Event as E;
     match event {
@@ -124,14 +125,21 @@ fn data(event: &event::Event) -> Value {
             Kept::Value(value) => json!({ "operation_id": it.operation, "value": value }),
             Kept::Blob(digest) => json!({ "operation_id": it.operation, "blob": digest.reference() }),
         },
+        E::ApprovalAnswered(it) => json!({
+            "operation_id": it.operation, "call": it.call.hex(), "approved": it.approved, "user_id": it.by,
+        }),
         E::OperationStarted(it) => json!({ "operation_id": it.operation, "segment": it.segment }),
+        E::OperationAttempted(it) => {
+            json!({ "operation_id": it.operation, "attempt": it.attempt, "ended": it.ended, "reserved": it.reserved })
+        }
         E::RunEnded(it) => ended(it),
         E::BoundaryDecided(_)
         | E::KeyValueWritten(_)
         | E::ComponentAdmitted(_)
         | E::KeyIssued(_)
         | E::KeyRevoked(_)
-        | E::HostRestored(_) => of_host(event),
+        | E::HostRestored(_)
+        | E::OperatorRead(_) => of_host(event),
         E::PluginEmitted(it) => json!({ "name": it.name, "data": it.data }),
     }
 }
@@ -148,8 +156,8 @@ fn of_host(event: &event::Event) -> Value {
     use event::Event as E;
     match event {
         E::BoundaryDecided(it) => json!({
-            "operation_id": it.operation, "segment": it.segment, "definition": it.definition, "tool": it.tool, "component": it.component,
-            "code": it.code.map(|code| code.reference()), "grant": it.grant.map(|grant| grant.reference()),
+            "operation_id": it.operation, "segment": it.segment, "definition": it.definition, "user_id": it.user_id, "tool": it.tool,
+            "component": it.component, "code": it.code.map(|code| code.reference()), "grant": it.grant.map(|grant| grant.reference()),
             "decisions": it.decisions, "left_out": it.left_out, "egress": it.egress,
         }),
         // What is kept may be shared with others than those who can see this run.
@@ -157,7 +165,11 @@ fn of_host(event: &event::Event) -> Value {
             "operation_id": it.operation, "segment": it.segment, "component": it.place.component, "bucket": it.place.bucket,
             "scope": it.place.scope, "keys": it.entries.len(),
         }),
-        E::ComponentAdmitted(it) => json!({ "component": it.component, "code": it.code.reference(), "grant": it.grant.reference() }),
+        E::ComponentAdmitted(it) => {
+            let digests = [("code", Some(it.code)), ("grant", Some(it.grant)), ("described", it.described), ("replaces", it.replaces)];
+            let digests = digests.into_iter().filter_map(|(name, digest)| Some((name.to_owned(), json!(digest?.reference()))));
+            std::iter::once(("component".to_owned(), json!(it.component))).chain(digests).collect()
+        }
         // Not the hash: nobody has a use for it.
         E::KeyIssued(it) => json!({
             "key_id": it.key_id, "user_id": it.user_id, "name": it.name, "scopes": it.scopes, "issued_by": it.issued_by,
@@ -169,6 +181,7 @@ fn of_host(event: &event::Event) -> Value {
         E::HostRestored(it) => json!({
             "made_at": it.made_at.to_string(), "choice": it.choice, "turns": it.turns, "operations": it.operations, "inputs": it.inputs,
         }),
+        E::OperatorRead(it) => json!({ "user_id": it.user_id, "request": it.request, "turn_id": it.turn }),
         _ => Value::Null,
     }
 }
@@ -211,12 +224,14 @@ fn source(source: &Source) -> Value {
     match source {
         Source::Api => json!({ "kind": "api" }),
         Source::Opening => json!({ "kind": "opening" }),
-        Source::Dispatch { reply_to, from, deadline, depth, hops, priority, spawn_depth, budget, denies: _, accounts } => json!({
-            "kind": "dispatch", "from": from, "depth": depth, "spawn_depth": spawn_depth, "hops": hops, "priority": priority,
-            "deadline": deadline.map(|time| time.to_string()), "budget": budget, "accounts": accounts,
-            "reply_to": reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })),
-        }),
-        Source::LateReply { from, depth, hops, spawn_depth, denies: _, accounts, deadline } => json!({
+        Source::Dispatch { reply_to, from, deadline, depth, hops, priority, spawn_depth, budget, denies: _, permissions: _, accounts } => {
+            json!({
+                "kind": "dispatch", "from": from, "depth": depth, "spawn_depth": spawn_depth, "hops": hops, "priority": priority,
+                "deadline": deadline.map(|time| time.to_string()), "budget": budget, "accounts": accounts,
+                "reply_to": reply_to.map(|to| json!({ "run_id": to.run, "operation_id": to.operation })),
+            })
+        }
+        Source::LateReply { from, depth, hops, spawn_depth, denies: _, permissions: _, accounts, deadline } => json!({
             "kind": "late_reply", "from": from, "depth": depth, "spawn_depth": spawn_depth, "hops": hops,
             "deadline": deadline.map(|time| time.to_string()), "accounts": accounts,
         }),
@@ -275,6 +290,9 @@ fn stepped(it: &RunStepped) -> Value {
 
 /// The question of an operation that asks the user.
 fn asked(operation: &Operation) -> Option<Value> {
+    if let Some(approval) = &operation.approval {
+        return Some(json!(client_action(operation.id.approval(), &approval.action)));
+    }
     match &operation.performer {
         Performer::Client { action } => Some(json!(client_action(operation.id, action))),
         Performer::Model { .. }
@@ -291,7 +309,7 @@ fn asked(operation: &Operation) -> Option<Value> {
 fn continued(it: &Continuation) -> Value {
     let base = |pause: &str| json!({ "operation_id": it.operation, "segment": it.segment, "pause": pause });
     let (mut view, name, value) = match &it.pause {
-        Pause::None => return base("none"),
+        Pause::None | Pause::Approving | Pause::Declined => return base("none"),
         Pause::Until { due } => (base("until"), "due", due.to_string().into()),
         Pause::Asking { action, .. } => (base("asking"), "client_actions", json!([client_action(it.question(), action)])),
     };

@@ -113,6 +113,14 @@ frames! {
             /// What waits for its answer.
             pending_action: Option<PendingActionView>,
         }
+        /// The stream begins anew: the position that the client came back with is none that this host has given, as after a restored backup.
+        /// Its `id` takes the place of that position.
+        plain Reset = "reset" {
+            /// The position from which the stream goes on: whatever was shown before is to be read again.
+            position: u64,
+            /// The reason, for people.
+            reason: String,
+        }
         /// A structured session is in another state.
         stored StateChange = "state_change" {
             /// `active`, `awaiting_client_action`, `completed`, `expired` or `terminated`.
@@ -183,8 +191,24 @@ frames! {
             /// The text.
             content: String,
         }
-        /// What was shown of this attempt is void.
-        shown ContentDiscarded = "content_discarded" {}
+        /// What was shown of this attempt is void. Stored, and told to whoever comes back, when another attempt is recorded; it may be told
+        /// while it happens, too.
+        plain ContentDiscarded = "content_discarded" {
+            /// The session.
+            session_id: String,
+            /// The run.
+            run_id: String,
+            /// The operation.
+            operation_id: String,
+            /// The attempt at it.
+            attempt: u64,
+            /// Its place in the attempt; absent when it is stored.
+            seq: Option<u64>,
+            /// When it was stored, ISO 8601; absent when it is not.
+            time: Option<String>,
+            /// With `spawned=true`: whose session it is, below the followed one.
+            spawned: Option<Spawned>,
+        }
         /// A message of the agent's is complete.
         stored ContentComplete = "content_complete" {
             /// Its place in the thread.
@@ -311,6 +335,14 @@ frames! {
             name: Option<String>,
             /// What is performed, of `performing`.
             what: Option<String>,
+        }
+        /// The stream begins anew: the position that the client came back with is none that this host has given, as after a restored backup.
+        /// Its `id` takes the place of that position.
+        plain Reset = "reset" {
+            /// The position from which the stream goes on: whatever was shown before is to be read again.
+            position: u64,
+            /// The reason, for people.
+            reason: String,
         }
         /// All deltas of this attempt are void.
         shown AttemptDiscarded = "attempt-discarded" {

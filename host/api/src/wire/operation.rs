@@ -60,7 +60,7 @@ pub(crate) struct OperationSchema {
     audience: Option<String>,
     /// Of a tool call and of work that was handed over: with what.
     arguments: Option<Value>,
-    /// Of a question: what is asked.
+    /// Of a question, and of a call that a user has to agree to first: what is asked.
     client_action: Option<ClientActionView>,
     /// Of work that was handed over: to whom.
     target: Option<WorkTarget>,
@@ -116,6 +116,20 @@ pub(crate) struct ModelAttempt {
     wall_ms: u64,
     /// What went wrong; none of the attempt that gave the reply.
     error: Option<String>,
+    /// What was reserved for it, and is charged; absent where the provider said what it used.
+    reserved: Option<AttemptReserved>,
+}
+
+/// What was reserved for an attempt at a model call.
+#[derive(Debug, utoipa::ToSchema)]
+#[expect(dead_code, reason = "says in the description what an attempt is")]
+pub(crate) struct AttemptReserved {
+    /// Tokens of prompt and reply.
+    tokens: u64,
+    /// Always 0.
+    calls: u32,
+    /// Millionths that they cost at most; absent for 0.
+    cost_micros: Option<u64>,
 }
 
 /// What a model call used.
@@ -170,6 +184,9 @@ pub fn operation(operation: &Operation) -> Value {
     };
     if let Value::Object(more) = more {
         view.extend(more);
+    }
+    if let Some(approval) = &operation.approval {
+        view.insert("client_action".into(), json!(client_action(operation.id.approval(), &approval.action)));
     }
     if let Some(deadline) = operation.deadline {
         view.insert("deadline".into(), deadline.to_string().into());

@@ -61,8 +61,13 @@ fn meaning(event: &Event) -> Vec<SessionEvent> {
         Event::RunSettled(settled) => results(&settled.settled, &[]),
         Event::OperationContinued(continuation) => match &continuation.pause {
             Pause::Asking { action, .. } => vec![asked(continuation.question(), "tool", action)],
-            Pause::None | Pause::Until { .. } => Vec::new(),
+            Pause::None | Pause::Until { .. } | Pause::Approving | Pause::Declined => Vec::new(),
         },
+        // What was shown of the attempt before it came to nothing, also when the host was killed in the middle of it.
+        Event::OperationAttempted(it) => {
+            let attempt = it.attempt.saturating_sub(1);
+            vec![(FrameName::ContentDiscarded, json!({ "operation_id": it.operation, "attempt": attempt }))]
+        }
         Event::RunEnded(ended) => end(ended),
         Event::TurnCommitted(committed) => {
             let turn = &committed.turn;
@@ -92,6 +97,10 @@ fn step(stepped: &RunStepped) -> Vec<SessionEvent> {
     events.extend(results(&stepped.stopped, &stepped.said));
     events.extend(said(&stepped.said));
     for started in &stepped.started {
+        if let (Some(approval), Performer::Tool { tool, .. }) = (&started.approval, &started.performer) {
+            events.push(asked(started.id.approval(), tool, &approval.action));
+            continue;
+        }
         match &started.performer {
             Performer::Tool { .. } | Performer::Agent { .. } | Performer::Recall { .. } => {
                 events.push((FrameName::ToolExecuting, operation(started)));

@@ -3,6 +3,7 @@
 use super::frame;
 use broker::{Frame, Show};
 use domain::basis::{Basis, LimitsLeft};
+use domain::budget::Spent;
 use domain::digest::{Digest, Salt};
 use domain::event::{self, Recorded, Subject};
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, TurnId};
@@ -77,6 +78,7 @@ fn operation(performer: Performer) -> Operation {
         place: 0,
         in_thread: true,
         reserved: Default::default(),
+        approval: None,
     }
 }
 
@@ -124,6 +126,7 @@ fn stepped(started: Vec<Operation>, settled: Vec<Settlement>, heard: Vec<Message
 #[test]
 fn an_event_says_where_and_when_it_happened() {
     let event = event::Event::PreferencesUpdated(event::PreferencesUpdated {
+        untrusted: false,
         updated_at: Timestamp(0),
         user_id: None,
         agent: AgentId(Uuid::nil()),
@@ -163,14 +166,17 @@ fn a_step_shows_what_was_said_started_and_settled() {
         cost_micros: Some(9),
         wall_ms: 3,
         error: None,
+        reserved: None,
     };
     let settled = Settlement {
         operation: operation_id(),
         outcome: Outcome::Message { id: 0 },
         result: Some(draft.clone()),
+        untrusted: false,
         attempts: vec![attempt],
         usage: None,
         spent: None,
+        active_ms: 0,
         time: Timestamp(1_700_000_000_000),
     };
     let answers = Answers { message: 2, index: 0, call_id: "c1".to_owned(), name: "read_file".to_owned(), failed: false };
@@ -213,7 +219,13 @@ fn a_question_to_the_user_says_what_to_answer_under() {
     let view = data(stepped(vec![operation(Performer::Client { action: action.clone() })], Vec::new(), Vec::new()));
     assert_eq!(view["client_actions"], expected);
     assert_eq!(view["started"][0]["client_action"], expected[0]);
-    let asking = Continuation { operation: operation_id(), segment: 1, state: SECRET.into(), pause: Pause::Asking { action, until: None } };
+    let asking = Continuation {
+        operation: operation_id(),
+        segment: 1,
+        state: SECRET.into(),
+        pause: Pause::Asking { action, until: None },
+        active_ms: 0,
+    };
     assert_eq!(data(event::Event::OperationContinued(asking))["client_actions"], expected);
 }
 
@@ -266,4 +278,21 @@ fn a_frame_says_that_it_is_ephemeral() {
     );
     let (name, data) = show(Show::Discarded);
     assert_eq!((name, &data["attempt"]), ("attempt-discarded", &json!(1)));
+}
+
+#[test]
+fn another_attempt_at_a_call_voids_what_was_shown_of_the_one_before() {
+    let attempted = event::OperationAttempted {
+        run: run(),
+        operation: operation_id(),
+        attempt: 2,
+        ended: Vec::new(),
+        reserved: Spent::default(),
+        drawn: Spent::default(),
+        time: Timestamp(1),
+    };
+    let recorded = recorded(event::Event::OperationAttempted(Box::new(attempted)));
+    let told = crate::wire::session_events(&recorded);
+    let [(name, data)] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!((name.word(), &data["attempt"], &data["operation_id"]), ("content_discarded", &json!(1), &json!("01".repeat(32))));
 }

@@ -1,6 +1,7 @@
 //! Commands on agents: create, find, list, set up, archive.
 
 use super::once::{AsItWas, Once};
+use super::quota::passed_limit;
 use super::{AgentView, Broker, By, CreateAgent, Error, Request, Target};
 use crate::command::sessions::checked_reason;
 use crate::core::fresh;
@@ -101,12 +102,20 @@ impl Broker {
         Ok(rows.into_iter().map(|(row, role)| self.view(row, role)).collect())
     }
 
-    /// One agent.
+    /// The id of an agent that a user is assigned to.
+    ///
+    /// # Errors
+    /// There is no such agent, or the user is not assigned to it.
+    pub async fn agent_id(&self, user: &UserId, target: &Target) -> Result<AgentId, Error> {
+        Ok(self.find(user, target).await?.0.agent.id)
+    }
+
+    /// One agent, with all its users.
     ///
     /// # Errors
     /// There is no such agent, or the user is not assigned to it.
     pub async fn agent(&self, user: &UserId, target: &Target) -> Result<AgentView, Error> {
-        let (row, role) = self.find(user, target).await?;
+        let (row, role) = self.find_with_users(user, target).await?;
         Ok(self.view(row, role))
     }
 
@@ -132,6 +141,13 @@ impl Broker {
         }
         // What is not yours is not there, and what the operator's rules hide is not either: 404, never 403.
         found.filter(|(row, _)| self.may_see(user, &row.agent.path)).ok_or_else(|| agent_not_found(&named).into())
+    }
+
+    /// The same with all that there is of its users.
+    async fn find_with_users(&self, user: &UserId, target: &Target) -> Result<(AgentRow, Role), Error> {
+        let (row, role) = self.find(user, target).await?;
+        let id = row.agent.id;
+        Ok((self.core.store.agent_with_users(id).await?.ok_or_else(|| agent_not_found(&id.to_string()))?, role))
     }
 
     /// The same for a command that takes a right, on an agent that is not archived.
@@ -167,10 +183,10 @@ impl Broker {
     async fn own_agent(&self, user: &UserId, id: &DefinitionId) -> Result<Own, Error> {
         let path = default_path(user, id);
         let there = self.core.store.agents_numbered(&path, NUMBERED_MAX).await?;
-        let is_own =
-            |row: &&AgentRow| row.parent.is_none() && row.agent.definition == *id && row.agent.role_of(user) == Some(Role::Primary);
-        if let Some(row) = there.iter().find(is_own) {
-            return Ok(Own::Agent(row.agent.id));
+        for row in there.iter().filter(|row| row.parent.is_none() && row.agent.definition == *id) {
+            if self.core.store.role(user, row.agent.id).await? == Some(Role::Primary) {
+                return Ok(Own::Agent(row.agent.id));
+            }
         }
         let numbered = (2..=NUMBERED_MAX).map(|number| format!("{path}.{number}"));
         let free = std::iter::once(path.clone()).chain(numbered).find(|path| !there.iter().any(|row| row.agent.path == *path));
@@ -206,7 +222,7 @@ impl Broker {
         decide: impl Fn(&Agent, Timestamp) -> Result<Vec<Event>, Refusal> + Send + Sync,
     ) -> Result<AgentView, Error> {
         for _ in 0..TRIES_MAX {
-            let (row, role) = self.find(user, target).await?;
+            let (row, role) = self.find_with_users(user, target).await?;
             if row.parent.is_some() && right != Right::Interact {
                 return Err(crate::refusals::spawned(row.agent.id).into());
             }
@@ -225,7 +241,10 @@ impl Broker {
             let context = Context::new(format!("user:{user}"), now).about(row.agent.id, None, None);
             let stream = Stream::Agent(row.agent.id);
             let after = events.iter().fold(row.agent.clone(), |agent, event| agent.after(event));
+            let grows = events.iter().any(is_set_up);
             let mut commit = Commit::new().append(stream, Expected::Version(row.version), context.events(events));
+            // What ends or shares something is not refused for what is stored.
+            commit.guards.extend(self.may_store(user).filter(|_| grows));
             commit.key = request.map(|request| request.answered(&was));
             match self.core.store.commit(commit).await {
                 // As it is right after this, also when somebody else has changed it since. Whoever removed themselves sees how they left it.
@@ -233,7 +252,11 @@ impl Broker {
                     let active = row.active && !after.is_archived();
                     return Ok(self.view(AgentRow { agent: after, version: was.version, updated_at: now, active, ..row }, role));
                 }
-                Err(CommitError::Conflict(_)) => {}
+                Err(CommitError::Conflict(conflict)) => {
+                    if let Some(refusal) = passed_limit(&conflict.clash) {
+                        return Err(refusal.into());
+                    }
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -314,7 +337,7 @@ impl Broker {
     /// Has the drivers look at the open runs of an archived agent and of those below it: they end them. After a restart they look anyway.
     async fn end_runs_of(&self, archived: AgentId) -> Result<(), Error> {
         for session in self.core.store.sessions_running_below(archived).await? {
-            self.core.wake(session).await;
+            self.core.wake(session);
         }
         Ok(())
     }
@@ -363,6 +386,7 @@ impl Broker {
                 owner_user_id: user.clone(),
                 name: row.agent.name.clone(),
                 denies: Default::default(),
+                permissions: domain::authority::Permissions::default(),
                 created_at: now,
             };
             let made = fresh.agent;
@@ -402,6 +426,18 @@ impl Broker {
             role,
         }
     }
+}
+
+/// Tells if an event sets up an agent, or adds to what it remembers.
+fn is_set_up(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::PreferencesUpdated(_)
+            | Event::SettingsUpdated(_)
+            | Event::PromptOverridden(_)
+            | Event::AgentRenamed(_)
+            | Event::AgentConfigured(_)
+    )
 }
 
 /// What makes an agent, while nobody else lives at its path.

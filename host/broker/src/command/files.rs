@@ -1,5 +1,6 @@
 //! Files of a session: hand one over, list them, give one back.
 
+use super::quota::passed_limit;
 use super::sessions::allowed;
 use super::{Broker, Error, Target, UploadFile};
 use crate::journal::Context;
@@ -49,16 +50,17 @@ impl Broker {
         let bytes = content.len() as u64;
         let file = File { digest: Digest::of(&content), name, media_type, bytes };
         let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
-        let commit = Commit::new()
+        let mut commit = Commit::new()
             .guard(Guard::SessionOpen(session))
             .guard(allowed(row.agent, &user))
             .guard(Guard::FileAbsent { session, digest: file.digest, name: file.name.clone() })
             .guard(room_for(session, 1, bytes))
             .blob(content)
             .append(Stream::Session(session), Expected::Any, vec![context.event(uploaded(session, &file, &user, now))]);
+        commit.guards.extend(self.may_store(&user));
         match self.core.store.commit(commit).await {
             Ok(_) => Ok((FileRow { file, user_id: user, time: now }, true)),
-            Err(CommitError::Conflict(conflict)) => match conflict.clash {
+            Err(CommitError::Conflict(conflict)) => match conflict.clash.clone() {
                 Clash::Guard(Guard::FileAbsent { digest, name, .. }) => {
                     let known = self.core.store.files(session).await?;
                     let found = known.into_iter().find(|known| known.file.digest == digest && known.file.name == name);
@@ -71,7 +73,7 @@ impl Broker {
                     Ok(_) => Err(busy("roles are changing at this moment; try again shortly").into()),
                     Err(error) => Err(error),
                 },
-                _ => Err(Error::unavailable(CommitError::Conflict(conflict))),
+                _ => Err(passed_limit(&conflict.clash).map_or_else(|| Error::unavailable(CommitError::Conflict(conflict)), Error::from)),
             },
             Err(error) => Err(error.into()),
         }

@@ -1,6 +1,7 @@
 //! Sessions as labels: rename, pin, note attributes, clear, delete.
 
 use super::once::Once;
+use super::quota::passed_limit;
 use super::sessions::allowed;
 use super::{Broker, By, Error, Request, Target};
 use crate::catalogue::CHAT;
@@ -93,6 +94,7 @@ impl Broker {
             Expected::Any,
             context.events(events),
         );
+        commit.guards.extend(self.may_store(user));
         commit.key = request.map(|request| request.answered(&was));
         match self.core.store.commit(commit).await {
             Ok(_) => Ok(row),
@@ -204,6 +206,9 @@ impl Broker {
 
     /// Why what was to be done in a session did not land, as it is now.
     pub(super) async fn changed(&self, user: &UserId, target: &Target, session: SessionId, conflict: Conflict) -> Error {
+        if let Some(refusal) = passed_limit(&conflict.clash) {
+            return refusal.into();
+        }
         match self.session_for(user, target, session).await {
             Err(error) => error,
             Ok(_) if matches!(conflict.clash, Clash::Guard(Guard::Role { .. } | Guard::SessionThere(_))) => changing("the session").into(),

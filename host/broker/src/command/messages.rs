@@ -5,6 +5,8 @@
 
 use super::agents::invalid;
 use super::once::Once;
+use super::quota::passed_limit;
+use super::route::Route;
 use super::sessions::allowed;
 use super::{Broker, By, Error, InputReceipt, PostMessage, QueueSaid, Request};
 use crate::catalogue::CHAT;
@@ -12,6 +14,7 @@ use crate::core::fresh;
 use crate::driver::load_run;
 use crate::journal::Context;
 use crate::refusals::{busy, changing, queue_full, session_closed, too_large};
+use domain::delegate::Priority;
 use domain::event::{Event, InputAccepted, InputsDropped, Source};
 use domain::id::{InputId, Stream};
 use domain::limits::{INPUT_BYTES_MAX, WAITING_INPUTS_MAX};
@@ -19,7 +22,7 @@ use domain::message::{Draft, Part, Role, text_of};
 use domain::queue::{Accepted, Arriving, Condition, Directive, Kind, Mode, QueueOverride, QueueSettings};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use store::{Clash, Commit, CommitError, Conflict, Expected, Guard, QueueSeen, SessionRow};
 
 /// How often an acceptance is decided again when the queue has changed meanwhile.
@@ -36,12 +39,15 @@ pub enum Said {
     Configured(QueueSaid),
 }
 
-/// What a repeated request is answered with.
-#[derive(Serialize, Deserialize)]
-struct Remembered {
-    input: InputId,
+/// An accepted message, as a repeated request is answered with it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Remembered {
+    pub(super) input: InputId,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    dropped: Vec<InputId>,
+    pub(super) dropped: Vec<InputId>,
+    /// The choice of its session; none for a message that named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) route: Option<Route>,
 }
 
 impl Broker {
@@ -50,16 +56,11 @@ impl Broker {
     /// # Errors
     /// Those of [`Self::post_message`]; a directive that makes no sense, or beside which the message says something else.
     pub async fn say(&self, command: PostMessage) -> Result<Said, Error> {
-        let Some(text) = said_to_the_queue(&command.content) else {
+        let Some(directive) = directive(&command.content, command.model.as_deref(), command.priority, command.queue)? else {
             return self.post_message(command).await.map(Said::Accepted);
         };
-        let directive: Directive = text.parse().map_err(|error: domain::queue::DirectiveError| invalid(error.to_string(), "/content"))?;
-        let PostMessage { target, session, model, user, queue, priority, idempotency_key, .. } = command;
-        if model.is_some() || priority.is_some() || queue != QueueOverride::default() {
-            return Err(invalid("a directive of the queue is no turn: send it without `model`, `queue` and `priority`", "/content"));
-        }
-        let by = By { user: &user, key: idempotency_key.as_deref() };
-        self.direct_queue(by, &target, session, directive).await.map(Said::Configured)
+        let by = By { user: &command.user, key: command.idempotency_key.as_deref() };
+        self.direct_queue(by, &command.target, command.session, directive).await.map(Said::Configured)
     }
 
     /// Accepts a message. When this returns, it is durable and will be dealt with, whatever happens to this process.
@@ -67,42 +68,62 @@ impl Broker {
     /// # Errors
     /// An unknown or ended session, an empty or too large message, too many waiting, a queue that is full and drops nothing, an idempotency
     /// key of another request.
-    pub async fn post_message(&self, mut command: PostMessage) -> Result<InputReceipt, Error> {
+    pub async fn post_message(&self, command: PostMessage) -> Result<InputReceipt, Error> {
         let row = self.session_for(&command.user, &command.target, command.session).await?;
-        check_content(&command.content)?;
-        if let Some(model) = &command.model
-            && let Err(unknown) = self.core.gateway.resolve(Some(model))
-        {
-            return Err(invalid(unknown.to_string(), "/model"));
-        }
-        let request = request(&command)?;
-        let settings = QueueSettings::resolve([command.queue, row.queue, self.core.limits.queue]);
-        let at_once = match settings.mode {
-            Mode::Steer => Some(Kind::Steer),
-            Mode::Interrupt => Some(Kind::Interrupt),
-            Mode::Followup | Mode::Collect => None,
-        };
-        if let Some(kind) = at_once.filter(|_| row.session_type == CHAT) {
-            // While it waits for the disk it is there once.
-            let content = std::mem::take(&mut command.content);
-            let accepting = Accepting { command, row: &row, request: request.as_ref() };
-            let accepted = Accepted { kind, drops: None };
-            return match accepting.commit(self, content, accepted, None, self.core.now()).await {
-                Ok(receipt) => Ok(receipt),
-                Err(NotAccepted::Replayed(reply)) => self.replayed(&reply).await,
-                Err(not_accepted) => Err(self.told(&accepting.command, not_accepted).await),
-            };
-        }
-        let accepting = Accepting { command, row: &row, request: request.as_ref() };
-        match self.once(request.as_ref(), self.queue_up(&accepting, settings)).await? {
+        self.check_words(&command.content, command.model.as_deref())?;
+        let asked = asked(json!({ "session": command.session }), &command.content, command.model.as_deref());
+        let asked = with_wishes(asked, command.queue, command.priority);
+        let request = Request::of(By { user: &command.user, key: command.idempotency_key.as_deref() }, &asked)?;
+        let at_once = self.at_once(&command, &row).is_some();
+        let accepting = Accepting { command, row: &row, request: request.as_ref(), route: None };
+        let act = self.accept(accepting);
+        // Nothing but its commit refuses what is accepted at once: a look beforehand would be for nothing.
+        let came = if at_once { self.unless_done(request.as_ref(), act).await? } else { self.once(request.as_ref(), act).await? };
+        match came {
             Once::Now(receipt) => Ok(receipt),
-            Once::Before(remembered) => self.as_before(remembered).await,
+            Once::Before(remembered) => self.as_before(&remembered).await,
+        }
+    }
+
+    /// Accepts a message of a session that takes words, under the key of its request.
+    pub(super) async fn accept(&self, mut accepting: Accepting<'_>) -> Result<InputReceipt, Error> {
+        let Some(kind) = self.at_once(&accepting.command, accepting.row) else { return self.queue_up(&accepting).await };
+        // While it waits for the disk it is there once.
+        let content = std::mem::take(&mut accepting.command.content);
+        let accepted = Accepted { kind, drops: None };
+        match accepting.commit(self, content, accepted, None, self.core.now()).await {
+            Ok(receipt) => Ok(receipt),
+            Err(not_accepted) => Err(self.told(&accepting.command, not_accepted).await),
+        }
+    }
+
+    /// What words come to that need no look at the queue; none for all others.
+    fn at_once(&self, command: &PostMessage, row: &SessionRow) -> Option<Kind> {
+        let kind = match self.queue_settings(command.queue, row.queue).mode {
+            Mode::Steer => Kind::Steer,
+            Mode::Interrupt => Kind::Interrupt,
+            Mode::Followup | Mode::Collect => return None,
+        };
+        (row.session_type == CHAT).then_some(kind)
+    }
+
+    pub(super) fn queue_settings(&self, of_message: QueueOverride, of_session: QueueOverride) -> QueueSettings {
+        QueueSettings::resolve([of_message, of_session, self.core.limits.queue])
+    }
+
+    /// Checks that words may be said, to whichever session.
+    pub(super) fn check_words(&self, content: &[Part], model: Option<&str>) -> Result<(), Error> {
+        check_content(content)?;
+        match self.core.gateway.resolve(model) {
+            Err(unknown) if model.is_some() => Err(invalid(unknown.to_string(), "/model")),
+            _ => Ok(()),
         }
     }
 
     /// Decides what words come to upon the queue as it is, and again when it has changed before that was stored.
-    async fn queue_up(&self, accepting: &Accepting<'_>, settings: QueueSettings) -> Result<InputReceipt, Error> {
+    async fn queue_up(&self, accepting: &Accepting<'_>) -> Result<InputReceipt, Error> {
         let session = accepting.row.id;
+        let settings = self.queue_settings(accepting.command.queue, accepting.row.queue);
         // One after the other: of many at once each would have to be decided again for every other one.
         let _in_turn = self.core.in_turn(session).await;
         let text = text_of(&accepting.command.content);
@@ -140,28 +161,15 @@ impl Broker {
         Ok(if run.wait.is_some_and(|(_, hear)| hear) { steerable } else { Condition::AwaitingClient })
     }
 
-    /// What the same request was answered with, if it came before.
-    pub(super) async fn posted_before(&self, command: &PostMessage) -> Result<Option<InputReceipt>, Error> {
-        let Some(request) = request(command)? else { return Ok(None) };
-        match self.landed(&request, self.core.now()).await? {
-            None => Ok(None),
-            Some(landed) if !request.is_of(&landed) => Err(crate::refusals::key_reused().into()),
-            Some(landed) => self.replayed(&landed.reply).await.map(Some),
-        }
-    }
-
     /// Answers a request that was answered before, in the same way.
-    async fn replayed(&self, reply: &[u8]) -> Result<InputReceipt, Error> {
-        self.as_before(serde_json::from_slice(reply).map_err(Error::unavailable)?).await
-    }
-
-    async fn as_before(&self, Remembered { input, dropped }: Remembered) -> Result<InputReceipt, Error> {
+    pub(super) async fn as_before(&self, remembered: &Remembered) -> Result<InputReceipt, Error> {
+        let input = remembered.input;
         let found = self.core.store.input_position(input).await?;
         let (session, position) = found.ok_or_else(|| crate::refusals::session_not_found(input))?;
         // One that was erased since is told as one that nobody said anything of.
         let accepted = self.core.store.input(input).await?;
         let waits_for = accepted.map_or(Kind::Steer, |(accepted, _)| accepted.waits_for());
-        Ok(InputReceipt { input, session, position, waits_for, dropped, replayed: true })
+        Ok(InputReceipt { input, session, position, waits_for, dropped: remembered.dropped.clone(), replayed: true })
     }
 
     /// Why a message was not accepted, in words for whoever sent it.
@@ -169,9 +177,11 @@ impl Broker {
         let conflict = match not_accepted {
             NotAccepted::Other(CommitError::Conflict(conflict)) => conflict,
             NotAccepted::Other(error) => return error.into(),
-            NotAccepted::Replayed(reply) => return CommitError::Replayed { reply }.into(),
             NotAccepted::Changed => return changing("the session's queue").into(),
         };
+        if let Some(refusal) = passed_limit(&conflict.clash) {
+            return refusal.into();
+        }
         match conflict.clash {
             Clash::Guard(Guard::WaitingAtMost { .. }) => {
                 busy(&format!("{WAITING_INPUTS_MAX} messages of this session wait already; try again later")).into()
@@ -188,16 +198,16 @@ impl Broker {
 }
 
 /// A message on its way in.
-struct Accepting<'a> {
-    command: PostMessage,
-    row: &'a SessionRow,
-    request: Option<&'a Request>,
+pub(super) struct Accepting<'a> {
+    pub(super) command: PostMessage,
+    pub(super) row: &'a SessionRow,
+    pub(super) request: Option<&'a Request>,
+    /// How its session was chosen; none when it was named.
+    pub(super) route: Option<Route>,
 }
 
 /// Why it is not in.
 enum NotAccepted {
-    /// The same request was answered this before.
-    Replayed(Vec<u8>),
     /// The queue is not as it was read any more.
     Changed,
     /// Anything else.
@@ -240,8 +250,10 @@ impl Accepting<'_> {
             .guard(allowed(self.row.agent, &command.user))
             .guard(Guard::WaitingAtMost { session, max: (WAITING_INPUTS_MAX - 1 + dropped.len()) as u64 })
             .append(Stream::Session(session), Expected::Any, events);
+        commit.guards.extend(broker.may_store(&command.user));
         commit.guards.extend(seen.map(|seen| Guard::QueueUnchanged { session, seen: Box::new(seen) }));
-        commit.key = self.request.map(|request| request.answered(&Remembered { input, dropped: dropped.clone() }));
+        let remembered = || Remembered { input, dropped: dropped.clone(), route: self.route.clone() };
+        commit.key = self.request.map(|request| request.answered(&remembered()));
         store::point("broker.accept.before");
         let committed = broker.core.commit_work(session, commit).await;
         store::point("broker.accept.after");
@@ -253,33 +265,52 @@ impl Accepting<'_> {
                 }
                 Ok(InputReceipt { input, session, position: committed.last_position, waits_for: kind, dropped, replayed: false })
             }
-            Err(CommitError::Replayed { reply }) => Err(NotAccepted::Replayed(reply)),
             Err(CommitError::Conflict(Conflict { clash: Clash::Guard(Guard::QueueUnchanged { .. }), .. })) => Err(NotAccepted::Changed),
             Err(error) => Err(NotAccepted::Other(error)),
         }
     }
 }
 
-/// The request as one that may come again; none without a key. What a message does not say is not part of it: requests from before it could
-/// be said are the same still.
-fn request(command: &PostMessage) -> Result<Option<Request>, Error> {
-    let mut asked = match &command.routed {
-        None => json!({ "session": command.session, "content": command.content, "model": command.model }),
-        Some(address) => json!({ "to": address, "content": command.content, "model": command.model }),
-    };
-    if let Some(asked) = asked.as_object_mut() {
-        if command.queue != QueueOverride::default() {
-            asked.insert("queue".to_owned(), json!(command.queue));
-        }
-        asked.extend(command.priority.map(|priority| ("priority".to_owned(), json!(priority))));
+/// What is asked for with a message, to wherever it is addressed.
+pub(super) fn asked(mut addressed: Value, content: &[Part], model: Option<&str>) -> Value {
+    if let Some(asked) = addressed.as_object_mut() {
+        asked.insert("content".to_owned(), json!(content));
+        asked.insert("model".to_owned(), json!(model));
     }
-    Request::of(By { user: &command.user, key: command.idempotency_key.as_deref() }, &asked)
+    addressed
 }
 
-/// What a directive of the queue says; none when it is a message like any other.
-pub(super) fn said_to_the_queue(content: &[Part]) -> Option<String> {
+/// The same with what the message says of its place in the queue. What it does not say is not part of it: requests from before it could be
+/// said are the same still.
+pub(super) fn with_wishes(mut asked: Value, queue: QueueOverride, priority: Option<Priority>) -> Value {
+    if let Some(asked) = asked.as_object_mut() {
+        if queue != QueueOverride::default() {
+            asked.insert("queue".to_owned(), json!(queue));
+        }
+        asked.extend(priority.map(|priority| ("priority".to_owned(), json!(priority))));
+    }
+    asked
+}
+
+/// What a message says to the queue and not to the agent; none when it is a message like any other.
+///
+/// # Errors
+/// It makes no sense, or says something else beside it.
+pub(super) fn directive(
+    content: &[Part],
+    model: Option<&str>,
+    priority: Option<Priority>,
+    queue: QueueOverride,
+) -> Result<Option<Directive>, Error> {
     let text = text_of(content);
-    text.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case(DIRECTIVE)).then_some(text)
+    if !text.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case(DIRECTIVE)) {
+        return Ok(None);
+    }
+    let directive: Directive = text.parse().map_err(|error: domain::queue::DirectiveError| invalid(error.to_string(), "/content"))?;
+    if model.is_some() || priority.is_some() || queue != QueueOverride::default() {
+        return Err(invalid("a directive of the queue is no turn: send it without `model`, `queue` and `priority`", "/content"));
+    }
+    Ok(Some(directive))
 }
 
 fn check_content(content: &[Part]) -> Result<(), Error> {

@@ -65,11 +65,6 @@ impl Request {
         Self { about: Some(session), ..self }
     }
 
-    /// Whether it is the request that is remembered under its key.
-    pub(super) fn is_of(&self, remembered: &RememberedRequest) -> bool {
-        self.digest == remembered.request
-    }
-
     /// What goes into the commit of its effect: when it comes again, it is answered with this.
     pub(crate) fn answered(&self, reply: &impl Serialize) -> Key {
         Key {
@@ -118,12 +113,25 @@ impl Broker {
         request: Option<&Request>,
         act: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<Once<T, R>, Error> {
+        // Whoever waits for this would hold it twice otherwise: here and in what it is handed on to.
+        let act = Box::pin(act);
         let Some(request) = request else { return act.await.map(Once::Now) };
         match self.landed(request, self.core.now()).await? {
             Some(landed) if landed.request == request.digest => return before(&landed),
             Some(_) => return Err(crate::refusals::key_reused().into()),
             None => {}
         }
+        self.unless_done(Some(request), act).await
+    }
+
+    /// The same without a look beforehand, for what is refused only by the commit that has its key.
+    pub(super) async fn unless_done<T, R: DeserializeOwned>(
+        &self,
+        request: Option<&Request>,
+        act: impl Future<Output = Result<T, Error>> + Send,
+    ) -> Result<Once<T, R>, Error> {
+        let act = Box::pin(act);
+        let Some(request) = request else { return act.await.map(Once::Now) };
         match act.await {
             Ok(done) => Ok(Once::Now(done)),
             // What refuses it may be its own effect, which landed after the look. However old it is: a commit without events goes by the
@@ -135,7 +143,7 @@ impl Broker {
         }
     }
 
-    pub(super) async fn landed(&self, request: &Request, now: Timestamp) -> Result<Option<RememberedRequest>, Error> {
+    async fn landed(&self, request: &Request, now: Timestamp) -> Result<Option<RememberedRequest>, Error> {
         Ok(self.core.store.remembered_request(&request.source, &request.key, now).await?)
     }
 

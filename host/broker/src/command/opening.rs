@@ -1,13 +1,15 @@
 //! Opening a session: with an agent, or with one that is made with it.
 
 use super::agents::{Whom, invalid, making};
+use super::once::Once;
+use super::quota::passed_limit;
 use super::sessions::allowed;
 use super::{Broker, By, Error, NewSession, Request, SYSTEM_PROMPT, SessionView, Target};
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::outfit::Sealed;
-use crate::refusals::session_active;
+use crate::refusals::{session_active, session_not_found};
 use domain::agent::Agent;
 use domain::agent::configure::check_name;
 use domain::agent::role::{Right, Role};
@@ -16,7 +18,7 @@ use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
 use domain::id::{AgentId, SessionId, Stream};
 use domain::time::Timestamp;
 use std::io;
-use store::{Commit, CommitError, Expected, Guard, Key};
+use store::{Commit, CommitError, Expected, Guard};
 
 /// Bytes of what a session is opened with, as JSON.
 pub(super) const CONFIG_BYTES_MAX: usize = 256 << 10;
@@ -29,8 +31,21 @@ impl Broker {
     /// # Errors
     /// An unknown agent or type; another structured session is active; the user may not; an idempotency key of another request.
     pub async fn open_session(&self, command: NewSession) -> Result<SessionView, Error> {
+        let request = opening_request(&command)?;
+        let (agent, session) = match self.once(request.as_ref(), self.open_now(&command, request.as_ref())).await? {
+            Once::Now(opened) => opened,
+            // Its agent may be another one than would be chosen, or made, now.
+            Once::Before(session) => {
+                let row = self.core.store.session(session).await?.ok_or_else(|| session_not_found(session))?;
+                (row.agent, session)
+            }
+        };
+        self.session(&command.user, &Target::Agent(agent), session, None).await
+    }
+
+    async fn open_now(&self, command: &NewSession, request: Option<&Request>) -> Result<(AgentId, SessionId), Error> {
         for _ in 0..TRIES_MAX {
-            if let Some(opened) = self.try_opening(&command).await? {
+            if let Some(opened) = self.try_opening(command, request).await? {
                 return Ok(opened);
             }
         }
@@ -38,7 +53,7 @@ impl Broker {
     }
 
     /// Opens a session; none when somebody else has made the agent in between that was to be made with it.
-    async fn try_opening(&self, command: &NewSession) -> Result<Option<SessionView>, Error> {
+    async fn try_opening(&self, command: &NewSession, request: Option<&Request>) -> Result<Option<(AgentId, SessionId)>, Error> {
         let whom = self.find_or_make(&command.user, &command.target, Right::Interact).await?;
         let (agent, role, spawned, made) = match whom {
             Whom::There(row, role) => (row.agent, role, row.parent.is_some(), None),
@@ -65,19 +80,23 @@ impl Broker {
         let now = self.core.now();
         let session = fresh::session();
         let is_new = made.is_some();
-        let (commit, structured) = self.opening(command, &agent, made, session, session_type, now)?;
+        let (mut commit, structured) = self.opening(command, &agent, made, session, session_type, now)?;
+        commit.guards.extend(self.may_open(&command.user, now));
+        commit.key = request.map(|request| request.answered(&session));
         let committed = if structured { self.core.commit_work(session, commit).await } else { self.core.store.commit(commit).await };
-        let session = match committed {
-            Ok(_) => session,
-            Err(CommitError::Replayed { reply }) => serde_json::from_slice(&reply).map_err(Error::unavailable)?,
-            Err(CommitError::Conflict(_)) if is_new => return Ok(None),
-            // Somebody else changed the agent in between: look again, which says what.
-            Err(CommitError::Conflict(_)) => return Err(self.refused_opening(command, agent.id).await),
+        match committed {
+            Ok(_) => {}
+            Err(CommitError::Conflict(conflict)) => match passed_limit(&conflict.clash) {
+                Some(refusal) => return Err(refusal.into()),
+                None if is_new => return Ok(None),
+                // Somebody else changed the agent in between: look again, which says what.
+                None => return Err(self.refused_opening(command, agent.id).await),
+            },
             Err(error) => return Err(error.into()),
-        };
+        }
         // Its time may be the next that comes.
         self.core.timers.notify_one();
-        self.session(&command.user, &Target::Agent(agent.id), session, None).await.map(Some)
+        Ok(Some((agent.id, session)))
     }
 
     /// What opens a session, with an agent that is made with it; whether it is a structured one.
@@ -126,13 +145,7 @@ impl Broker {
                 },
                 now,
             );
-            // A repeated request is answered as before, although its own session holds the slot by now.
-            match (taken, &command.idempotency_key) {
-                (Ok(taken), _) => slot.push(context.event(taken)),
-                // Nothing else comes of it: a session that is not there yet is not open.
-                (Err(_), Some(_)) => commit = commit.guard(Guard::SessionOpen(session)),
-                (Err(refusal), None) => return Err(refusal.into()),
-            }
+            slot.push(context.event(taken?));
             events.push(Event::InputAccepted(InputAccepted {
                 input: fresh::input(),
                 session,
@@ -153,18 +166,7 @@ impl Broker {
             commit = commit.append(Stream::Agent(agent.id), Expected::Any, slot);
         }
         commit.blobs = config.into_iter().map(|config| config.bytes.to_vec()).collect();
-        commit.key = self.opening_key(command, session)?;
         Ok((commit, structured))
-    }
-
-    fn opening_key(&self, command: &NewSession, session: SessionId) -> Result<Option<Key>, Error> {
-        // The target as it was named: which agent is one's own of a definition may have changed since.
-        let request = serde_json::json!({
-            "open": command.target.named(), "session_type": command.session_type, "name": command.name, "model": command.model, "config": command.config,
-            "time_limit_s": command.time_limit_s,
-        });
-        let by = By { user: &command.user, key: command.idempotency_key.as_deref() };
-        Ok(Request::of(by, &request)?.map(|request| request.answered(&session)))
     }
 
     /// Why a structured session could not be opened, as its agent is now.
@@ -190,6 +192,16 @@ impl Broker {
             }
         }
     }
+}
+
+/// The request as one that may come again; none without a key.
+fn opening_request(command: &NewSession) -> Result<Option<Request>, Error> {
+    // The target as it was named: which agent is one's own of a definition may have changed since.
+    let asked = serde_json::json!({
+        "open": command.target.named(), "session_type": command.session_type, "name": command.name, "model": command.model, "config": command.config,
+        "time_limit_s": command.time_limit_s,
+    });
+    Request::of(By { user: &command.user, key: command.idempotency_key.as_deref() }, &asked)
 }
 
 /// The beginning of an opening's commit: the agent is made, or may be used by this user and, for a structured session, has room for it.

@@ -2,6 +2,7 @@
 
 use super::agents::{default_path, invalid, making, taken};
 use super::once::AsItWas;
+use super::quota::passed_limit;
 use super::{AgentView, Broker, CreateAgent, Error, Request, Target, Template};
 use crate::core::fresh;
 use crate::journal::Context;
@@ -60,6 +61,7 @@ impl Broker {
             let (id, path) = (created.agent, created.path.clone());
             let mut commit = making(&command.user, created);
             commit.guards.extend(guards);
+            commit.guards.extend(self.may_store(&command.user));
             let prompt = command.config.system_prompt.clone().map(|prompt| {
                 let overridden = PromptOverridden { agent: id, system_prompt: Some(prompt), overridden_at: now };
                 Context::new(format!("user:{}", command.user), now).about(id, None, None).event(Event::PromptOverridden(overridden))
@@ -75,7 +77,10 @@ impl Broker {
                 Err(CommitError::Conflict(conflict)) => match conflict.clash {
                     Clash::Guard(Guard::SubCount { .. } | Guard::Role { .. } | Guard::AgentActive(_)) => {}
                     Clash::Guard(Guard::PathFree(_)) if command.below.as_ref().is_some_and(Below::is_numbered) => {}
-                    clash => return Err(taken(&clash, &path, id)),
+                    clash => {
+                        let refusal = passed_limit(&clash);
+                        return Err(refusal.map_or_else(|| taken(&clash, &path, id), Error::from));
+                    }
                 },
                 Err(error) => return Err(error.into()),
             }
@@ -101,6 +106,7 @@ impl Broker {
             owner_user_id: command.user.clone(),
             name,
             denies: Denies::default(),
+            permissions: domain::authority::Permissions::default(),
             created_at: now,
         })
     }
@@ -138,6 +144,7 @@ impl Broker {
             owner_user_id: row.agent.owner_user_id.clone(),
             name,
             denies: above.map_or_else(|| row.agent.denies.clone(), |above| row.agent.denies.and_of(above)),
+            permissions: row.agent.permissions.clone(),
             created_at: now,
         };
         Ok((created, guards))

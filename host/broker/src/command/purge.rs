@@ -53,7 +53,7 @@ impl Broker {
         let purged = match self.once(request.as_ref(), self.try_purging(what, request.as_ref())).await? {
             Once::Now(purged) | Once::Before(purged) => purged,
         };
-        // Also when it was done before: the files may not have been written anew then.
+        // Also when it was done before: the log may not have been emptied then.
         Ok(Gone { purged, files: rewrite(&self.core).await? })
     }
 

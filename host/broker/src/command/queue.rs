@@ -2,6 +2,7 @@
 
 use super::agents::invalid;
 use super::once::Once;
+use super::route::Route;
 use super::sessions::{REASON_BYTES_MAX, allowed};
 use super::{Broker, By, Error, Request, Target};
 use crate::journal::Context;
@@ -51,9 +52,13 @@ pub struct InputView {
     pub turn: Option<TurnId>,
 }
 
+/// Settings of a session's queue, as a repeated request is answered with them.
 #[derive(Debug, Serialize, Deserialize)]
-struct Configured {
-    queue: QueueOverride,
+pub(super) struct Configured {
+    pub(super) queue: QueueOverride,
+    /// The choice of the session; none when it was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) route: Option<Route>,
 }
 
 impl Broker {
@@ -97,34 +102,44 @@ impl Broker {
         request: Option<&Request>,
         change: impl FnOnce(QueueOverride) -> QueueOverride + Send,
     ) -> Result<QueueSaid, Error> {
-        let act = async move {
-            // What it says is changed by one at a time.
-            let _in_turn = self.core.in_turn(session).await;
-            let row = self.session_for(user, target, session).await?;
-            let (now, queue) = (self.core.now(), change(row.queue));
-            let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
-            let event = context.event(Event::QueueConfigured(QueueConfigured { session, queue, time: now }));
-            let mut commit = Commit::new().guard(Guard::SessionOpen(session)).guard(allowed(row.agent, user)).append(
-                Stream::Session(session),
-                Expected::Any,
-                vec![event],
-            );
-            commit.key = request.map(|request| request.answered(&Configured { queue }));
-            match self.core.store.commit(commit).await {
-                Ok(_) => Ok(Configured { queue }),
-                Err(CommitError::Conflict(_)) => {
-                    // Whoever may not any more is told that.
-                    self.session_for(user, target, session).await?;
-                    Err(session_closed().into())
-                }
-                Err(error) => Err(error.into()),
-            }
-        };
-        let (Once::Now(Configured { queue }) | Once::Before(Configured { queue })) = self.once(request, act).await?;
+        let act = self.try_configuring((user, target, session), request, None, change);
+        let (Once::Now(Configured { queue, .. }) | Once::Before(Configured { queue, .. })) = self.once(request, act).await?;
         Ok(self.queue_said(queue))
     }
 
-    fn queue_said(&self, said: QueueOverride) -> QueueSaid {
+    /// Changes what a session says of its queue, in the commit that has the request's key.
+    pub(super) async fn try_configuring(
+        &self,
+        (user, target, session): (&UserId, &Target, SessionId),
+        request: Option<&Request>,
+        route: Option<Route>,
+        change: impl FnOnce(QueueOverride) -> QueueOverride + Send,
+    ) -> Result<Configured, Error> {
+        // What it says is changed by one at a time.
+        let _in_turn = self.core.in_turn(session).await;
+        let row = self.session_for(user, target, session).await?;
+        let (now, queue) = (self.core.now(), change(row.queue));
+        let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+        let event = context.event(Event::QueueConfigured(QueueConfigured { session, queue, time: now }));
+        let mut commit = Commit::new().guard(Guard::SessionOpen(session)).guard(allowed(row.agent, user)).append(
+            Stream::Session(session),
+            Expected::Any,
+            vec![event],
+        );
+        let configured = Configured { queue, route };
+        commit.key = request.map(|request| request.answered(&configured));
+        match self.core.store.commit(commit).await {
+            Ok(_) => Ok(configured),
+            Err(CommitError::Conflict(_)) => {
+                // Whoever may not any more is told that.
+                self.session_for(user, target, session).await?;
+                Err(session_closed().into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn queue_said(&self, said: QueueOverride) -> QueueSaid {
         QueueSaid { said, holds: QueueSettings::resolve([QueueOverride::default(), said, self.core.limits.queue]) }
     }
 

@@ -12,12 +12,12 @@ impl Broker {
     /// Whether the operator's rules let a user see the agent at a path: without that it is not there for them.
     #[must_use]
     pub fn may_see(&self, user: &UserId, path: &str) -> bool {
-        self.core.paths.rules.allows(user, PathAccess::Read, path).is_allowed()
+        self.is_unruled || self.core.paths.rules.allows(user, PathAccess::Read, path).is_allowed()
     }
 
     /// Whether the operator has said anything of what a user may see.
     pub(super) fn is_ruled(&self, user: &UserId) -> bool {
-        !self.core.paths.rules.is_empty_for(user)
+        !self.is_unruled && !self.core.paths.rules.is_empty_for(user)
     }
 
     /// Checks that the operator's rules let a user command the agent at a path.

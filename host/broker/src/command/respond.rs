@@ -4,8 +4,8 @@ use super::once::Once;
 use super::{Broker, By, Error, Request, Respond, Target};
 use crate::catalogue::CHAT;
 use crate::driver::{Signal, load_run};
-use crate::outfit::complaints;
 use crate::refusals::not_suspended;
+use crate::schemas::Schemas;
 use domain::agent::Agent;
 use domain::agent::role::{Right, Role};
 use domain::file::File;
@@ -85,7 +85,7 @@ impl Broker {
             let complaint = format!("{place}: {problem}");
             Refusal::new(Kind::Invalid, "INVALID_RESPONSE", complaint).at(format!("/response{place}"))
         })?;
-        if let Some(complaint) = misfit(action, response) {
+        if let Some(complaint) = misfit(self.core.catalogue.schemas(), action, response).await? {
             return Err(Refusal::new(Kind::Invalid, "INVALID_RESPONSE", complaint).at("/response").into());
         }
         let Some(Accepted { answer, brought }) = accepted else { return Ok(Vec::new()) };
@@ -106,9 +106,13 @@ impl Broker {
 }
 
 /// Why a response is no answer to what was asked; none when it is one.
-fn misfit(action: &ClientAction, response: &Value) -> Option<String> {
-    let validator = action.response_schema.as_ref().and_then(|schema| jsonschema::validator_for(schema).ok());
-    validator.and_then(|validator| complaints(&validator, response)).or_else(|| domain::widget::contradiction(action, response))
+async fn misfit(schemas: &Schemas, action: &ClientAction, response: &Value) -> Result<Option<String>, Refusal> {
+    let complaint = match &action.response_schema {
+        Some(schema) => schemas.judge(schema, response.clone()).await,
+        None => Ok(None),
+    };
+    let complaint = complaint.map_err(|given_up| Refusal::new(Kind::Busy, "BUSY", given_up.to_string()))?;
+    Ok(complaint.or_else(|| domain::widget::contradiction(action, response)))
 }
 
 /// What the design says to an answer that nothing waits for, of what the user may know of: the question that does wait is named. Always under

@@ -2,30 +2,33 @@
 //!
 //! A thread goes before a session, a session before an agent, an agent before a persona, and smart routing comes last; a message names one of
 //! them. What is unknown at its level is refused there and never falls through to the next one.
+//!
+//! A session that is begun for words is in one commit with them, with its agent if that is made as well, and with the key of the request: see
+//! [`super::beginning`].
 
-use super::agents::{Whom, making};
-use super::messages::said_to_the_queue;
-use super::sessions::allowed;
-use super::{Broker, Error, PostMessage, Said, Target};
-use crate::catalogue::CHAT;
-use crate::core::fresh;
-use crate::journal::Context;
-use crate::refusals::{agent_not_found, changing, session_not_found};
+use super::agents::Whom;
+use super::beginning::Beginning;
+use super::messages::{Accepting, Remembered, asked, directive, with_wishes};
+use super::once::Once;
+use super::queue::Configured;
+use super::{Broker, By, Error, PostMessage, Request, Said, Target};
+use crate::refusals::{changing, session_not_found};
 use domain::agent::role::Right;
 use domain::delegate::Priority;
-use domain::event::{AgentCreated, Event, SessionOpened};
-use domain::id::{AgentId, SessionId, Stream, TurnId};
+use domain::event::AgentCreated;
+use domain::id::{AgentId, SessionId, TurnId};
 use domain::message::{Part, text_of};
 use domain::persona::{Persona, PersonaId};
-use domain::queue::QueueOverride;
+use domain::queue::{Directive, QueueOverride};
 use domain::refusal::{Kind, Refusal};
 use domain::routing::{Candidate, Pick, explain, pick};
 use domain::user::UserId;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use store::{Among, Commit, CommitError, Expected, Guard, SessionRow, SessionStatus};
+use store::{Among, ChatWith, SessionRow, SessionStatus};
 
-/// How often a session is begun again when others make the same agent at the same time.
+/// How often a destination is looked up again when others begin the same session or make the same agent at the same time.
 const TRIES_MAX: u32 = 5;
 
 /// Where words are addressed to.
@@ -122,7 +125,7 @@ pub struct RoutedReceipt {
     pub agent: AgentId,
     /// That session.
     pub session: SessionId,
-    /// Why this session; none when the request came before.
+    /// Why this session; none of a request that was accepted before this was remembered.
     pub why: Option<String>,
     /// Whether the session was begun for them.
     pub is_new: bool,
@@ -135,15 +138,21 @@ struct Destination {
     why: String,
 }
 
-/// A session that is to be begun for words.
-struct Beginning {
-    agent: AgentId,
-    /// The agent, when it is to be made as well.
-    made: Option<AgentCreated>,
-    head: Option<TurnId>,
-    persona: Option<PersonaId>,
-    name: Option<String>,
-    why: String,
+/// The choice of a session for words, as it is remembered with the request's key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Route {
+    pub(super) agent: AgentId,
+    pub(super) session: SessionId,
+    pub(super) why: String,
+    pub(super) is_new: bool,
+}
+
+/// A routed request as it was answered.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Answered {
+    Accepted(Remembered),
+    Configured(Configured),
 }
 
 /// Where words go, as things are.
@@ -159,42 +168,76 @@ impl Broker {
     /// # Errors
     /// What is addressed is not there, or is not the user's to write to; those of posting a message.
     pub async fn post_routed(&self, command: PostRouted) -> Result<Routed, Error> {
-        let PostRouted { to, content, model, queue, priority, user, idempotency_key } = command;
-        let nowhere = PostMessage {
-            target: Target::Path(String::new()),
-            session: fresh::session(),
-            routed: Some(to.named()),
-            content,
-            model,
-            queue,
-            priority,
-            user,
-            idempotency_key,
-        };
-        // Where the same words went before they go again, whatever would be chosen now.
-        // A directive of the queue is known again by the session that it reaches.
-        if said_to_the_queue(&nowhere.content).is_none()
-            && let Some(receipt) = self.posted_before(&nowhere).await?
-        {
-            let session = receipt.session;
-            let row = self.core.store.session(session).await?.ok_or_else(|| session_not_found(session))?;
-            let receipt = RoutedReceipt { said: Said::Accepted(receipt), agent: row.agent, session, why: None, is_new: false };
-            return Ok(Routed::Accepted(receipt));
+        let directive = directive(&command.content, command.model.as_deref(), command.priority, command.queue)?;
+        if directive.is_none() {
+            self.check_words(&command.content, command.model.as_deref())?;
         }
+        let asked = asked(json!({ "to": command.to.named() }), &command.content, command.model.as_deref());
+        let asked = with_wishes(asked, command.queue, command.priority);
+        let request = Request::of(By { user: &command.user, key: command.idempotency_key.as_deref() }, &asked)?;
+        match self.once(request.as_ref(), self.route(command, directive, request.as_ref())).await? {
+            Once::Now(routed) => Ok(routed),
+            Once::Before(answered) => self.routed_before(answered).await,
+        }
+    }
+
+    async fn route(&self, command: PostRouted, directive: Option<Directive>, request: Option<&Request>) -> Result<Routed, Error> {
         for _ in 0..TRIES_MAX {
-            let (destination, is_new) = match self.find_destination(&nowhere.user, &to, &text_of(&nowhere.content)).await? {
+            match self.find_destination(&command.user, &command.to, &text_of(&command.content)).await? {
                 Found::Several(several) => return Ok(Routed::Unclear(several)),
-                Found::There(destination) => (destination, false),
-                Found::ToBegin(beginning) => match self.begin(&nowhere.user, *beginning).await? {
-                    Some(destination) => (destination, true),
-                    None => continue,
-                },
-            };
-            let Destination { agent, session, why } = destination;
-            let said = self.say(PostMessage { target: Target::Agent(agent), session, ..nowhere }).await?;
-            return Ok(Routed::Accepted(RoutedReceipt { said, agent, session, why: Some(why), is_new }));
+                Found::There(destination) => return self.send(command, directive, destination, request).await,
+                // None when somebody else was quicker.
+                Found::ToBegin(beginning) => {
+                    if let Some(receipt) = self.begin(&command, directive, *beginning, request).await? {
+                        return Ok(Routed::Accepted(receipt));
+                    }
+                }
+            }
         }
         Err(changing("the agent").into())
+    }
+
+    /// Accepts words in a session that is there.
+    async fn send(
+        &self,
+        command: PostRouted,
+        directive: Option<Directive>,
+        to: Destination,
+        request: Option<&Request>,
+    ) -> Result<Routed, Error> {
+        let Destination { agent, session, why } = to;
+        let route = Route { agent, session, why: why.clone(), is_new: false };
+        let PostRouted { to: _, content, model, queue, priority, user, idempotency_key } = command;
+        let target = Target::Agent(agent);
+        let said = if let Some(directive) = directive {
+            let change = |said| directive.applied(said);
+            let configured = self.try_configuring((&user, &target, session), request, Some(route), change).await?;
+            Said::Configured(self.queue_said(configured.queue))
+        } else {
+            let row = self.session_for(&user, &target, session).await?;
+            let command = PostMessage { target, session, content, model, queue, priority, user, idempotency_key };
+            Said::Accepted(self.accept(Accepting { command, row: &row, request, route: Some(route) }).await?)
+        };
+        Ok(Routed::Accepted(RoutedReceipt { said, agent, session, why: Some(why), is_new: false }))
+    }
+
+    /// Answers a request that was answered before, in the same way, whatever would be chosen now.
+    async fn routed_before(&self, answered: Answered) -> Result<Routed, Error> {
+        let (said, route) = match answered {
+            Answered::Accepted(remembered) => {
+                let receipt = self.as_before(&remembered).await?;
+                let session = receipt.session;
+                let Some(route) = remembered.route else {
+                    let row = self.core.store.session(session).await?.ok_or_else(|| session_not_found(session))?;
+                    let said = Said::Accepted(receipt);
+                    return Ok(Routed::Accepted(RoutedReceipt { said, agent: row.agent, session, why: None, is_new: false }));
+                };
+                (Said::Accepted(receipt), Some(route))
+            }
+            Answered::Configured(Configured { queue, route }) => (Said::Configured(self.queue_said(queue)), route),
+        };
+        let Route { agent, session, why, is_new } = route.ok_or_else(crate::refusals::key_reused)?;
+        Ok(Routed::Accepted(RoutedReceipt { said, agent, session, why: Some(why), is_new }))
     }
 
     /// Where words would go, and why, without sending them. A session that would have to be begun is not begun; then there is none yet. None as
@@ -264,7 +307,9 @@ impl Broker {
             self.persona_of(user, persona)?;
         }
         let why = "no session of yours is at that turn: this one was forked from it".to_owned();
-        Ok(Found::ToBegin(Box::new(Beginning { agent, made: None, head: Some(turn), persona: row.persona, name: None, why })))
+        let absent = ChatWith::Turn(turn);
+        let head = Some((turn, session));
+        Ok(Found::ToBegin(Box::new(Beginning { agent, made: None, head, persona: row.persona, name: None, why, absent })))
     }
 
     async fn with_agent(&self, user: &UserId, target: &Target) -> Result<Found, Error> {
@@ -275,7 +320,8 @@ impl Broker {
             return Ok(Found::There(Destination { agent, session, why: "it is your latest chat with that agent".to_owned() }));
         }
         let why = "you had no chat with that agent".to_owned();
-        Ok(Found::ToBegin(Box::new(Beginning { agent, made, head: None, persona: None, name: None, why })))
+        let absent = ChatWith::Agent(agent);
+        Ok(Found::ToBegin(Box::new(Beginning { agent, made, head: None, persona: None, name: None, why, absent })))
     }
 
     async fn with_persona(&self, user: &UserId, id: &PersonaId) -> Result<Found, Error> {
@@ -285,7 +331,8 @@ impl Broker {
         }
         let (agent, made) = self.agent_or_new(user, &Target::Definition(persona.agent.clone())).await?;
         let (name, why) = (Some(persona.display_name.clone()), "you had no session with that persona".to_owned());
-        Ok(Found::ToBegin(Box::new(Beginning { agent, made, head: None, persona: Some(id.clone()), name, why })))
+        let absent = ChatWith::Persona(id.clone());
+        Ok(Found::ToBegin(Box::new(Beginning { agent, made, head: None, persona: Some(id.clone()), name, why, absent })))
     }
 
     async fn agent_or_new(&self, user: &UserId, target: &Target) -> Result<(AgentId, Option<AgentCreated>), Error> {
@@ -327,44 +374,6 @@ impl Broker {
             let message = format!("there is no persona `{id}`; there are: {}", known.join(", "));
             Refusal::new(Kind::NotFound, "PERSONA_NOT_FOUND", message).at("/to/persona")
         })
-    }
-
-    /// Begins a chat for words that need one; none when somebody else has made its agent in between.
-    async fn begin(&self, user: &UserId, beginning: Beginning) -> Result<Option<Destination>, Error> {
-        let Beginning { agent, made, head, persona, name, why } = beginning;
-        let (session, now) = (fresh::session(), self.core.now());
-        let opened = SessionOpened {
-            session,
-            agent,
-            session_type: CHAT.to_owned(),
-            conversation: fresh::conversation(),
-            name,
-            head,
-            persona,
-            model: None,
-            started_by: format!("user:{user}"),
-            user_id: user.clone(),
-            config: None,
-            time: now,
-        };
-        let context = Context::new(format!("user:{user}"), now).about(agent, Some(session), None);
-        let is_made = made.is_some();
-        let commit = match made {
-            Some(made) => making(user, made),
-            None => Commit::new().guard(Guard::AgentActive(agent)).guard(allowed(agent, user)),
-        };
-        let commit = commit.append(Stream::Session(session), Expected::New, vec![context.event(Event::SessionOpened(opened))]);
-        match self.core.store.commit(commit).await {
-            Ok(_) => Ok(Some(Destination { agent, session, why })),
-            Err(CommitError::Conflict(_)) if is_made => Ok(None),
-            // Somebody else changed the agent in between: look again, which says what.
-            Err(CommitError::Conflict(_)) => match self.find_for(user, &Target::Agent(agent), Right::Interact).await {
-                Ok(_) => Err(changing("the agent").into()),
-                Err(Error::Refused(refusal)) if refusal.kind == Kind::NotFound => Err(agent_not_found(&agent.to_string()).into()),
-                Err(error) => Err(error),
-            },
-            Err(error) => Err(error.into()),
-        }
     }
 }
 

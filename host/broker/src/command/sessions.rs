@@ -2,6 +2,7 @@
 
 use super::agents::invalid;
 use super::once::Once;
+use super::quota::passed_limit;
 use super::{Broker, By, Error, Request, SessionView, Target};
 use crate::driver::{Signal, load_run};
 use crate::journal::Context;
@@ -345,14 +346,18 @@ impl Broker {
         let now = self.core.now();
         let saved = UiSaved { session, tool_call_id: call, partial_state, time: now };
         let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
-        let commit = Commit::new().guard(Guard::SessionOpen(session)).guard(allowed(row.agent, user)).append(
+        let mut commit = Commit::new().guard(Guard::SessionOpen(session)).guard(allowed(row.agent, user)).append(
             Stream::Session(session),
             Expected::Any,
             vec![context.event(Event::UiSaved(saved))],
         );
+        commit.guards.extend(self.may_store(user));
         match self.core.store.commit(commit).await {
             Ok(_) => self.session(user, &Target::Agent(row.agent), session, None).await,
-            Err(CommitError::Conflict(_)) => {
+            Err(CommitError::Conflict(conflict)) => {
+                if let Some(refusal) = passed_limit(&conflict.clash) {
+                    return Err(refusal.into());
+                }
                 // Whoever may not any more is told that.
                 self.session_for(user, &Target::Agent(row.agent), session).await?;
                 Err(crate::refusals::session_closed().into())

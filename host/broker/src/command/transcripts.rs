@@ -2,6 +2,7 @@
 
 use super::agents::invalid;
 use super::once::Once;
+use super::quota::passed_limit;
 use super::sessions::allowed;
 use super::{Broker, By, Error, Request, Target};
 use crate::catalogue::CHAT;
@@ -162,7 +163,10 @@ impl Broker {
                 Err(CommitError::Conflict(conflict)) if conflict.clash == Clash::Row => {
                     return Err(turn_conflict(header.head.or_else(|| new.first().map(|turn| turn.node.id)).unwrap_or(NO_TURN)).into());
                 }
-                Err(CommitError::Conflict(_)) => return Err(self.not_begun(user, target).await),
+                Err(CommitError::Conflict(conflict)) => match passed_limit(&conflict.clash) {
+                    Some(refusal) => return Err(refusal.into()),
+                    None => return Err(self.not_begun(user, target).await),
+                },
                 Err(error) => return Err(error.into()),
             }
         }
@@ -209,6 +213,10 @@ impl Broker {
                 Expected::Any,
                 context.events(events),
             );
+            commit.guards.extend(match place == last {
+                true => self.may_open(user, now).collect::<Vec<_>>(),
+                false => self.may_store(user).into_iter().collect(),
+            });
             commit.blobs = named.iter().filter_map(|digest| blobs.get(digest).cloned()).collect();
             stored.extend(named);
             if place == last {

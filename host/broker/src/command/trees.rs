@@ -3,6 +3,7 @@
 use super::agents::invalid;
 use super::once::Once;
 use super::opening::check_label;
+use super::quota::passed_limit;
 use super::sessions::allowed;
 use super::{Broker, By, Error, Request, SessionView, Target};
 use crate::catalogue::CHAT;
@@ -14,8 +15,10 @@ use domain::id::{AgentId, SessionId, Stream, TurnId};
 use domain::message::MessageId;
 use domain::user::UserId;
 use serde_json::json;
-use store::{Commit, CommitError, Expected, Guard, Parting, SeenTurn, SessionRow, TreeTurn};
+use store::{Clash, Commit, CommitError, Conflict, Expected, Guard, Parting, SeenTurn, SessionRow, TreeTurn};
 
+/// How often a fork is tried again when the session that shows its turn changes at the same time.
+const TRIES_MAX: u32 = 5;
 /// Turns that a thread may go on alone for, in a comparison of two.
 pub const DIFF_TURNS_MAX: usize = 1_000;
 
@@ -118,50 +121,61 @@ impl Broker {
         fork: &Fork,
         request: Option<&Request>,
     ) -> Result<(AgentId, SessionId), Error> {
-        let row = self.session_for(user, target, session).await?;
-        check_label(fork.name.as_deref())?;
-        if let Some(model) = &fork.model
-            && let Err(unknown) = self.core.gateway.resolve(Some(model))
-        {
-            return Err(invalid(unknown.to_string(), "/model"));
+        for _ in 0..TRIES_MAX {
+            let row = self.session_for(user, target, session).await?;
+            check_label(fork.name.as_deref())?;
+            if let Some(model) = &fork.model
+                && let Err(unknown) = self.core.gateway.resolve(Some(model))
+            {
+                return Err(invalid(unknown.to_string(), "/model"));
+            }
+            let (head, through) = self.forked_at(user, &row, fork).await?;
+            let (now, forked, agent) = (self.core.now(), fresh::session(), row.agent);
+            let opened = SessionOpened {
+                session: forked,
+                agent,
+                session_type: CHAT.to_owned(),
+                conversation: fresh::conversation(),
+                name: fork.name.clone().or(row.name),
+                head: Some(head),
+                persona: row.persona,
+                model: fork.model.clone().or(row.model),
+                started_by: format!("user:{user}"),
+                user_id: user.clone(),
+                config: None,
+                time: now,
+            };
+            let context = Context::new(format!("user:{user}"), now).about(agent, Some(forked), None);
+            let mut commit = Commit::new()
+                .guard(Guard::AgentActive(agent))
+                .guard(Guard::SessionThere(session))
+                // A purge of it would take the turn away before the fork keeps it.
+                .guard(Guard::SessionShows { session: through, turn: head })
+                .guard(allowed(agent, user))
+                .append(Stream::Session(forked), Expected::New, vec![context.event(Event::SessionOpened(opened))]);
+            commit.guards.extend(self.may_open(user, now));
+            commit.key = request.map(|request| request.answered(&(agent, forked)));
+            match self.core.store.commit(commit).await {
+                Ok(_) => return Ok((agent, forked)),
+                // Look again, which says what.
+                Err(CommitError::Conflict(Conflict { clash: Clash::Guard(Guard::SessionShows { .. }), .. })) => {}
+                Err(CommitError::Conflict(conflict)) => match passed_limit(&conflict.clash) {
+                    Some(refusal) => return Err(refusal.into()),
+                    None => return Err(self.changed(user, target, session, conflict).await),
+                },
+                Err(error) => return Err(error.into()),
+            }
         }
-        let head = self.forked_at(user, &row, fork).await?;
-        let (now, forked) = (self.core.now(), fresh::session());
-        let opened = SessionOpened {
-            session: forked,
-            agent: row.agent,
-            session_type: CHAT.to_owned(),
-            conversation: fresh::conversation(),
-            name: fork.name.clone().or(row.name),
-            head: Some(head),
-            persona: row.persona,
-            model: fork.model.clone().or(row.model),
-            started_by: format!("user:{user}"),
-            user_id: user.clone(),
-            config: None,
-            time: now,
-        };
-        let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(forked), None);
-        let mut commit = Commit::new()
-            .guard(Guard::AgentActive(row.agent))
-            .guard(Guard::SessionThere(session))
-            .guard(allowed(row.agent, user))
-            .append(Stream::Session(forked), Expected::New, vec![context.event(Event::SessionOpened(opened))]);
-        commit.key = request.map(|request| request.answered(&(row.agent, forked)));
-        match self.core.store.commit(commit).await {
-            Ok(_) => Ok((row.agent, forked)),
-            Err(CommitError::Conflict(conflict)) => Err(self.changed(user, target, session, conflict).await),
-            Err(error) => Err(error.into()),
-        }
+        Err(changing("the session").into())
     }
 
-    /// The turn from which a fork goes on.
-    async fn forked_at(&self, user: &UserId, row: &SessionRow, fork: &Fork) -> Result<TurnId, Error> {
+    /// The turn from which a fork goes on, and a session that shows it to the user.
+    async fn forked_at(&self, user: &UserId, row: &SessionRow, fork: &Fork) -> Result<(TurnId, SessionId), Error> {
         match (fork.turn, fork.message) {
             (Some(_), Some(_)) => Err(invalid("a fork begins at a turn or at a message: give one of them", "/message")),
             (Some(turn), None) => {
-                let seen = self.core.store.seen_turn(user, Some(row.agent), turn).await?;
-                seen.map(|seen| seen.turn.node.id).ok_or_else(|| turn_not_found(turn).at("/turn_id").into())
+                let through = self.core.store.session_showing(user, row.agent, turn).await?;
+                Ok((turn, through.ok_or_else(|| turn_not_found(turn).at("/turn_id"))?))
             }
             (None, Some(message)) => {
                 let found = match row.head {
@@ -169,9 +183,9 @@ impl Broker {
                     Some(_) | None => None,
                 };
                 let told = format!("the session's thread has no message {message}; it has {}", row.head_message);
-                found.map(|node| node.id).ok_or_else(|| invalid(told, "/message"))
+                found.map(|node| (node.id, row.id)).ok_or_else(|| invalid(told, "/message"))
             }
-            (None, None) => row.head.ok_or_else(|| thread_empty().into()),
+            (None, None) => row.head.map(|head| (head, row.id)).ok_or_else(|| thread_empty().into()),
         }
     }
 

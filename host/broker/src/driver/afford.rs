@@ -189,7 +189,7 @@ pub(super) fn keep_of_one_message(inputs: &mut Vec<InputAccepted>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::authority::Denies;
+    use domain::authority::{Denies, Permissions};
     use domain::event::Source;
     use domain::id::{InputId, RunId, SessionId};
     use domain::limits::TurnLimits;
@@ -213,8 +213,11 @@ mod tests {
     /// A late reply of a message that began this run.
     fn late(number: u128, of: u128, deadline: Option<u64>) -> InputAccepted {
         let accounts = Accounts::of_message(RunId(Uuid::from_u128(of)), &TurnLimits::default());
-        let (from, denies) = ("other".to_owned(), Denies::default());
-        input(number, Source::LateReply { from, depth: 0, hops: 1, spawn_depth: 0, denies, accounts, deadline: deadline.map(Timestamp) })
+        let (from, denies, permissions) = ("other".to_owned(), Denies::default(), Permissions::default());
+        input(
+            number,
+            Source::LateReply { from, depth: 0, hops: 1, spawn_depth: 0, denies, permissions, accounts, deadline: deadline.map(Timestamp) },
+        )
     }
 
     #[test]

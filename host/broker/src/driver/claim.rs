@@ -8,14 +8,14 @@ use crate::command::SYSTEM_PROMPT;
 use crate::core::fresh;
 use crate::outfit::Sealed;
 use domain::agent::Agent;
-use domain::authority::Denies;
+use domain::authority::{Denies, Permissions};
 use domain::basis::Overrides;
 use domain::budget::Budget;
 use domain::definition::Definition;
 use domain::delegate::Priority;
 use domain::dispatch::Depth;
 use domain::event::{InputAccepted, RunStarted, Source};
-use domain::id::SessionId;
+use domain::id::{SessionId, TurnId};
 use domain::operation::ReplyTo;
 use domain::path::ModelRole;
 use domain::persona::Persona;
@@ -67,7 +67,8 @@ impl Driver {
             hops: begun.hops,
             priority: begun.priority,
             denies: own.both(&begun.denies),
-            permissions: persona.map(Persona::permissions).unwrap_or_default(),
+            permissions: persona.map(Persona::permissions).unwrap_or_default().both(&agent.agent.permissions).both(&begun.permissions),
+            untrusted: agent.agent.remembers_untrusted || self.thread_is_untrusted(session.head).await?,
             user_id: begun.user_id.unwrap_or_else(|| session.user_id.clone()),
             session_config: session.config,
             session_expires_at: session.expires_at,
@@ -144,6 +145,14 @@ impl Driver {
         message.or(session).or_else(of_role).or(definition).cloned()
     }
 
+    /// Whether anything that a thread shows rests on content from outside.
+    pub(super) async fn thread_is_untrusted(&self, head: Option<TurnId>) -> Result<bool, Trouble> {
+        match head {
+            Some(head) => Ok(self.core.store.is_untrusted(head).await?),
+            None => Ok(false),
+        }
+    }
+
     pub(super) async fn session_row(&self) -> Result<SessionRow, Trouble> {
         self.core.store.session(self.session).await?.ok_or_else(|| missing(self.session))
     }
@@ -169,6 +178,8 @@ struct Begun {
     budget: Budget,
     /// What whoever handed the work over may not do: whoever does it for them may not do it either.
     denies: Denies,
+    /// What is permitted to whoever handed the work over, and so to whoever does it for them.
+    permissions: Permissions,
     /// From whom the first of them is.
     user_id: Option<UserId>,
     /// The one that the last of them names that names one.
@@ -185,6 +196,8 @@ impl Begun {
         let deadline = came_of(inputs).and_then(|input| input.source.deadline());
         let denied = inputs.iter().filter_map(|input| input.source.denies());
         let denies = denied.fold(Denies::default(), |all, denies| all.both(denies));
+        let permitted = inputs.iter().filter_map(|input| input.source.permissions());
+        let permissions = permitted.fold(Permissions::default(), |all, permissions| all.both(permissions));
         let depths = || inputs.iter().map(|input| input.source.depth());
         Self {
             reply_to,
@@ -197,6 +210,7 @@ impl Begun {
             priority: inputs.iter().map(|input| input.source.priority()).max().unwrap_or_default(),
             budget: inputs.first().map(|input| input.source.budget()).unwrap_or_default(),
             denies,
+            permissions,
             user_id: inputs.first().and_then(|input| input.user_id.clone()),
             model: inputs.iter().rev().find_map(|input| input.model.clone()),
         }

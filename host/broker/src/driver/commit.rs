@@ -12,9 +12,10 @@ use crate::outfit::Sealed;
 use domain::agent::memory::{OfWhom, right_for};
 use domain::event::{Event, InputAccepted, RunStepped};
 use domain::id::{SessionId, Stream};
+use domain::operation::Performer;
 use domain::run::Run;
 use domain::run::decide::consequences;
-use domain::run::end::{Cause, is_untrusted};
+use domain::run::end::Cause;
 use domain::time::Timestamp;
 use store::{Clash, Commit, CommitError, Expected, Guard};
 
@@ -34,6 +35,8 @@ pub(super) struct Plan {
     pub(super) decided: Vec<Event>,
     /// That its accounts have what it draws.
     pub(super) afforded: Option<Guard>,
+    /// Whether what leaves it rests on content from outside.
+    pub(super) untrusted: bool,
     pub(super) time: Timestamp,
 }
 
@@ -42,8 +45,9 @@ pub(super) type Wake = Vec<SessionId>;
 
 impl Driver {
     /// Commits a step. If it would end the turn and words have arrived meanwhile, the turn goes on with them instead.
-    pub(super) async fn commit_step(&mut self, plan: Plan) -> Result<(), Trouble> {
+    pub(super) async fn commit_step(&mut self, mut plan: Plan) -> Result<(), Trouble> {
         let Some(driving) = &self.driving else { return Ok(()) };
+        let active_ms = driving.charge_active_time(plan.stepped.settled.iter_mut().chain(&mut plan.stepped.stopped));
         let holder = self.holder(&driving.run).await?;
         let stepped = Event::RunStepped(Box::new(plan.stepped.clone()));
         let mut run = driving.run.clone();
@@ -61,7 +65,8 @@ impl Driver {
                 wake.extend(self.add_end(&mut commit, &run, holder.as_ref(), cause, Last::step(&driving.run, &stepped), plan.time).await?);
                 // Without another step left, words that arrived wait for the next turn: they must not make a failure of this one.
                 // While a thread is compacted nothing joins it: what arrived meanwhile leads the next turn.
-                let is_open = run.spent(plan.time).is_none() && run.started.compacts.is_none();
+                let unrecorded_ms = driving.stopwatch.unrecorded_ms().saturating_sub(active_ms);
+                let is_open = run.spent(unrecorded_ms).is_none() && run.started.compacts.is_none();
                 if matches!(cause, Cause::Replied | Cause::Completed { .. }) && is_open {
                     let except = plan.words.iter().map(|input| input.input).collect();
                     commit.guards.push(Guard::NothingWaiting {
@@ -85,7 +90,7 @@ impl Driver {
                     store::point("broker.commit.after");
                     let stream = Stream::Run(run.started.run);
                     let version = committed.versions.iter().find(|(there, _)| *there == stream).map_or(0, |(_, version)| *version);
-                    self.committed(run, version, &plan, ends);
+                    self.committed(run, version, &plan, ends).await;
                     return Ok(());
                 }
                 Err(CommitError::Conflict(conflict)) => match conflict.clash {
@@ -116,7 +121,7 @@ impl Driver {
         own.push(context.event(stepped.clone()));
         own.extend(context.events(driving.beside().chain(driving.entries.iter().cloned()).chain(plan.decided.iter().cloned())));
         commit.appends.push(store::Append { stream: driving.stream(), expected: driving.expected(), events: own });
-        let untrusted = is_untrusted(&driving.run);
+        let untrusted = plan.untrusted;
         let effects = consequences(&driving.run, &plan.stepped.effects, plan.role, untrusted, plan.time, &mut fresh::input);
         for (stream, event) in effects {
             commit.guards.extend(still_remembered(&event, &driving.run));
@@ -153,26 +158,30 @@ impl Driver {
     }
 
     /// What follows once a step's commit is durable.
-    fn committed(&mut self, run: Run, version: u64, plan: &Plan, ended: bool) {
+    async fn committed(&mut self, run: Run, version: u64, plan: &Plan, ended: bool) {
         self.core.know_blobs(plan.blobs.iter().map(|sealed| sealed.digest));
         let timed = plan.stepped.started.iter().any(|operation| operation.deadline.is_some() || operation.due().is_some());
         let reminded = plan.stepped.effects.iter().any(|effect| matches!(effect, domain::step::Effect::Schedule { .. }));
         if timed || reminded {
             self.core.timers.notify_one();
         }
+        if ended {
+            return self.let_go().await;
+        }
+        let now = self.core.now();
         let Some(driving) = &mut self.driving else { return };
+        let outcomes = plan.stepped.settled.iter().chain(&plan.stepped.stopped);
+        driving.stopwatch.recorded(outcomes.map(|outcome| outcome.active_ms).sum());
         driving.version = version;
         driving.run = run;
         driving.entries.clear();
-        driving.put_off.clear();
-        driving.drop_what_is_settled();
-        if ended {
-            self.driving = None;
-        }
+        let models = plan.stepped.started.iter().filter(|operation| matches!(operation.performer, Performer::Model { .. }));
+        driving.unsent.extend(models.map(|operation| operation.id));
+        driving.stop_what_is_over(now).await;
     }
 
     pub(super) fn wake(&self, sessions: Wake) {
-        sessions.into_iter().for_each(|session| self.core.wake_soon(session));
+        sessions.into_iter().for_each(|session| self.core.wake(session));
     }
 }
 

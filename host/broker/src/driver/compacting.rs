@@ -237,6 +237,7 @@ impl Driver {
             priority: Priority::default(),
             denies: agent.agent.denies.clone(),
             permissions: domain::authority::Permissions::default(),
+            untrusted: self.thread_is_untrusted(session.head).await?,
             user_id: compaction.asked_by.clone().unwrap_or_else(|| session.user_id.clone()),
             session_config: session.config,
             session_expires_at: session.expires_at,

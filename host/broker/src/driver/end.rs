@@ -12,7 +12,7 @@ use domain::id::{OperationId, Stream};
 use domain::message::{Message, Part};
 use domain::operation::{Performer, Settlement};
 use domain::run::Run;
-use domain::run::end::{Cause, Joint, cut_off, events, is_untrusted, reply, settlement_for_parent, slot_left, turn};
+use domain::run::end::{Cause, Joint, cut_off, events, reply, settlement_for_parent, slot_left, turn};
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use store::{Commit, Expected, Guard, Key};
@@ -93,7 +93,7 @@ impl Driver {
             commit.guards.push(Guard::OperationOpen { run: reply_to.run, operation: reply_to.operation });
             add(commit, Stream::Run(reply_to.run), &context, event);
         } else if !reply_to.attached || *cause == Cause::Replied {
-            let (parts, untrusted) = (late_reply(run, said, cause), is_untrusted(run));
+            let (parts, untrusted) = (late_reply(run, said, cause), run.is_untrusted());
             let late = Late { from: run, hops: run.hops, to: &parent, parts, untrusted };
             let Told { events, blob, guard } = Box::pin(late.events(&self.core, time)).await?;
             commit.blobs.extend(blob);
@@ -137,7 +137,8 @@ impl Driver {
         self.record_what_is_done().await?;
         let time = self.core.now();
         let Some(driving) = &mut self.driving else { return Ok(()) };
-        driving.stop_all(time).await;
+        let all: Vec<OperationId> = driving.busy.keys().copied().collect();
+        driving.note_so_far(&all, time);
         let Some(driving) = &self.driving else { return Ok(()) };
         let run = driving.run.clone();
         let mut commit = Commit::new();
@@ -154,6 +155,7 @@ impl Driver {
         } else {
             let (mut stopped, said) = cut_off(&run, &notice(&cause), time, fresh::salt());
             Box::pin(self.charge_what_is_known(driving, &mut stopped)).await?;
+            driving.charge_active_time(&mut stopped);
             wake.extend(
                 self.add_end(&mut commit, &run, holder.as_ref(), &cause, Last { stopped, said, timed_out: Vec::new() }, time).await?,
             );
@@ -163,7 +165,7 @@ impl Driver {
         self.commit(commit).await?;
         self.wake(wake);
         store::point("broker.end.after");
-        self.driving = None;
+        self.let_go().await;
         Ok(())
     }
 

@@ -10,8 +10,8 @@ use domain::time::Timestamp;
 /// Through what something is asked.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Through<'a> {
-    /// The agent itself.
-    Agent,
+    /// The agent itself, by this code.
+    Agent(Digest),
     /// A tool of this name, be there one or not.
     Tool {
         /// The name.
@@ -25,9 +25,9 @@ pub(super) enum Through<'a> {
 pub(super) fn entry(core: &Core, run: &Run, through: Through<'_>) -> BoundaryDecided {
     let started = &run.started;
     let (tool, component, code) = match through {
-        Through::Agent => {
+        Through::Agent(code) => {
             let own = core.catalogue.definition(&started.definition).map(|definition| definition.component.clone());
-            (None, own, Some(run.component))
+            (None, own, Some(code))
         }
         Through::Tool { name, code } => {
             let there = core.catalogue.tool(name).map(|(entry, _)| entry);
@@ -40,6 +40,7 @@ pub(super) fn entry(core: &Core, run: &Run, through: Through<'_>) -> BoundaryDec
         segment: 0,
         definition: started.definition.clone(),
         grant: component.as_deref().and_then(|name| core.outfits.grant(name)).map(|grant| grant.digest),
+        user_id: Some(started.user_id.clone()),
         tool,
         component,
         code,

@@ -177,10 +177,12 @@ impl Driver {
             spawn_depth: depth.spawn,
             budget: budget.within(left),
             denies: started.denies.and_of(scope.definition),
+            permissions: started.permissions.clone(),
             accounts: started.accounts().handing(input, budget, left),
         };
         let origin = format!("agent:{}", caller.path);
-        let message = Some(Draft { role: Role::User, parts: content, origin: origin.clone(), untrusted: false, answers: None });
+        let message =
+            Some(Draft { role: Role::User, parts: content, origin: origin.clone(), untrusted: scope.is_untrusted(), answers: None });
         let user_id = Some(started.user_id.clone());
         let accepted = InputAccepted { input, session, source, user_id, message, model: None, waits_for: None, priority: None, time: now };
         begun.events.push((Stream::Session(session), Event::InputAccepted(accepted)));
@@ -205,7 +207,7 @@ impl Driver {
             }
         };
         let performer = Performer::Agent { agent, session, input, delegation, message, since: now };
-        Ok(Resolved { performer, effect: EffectClass::NonIdempotent, time_limit_ms: None, deadline, reserved })
+        Ok(Resolved { deadline, reserved, ..simply(performer, EffectClass::NonIdempotent) })
     }
 
     /// What to say when sessions would wait for each other for ever; nothing when one may wait for the other.
@@ -245,6 +247,7 @@ impl Scope<'_> {
             owner_user_id: caller.owner_user_id.clone(),
             name: target.display_name.clone(),
             denies: self.driving.run.started.denies.and_of(self.definition),
+            permissions: self.permissions.clone(),
             created_at: now,
         };
         let opened = self.opened(agent, session);

@@ -63,6 +63,7 @@ impl Late<'_> {
             hops,
             spawn_depth,
             denies: to.started.denies.clone(),
+            permissions: to.started.permissions.clone(),
             accounts: to.started.accounts(),
             deadline: to.started.deadline,
         };

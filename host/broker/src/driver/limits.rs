@@ -36,7 +36,7 @@ impl Driver {
         } else if self.core.catalogue.definition(&run.started.definition).is_none() {
             failed("not-configured", format!("the definition `{}` is no longer configured", run.started.definition))
         } else {
-            run.spent(now).and_then(|reason| failed("limit-reached", reason))
+            run.spent(driving.stopwatch.unrecorded_ms()).and_then(|reason| failed("limit-reached", reason))
         };
         let Some(cause) = cause else { return Ok(false) };
         self.fail(cause).await?;

@@ -19,6 +19,8 @@ impl Driver {
             self.owed = Some(driving.into_ledger(self.core.now()).await);
         }
         self.idle = None;
+        self.ticket = None;
+        self.starting = None;
         self.stale = true;
         let pause_ms = PAUSE_MS.saturating_mul(1 << self.panics.min(16)).min(PAUSE_MS_MAX);
         self.panics += 1;

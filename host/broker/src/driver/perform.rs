@@ -2,11 +2,11 @@
 
 use super::busy::Busy;
 use super::entry::{Through, entry};
-use super::{Beside, Driver, Signal};
+use super::{Beside, Driver, Signal, Stopwatch};
 use crate::catalogue::CHAT;
 use crate::core::Core;
 use crate::panics::caught;
-use crate::performance::{Model, Ran, Tool};
+use crate::performance::{Attempts, Model, Ran, Tool};
 use domain::event::{BoundaryDecided, RunStarted};
 use domain::id::OperationId;
 use domain::limits::SEGMENTS_MAX;
@@ -19,8 +19,10 @@ use domain::run::{Open, Run};
 use domain::step::Failure;
 use domain::tool::ClientAction;
 use runtime::Dossier;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
+use store::Hit;
+use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 /// What a piece of work came to.
@@ -53,17 +55,19 @@ impl Driver {
     /// Begins to work on an operation.
     pub(super) fn perform(&mut self, operation: OperationId) {
         let Some(driving) = &mut self.driving else { return };
+        driving.unsent.remove(&operation);
         let Some(open) = driving.run.open.get(&operation) else { return };
         let (started, messages) = (driving.run.started.clone(), seen(&driving.run, open));
         // What asks models, other agents, timers and users is the agent itself.
         let through = match &open.operation.performer {
             Performer::Tool { component, tool, .. } => Through::Tool { name: tool, code: Some(*component) },
-            _ => Through::Agent,
+            _ => Through::Agent(driving.run.component),
         };
         let entry = entry(&self.core, &driving.run, through);
         let (dossier, entry) = (Dossier::default(), BoundaryDecided { operation: Some(operation), segment: open.segment, ..entry });
-        let work = Work { core: self.core.clone(), open: open.clone(), started, messages, dossier: dossier.clone() };
-        let (mailbox, segment) = (self.mailbox.clone(), open.segment);
+        let (core, driver, stopwatch) = (self.core.clone(), self.mailbox.signals.clone(), driving.stopwatch.clone());
+        let work = Work { core, driver, open: open.clone(), started, messages, dossier: dossier.clone(), stopwatch };
+        let (mailbox, segment) = (self.mailbox.signals.clone(), open.segment);
         let (session, noted) = (self.session, dossier.clone());
         let task = self.core.spawn(async move {
             let performed = caught(Box::pin(work.perform())).await.unwrap_or_else(|panic| {
@@ -92,7 +96,7 @@ impl Driver {
         let segment = open.segment + 1;
         let (pause, state) = match performed.came_to {
             CameTo::End(ended) => {
-                let mut settlement = settlement(&open.operation, ended, now).costing(performed.attempts);
+                let mut settlement = settlement(&open.operation, ended, now).costing(open.attempts_with(performed.attempts));
                 settlement.usage = performed.usage;
                 driving.arrived.push((settlement, performed.beside));
                 return;
@@ -115,7 +119,7 @@ impl Driver {
                 (Pause::Asking { action, until }, state)
             }
         };
-        driving.continued.push((Continuation { operation, segment, state, pause }, performed.beside));
+        driving.continued.push((Continuation { operation, segment, state, pause, active_ms: 0 }, performed.beside));
     }
 }
 
@@ -129,10 +133,13 @@ fn seen(run: &Run, open: &Open) -> Vec<Arc<Message>> {
 /// One segment of an operation, with everything that it needs.
 struct Work {
     core: Arc<Core>,
+    /// The mailbox of the session's driver.
+    driver: mpsc::Sender<Signal>,
     open: Open,
     started: RunStarted,
     messages: Vec<Arc<Message>>,
     dossier: Dossier,
+    stopwatch: Stopwatch,
 }
 
 impl Work {
@@ -144,17 +151,16 @@ impl Work {
     }
 
     async fn segment(self) -> Performed {
-        let Self { core, open, started, messages, dossier } = self;
+        let Self { core, driver, open, started, messages, dossier, stopwatch } = self;
         match &open.operation.performer {
             Performer::Model { request, through, .. } => {
-                let operation = &open.operation;
-                Model { core: &core, started: &started, messages: &messages, operation, request, through: *through, dossier: &dossier }
-                    .perform()
-                    .await
+                let (operation, attempts) = (&open.operation, Attempts::new(&open, driver, &dossier));
+                let (core, started, messages, dossier, stopwatch) = (&core, &started, &messages, &dossier, &stopwatch);
+                Model { core, started, messages, operation, request, through: *through, dossier, stopwatch, attempts }.perform().await
             }
             Performer::Tool { component, tool, arguments, capabilities } => {
                 let ran = Ran { component: *component, tool, arguments, capabilities };
-                Tool { core: &core, started: &started, open: &open, ran, dossier: &dossier }.perform().await
+                Tool { core: &core, started: &started, open: &open, ran, dossier: &dossier, stopwatch: &stopwatch }.perform().await
             }
             Performer::Recall { query, limit } => recall(&core, &started, query, *limit).await,
             // These are settled by others: people, clocks, agents, rules.
@@ -178,15 +184,22 @@ async fn recall(core: &Core, started: &RunStarted, query: &str, limit: u32) -> P
     };
     match hits {
         Ok(hits) => {
-            let hits: Vec<_> = hits
-                .into_iter()
-                .map(|hit| json!({ "text": hit.text, "turn": hit.turn, "session": hit.session, "time": hit.time.to_string() }))
-                .collect();
-            Performed::ended(Ended::Value(json!({ "hits": hits })))
+            let untrusted = hits.iter().any(|hit| hit.untrusted);
+            let hits: Vec<Value> = hits.iter().map(told).collect();
+            Performed::ended(Ended::Recalled { hits: json!({ "hits": hits }), untrusted })
         }
         Err(error) => {
             tracing::warn!(error = &error as &dyn std::error::Error, "a recall failed");
             Performed::ended(Ended::Failed(Failure::passing("unavailable", "the memory could not be searched")))
         }
     }
+}
+
+/// A hit as the agent is told of it. That it rests on content from outside is said of those of which it is so.
+fn told(hit: &Hit) -> Value {
+    let mut told = json!({ "text": hit.text, "turn": hit.turn, "session": hit.session, "time": hit.time.to_string() });
+    if let Some(told) = told.as_object_mut().filter(|_| hit.untrusted) {
+        told.insert("untrusted".to_owned(), true.into());
+    }
+    told
 }

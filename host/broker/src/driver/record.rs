@@ -9,6 +9,7 @@ use crate::refusals::changing;
 use domain::event::{Event, InputAccepted, InputDead, NewEvent, OperationStarted, RunSettled};
 use domain::file::full;
 use domain::id::{OperationId, Stream};
+use domain::operation::Continuation;
 use domain::run::end::settlement_of_nothing;
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -17,7 +18,7 @@ use serde_json::Value;
 use store::{Clash, Commit, CommitError, Committed, Expected, Guard, Key};
 
 /// How often a command of a client tries again after somebody else wrote to the run first.
-const OVERTAKEN_MAX: u32 = 16;
+pub(super) const OVERTAKEN_MAX: u32 = 16;
 
 /// What a client answers to a question.
 #[derive(Clone)]
@@ -65,9 +66,12 @@ impl Driver {
     pub(super) async fn settle(&mut self) -> Result<(), Trouble> {
         let Some(driving) = &mut self.driving else { return Ok(()) };
         let beside = Beside { blobs: driving.blobs(), events: driving.beside().collect(), ..Beside::default() };
-        let event = Event::RunSettled(RunSettled { run: driving.run.started.run, settled: driving.settlements() });
+        let mut settled = driving.settlements();
+        let active_ms = driving.charge_active_time(&mut settled);
+        let event = Event::RunSettled(RunSettled { run: driving.run.started.run, settled });
         self.commit_run_event(event, beside).await?;
         if let Some(driving) = &mut self.driving {
+            driving.stopwatch.recorded(active_ms);
             driving.arrived.clear();
         }
         Ok(())
@@ -77,12 +81,19 @@ impl Driver {
     pub(super) async fn commit(&mut self, commit: Commit) -> Result<Committed, CommitError> {
         let committed = self.core.store.commit(commit).await?;
         self.panics = 0;
+        self.backoff.cut_short();
         Ok(committed)
     }
 
     /// Commits one event of the run's own stream, with what stands beside it, and applies it.
     pub(super) async fn commit_run_event(&mut self, event: Event, beside: Beside) -> Result<u64, Trouble> {
         self.commit_with_story(event, beside, ByClient::default()).await.map(|committed| committed.last_position)
+    }
+
+    /// The same if some things are so.
+    pub(super) async fn commit_run_event_under(&mut self, event: Event, guards: Vec<Guard>) -> Result<u64, Trouble> {
+        let by_client = ByClient { guards, ..ByClient::default() };
+        self.commit_with_story(event, Beside::default(), by_client).await.map(|committed| committed.last_position)
     }
 
     /// The same with what the agent's stream is told of it, such as a client's answer.
@@ -129,10 +140,12 @@ impl Driver {
 
     /// Records the calls that go on in another segment.
     pub(super) async fn record_continued(&mut self) -> Result<(), Trouble> {
-        while let Some((continuation, beside)) = self.driving.as_ref().and_then(|driving| driving.continued.first()) {
-            let (event, beside) = (Event::OperationContinued(continuation.clone()), beside.clone());
-            self.commit_run_event(event, beside).await?;
+        while let Some(driving) = &self.driving {
+            let Some((continuation, beside)) = driving.continued.first().cloned() else { break };
+            let active_ms = driving.stopwatch.unrecorded_ms();
+            self.commit_run_event(Event::OperationContinued(Continuation { active_ms, ..continuation }), beside).await?;
             if let Some(driving) = &mut self.driving {
+                driving.stopwatch.recorded(active_ms);
                 driving.continued.remove(0);
             }
             self.core.timers.notify_one();
@@ -151,11 +164,42 @@ impl Driver {
 
     /// Records that, and what the ledger is to have of work that was stopped: no driver will go on from here.
     pub(super) async fn record_what_is_left(&mut self) -> Result<(), Trouble> {
+        self.record_afterwards().await?;
         self.record_what_is_done().await?;
+        self.record_entries().await
+    }
+
+    /// Records the entries of the ledger that wait for a commit.
+    pub(super) async fn record_entries(&mut self) -> Result<(), Trouble> {
         let Some(driving) = self.driving.as_mut().filter(|driving| driving.version > 0) else { return Ok(()) };
-        match driving.entries.pop() {
-            Some(last) => self.commit_run_event(last, Beside::default()).await.map(drop),
-            None => Ok(()),
+        let Some(last) = driving.entries.pop() else { return Ok(()) };
+        let recorded = self.commit_run_event(last.clone(), Beside::default()).await;
+        if let (Err(_), Some(driving)) = (&recorded, &mut self.driving) {
+            driving.entries.push(last);
+        }
+        recorded.map(drop)
+    }
+
+    /// Records what the ledger is to have of runs that have ended.
+    pub(super) async fn record_afterwards(&mut self) -> Result<(), Trouble> {
+        if self.afterwards.is_empty() {
+            return Ok(());
+        }
+        let commit = Commit { appends: self.afterwards.clone(), ..Commit::new() };
+        self.commit(commit).await?;
+        self.afterwards.clear();
+        Ok(())
+    }
+
+    /// Stops the work of the run that has ended, as is stored, and lets go of it.
+    pub(super) async fn let_go(&mut self) {
+        let now = self.core.now();
+        let Some(mut driving) = self.driving.take() else { return };
+        driving.entries.clear();
+        driving.stop_all(now).await;
+        let events = driving.context(now).events(driving.entries.iter().cloned());
+        if !events.is_empty() {
+            self.afterwards.push(store::Append { stream: driving.stream(), expected: Expected::Any, events });
         }
     }
 
@@ -179,7 +223,7 @@ impl Driver {
         }
         let Some(driving) = &self.driving else { return Err(Trouble::Refused(crate::refusals::not_suspended())) };
         let now = self.core.now();
-        let (event, kept, mut blobs) = domain::run::settle::answer(&driving.run, call, value, now)?;
+        let (event, kept, mut blobs) = domain::run::settle::answer(&driving.run, call, &by, value, now)?;
         let agent = driving.run.started.agent;
         let mut guards = vec![allowed(agent, &by)];
         if !files.is_empty() {
@@ -235,13 +279,13 @@ impl Driver {
             }
         }
         self.commit(commit.append(Stream::Session(self.session), Expected::Any, events)).await?;
-        wake.into_iter().for_each(|session| self.core.wake_soon(session));
+        wake.into_iter().for_each(|session| self.core.wake(session));
         Ok(())
     }
 }
 
 /// Whether somebody else was first, so that what is stored is to be looked at again. What the client may not do, or not any more, stays so.
-fn is_overtaken(trouble: &Trouble) -> bool {
+pub(super) fn is_overtaken(trouble: &Trouble) -> bool {
     let Trouble::Commit(CommitError::Conflict(conflict)) = trouble else { return false };
     !matches!(conflict.clash, Clash::Guard(Guard::Role { .. } | Guard::FilesAtMost { .. }))
 }

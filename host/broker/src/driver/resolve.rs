@@ -6,11 +6,13 @@ use super::handover::{Handover, Sent, To, Waits};
 use super::{Driver, Driving, Trouble};
 use crate::asking::ready;
 use crate::catalogue::CHAT;
-use crate::outfit::{Outfit, schema_error};
+use crate::outfit::Outfit;
+use domain::approval::{Approval, Exact};
 use domain::authority::{Caller, Denied, Permissions, Rule};
 use domain::budget::{Budget, Left, Spent};
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
+use domain::digest::Digest;
 use domain::event::{AGENT_CALL, BoundaryDecided, Event, MODEL_CALL, TOOL_CALL, Verdict};
 use domain::grant::Grant;
 use domain::id::OperationId;
@@ -19,6 +21,7 @@ use domain::message::Part;
 use domain::operation::Performer;
 use domain::run::decide::{Resolved, find_call};
 use domain::run::intake::Intake;
+use domain::shown::visible;
 use domain::step::{Call, Decision, Dispatch, Effect, Failure, ModelRequest, Outcome, StepResult, Toolset, Work};
 use domain::talk;
 use domain::time::Timestamp;
@@ -50,6 +53,8 @@ pub(super) struct NotMade {
 
 /// Bytes of a name that is written down as that of a tool, be there one or not.
 const TOOL_NAME_BYTES_MAX: usize = 128;
+/// Characters that are repeated of a tool's name that nobody offers.
+const NAME_CHARS_SHOWN: usize = 80;
 
 /// What resolving needs to know of the step.
 pub(super) struct Scope<'a> {
@@ -90,6 +95,20 @@ pub(super) struct Scope<'a> {
 impl Scope<'_> {
     pub(super) fn caller(&self) -> Caller<'_> {
         Caller { agent: self.definition, denies: &self.driving.run.started.denies, permissions: self.permissions }
+    }
+
+    /// Whether what leaves this step rests on content from outside.
+    pub(super) fn is_untrusted(&self) -> bool {
+        self.driving.run.is_untrusted_with(self.intake)
+    }
+
+    /// What a user has to agree to before the request in hand is performed by a tool.
+    fn approval(&self, performer: &Performer, component: &str, within_ms: u64) -> Option<Approval> {
+        let Performer::Tool { component: code, tool, arguments, .. } = performer else { return None };
+        let exact = Exact { operation: self.operation, component: *code, tool, arguments };
+        let within = self.now.plus_ms(within_ms);
+        let until = self.driving.run.started.deadline.map_or(within, |deadline| deadline.min(within));
+        Some(Approval::of(&exact, component, &self.definition.agent_id.0, until))
     }
 
     /// Refuses, uniformly for the guest and with the rule on record.
@@ -142,7 +161,7 @@ fn hands_over(tool: &str) -> bool {
 }
 
 pub(in crate::driver) fn simply(performer: Performer, effect: EffectClass) -> Resolved {
-    Resolved { performer, effect, time_limit_ms: None, deadline: None, reserved: Spent::default() }
+    Resolved { performer, effect, time_limit_ms: None, deadline: None, reserved: Spent::default(), approval: None }
 }
 
 pub(super) fn refused(outcome: Outcome) -> Resolved {
@@ -223,6 +242,7 @@ impl Driver {
                 Work::Model(model) => Box::pin(self.resolve_model(&mut scope, model)).await?,
                 Work::Tool { call } => Box::pin(self.resolve_call(&mut scope, call, &mut requests.sent)).await?,
                 Work::Client(action) => {
+                    let action = ready(self.core.catalogue.schemas(), action).await;
                     let resolved = resolve_client(action, &scope, items);
                     // What is asked becomes an item: several questions of one step do not pass the limit together.
                     items += 1;
@@ -241,10 +261,10 @@ impl Driver {
         Ok(requests)
     }
 
-    /// The ledger's entry for a request that came to nothing. That of a tool names the component whose tool it is, other ones the agent's.
-    pub(super) fn not_made(&self, driving: &Driving, not_made: NotMade, time: Timestamp) -> Event {
+    /// The ledger's entry for a request that came to nothing; the agent's code asked for it. That of a tool names the component whose tool it is, other ones the agent's.
+    pub(super) fn not_made(&self, driving: &Driving, not_made: NotMade, code: Digest, time: Timestamp) -> Event {
         let NotMade { operation, tool, decided: Decided { decisions, left_out } } = not_made;
-        let through = tool.as_deref().map_or(Through::Agent, |name| Through::Tool { name, code: None });
+        let through = tool.as_deref().map_or(Through::Agent(code), |name| Through::Tool { name, code: None });
         let entry = entry(&self.core, &driving.run, through);
         Event::BoundaryDecided(Box::new(BoundaryDecided { operation: Some(operation), decisions, left_out, time, ..entry }))
     }
@@ -265,8 +285,10 @@ impl Driver {
         {
             return Ok(self.not_available(scope, name));
         }
-        if let Some(error) = request.reply_schema.as_ref().and_then(schema_error) {
-            return Ok(failed("invalid-arguments", format!("model: the reply schema is not a JSON Schema: {error}")));
+        if let Some(schema) = &request.reply_schema
+            && let Err(error) = self.core.catalogue.schemas().compile(schema).await
+        {
+            return Ok(failed("invalid-arguments", format!("model: the reply schema is not a JSON Schema that can be used: {error}")));
         }
         let reserve = self.reserve(scope.driving, scope.outfit, scope.intake, (request, &route)).await?;
         let reserved_tokens = reserve.tokens();
@@ -319,8 +341,10 @@ impl Driver {
             };
         }
         let parsed = Value::Object(parsed);
-        if let Some(complaints) = scope.outfit.arguments_error(name, &parsed) {
-            return Ok(failed("invalid-arguments", complaints));
+        match self.core.outfits.arguments_error(scope.outfit, name, &parsed).await {
+            Ok(None) => {}
+            Ok(Some(complaints)) => return Ok(failed("invalid-arguments", complaints)),
+            Err(given_up) => return Ok(refused(Outcome::Failed { failure: Failure::passing("busy", given_up.to_string()) })),
         }
         scope.left.calls -= 1;
         let Some((entry, _)) = self.core.catalogue.tool(name) else { return Ok(self.not_available(scope, name)) };
@@ -333,7 +357,12 @@ impl Driver {
         };
         let time_limit_ms = Some(own_limit.min(entry.grant.limits.wall_ms_max));
         // Of the tool as it was shown and the tool as it is, the one that takes more care says what a crash leads to.
-        Ok(Resolved { performer, effect: tool.effect.max(shown.effect), time_limit_ms, deadline: None, reserved: Spent::default() })
+        let effect = tool.effect.max(shown.effect);
+        let asks = [tool, shown].into_iter().any(|tool| scope.caller().must_ask(tool, &entry.grant));
+        let approval = asks.then(|| scope.approval(&performer, &entry.name, self.core.limits.approval_ms));
+        // What was agreed to is done once: it is recorded as sent before it is, whatever it would be otherwise.
+        let effect = if asks { EffectClass::NonIdempotent } else { effect };
+        Ok(Resolved { approval: approval.flatten(), time_limit_ms, ..simply(performer, effect) })
     }
 
     /// A tool that exists and is not this agent's is denied; one that does not exist, or not for this turn yet, is said not to. Each is on
@@ -343,6 +372,8 @@ impl Driver {
             return scope.deny_tool(name, &denied);
         }
         let rule = if self.offered(name).is_some() { Rule::Ceiling } else { Rule::Unknown };
+        // A name that there is not is whatever a model or a guest wrote.
+        let name = &*visible(name, NAME_CHARS_SHOWN);
         scope.not_made(Some(name), TOOL_CALL, Verdict::Refused, rule, name);
         let known: Vec<&str> = scope.outfit.tool_list.iter().map(|tool| tool.name.as_str()).collect();
         failed("TOOL_NOT_AVAILABLE", format!("there is no tool `{name}`; available are: {}", known.join(", ")))
@@ -411,8 +442,8 @@ impl Driver {
 }
 
 /// A question to the client, within what the session's policy allows; `items` are on its record.
-fn resolve_client(action: &ClientAction, scope: &Scope<'_>, items: u64) -> Resolved {
-    let action = match ready(action) {
+fn resolve_client(action: Result<ClientAction, String>, scope: &Scope<'_>, items: u64) -> Resolved {
+    let action = match action {
         Ok(action) => action,
         Err(complaint) => return failed("invalid-arguments", complaint),
     };

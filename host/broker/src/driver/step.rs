@@ -5,10 +5,12 @@ use super::entry::{Through, entry};
 use super::frozen::Frozen;
 use super::{Beside, Driver, Driving, Trouble};
 use crate::core::fresh;
+use crate::places::{Party, Place};
 use domain::agent::Agent;
 use domain::agent::memory::{OfWhom, of_whom};
 use domain::agent::role::Role;
 use domain::authority::Rule;
+use domain::digest::Digest;
 use domain::event::{BoundaryDecided, Event, InputAccepted, STEP, StepFailed, Verdict};
 use domain::grant::GuestLimits;
 use domain::id::OperationId;
@@ -35,24 +37,43 @@ const FAULTED_PAUSE_MS: u64 = 100;
 const FAULTED_PAUSE_MS_MAX: u64 = 10_000;
 /// How such an attempt is recorded.
 const FAULTED: &str = "faulted";
-/// How long a step waits for its place before its driver looks again whether it is still to be taken.
-const PLACE_PATIENCE: Duration = Duration::from_secs(10);
 /// Why a turn ends whose outfit is nowhere any more.
 const OUTFIT_GONE: &str = "the tools and settings that this turn began with are gone";
 /// How an attempt is recorded that returned what is not acceptable.
 const REFUSED: &str = "refused";
 
 impl Driver {
-    /// Takes the next step: the agent's, or in a run that compacts its thread the host's own.
-    pub(super) async fn step(&mut self, words: Vec<InputAccepted>) -> Result<(), Trouble> {
-        if self.driving.as_ref().is_some_and(|driving| driving.run.started.compacts.is_some()) {
-            return Box::pin(self.step_compacting()).await;
+    /// Takes the next step: the agent's, or in a run that compacts its thread the host's own. False when its place is not there yet: nothing
+    /// of what the step is to see was looked at for good.
+    pub(super) async fn step(&mut self, words: Vec<InputAccepted>) -> Result<bool, Trouble> {
+        // Steps are bounded on their own.
+        self.starting = None;
+        let Some(driving) = &self.driving else { return Ok(true) };
+        if driving.run.started.compacts.is_some() {
+            return Box::pin(self.step_compacting()).await.map(|()| true);
         }
-        self.step_agent(words).await
+        let party = Party::from(&driving.run.started);
+        match self.place(party) {
+            Some(place) => self.step_agent(words, place).await.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// The place for a step, if it is there. So that whoever has much under way does not take all places before others, each waits for its
+    /// turn, which it keeps whatever else happens in its session meanwhile.
+    fn place(&mut self, party: Party) -> Option<Place> {
+        let asked = self.ticket.take().filter(|(for_whom, _)| *for_whom == party).map(|(_, ticket)| ticket);
+        match asked.unwrap_or_else(|| self.core.steps.ask(&party)).place() {
+            Ok(place) => Some(place),
+            Err(ticket) => {
+                self.ticket = Some((party, ticket));
+                None
+            }
+        }
     }
 
     /// Steps the agent once.
-    async fn step_agent(&mut self, words: Vec<InputAccepted>) -> Result<(), Trouble> {
+    async fn step_agent(&mut self, words: Vec<InputAccepted>, place: Place) -> Result<(), Trouble> {
         let begun_with = self.driving.as_mut().and_then(|driving| driving.agent.take());
         let Some(driving) = &self.driving else { return Ok(()) };
         let (now, salt) = (self.core.now(), fresh::salt());
@@ -60,6 +81,7 @@ impl Driver {
             Some(agent) => agent,
             None => self.agent_row(driving).await?,
         };
+        let agent = self.with_own(driving, agent).await?;
         let Some((component, limits)) = self.component(driving).await? else {
             let reason = format!("the component {} that this turn began with is gone", driving.run.component.short());
             return self.fail(Cause::Failed { code: "component-gone".into(), reason }).await;
@@ -73,9 +95,6 @@ impl Driver {
             Err((code, reason)) => return self.fail(Cause::Failed { code: code.to_owned(), reason: reason.to_owned() }).await,
         };
         let (role, Frozen { basis, view, blobs }) = (own.role, self.freeze(driving, &agent, &outfit, &intake, own, now));
-        // So that whoever has much under way does not take all places before others.
-        let place = tokio::time::timeout(PLACE_PATIENCE, self.core.steps.enter((&driving.run.started).into())).await;
-        let Ok(place) = place else { return Err(Trouble::Busy) };
         store::point("broker.step.before");
         let stepped = self.core.runtime.step(&component, Arc::new(view), &intake.news, &basis, &limits).await;
         drop(place);
@@ -93,10 +112,10 @@ impl Driver {
         let result = match result {
             Ok(result) => result,
             Err(NotTaken::Busy) => {
-                self.keep_waiting(decided, &words).await?;
+                self.keep_waiting(component.digest(), decided, &words).await?;
                 return Err(Trouble::Busy);
             }
-            Err(NotTaken::TooOften { wait_ms }) => return self.too_often(wait_ms, decided, &words).await,
+            Err(NotTaken::TooOften { wait_ms }) => return self.too_often(wait_ms, (component.digest(), decided), &words).await,
             Err(NotTaken::Failed(outcome, detail)) => {
                 if let Some(driving) = &mut self.driving {
                     driving.waits_told.clear();
@@ -104,35 +123,34 @@ impl Driver {
                 if outcome == REFUSED {
                     decided.note(STEP, Verdict::Refused, Rule::Contract, &detail);
                 }
-                return self.step_failed(outcome, detail, (usage, decided), &words).await;
+                return self.step_failed((outcome, detail), usage, (component.digest(), decided), &words).await;
             }
         };
         let now = self.core.now();
         let (cause, resolved) = (Cause::of(&result.decision), self.resolve(driving, &agent, &outfit, &intake, &result, now).await?);
+        let untrusted = driving.run.is_untrusted_with(&intake);
         let taken = Taken { basis, intake, resolved: resolved.operations, answers: stepped.answers, usage, time: now, salt, result };
         let mut stepped = decide(&driving.run, taken);
         Box::pin(self.charge_what_is_known(driving, &mut stepped.stopped)).await?;
         let afforded = self.afforded(driving, &stepped.settled, &stepped.started);
         decided.decisions.extend(resolved.granted.decisions);
-        let refused = resolved.refused.into_iter().map(|not_made| self.not_made(driving, not_made, now));
-        let decided = self.step_decided(driving, decided, now).into_iter().chain(refused).collect();
+        let refused = resolved.refused.into_iter().map(|not_made| self.not_made(driving, not_made, component.digest(), now));
+        let decided: Vec<Event> = self.step_decided(driving, component.digest(), decided, now).into_iter().chain(refused).collect();
         let stopped: Vec<OperationId> = stepped.stopped.iter().map(|settlement| settlement.operation).collect();
-        if let Some(driving) = &mut self.driving {
-            // Before it is recorded, so that what the work did last is recorded with it.
-            driving.stop(stopped, now).await;
-            driving.waits_told.clear();
-        }
-        self.commit_step(Plan { stepped, cause, role, sent: resolved.sent, blobs, words, decided, afforded, time: now }).await
+        let Some(driving) = &mut self.driving else { return Ok(()) };
+        driving.waits_told.clear();
+        driving.note_so_far(&stopped, now);
+        self.commit_step(Plan { stepped, cause, role, sent: resolved.sent, blobs, words, decided, afforded, untrusted, time: now }).await
     }
 
     /// Has the ledger say, once for each limit and wait, that the next step is kept waiting. A run that is not stored yet is stored for it:
     /// nothing of it would remain otherwise.
-    async fn keep_waiting(&mut self, mut decided: Decided, words: &[InputAccepted]) -> Result<(), Trouble> {
+    async fn keep_waiting(&mut self, code: Digest, mut decided: Decided, words: &[InputAccepted]) -> Result<(), Trouble> {
         let now = self.core.now();
         let Some(driving) = &mut self.driving else { return Ok(()) };
         decided.decisions.retain(|decision| !driving.waits_told.contains(&decision.detail));
         driving.waits_told.extend(decided.decisions.iter().map(|decision| decision.detail.clone()));
-        let entry = self.driving.as_ref().and_then(|driving| self.step_decided(driving, decided, now));
+        let entry = self.driving.as_ref().and_then(|driving| self.step_decided(driving, code, decided, now));
         let (Some(driving), Some(entry)) = (&mut self.driving, entry) else { return Ok(()) };
         if driving.version > 0 {
             driving.entries.push(entry);
@@ -143,20 +161,20 @@ impl Driver {
     }
 
     /// The agent's component has been called as often as it may be: waits until it may be called again, which the ledger says.
-    async fn too_often(&mut self, wait_ms: u64, decided: Decided, words: &[InputAccepted]) -> Result<(), Trouble> {
+    async fn too_often(&mut self, wait_ms: u64, (code, decided): (Digest, Decided), words: &[InputAccepted]) -> Result<(), Trouble> {
         tracing::warn!(session.id = %self.session, wait_ms, "an agent's component is called too often: it waits");
-        self.keep_waiting(decided, words).await?;
+        self.keep_waiting(code, decided, words).await?;
         if let Some(driving) = &mut self.driving {
             driving.rests_until = Some(Instant::now() + Duration::from_millis(wait_ms.max(1)));
         }
         Ok(())
     }
 
-    /// The ledger's entry for a step; none when there is nothing to tell.
-    fn step_decided(&self, driving: &Driving, decided: Decided, time: Timestamp) -> Option<Event> {
+    /// The ledger's entry for a step that this code took; none when there is nothing to tell.
+    fn step_decided(&self, driving: &Driving, code: Digest, decided: Decided, time: Timestamp) -> Option<Event> {
         let Decided { decisions, left_out } = decided;
         (!decisions.is_empty()).then(|| {
-            let entry = entry(&self.core, &driving.run, Through::Agent);
+            let entry = entry(&self.core, &driving.run, Through::Agent(code));
             Event::BoundaryDecided(Box::new(BoundaryDecided { decisions, left_out, time, ..entry }))
         })
     }
@@ -164,6 +182,14 @@ impl Driver {
     pub(super) async fn agent_row(&self, driving: &Driving) -> Result<AgentRow, Trouble> {
         let id = driving.run.started.agent;
         self.core.store.agent(id).await?.ok_or_else(|| Trouble::Missing(format!("agent {id}")))
+    }
+
+    /// The agent with what it remembers of the run's user, and of nobody else.
+    pub(super) async fn with_own(&self, driving: &Driving, mut agent: AgentRow) -> Result<AgentRow, Trouble> {
+        let user = &driving.run.started.user_id;
+        let own = self.core.store.remembered_of(agent.agent.id, user).await?;
+        agent.agent.user_preferences = own.map(|keys| (user.clone(), keys)).into_iter().collect();
+        Ok(agent)
     }
 
     /// The component that takes the next step; none when it is gone. A newer version takes over as soon as it can read the memo; until then
@@ -204,9 +230,9 @@ impl Driver {
     /// doing of the guest's, there are more attempts, and pauses between them.
     async fn step_failed(
         &mut self,
-        outcome: &str,
-        detail: String,
-        (usage, decided): (CallUsage, Decided),
+        (outcome, detail): (&str, String),
+        usage: CallUsage,
+        (code, decided): (Digest, Decided),
         words: &[InputAccepted],
     ) -> Result<(), Trouble> {
         let Some(driving) = &self.driving else { return Ok(()) };
@@ -216,7 +242,8 @@ impl Driver {
             "an agent's step failed"
         );
         let run = driving.run.started.run;
-        let beside = Beside { events: self.step_decided(driving, decided, self.core.now()).into_iter().collect(), ..Beside::default() };
+        let beside =
+            Beside { events: self.step_decided(driving, code, decided, self.core.now()).into_iter().collect(), ..Beside::default() };
         let failed = StepFailed {
             run,
             step: driving.run.step,

@@ -21,7 +21,7 @@ use domain::message::Part;
 use domain::operation::Performer;
 use domain::refusal::Kind;
 use domain::run::decide::Resolved;
-use domain::run::end::{given, is_untrusted};
+use domain::run::end::given;
 use domain::step::{Failure, Outcome};
 use domain::talk::{
     self, AGENT_NOT_ACCESSIBLE, AGENT_NOT_FOUND, AGENT_SESSION_ERROR, DISPATCH, DispatchCall, MESSAGE, MessageCall, Messaged, Mode,
@@ -114,7 +114,7 @@ impl Driver {
             return Ok(failed(NO_CALLER, "whoever handed this turn its work is not there any more"));
         };
         let replied = run.replied || scope.replied;
-        let untrusted = is_untrusted(run) || scope.intake.heard.iter().any(|message| message.untrusted);
+        let untrusted = scope.is_untrusted();
         let waiting = caller.open.get(&to.operation).filter(|open| !replied && matches!(open.operation.performer, Performer::Agent { .. }));
         let session = caller.started.session;
         let mut reply = Sent {
@@ -201,7 +201,7 @@ impl Driver {
             Whom::Agent(agent) => (Target::Agent(*agent), agent.to_string()),
         };
         let user = &scope.driving.run.started.user_id;
-        let broker = Broker { core: self.core.clone() };
+        let broker = Broker { core: self.core.clone(), is_unruled: false };
         let (agent, role, made) = match broker.find_or_make(user, &target, Right::Interact).await {
             Ok(Found::There(row, role)) => (row.agent, role, None),
             Ok(Found::New(created)) => match Agent::apply(None, &Event::AgentCreated((*created).clone())) {

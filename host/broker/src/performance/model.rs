@@ -1,11 +1,12 @@
 //! Asking a model: assemble the prompt, stream to whoever watches, validate and repair structured replies.
 
 use crate::core::Core;
-use crate::driver::{Performed, Trouble};
+use crate::driver::{Performed, Stopwatch, Trouble};
 use crate::live::{Frame, Show};
-use crate::outfit::complaints;
+use crate::performance::Attempts;
+use crate::schemas::GivenUp;
 use domain::authority::Rule;
-use domain::compaction::{Compacted, Compaction, Mark, bytes_for, material, shown};
+use domain::compaction::{Compacted, Compaction, Mark, bytes_for, estimated_tokens, material, shown};
 use domain::event::{RunStarted, Verdict};
 use domain::grant::capability;
 use domain::limits::REPLY_REPAIRS_MAX;
@@ -30,6 +31,9 @@ pub(crate) struct Model<'a> {
     pub(crate) through: u64,
     /// What goes out is noted here.
     pub(crate) dossier: &'a Dossier,
+    /// Runs while the model is at work.
+    pub(crate) stopwatch: &'a Stopwatch,
+    pub(crate) attempts: Attempts<'a>,
 }
 
 impl Model<'_> {
@@ -45,34 +49,48 @@ impl Model<'_> {
             }
         };
         let _place = self.core.model_calls.enter(self.started.into()).await;
+        let _at_work = self.stopwatch.start();
         let watched = self.request.audience == Audience::User;
         let deltas = Watchers { core: self.core, started: self.started, operation: self.operation, watched };
-        deltas.show(0, 0, Show::Performing { what: format!("model:{}", self.request.model.as_deref().unwrap_or("default")) });
+        deltas.show(
+            self.attempts.number(),
+            0,
+            Show::Performing { what: format!("model:{}", self.request.model.as_deref().unwrap_or("default")) },
+        );
         let trail = Trail { dossier: self.dossier, records: self.dossier.records() };
-        let mut performed = Performed::ended(Ended::Unknown);
+        let ended = self.ask(&mut prompt, &deltas, &trail).await;
+        Performed { attempts: self.attempts.into_ended(), ..Performed::ended(ended) }
+    }
+
+    /// Asks until there is a reply that is as it was wanted, or none is to be had.
+    async fn ask(&self, prompt: &mut Prompt, deltas: &Watchers<'_>, trail: &Trail<'_>) -> Ended {
         let mut repairs = 0;
         loop {
-            let completion = self.core.gateway.complete_leaving(&prompt, &deltas, &trail).await;
-            performed.attempts.extend(completion.attempts);
+            let completion = self.core.gateway.complete_leaving(prompt, deltas, trail, &self.attempts).await;
+            self.attempts.completed(&completion.attempts);
             let reply = match completion.result {
                 Ok(reply) => reply,
                 Err(failure) => {
-                    let told = Failure { code: failure.code().to_owned(), message: failure.to_string(), retryable: failure.retryable() };
-                    performed.came_to = crate::driver::CameTo::End(Ended::Failed(told));
-                    return performed;
+                    let (code, retryable) = (failure.code().to_owned(), failure.retryable());
+                    return Ended::Failed(Failure { code, message: failure.to_string(), retryable });
                 }
             };
-            let Some(complaint) = self.complaint(&reply) else {
-                performed.came_to = crate::driver::CameTo::End(Ended::Replied(reply));
-                return performed;
+            let complaint = match self.complaint(&reply).await {
+                Ok(Some(complaint)) => complaint,
+                Ok(None) => return Ended::Replied(reply),
+                Err(given_up) => return Ended::Failed(Failure::passing("busy", given_up.to_string())),
             };
             if repairs == REPLY_REPAIRS_MAX {
-                let told = Failure::lasting("invalid-reply", format!("the reply does not fit its schema: {complaint}"));
-                performed.came_to = crate::driver::CameTo::End(Ended::Failed(told));
-                return performed;
+                return Ended::Failed(Failure::lasting("invalid-reply", format!("the reply does not fit its schema: {complaint}")));
             }
             repairs += 1;
-            ask_for_repair(&mut prompt, reply, &complaint);
+            deltas.discarded(self.attempts.number());
+            let said = prompt.messages.len();
+            ask_for_repair(prompt, reply, &complaint);
+            let more = estimated_tokens(prompt.messages.iter().skip(said));
+            if let Err(told) = self.attempts.again(more).await {
+                return Ended::Failed(Failure::lasting("limit-reached", told));
+            }
         }
     }
 
@@ -143,14 +161,14 @@ impl Model<'_> {
     }
 
     /// What is wrong with a reply that was to fit a schema. A reply that calls tools is not the final one and is not judged.
-    fn complaint(&self, reply: &Reply) -> Option<String> {
-        let schema = self.request.reply_schema.as_ref()?;
+    async fn complaint(&self, reply: &Reply) -> Result<Option<String>, GivenUp> {
+        let Some(schema) = &self.request.reply_schema else { return Ok(None) };
         if reply.parts.iter().any(|part| matches!(part, Part::Call { .. })) {
-            return None;
+            return Ok(None);
         }
         match domain::json::parse(text_of(&reply.parts).trim()) {
-            Ok(document) => complaints(&jsonschema::validator_for(schema).ok()?, &document),
-            Err(refused) => Some(refused.to_string()),
+            Ok(document) => self.core.catalogue.schemas().judge(schema, document).await,
+            Err(refused) => Ok(Some(refused.to_string())),
         }
     }
 }

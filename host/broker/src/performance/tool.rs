@@ -4,14 +4,15 @@ use crate::asking::ready;
 use crate::buckets::{CallBuckets, behalf};
 use crate::catalogue::Entry;
 use crate::core::Core;
-use crate::driver::{CameTo, Performed};
+use crate::driver::{AtWork, CameTo, Performed, Stopwatch};
 use crate::live::{Frame, Show};
+use domain::approval::Exact;
 use domain::authority::{Asked, Caller, Denied, Rule};
 use domain::digest::Digest;
 use domain::event::{Event, KeyValueWritten, RunStarted, TOOL_CALL, Verdict};
 use domain::grant::Bound;
 use domain::message::{Part, text_of};
-use domain::operation::Kept;
+use domain::operation::{Kept, Pause};
 use domain::run::Open;
 use domain::run::settle::Ended;
 use domain::spill::spill;
@@ -19,7 +20,7 @@ use domain::step::Failure;
 use domain::tool::{EffectClass, Progress, ToolDefinition, ToolError};
 use runtime::{Dossier, Notes, Outcome, ToolCall, Written};
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// How often a call is tried while the runtime has no free place.
@@ -43,6 +44,8 @@ pub(crate) struct Tool<'a> {
     pub(crate) ran: Ran<'a>,
     /// What the boundary decides is noted here.
     pub(crate) dossier: &'a Dossier,
+    /// Runs while the tool is at work.
+    pub(crate) stopwatch: &'a Stopwatch,
 }
 
 impl Tool<'_> {
@@ -51,6 +54,10 @@ impl Tool<'_> {
             return failed("not-found", format!("the tool `{}` is no longer there", self.ran.tool));
         };
         let operation = &self.open.operation;
+        if !self.is_approved() {
+            self.dossier.decided(TOOL_CALL, Verdict::Refused, Rule::Approval, self.ran.tool);
+            return Performed::ended(Ended::Denied);
+        }
         let mut bound = match self.bound(entry, definition).await {
             Ok(Ok(bound)) => bound,
             Ok(Err(denied)) => {
@@ -76,7 +83,8 @@ impl Tool<'_> {
             Ok(answer) => answer,
             Err(failure) => return Performed::ended(Ended::Failed(failure)),
         };
-        let notes = Arc::new(Watchers { core: self.core.clone(), frame: self.frame() });
+        let (stopwatch, at_work) = (self.stopwatch.clone(), OnceLock::new());
+        let notes = Arc::new(Watchers { core: self.core.clone(), frame: self.frame(), stopwatch, at_work });
         notes.show(Show::Performing { what: format!("tool:{}", self.ran.tool) });
         let buckets = Arc::new(CallBuckets::new(self.core, &entry.name, self.started));
         for _ in 0..BUSY_TRIES_MAX {
@@ -87,7 +95,7 @@ impl Tool<'_> {
                 if let Outcome::Refused { detail } = &called.outcome {
                     self.dossier.decided(TOOL_CALL, Verdict::Refused, Rule::Contract, detail);
                 }
-                let mut performed = self.outcome(called.outcome);
+                let mut performed = self.outcome(called.outcome).await;
                 performed.usage = Some(called.usage);
                 self.keep(entry, called.written, &mut performed);
                 return performed;
@@ -96,6 +104,14 @@ impl Tool<'_> {
         }
         let failure = Failure::passing("busy", "the host has no free place for this call");
         Performed::ended(Ended::Failed(failure))
+    }
+
+    /// Whether it needs no approval, or has one for exactly this.
+    fn is_approved(&self) -> bool {
+        let Ran { component, tool, arguments, .. } = self.ran;
+        let exact = Exact { operation: self.open.operation.id, component, tool, arguments };
+        let is_open = matches!(self.open.pause, Pause::Approving | Pause::Declined);
+        self.open.operation.approval.as_ref().is_none_or(|approval| !is_open && approval.is_for(&exact))
     }
 
     /// What the call may do: what is granted now, within what was when the run began. The outer error is one of the host's.
@@ -121,7 +137,8 @@ impl Tool<'_> {
                 Ok(now.within(&Caller { agent: &ceiling.agent, ..caller }.bound(asked, &grant)?))
             }
         });
-        Ok(bound.map(|bound| bound.for_effect(self.open.operation.effect)))
+        // What was approved takes the most care, and a tool that only reads is bound to reading all the same.
+        Ok(bound.map(|bound| bound.for_effect(self.open.operation.effect.min(definition.effect))))
     }
 
     /// Has what the call wrote committed with what came of it, unless it failed.
@@ -178,7 +195,7 @@ impl Tool<'_> {
         }
     }
 
-    fn outcome(&self, outcome: Outcome<Result<Progress, ToolError>>) -> Performed {
+    async fn outcome(&self, outcome: Outcome<Result<Progress, ToolError>>) -> Performed {
         // What was cut off in the middle may have taken effect: of work that must not be repeated, say so.
         let cut_off = matches!(
             outcome,
@@ -193,9 +210,9 @@ impl Tool<'_> {
             return Performed::ended(Ended::Unknown);
         }
         match outcome {
-            Outcome::Returned(Ok(Progress::Done { parts })) => self.done(parts),
+            Outcome::Returned(Ok(Progress::Done { parts })) => self.done(parts).await,
             Outcome::Returned(Ok(Progress::Later { after_ms, state })) => Performed::came(CameTo::Later { after_ms, state }),
-            Outcome::Returned(Ok(Progress::Ask { action, state })) => match ready(&action) {
+            Outcome::Returned(Ok(Progress::Ask { action, state })) => match ready(self.core.catalogue.schemas(), &action).await {
                 Ok(action) => Performed::came(CameTo::Ask { action, state }),
                 Err(complaint) => failed("tool-failed", format!("the tool asks what cannot be asked: {complaint}")),
             },
@@ -219,10 +236,15 @@ impl Tool<'_> {
         }
     }
 
-    fn done(&self, parts: Vec<Part>) -> Performed {
+    async fn done(&self, parts: Vec<Part>) -> Performed {
         if self.core.outfits.promises_result(self.ran.tool) {
             let complaint = match domain::json::parse(&text_of(&parts)) {
-                Ok(result) => self.core.outfits.result_error(self.ran.tool, &result),
+                Ok(result) => match self.core.outfits.result_error(self.ran.tool, result).await {
+                    Ok(complaint) => complaint,
+                    Err(given_up) => {
+                        return failed("tool-failed", format!("nobody can tell whether the result is as promised: {given_up}"));
+                    }
+                },
                 Err(refused) => Some(refused.to_string()),
             };
             if let Some(complaint) = complaint {
@@ -260,6 +282,9 @@ fn failed(code: &str, message: impl Into<String>) -> Performed {
 struct Watchers {
     core: Arc<Core>,
     frame: Frame,
+    stopwatch: Stopwatch,
+    /// Since the call was let in.
+    at_work: OnceLock<AtWork>,
 }
 
 impl Watchers {
@@ -269,6 +294,10 @@ impl Watchers {
 }
 
 impl Notes for Watchers {
+    fn begun(&self) {
+        self.at_work.get_or_init(|| self.stopwatch.start());
+    }
+
     fn note(&self, message: &str) {
         self.show(Show::Note(message.to_owned()));
     }

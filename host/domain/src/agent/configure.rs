@@ -67,7 +67,7 @@ impl Agent {
             return Ok(None);
         }
         let preferences = Value::Object(preferences);
-        Ok(Some(Event::PreferencesUpdated(PreferencesUpdated { agent: self.id, preferences, user_id, updated_at: now })))
+        Ok(Some(Event::PreferencesUpdated(PreferencesUpdated { agent: self.id, preferences, user_id, untrusted: false, updated_at: now })))
     }
 
     fn remembered(&self, user_id: Option<&UserId>) -> Option<&Map<String, Value>> {

@@ -39,6 +39,7 @@ fn created() -> Event {
         owner_user_id: user("alice"),
         name: lifecycle::default_name("tutor"),
         denies: Denies::default(),
+        permissions: Default::default(),
         created_at: Timestamp(3),
     })
 }

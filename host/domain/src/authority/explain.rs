@@ -59,8 +59,8 @@ impl Caller<'_> {
             deny(Rule::CallersDenylist, Some(&self.denies.tools), tool),
             deny(Rule::ToolDenylist, self.agent.tool_denylist.as_ref(), tool),
             if system { passed(Rule::System, tool) } else { allow(Rule::ToolAllowlist, self.agent.tool_allowlist.as_ref(), tool) },
-            allow(Rule::Permissions, self.permissions.tools.as_ref(), tool),
         ];
+        looks.extend(self.permissions.each().map(|one| allow(Rule::Permissions, one.tools.as_ref(), tool)));
         for Needed { name, with } in asked.needed() {
             let listed = self.agent.capability_allowlist.as_ref();
             let says =
@@ -69,10 +69,10 @@ impl Caller<'_> {
                 deny(Rule::CallersDenylist, Some(&self.denies.capabilities), &name),
                 deny(Rule::CapabilityDenylist, self.agent.capability_denylist.as_ref(), &name),
                 if system { passed(Rule::System, &name) } else { allow(Rule::CapabilityAllowlist, listed, &name) },
-                allow(Rule::Permissions, self.permissions.capabilities.as_ref(), &name),
-                look(Rule::NotGranted, &name, says),
             ];
-            looks.extend(about.into_iter().map(|look| Look { with: with.clone(), ..look }));
+            let permitted = self.permissions.each().map(|one| allow(Rule::Permissions, one.capabilities.as_ref(), &name));
+            let about = about.into_iter().chain(permitted).chain([look(Rule::NotGranted, &name, says)]);
+            looks.extend(about.map(|look| Look { with: with.clone(), ..look }));
         }
         looks
     }

@@ -303,7 +303,7 @@ proptest! {
         callers in list(),
     ) {
         let agent = definition(&json!({ "capabilityAllowlist": allow, "capabilityDenylist": deny }));
-        let permissions = Permissions { tools: None, capabilities: role.clone().map(PatternList) };
+        let permissions = Permissions { capabilities: role.clone().map(PatternList), ..Permissions::default() };
         let denies = Denies { capabilities: PatternList(callers.clone()), ..Denies::default() };
         let caller = Caller { agent: &agent, denies: &denies, permissions: &permissions };
         let has = |list: &[String], name: &str| PatternList(list.to_vec()).matches(name);
@@ -354,4 +354,25 @@ fn what_is_asked_and_not_granted_is_told_apart_from_what_is_granted_and_not_aske
             "secrets.use Refused send",
         ]
     );
+}
+
+#[test]
+fn what_two_permit_is_what_both_permit_and_each_counts_once() {
+    let list = |names: &[&str]| Some(PatternList(names.iter().map(|name| (*name).to_owned()).collect()));
+    let (all, reads) = (Permissions::default(), Permissions { tools: list(&["read_*", "look"]), ..Permissions::default() });
+    let bare = Permissions { tools: list(&["look", "delegate"]), capabilities: list(&[]), and: Vec::new() };
+    let both = reads.both(&bare);
+    for (tool, permitted) in [("look", true), ("read_file", false), ("delegate", false)] {
+        assert_eq!(both.permit_tool(tool), permitted, "{tool}");
+    }
+    assert!(reads.permit_capability("files.read") && !both.permit_capability("files.read"));
+    assert_eq!((all.both(&reads), reads.both(&all), both.both(&both)), (reads.clone(), reads.clone(), both.clone()));
+    assert!(all.both(&all).are_all());
+    let stored = serde_json::to_value(&both).unwrap();
+    assert_eq!(serde_json::from_value::<Permissions>(stored).unwrap(), both);
+    // An agent has what its own lists and all of them let through.
+    let agent = definition(&json!({}));
+    let caller = Caller { agent: &agent, denies: &Denies::default(), permissions: &both };
+    assert_eq!(caller.may_call(&tool("look", &["files.read"])).unwrap_err().rule, Rule::Permissions);
+    assert_eq!(caller.may_call(&tool("look", &[])).unwrap(), Rule::Granted);
 }

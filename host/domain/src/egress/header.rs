@@ -59,6 +59,13 @@ pub const CREDENTIALS: &[&str] = &[
 /// What the host says itself: the length that it counts, and the encodings that it can undo within limits.
 const HOSTS_OWN: &[&str] = &["accept-encoding", "content-length"];
 
+/// What would have a server send a part of its answer, or all of it in another form: an echo of a secret would be cut in two, or not be found.
+const DIVIDING: &[&str] = &["a-im", "accept-charset", "if-range", "range", "request-range", "x-range"];
+
+/// Character sets in which visible ASCII stands as it does in ASCII, beside those that begin as [`ASCII_FAMILIES`] say.
+const ASCII_CHARSETS: &[&str] = &["utf-8", "utf8", "us-ascii", "ascii", "gb18030", "gbk", "gb2312", "euc-jp", "euc-kr", "koi8-r", "koi8-u"];
+const ASCII_FAMILIES: &[&str] = &["iso-8859-", "windows-125"];
+
 /// What a guest does not see of a response, beside what is of one connection only: session tokens, and offers of other ways to the server.
 const WITHHELD: &[&str] = &["alt-svc", "clear-site-data", "set-cookie", "set-cookie2"];
 
@@ -114,6 +121,23 @@ pub fn response_header(name: &str) -> bool {
 #[must_use]
 pub fn trailer(name: &str) -> bool {
     request_header(name) == RequestHeader::Sent && response_header(name) && !has(NOT_IN_TRAILERS, name)
+}
+
+/// Whether a header must not go out with a secret, because what comes back could not be searched for it.
+#[must_use]
+pub fn divides_echo(name: &str) -> bool {
+    has(DIVIDING, name)
+}
+
+/// Whether an answer of this `content-type` can be searched for a secret: it has no character set, or one in which ASCII is ASCII.
+#[must_use]
+pub fn shows_ascii(content_type: &str) -> bool {
+    let parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
+    let mut charsets = parameters.filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset")).map(|(_, value)| value);
+    charsets.all(|charset| {
+        let charset = charset.trim().trim_matches(|quote| matches!(quote, '"' | '\''));
+        charset.is_empty() || has(ASCII_CHARSETS, charset) || ASCII_FAMILIES.iter().any(|family| starts(charset, family))
+    })
 }
 
 /// Whether a header that a guest set goes along when a redirect leads to another origin.
@@ -188,6 +212,26 @@ mod tests {
             ("location", false),
         ] {
             assert_eq!(trailer(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_would_divide_or_recode_an_answer_is_known() {
+        for (name, expected) in [("range", true), ("If-Range", true), ("accept-charset", true), ("accept", false), ("if-match", false)] {
+            assert_eq!(divides_echo(name), expected, "{name}");
+        }
+        for (content_type, expected) in [
+            ("application/json", true),
+            ("text/html; charset=utf-8", true),
+            ("text/html; charset=\"UTF-8\"", true),
+            ("text/html;charset=iso-8859-1", true),
+            ("text/html; charset=utf-16", false),
+            ("text/html; x=y; CHARSET = utf-16le", false),
+            ("text/plain; charset=utf-7", false),
+            ("text/plain; charset=ibm037", false),
+            ("text/plain; charset=utf-8; charset=utf-32", false),
+        ] {
+            assert_eq!(shows_ascii(content_type), expected, "{content_type}");
         }
     }
 

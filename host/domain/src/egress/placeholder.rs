@@ -29,7 +29,7 @@ pub enum Misplaced {
     Parameter {
         /// The parameter.
         name: String,
-        /// The request's host.
+        /// The request's host, with its port unless that is the scheme's.
         host: String,
     },
     /// In a header that no secret is bound to, or not as its whole value.
@@ -37,7 +37,7 @@ pub enum Misplaced {
     Header {
         /// The header.
         name: String,
-        /// The request's host.
+        /// The request's host, with its port unless that is the scheme's.
         host: String,
     },
     /// A slot is filled with something else, or twice.
@@ -45,7 +45,7 @@ pub enum Misplaced {
     Filled {
         /// The slot.
         name: String,
-        /// The request's host.
+        /// The request's host, with its port unless that is the scheme's.
         host: String,
     },
     /// The host has no value for it.
@@ -77,7 +77,7 @@ pub fn placements<'a>(url: &str, headers: &[(&str, &[u8])], bound: &'a [SecretGr
     if url.split_once('#').is_some_and(|(_, fragment)| asks(fragment.as_bytes())) {
         return Err(Misplaced::Fragment);
     }
-    let here: Vec<&SecretGrant> = bound.iter().filter(|grant| grant.is_for(target.host())).collect();
+    let here: Vec<&SecretGrant> = bound.iter().filter(|grant| grant.is_for(&target)).collect();
     let mut placing = Placing { target: &target, here: &here, placed: Vec::new() };
     for pair in target.query().into_iter().flat_map(|query| query.split('&')) {
         placing.parameter(pair)?;
@@ -123,7 +123,7 @@ impl Placing<'_, '_> {
     }
 
     fn host(&self) -> String {
-        self.target.host().to_string()
+        self.target.authority()
     }
 }
 

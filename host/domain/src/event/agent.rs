@@ -3,7 +3,7 @@
 use crate::agent::respond::Withdrawal;
 use crate::agent::role::Role;
 use crate::agent::session::{Execution, PastSession, PendingAction};
-use crate::authority::Denies;
+use crate::authority::{Denies, Permissions};
 use crate::definition::DefinitionId;
 use crate::id::{AgentId, ConversationId, OperationId, SessionId};
 use crate::operation::Kept;
@@ -41,6 +41,9 @@ pub struct AgentCreated {
     /// What the agents that spawned it may not do: it may not either, for as long as it lives.
     #[serde(default, skip_serializing_if = "Denies::is_empty")]
     pub denies: Denies,
+    /// What personas, roles and paths permit of all turns that spawned it: it may do no more, for as long as it lives.
+    #[serde(default, skip_serializing_if = "Permissions::are_all")]
+    pub permissions: Permissions,
     /// When.
     pub created_at: Timestamp,
 }
@@ -55,6 +58,9 @@ pub struct PreferencesUpdated {
     /// Whom they concern; all its users without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
+    /// Whether it was learned in a turn that rests on content from outside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
     /// When; 0 in events from before it was said.
     #[serde(default)]
     pub updated_at: Timestamp,

@@ -6,6 +6,7 @@ use crate::digest::Digest;
 use crate::egress::Traffic;
 use crate::id::{OperationId, RunId};
 use crate::time::Timestamp;
+use crate::user::UserId;
 use serde::{Deserialize, Serialize};
 
 /// Decisions of one call that are put on record one by one. The others are counted.
@@ -63,6 +64,9 @@ pub struct BoundaryDecided {
     pub segment: u32,
     /// The agent that called, by its definition.
     pub definition: DefinitionId,
+    /// The user for whom the turn acts; none in events from before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
     /// The tool, or what else was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -96,6 +100,13 @@ pub struct ComponentAdmitted {
     pub code: Digest,
     /// What it is granted: a blob of JSON.
     pub grant: Digest,
+    /// What it says of itself: the digest of that. Missing in what earlier versions recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub described: Option<Digest>,
+    /// The code that was admitted under this name before, when it is other code or says something else of itself, and no digest in the
+    /// configuration says that it is the code that is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<Digest>,
     /// When.
     pub time: Timestamp,
 }

@@ -1,6 +1,8 @@
 //! What happens to the host as a whole.
 
+use crate::id::{AgentId, RunId, SessionId, TurnId};
 use crate::time::Timestamp;
+use crate::user::UserId;
 use serde::{Deserialize, Serialize};
 
 /// What the operator wanted done about work that was under way when a backup was made.
@@ -28,6 +30,31 @@ pub struct HostRestored {
     pub operations: u64,
     /// Inputs that waited for a turn.
     pub inputs: u64,
+    /// When.
+    pub time: Timestamp,
+}
+
+/// The capability under which the ledger files a reading of the operator's.
+pub const OPERATOR_READ: &str = "operator.read";
+
+/// See [`super::Event::OperatorRead`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperatorRead {
+    /// The user of the credential.
+    pub user_id: UserId,
+    /// The request, such as `GET /api/agents/{id}/sessions/{sid}`.
+    pub request: String,
+    /// The agent whose users' words were read.
+    pub agent: AgentId,
+    /// The session, if the request named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// The run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
     /// When.
     pub time: Timestamp,
 }

@@ -1,7 +1,7 @@
 //! What happens to an input, from its acceptance, and where it came from.
 
 use crate::account::Accounts;
-use crate::authority::Denies;
+use crate::authority::{Denies, Permissions};
 use crate::budget::Budget;
 use crate::delegate::Priority;
 use crate::dispatch::Depth;
@@ -46,6 +46,9 @@ pub enum Source {
         /// What the agents that hand it over may not do.
         #[serde(default, skip_serializing_if = "Denies::is_empty")]
         denies: Denies,
+        /// What personas, roles and paths permit of all turns that hand it over.
+        #[serde(default, skip_serializing_if = "Permissions::are_all")]
+        permissions: Permissions,
         /// What all may use together that came of the same message; none in events from before there were any.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
@@ -66,6 +69,9 @@ pub enum Source {
         /// What that run, and those that handed it its work, may not do.
         #[serde(default, skip_serializing_if = "Denies::is_empty")]
         denies: Denies,
+        /// What personas, roles and paths permit of all turns that handed that run its work.
+        #[serde(default, skip_serializing_if = "Permissions::are_all")]
+        permissions: Permissions,
         /// What all may use together that came of the same message; none in events from before there were any.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
@@ -89,6 +95,9 @@ pub enum Source {
         /// What that run, and those that handed it its work, may not do.
         #[serde(default, skip_serializing_if = "Denies::is_empty")]
         denies: Denies,
+        /// What personas, roles and paths permit of all turns that handed that run its work.
+        #[serde(default, skip_serializing_if = "Permissions::are_all")]
+        permissions: Permissions,
         /// What all may use together that came of the same message; none in events from before there were any.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
@@ -143,6 +152,17 @@ impl Source {
     pub fn denies(&self) -> Option<&Denies> {
         match self {
             Self::Dispatch { denies, .. } | Self::LateReply { denies, .. } | Self::Reminder { denies, .. } => Some(denies),
+            Self::Api | Self::Opening => None,
+        }
+    }
+
+    /// What is permitted to a run that begins with it, besides what its own session permits.
+    #[must_use]
+    pub fn permissions(&self) -> Option<&Permissions> {
+        match self {
+            Self::Dispatch { permissions, .. } | Self::LateReply { permissions, .. } | Self::Reminder { permissions, .. } => {
+                Some(permissions)
+            }
             Self::Api | Self::Opening => None,
         }
     }

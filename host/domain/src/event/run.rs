@@ -4,6 +4,7 @@ use super::input::is_zero;
 use crate::account::Accounts;
 use crate::authority::{Denies, Permissions};
 use crate::basis::{Basis, OutfitDigests};
+use crate::budget::Spent;
 use crate::compaction::{Compacted, Compaction};
 use crate::definition::DefinitionId;
 use crate::delegate::Priority;
@@ -11,6 +12,7 @@ use crate::digest::Digest;
 use crate::id::{AgentId, InputId, OperationId, RunId, SessionId, TurnId};
 use crate::limits::TurnLimits;
 use crate::message::Message;
+use crate::model::Attempt;
 use crate::operation::{CallUsage, Operation, ReplyTo, Settlement};
 use crate::queue::OverflowNotice;
 use crate::step::{Decision, Effect, Memo, News};
@@ -78,9 +80,12 @@ pub struct RunStarted {
     /// What the agents above its own may not do.
     #[serde(default, skip_serializing_if = "Denies::is_empty")]
     pub denies: Denies,
-    /// What the persona permits that its session is led as.
+    /// What the persona permits that its session is led as, and what those permit that handed the work over.
     #[serde(default, skip_serializing_if = "Permissions::are_all")]
     pub permissions: Permissions,
+    /// Whether the thread before it, or what its agent remembers, rests on content from outside ([`crate::run::Run::is_untrusted`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
     /// The user for whom it works: from whom its first input is.
     #[serde(default = "UserId::local")]
     pub user_id: UserId,
@@ -190,6 +195,26 @@ pub struct OperationStarted {
     pub operation: OperationId,
     /// The segment about to be sent.
     pub segment: u32,
+    /// When.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::OperationAttempted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OperationAttempted {
+    /// The run.
+    pub run: RunId,
+    /// The operation.
+    pub operation: OperationId,
+    /// The attempt about to be made, counted from 0. The first is recorded with the step that asks for it.
+    pub attempt: u32,
+    /// Attempts that ended before it and are not recorded yet, with those whose outcome was lost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<Attempt>,
+    /// What is reserved for it.
+    pub reserved: Spent,
+    /// What the operation draws from now on: what the attempts that ended are charged, and what is reserved for this one.
+    pub drawn: Spent,
     /// When.
     pub time: Timestamp,
 }

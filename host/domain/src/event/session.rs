@@ -52,6 +52,10 @@ pub struct TurnCommitted {
     pub turn: TurnNode,
     /// The session's revision after it.
     pub revision: u64,
+    /// Whether anything that its thread shows rests on content from outside; none in events from before that was recorded: then its messages
+    /// say it, and the turns before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untrusted: Option<bool>,
     /// When.
     pub time: Timestamp,
 }

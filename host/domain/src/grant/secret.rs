@@ -1,6 +1,6 @@
 //! Secrets: which of the operator's secrets the host puts where in a component's requests. Values are never here.
 
-use crate::egress::{EgressGrant, Host, HostError, RequestHeader, Scheme, request_header};
+use crate::egress::{EgressGrant, Host, HostError, RequestHeader, Scheme, Target, request_header};
 use serde::{Deserialize, Serialize};
 
 /// Characters of the name of a slot.
@@ -18,7 +18,7 @@ pub enum SecretSlot {
     Query(String),
 }
 
-/// A secret that is bound to a component, one host and one slot. The component names it as `{{secret.<name>}}`, and never has it.
+/// A secret that is bound to a component, one port of one host and one slot. The component names it as `{{secret.<name>}}`, and never has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SecretGrant {
@@ -26,6 +26,10 @@ pub struct SecretGrant {
     pub secret: String,
     /// The host, exactly, such as `api.example.com`.
     pub host: String,
+    /// The port of the host. Missing is the one that needs no writing: 443 for `https`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_535))]
+    pub port: Option<u16>,
     /// Where it goes.
     pub slot: SecretSlot,
     /// What stands before it in the slot, such as `Bearer `.
@@ -46,7 +50,10 @@ pub enum SecretGrantError {
         source: HostError,
     },
     /// The component may send nothing there.
-    #[error("the component is granted no request to `{host}`; add it to `network`, or take the secret away")]
+    #[error(
+        "the component is granted no request to `{host}` at this port, the secret's `port` or that of the scheme; add it to `network`, name \
+         the port, or take the secret away"
+    )]
     NotGranted {
         /// The host.
         host: String,
@@ -83,10 +90,11 @@ impl SecretGrant {
         format!("{{{{secret.{}}}}}", self.secret)
     }
 
-    /// Whether it is bound to this host.
+    /// Whether it is bound to this host and port.
     #[must_use]
-    pub fn is_for(&self, host: &Host) -> bool {
-        Host::parse(&self.host).is_ok_and(|bound| bound == *host)
+    pub fn is_for(&self, target: &Target) -> bool {
+        let port = self.port.unwrap_or(target.scheme().default_port());
+        port == target.port() && Host::parse(&self.host).is_ok_and(|bound| bound == *target.host())
     }
 
     /// Whether it goes to the same place as another.
@@ -97,7 +105,13 @@ impl SecretGrant {
             (SecretSlot::Query(one), SecretSlot::Query(other)) => one == other,
             (SecretSlot::Header(_), SecretSlot::Query(_)) | (SecretSlot::Query(_), SecretSlot::Header(_)) => false,
         };
-        slots && Host::parse(&other.host).is_ok_and(|host| self.is_for(&host))
+        let usual = |port: u16| [Scheme::Http, Scheme::Https].iter().any(|scheme| scheme.default_port() == port);
+        let ports = match (self.port, other.port) {
+            (Some(one), Some(other)) => one == other,
+            (Some(port), None) | (None, Some(port)) => usual(port),
+            (None, None) => true,
+        };
+        slots && ports && matches!((Host::parse(&self.host), Host::parse(&other.host)), (Ok(one), Ok(other)) if one == other)
     }
 
     /// Looks for what cannot be meant, beside the requests that the same component is granted.
@@ -107,8 +121,12 @@ impl SecretGrant {
     pub fn check(&self, network: &[EgressGrant]) -> Result<(), SecretGrantError> {
         let Self { host: written, slot, prefix, .. } = self;
         let host = Host::parse(written).map_err(|source| SecretGrantError::Host { host: written.clone(), source })?;
-        let mut covering = network.iter().filter(|grant| grant.host.matches(&host)).peekable();
-        if covering.peek().is_none() {
+        let mut covering = network.iter().filter(|grant| grant.host.matches(&host));
+        let reached = |grant: &EgressGrant| {
+            let port = |scheme: Scheme| self.port.unwrap_or(scheme.default_port());
+            grant.schemes.iter().any(|scheme| grant.has_port(port(*scheme), *scheme))
+        };
+        if !covering.clone().any(reached) {
             return Err(SecretGrantError::NotGranted { host: written.clone() });
         }
         if !host.is_loopback() && covering.any(|grant| grant.schemes.contains(&Scheme::Http)) {
@@ -142,7 +160,7 @@ mod tests {
     use crate::egress::HostPattern;
 
     fn grant(host: &str, slot: SecretSlot, prefix: &str) -> SecretGrant {
-        SecretGrant { secret: "s".to_owned(), host: host.to_owned(), slot, prefix: prefix.to_owned() }
+        SecretGrant { secret: "s".to_owned(), host: host.to_owned(), port: None, slot, prefix: prefix.to_owned() }
     }
 
     fn header(name: &str) -> SecretSlot {
@@ -193,6 +211,33 @@ mod tests {
                 _ => false,
             };
             assert!(fits, "{host} {slot:?} {prefix:?}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn a_secret_goes_to_one_port() {
+        let at = |port| SecretGrant { port, ..grant("a.com", header("authorization"), "") };
+        for (port, url, expected) in [
+            (None, "https://a.com/", true),
+            (None, "https://a.com:443/", true),
+            (None, "http://a.com/", true),
+            (None, "https://a.com:80/", false),
+            (None, "https://a.com:8443/", false),
+            (Some(8443), "https://a.com:8443/", true),
+            (Some(8443), "https://a.com/", false),
+            (Some(8443), "https://b.com:8443/", false),
+        ] {
+            assert_eq!(at(port).is_for(&Target::parse(url).unwrap()), expected, "{port:?} {url}");
+        }
+        let network = |ports: Option<Vec<u16>>| [EgressGrant { ports, ..EgressGrant::of(HostPattern::parse("a.com").unwrap()) }];
+        for (port, ports, fits) in
+            [(None, None, true), (None, Some(vec![8443]), false), (Some(8443), Some(vec![443, 8443]), true), (Some(8443), None, false)]
+        {
+            let checked = at(port).check(&network(ports.clone()));
+            assert_eq!(checked.is_ok(), fits, "{port:?} {ports:?}: {checked:?}");
+        }
+        for (one, other, beside) in [(None, None, true), (None, Some(443), true), (None, Some(8443), false), (Some(1), Some(2), false)] {
+            assert_eq!(at(one).is_beside(&at(other)), beside, "{one:?} {other:?}");
         }
     }
 

@@ -3,6 +3,7 @@
 use super::Fault;
 use super::fields::{Fields, shown};
 use crate::limits::INPUT_BYTES_MAX;
+use crate::schema;
 use crate::time::Timestamp;
 use crate::tool::ClientAction;
 use crate::widget;
@@ -66,6 +67,9 @@ impl OldAction {
             let (place, message) = complaint.split_once(": ").unwrap_or(("props", &complaint));
             fields.fault(&pointer(place), message)
         })?;
+        if let Some(schema) = &action.response_schema {
+            schema::check(schema).map_err(|unfit| fields.fault("response_schema", unfit.to_string()))?;
+        }
         let word = |name| fields.text(name, 1..=ID_BYTES_MAX).map(|text| text.map(str::to_owned));
         Ok(Self { tool_call_id: word("tool_call_id")?, tool_name: word("tool_name")?, action })
     }

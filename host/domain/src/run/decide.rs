@@ -5,6 +5,7 @@ use super::settle::stopped;
 use super::{Run, unpaired};
 use crate::agent::memory::{OfWhom, of_whom};
 use crate::agent::role::Role as AgentRole;
+use crate::approval::Approval;
 use crate::basis::Basis;
 use crate::budget::Spent;
 use crate::digest::{Digest, Salt};
@@ -41,6 +42,8 @@ pub struct Resolved {
     pub deadline: Option<Timestamp>,
     /// What is set aside for it.
     pub reserved: Spent,
+    /// What a user has to agree to first.
+    pub approval: Option<Approval>,
 }
 
 /// A step that was taken.
@@ -311,6 +314,7 @@ fn operations(run: &Run, taken: &Taken) -> Vec<Operation> {
                 in_thread: shown || answers.is_some(),
                 answers,
                 reserved: resolved.reserved,
+                approval: resolved.approval.clone().map(Box::new),
             }
         })
         .collect()
@@ -330,8 +334,8 @@ pub fn consequences(
     let mut events = Vec::new();
     for (place, effect) in effects.iter().enumerate() {
         match effect {
-            Effect::Prefer { preferences } => events.extend(preferred(run, preferences, of_whom(role, true), time)),
-            Effect::PreferForUser { preferences } => events.extend(preferred(run, preferences, of_whom(role, false), time)),
+            Effect::Prefer { preferences } => events.extend(preferred(run, preferences, of_whom(role, true), untrusted, time)),
+            Effect::PreferForUser { preferences } => events.extend(preferred(run, preferences, of_whom(role, false), untrusted, time)),
             Effect::RecordItem { prompt, response, evaluation, asked } => {
                 let asked = asked.as_ref().and_then(|key| run.asked.get(key));
                 let item = ItemRecorded {
@@ -359,14 +363,15 @@ pub fn consequences(
             }
             Effect::Schedule { after_ms, content } => {
                 let due = time.plus_ms((*after_ms).min(limits::TIMER_MS_MAX));
-                let message = Some(Draft::text(Role::User, "reminder", content.clone()));
-                let RunStarted { depth, spawn_depth, denies, deadline, .. } = &run.started;
+                let message = Some(Draft { untrusted, ..Draft::text(Role::User, "reminder", content.clone()) });
+                let RunStarted { depth, spawn_depth, denies, permissions, deadline, .. } = &run.started;
                 let source = Source::Reminder {
                     due,
                     depth: *depth,
                     spawn_depth: *spawn_depth,
                     hops: run.hops,
                     denies: denies.clone(),
+                    permissions: permissions.clone(),
                     accounts: run.started.accounts(),
                     deadline: *deadline,
                 };
@@ -391,12 +396,12 @@ pub fn consequences(
     events
 }
 
-fn preferred(run: &Run, preferences: &Value, of: Option<OfWhom>, time: Timestamp) -> Option<(Stream, Event)> {
+fn preferred(run: &Run, preferences: &Value, of: Option<OfWhom>, untrusted: bool, time: Timestamp) -> Option<(Stream, Event)> {
     let agent = run.started.agent;
     let user_id = match of? {
         OfWhom::Everybody => None,
         OfWhom::User => Some(run.started.user_id.clone()),
     };
-    let updated = PreferencesUpdated { agent, preferences: preferences.clone(), user_id, updated_at: time };
+    let updated = PreferencesUpdated { agent, preferences: preferences.clone(), user_id, untrusted, updated_at: time };
     Some((Stream::Agent(agent), Event::PreferencesUpdated(updated)))
 }

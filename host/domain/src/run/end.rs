@@ -3,6 +3,7 @@
 use super::Run;
 use super::decide::{PASSED_OVER, Saying};
 use super::settle::{Ended, settlement, stopped};
+use super::taint::is_any_marked;
 use crate::agent::Agent;
 use crate::budget::Spent;
 use crate::delegate::{self, DelegateResult, Delegation, Task};
@@ -127,8 +128,9 @@ pub fn events(run: &Run, cause: &Cause, node: TurnNode, stopped: Vec<Settlement>
         Cause::Aborted { reason } => (Some("aborted".to_owned()), Some(reason.clone())),
     };
     let session = run.started.session;
+    let untrusted = Some(run.is_untrusted() || is_any_marked(&said));
     let ended = RunEnded { run: run.started.run, session, end: cause.end(), code, reason, turn: Some(node.id), stopped, said, time };
-    let committed = TurnCommitted { session, turn: node, revision: run.started.revision + 1, time };
+    let committed = TurnCommitted { session, turn: node, revision: run.started.revision + 1, untrusted, time };
     (Event::RunEnded(ended), Event::TurnCommitted(committed))
 }
 
@@ -162,7 +164,7 @@ pub fn settlement_for_parent(
     cause: &Cause,
     time: Timestamp,
 ) -> Settlement {
-    let untrusted = is_untrusted(run);
+    let untrusted = run.is_untrusted();
     let parts = match cause {
         Cause::Replied => Some(reply(run, said)),
         Cause::Completed { summary } => Some(vec![Part::text(summary.to_string())]),
@@ -172,7 +174,8 @@ pub fn settlement_for_parent(
     if let Some(parts) = parts {
         return given(operation, spent.calls, parts, untrusted, time).spending(spent);
     }
-    settlement(operation, came_to_nothing(operation, cause, untrusted, time), time).spending(spent)
+    // Why it came to nothing may be told in the agent's own words.
+    settlement(operation, came_to_nothing(operation, cause, untrusted, time), time).marked(untrusted).spending(spent)
 }
 
 /// What the waiting operation of another run gets when no run will ever begin with its work: nothing of it was done.
@@ -250,10 +253,4 @@ pub fn reply(run: &Run, said: &[Message]) -> Vec<Part> {
     let last = run.messages.iter().map(Arc::as_ref).chain(said).rev().find(|message| message.role == Role::Assistant);
     last.map(|message| message.parts.iter().filter(|part| matches!(part, Part::Text { .. } | Part::Blob { .. })).cloned().collect())
         .unwrap_or_default()
-}
-
-/// Whether anything that the run heard came from outside.
-#[must_use]
-pub fn is_untrusted(run: &Run) -> bool {
-    run.messages.iter().any(|message| message.untrusted)
 }

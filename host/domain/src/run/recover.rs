@@ -1,6 +1,7 @@
 //! What happens to an open operation: performed, left waiting, or settled, also after a restart.
 
 use super::{Open, Run};
+use crate::approval::{declined, expired};
 use crate::limits::PARALLEL_CALLS_MAX;
 use crate::message::Part;
 use crate::operation::{Pause, Performer};
@@ -43,6 +44,13 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
         (Performer::Detached { told, .. }, _) => settle(Ended::Gave { parts: vec![Part::text(told.as_str())], untrusted: false }),
         (Performer::Timer { due }, _) if *due <= now => settle(Ended::Elapsed),
         (Performer::Timer { due }, _) => Next::Wait { until: Some(*due) },
+        (_, Pause::Declined) => settle(Ended::Failed(declined())),
+        (_, Pause::Approving) => match &operation.approval {
+            Some(approval) if approval.until > now => {
+                Next::Wait { until: Some(operation.deadline.map_or(approval.until, |deadline| deadline.min(approval.until))) }
+            }
+            Some(_) | None => settle(Ended::Failed(expired())),
+        },
         (_, Pause::Asking { until: Some(until), .. }) if *until <= now => settle(Ended::TimedOut),
         (_, Pause::Asking { until: Some(until), .. }) => {
             Next::Wait { until: Some(operation.deadline.map_or(*until, |deadline| deadline.min(*until))) }
@@ -90,7 +98,7 @@ pub fn goes_on(run: &Run, now: Timestamp) -> bool {
 #[must_use]
 pub fn lost(open: &Open, failure: Failure, now: Timestamp) -> Settlement {
     let ended = if open.may_have_taken_effect() { Ended::Unknown } else { Ended::Failed(failure) };
-    settlement(&open.operation, ended, now)
+    settlement(&open.operation, ended, now).costing(open.cut_off())
 }
 
 /// What an operation comes to whose time is up: the same that its work would say of it that ends at the same moment. A message that was not

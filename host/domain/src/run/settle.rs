@@ -1,6 +1,7 @@
 //! How operations settle: outcomes, and the results that are paired with a model's calls.
 
 use super::{Open, Run};
+use crate::approval::{self, ApprovalAnswered};
 use crate::budget::Spent;
 use crate::digest::Digest;
 use crate::event::{Event, RunSettled};
@@ -13,6 +14,7 @@ use crate::spill::{spill, spill_value};
 use crate::step::{Failure, Outcome};
 use crate::time::Timestamp;
 use crate::tool::ClientAction;
+use crate::user::UserId;
 use serde_json::Value;
 
 /// How a piece of work ended, before it is known what the agent and the thread see of it.
@@ -27,8 +29,15 @@ pub enum Ended {
         /// Whether it comes from outside the user's and the operator's control.
         untrusted: bool,
     },
-    /// A client answered, or something was recalled.
+    /// A client answered.
     Value(Value),
+    /// Something was recalled; `untrusted` when anything of it has that mark.
+    Recalled {
+        /// The hits.
+        hits: Value,
+        /// Whether any of them rests on content from outside.
+        untrusted: bool,
+    },
     /// The time has passed.
     Elapsed,
     /// It failed.
@@ -46,6 +55,7 @@ pub enum Ended {
 /// The settlement of an operation that ended so. A call of the model's always gets a result, whatever happened.
 #[must_use]
 pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settlement {
+    let marked = ended.is_untrusted(operation);
     let (outcome, result) = match ended {
         Ended::Replied(reply) if operation.in_thread => {
             let origin = format!("model:{}", reply.model);
@@ -53,19 +63,17 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
             (Outcome::Message { id: 0 }, Some(draft))
         }
         Ended::Replied(reply) => (Outcome::Parts { parts: reply.parts }, None),
-        Ended::Gave { parts, untrusted } => match paired(operation, parts.clone(), false, untrusted) {
+        Ended::Gave { parts, untrusted: _ } => match paired(operation, parts.clone(), false) {
             Some(draft) => (Outcome::Message { id: 0 }, Some(draft)),
             None => (Outcome::Parts { parts }, None),
         },
-        Ended::Value(value) => {
-            let draft = paired(operation, vec![Part::text(value.to_string())], false, false);
+        Ended::Value(value) | Ended::Recalled { hits: value, untrusted: _ } => {
+            let draft = paired(operation, vec![Part::text(value.to_string())], false);
             (Outcome::Value { value }, draft)
         }
-        Ended::Elapsed => (Outcome::Elapsed, paired(operation, vec![Part::text("The time has passed.")], false, false)),
+        Ended::Elapsed => (Outcome::Elapsed, paired(operation, vec![Part::text("The time has passed.")], false)),
         ended => {
             let text = explain(&ended);
-            // Why a tool failed is told in the tool's own words.
-            let untrusted = matches!(ended, Ended::Failed(_)) && matches!(operation.performer, Performer::Tool { .. });
             let outcome = match ended {
                 Ended::Failed(failure) => Outcome::Failed { failure },
                 Ended::Denied => Outcome::Denied,
@@ -73,10 +81,22 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
                 Ended::Cancelled => Outcome::Cancelled,
                 _ => Outcome::Unknown,
             };
-            (outcome, paired(operation, vec![Part::text(text)], true, untrusted))
+            (outcome, paired(operation, vec![Part::text(text)], true))
         }
     };
-    Settlement { result, ..Settlement::of(operation.id, outcome, time) }
+    Settlement { result, ..Settlement::of(operation.id, outcome, time) }.marked(marked)
+}
+
+impl Ended {
+    /// Whether it brings what rests on content from outside.
+    fn is_untrusted(&self, operation: &Operation) -> bool {
+        match self {
+            Self::Gave { untrusted, .. } | Self::Recalled { untrusted, .. } => *untrusted,
+            // Why a tool failed is told in the tool's own words.
+            Self::Failed(failure) => matches!(operation.performer, Performer::Tool { .. }) && !approval::is_of(failure),
+            Self::Replied(_) | Self::Value(_) | Self::Elapsed | Self::Denied | Self::TimedOut | Self::Cancelled | Self::Unknown => false,
+        }
+    }
 }
 
 impl Settlement {
@@ -143,11 +163,11 @@ fn explain(ended: &Ended) -> String {
     }
 }
 
-fn paired(operation: &Operation, parts: Vec<Part>, failed: bool, untrusted: bool) -> Option<Draft> {
+fn paired(operation: &Operation, parts: Vec<Part>, failed: bool) -> Option<Draft> {
     let answers = operation.answers.as_ref()?;
     let origin = format!("tool:{}", answers.name);
     let answers = Some(Answers { failed, ..answers.clone() });
-    Some(Draft { role: Role::Tool, parts, origin, untrusted, answers })
+    Some(Draft { role: Role::Tool, parts, origin, untrusted: false, answers })
 }
 
 /// What stopping an open operation comes to: cancelled, unless it may have reached the world and must not be thought undone.
@@ -161,16 +181,17 @@ pub fn stopped(open: &Open, time: Timestamp) -> Settlement {
 pub fn question(open: &Open) -> Option<&ClientAction> {
     match (&open.operation.performer, &open.pause) {
         (Performer::Client { action }, _) | (_, Pause::Asking { action, .. }) => Some(action),
+        (_, Pause::Approving) => open.operation.approval.as_ref().map(|approval| &approval.action),
         _ => None,
     }
 }
 
 /// Takes a client's answer to the question of an id, which the caller has validated against the question's schema. Returns the event, the
-/// answer as events keep it, and the blobs to be stored with it.
+/// answer as events keep it, and the blobs to be stored with it. What the host itself asks, about a call, is answered by an event of its own.
 ///
 /// # Errors
 /// When nothing waits for an answer, or something else does.
-pub fn answer(run: &Run, call: OperationId, value: Value, time: Timestamp) -> Result<(Event, Kept, Vec<Vec<u8>>), Refusal> {
+pub fn answer(run: &Run, call: OperationId, by: &UserId, value: Value, time: Timestamp) -> Result<(Event, Kept, Vec<Vec<u8>>), Refusal> {
     let asking: Vec<&Open> = run.open.values().filter(|open| question(open).is_some()).collect();
     let Some(open) = asking.iter().find(|open| open.question() == call) else {
         let Some(pending) = asking.first() else {
@@ -183,6 +204,14 @@ pub fn answer(run: &Run, call: OperationId, value: Value, time: Timestamp) -> Re
         Some((_, blob)) => (Kept::Blob(Digest::of(&blob)), vec![blob]),
         None => (Kept::Value(value.clone()), Vec::new()),
     };
+    if let (Pause::Approving, Some(approval)) = (&open.pause, &open.operation.approval) {
+        if approval.until <= time {
+            return Err(Refusal::new(Kind::Conflict, "NOT_SUSPENDED", "the time in which this call could be agreed to is over"));
+        }
+        let (run, operation, approved) = (run.started.run, open.operation.id, approval.agrees(&value));
+        let answered = ApprovalAnswered { run, operation, call: approval.call, approved, by: by.clone(), time };
+        return Ok((Event::ApprovalAnswered(answered), kept, Vec::new()));
+    }
     Ok(match open.operation.performer {
         Performer::Client { .. } => {
             let (settlement, blobs) = settlement(&open.operation, Ended::Value(value), time).spilled();

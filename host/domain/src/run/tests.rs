@@ -1,5 +1,6 @@
 //! Given what happened, when the agent decides, then this follows: the step engine without a host.
 
+mod attempts;
 mod handed_over;
 
 use super::decide::{Resolved, Taken, check, decide};
@@ -58,6 +59,7 @@ fn begun() -> Run {
         hops: 0,
         priority: Priority::default(),
         denies: Denies::default(),
+        untrusted: false,
         user_id: UserId::local(),
         model: None,
         time: NOW,
@@ -102,7 +104,7 @@ fn wait(start: Vec<Request>, until: Until) -> StepResult {
 }
 
 fn by(performer: Performer, effect: EffectClass) -> Resolved {
-    Resolved { performer, effect, time_limit_ms: None, deadline: None, reserved: Default::default() }
+    Resolved { performer, effect, time_limit_ms: None, deadline: None, reserved: Default::default(), approval: None }
 }
 
 fn tool(effect: EffectClass) -> Resolved {
@@ -326,7 +328,15 @@ fn a_models_cost_is_that_of_its_attempts_and_its_reservation_where_nobody_knows_
         *reserved_micros = Some(300);
     }
     assert_eq!(run.left_after(&[]).cost_micros, Some(700), "what is reserved is not there for others");
-    let attempt = |usage, cost_micros| Attempt { provider: "p".into(), model: "m".into(), usage, cost_micros, wall_ms: 1, error: None };
+    let attempt = |usage, cost_micros| Attempt {
+        provider: "p".into(),
+        model: "m".into(),
+        usage,
+        cost_micros,
+        wall_ms: 1,
+        error: None,
+        reserved: None,
+    };
     let known = || attempt(Some(Usage { input_tokens: 9, output_tokens: 9, cached_tokens: 0 }), Some(40));
     let unpriced = attempt(Some(Usage::default()), None);
     for (attempts, outcome, left) in [
@@ -340,10 +350,10 @@ fn a_models_cost_is_that_of_its_attempts_and_its_reservation_where_nobody_knows_
         assert_eq!(run.left_after(std::slice::from_ref(&settlement)).cost_micros, Some(left), "before it is recorded: {attempts:?}");
         let run = run.clone().apply(&Event::RunSettled(RunSettled { run: run.started.run, settled: vec![settlement] })).unwrap();
         assert_eq!((run.left_after(&[]).cost_micros, run.spent_so_far().cost_micros), (Some(left), 1_000 - left), "{attempts:?}");
-        assert_eq!(run.spent(NOW), None);
+        assert_eq!(run.spent(0), None);
     }
     run.used.handed.cost_micros = 1_001;
-    assert!(run.spent(NOW).unwrap().contains("(costMicrosMax)"), "what others cost counts too");
+    assert!(run.spent(0).unwrap().contains("(costMicrosMax)"), "what others cost counts too");
 }
 
 #[test]
@@ -371,10 +381,10 @@ fn an_answer_must_name_the_question_that_waits() {
     let (run, _) = step(&begun(), vec![], &[words("x")], wait(vec![ask], Until::Any), EffectClass::ReadOnly);
     let id = run.by_key("q").unwrap().operation.id;
     let wrong = OperationId::mint(run.started.run, 9, "q");
-    assert_eq!(answer(&run, wrong, json!(1), NOW).unwrap_err().code, "INVALID_TOOL_CALL_ID");
-    let (event, _, _) = answer(&run, id, json!(1), NOW).unwrap();
+    assert_eq!(answer(&run, wrong, &UserId::local(), json!(1), NOW).unwrap_err().code, "INVALID_TOOL_CALL_ID");
+    let (event, _, _) = answer(&run, id, &UserId::local(), json!(1), NOW).unwrap();
     let run = run.apply(&event).unwrap();
-    assert_eq!(answer(&run, id, json!(1), NOW).unwrap_err().code, "NOT_SUSPENDED");
+    assert_eq!(answer(&run, id, &UserId::local(), json!(1), NOW).unwrap_err().code, "NOT_SUSPENDED");
     assert!(wakes(&run, &[], false));
 }
 
@@ -383,19 +393,19 @@ fn asked_by_a_tool(segment: u32, until: Option<Timestamp>) -> (Run, OperationId)
     let action = ClientAction { widget: "free_text".into(), props: json!({}), response_schema: None, lock_input: false };
     let run = with_two_calls(EffectClass::Idempotent);
     let operation = run.by_key("call-2-0").unwrap().operation.id;
-    let asking = Continuation { operation, segment, state: Vec::new(), pause: Pause::Asking { action, until } };
+    let asking = Continuation { operation, segment, state: Vec::new(), pause: Pause::Asking { action, until }, active_ms: 0 };
     (run.apply(&Event::OperationContinued(asking)).unwrap(), operation)
 }
 
 #[test]
 fn an_answer_that_is_sent_twice_never_answers_what_a_tool_asks_next() {
     let (first, call) = asked_by_a_tool(1, None);
-    assert!(answer(&first, call, json!(1), NOW).is_ok(), "what it asks first has the id of the call");
+    assert!(answer(&first, call, &UserId::local(), json!(1), NOW).is_ok(), "what it asks first has the id of the call");
     let (second, call) = asked_by_a_tool(2, None);
-    let refused = answer(&second, call, json!(1), NOW).unwrap_err();
+    let refused = answer(&second, call, &UserId::local(), json!(1), NOW).unwrap_err();
     let next = call.question(2);
     assert_eq!((refused.code, refused.message.contains(&next.to_string())), ("INVALID_TOOL_CALL_ID", true));
-    let (event, ..) = answer(&second, next, json!(2), NOW).unwrap();
+    let (event, ..) = answer(&second, next, &UserId::local(), json!(2), NOW).unwrap();
     let Event::OperationAnswered(answered) = &event else { panic!("{event:?}") };
     assert_eq!(answered.operation, call, "the answer is the call's");
 }
@@ -416,7 +426,7 @@ fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
     let ask = Request { key: "q".into(), work: Work::Client(action.clone()) };
     let (run, _) = step(&begun(), vec![], &[words("x")], wait(vec![ask], Until::Any), EffectClass::ReadOnly);
     let essay = json!({ "essay": "x".repeat(1 << 20) });
-    let (event, _, blobs) = answer(&run, run.by_key("q").unwrap().operation.id, essay.clone(), NOW).unwrap();
+    let (event, _, blobs) = answer(&run, run.by_key("q").unwrap().operation.id, &UserId::local(), essay.clone(), NOW).unwrap();
     assert_eq!(blobs, [essay.to_string().into_bytes()]);
     assert!(serde_json::to_string(&event).unwrap().len() < 16 << 10, "the event keeps edges and a reference");
     let run = run.apply(&event).unwrap();
@@ -424,9 +434,9 @@ fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
 
     let run = with_two_calls(EffectClass::Idempotent);
     let operation = run.by_key("call-2-0").unwrap().operation.id;
-    let asking = Continuation { operation, segment: 1, state: Vec::new(), pause: Pause::Asking { action, until: None } };
+    let asking = Continuation { operation, segment: 1, state: Vec::new(), pause: Pause::Asking { action, until: None }, active_ms: 0 };
     let run = run.apply(&Event::OperationContinued(asking)).unwrap();
-    let (event, _, blobs) = answer(&run, operation, essay, NOW).unwrap();
+    let (event, _, blobs) = answer(&run, operation, &UserId::local(), essay, NOW).unwrap();
     assert!(serde_json::to_string(&event).unwrap().len() < 1 << 10, "the tool gets the whole when it is called again");
     let run = run.apply(&event).unwrap();
     assert_eq!(run.by_key("call-2-0").unwrap().answer, Some(Kept::Blob(Digest::of(&blobs[0]))));
@@ -486,13 +496,28 @@ fn folding_the_events_gives_the_run_that_made_them() {
 }
 
 #[test]
-fn time_counts_only_while_a_model_or_a_tool_is_at_work() {
+fn active_time_is_what_outcomes_have_and_not_what_passed_between_events() {
     let (run, _) = step(&begun(), vec![], &[words("x")], wait(vec![asking_a_model("m1")], Until::Any), EffectClass::ReadOnly);
-    let mut reply = model_says(&run, "m1", vec![Part::text("hi")]);
-    reply.time = NOW.plus_ms(700);
-    let settled = Event::RunSettled(RunSettled { run: run.started.run, settled: vec![reply] });
-    let run = run.apply(&settled).unwrap();
-    assert_eq!(run.used.active_ms, 700);
+    let max = run.started.limits.active_ms_max;
+    // The host was down for longer than all active time that the turn may have; an event of an older host has no active time.
+    for (active_ms, unrecorded_ms, is_spent) in [(700, 0, false), (0, 0, false), (max, 0, true), (max - 1, 0, false), (max - 1, 1, true)] {
+        let mut reply = model_says(&run, "m1", vec![Part::text("hi")]);
+        (reply.time, reply.active_ms) = (NOW.plus_ms(max * 2), active_ms);
+        let settled = Event::RunSettled(RunSettled { run: run.started.run, settled: vec![reply] });
+        let after = run.clone().apply(&settled).unwrap();
+        assert_eq!((after.used.active_ms, after.spent(unrecorded_ms).is_some()), (active_ms, is_spent), "{active_ms}, {unrecorded_ms}");
+    }
+}
+
+#[test]
+fn the_active_time_of_every_segment_of_a_call_counts() {
+    let run = with_two_calls(EffectClass::ReadOnly);
+    let operation = *run.open.keys().next().unwrap();
+    let later = |segment| Continuation { operation, segment, state: Vec::new(), pause: Pause::Until { due: NOW }, active_ms: 40 };
+    let run = run.apply(&Event::OperationContinued(later(1))).unwrap().apply(&Event::OperationContinued(later(2))).unwrap();
+    let settled = vec![Settlement { active_ms: 3, ..Settlement::of(operation, Outcome::Cancelled, NOW.plus_ms(9_000)) }];
+    let run = run.clone().apply(&Event::RunSettled(RunSettled { run: run.started.run, settled })).unwrap();
+    assert_eq!(run.used.active_ms, 83);
 }
 
 #[test]

@@ -5,8 +5,7 @@ use crate::account;
 use crate::basis::LimitsLeft;
 use crate::budget::{Left, Spent};
 use crate::model::Usage;
-use crate::operation::{Operation, Settlement};
-use crate::time::Timestamp;
+use crate::operation::Settlement;
 use serde::{Deserialize, Serialize};
 
 /// What a run has used of its limits.
@@ -16,7 +15,8 @@ pub struct Used {
     pub tool_calls: u32,
     /// Tokens.
     pub usage: Usage,
-    /// Milliseconds during which a model or a tool was at work.
+    /// Milliseconds during which a model or a tool was at work, as its outcomes have them. Never the difference of two events' times, between
+    /// which the host may have been down.
     pub active_ms: u64,
     /// Millionths that its own model calls cost ([`crate::price`]).
     #[serde(default)]
@@ -28,11 +28,17 @@ pub struct Used {
 
 impl Used {
     /// Counts what an operation used that has come to this.
-    pub(super) fn charge(&mut self, operation: &Operation, settlement: &Settlement) {
-        let (usage, micros) = account::used(account::reserved(&operation.performer), settlement);
+    pub(super) fn charge(&mut self, open: &Open, settlement: &Settlement) {
+        let (usage, micros) = account::used(open.drawn(), settlement);
         self.usage = self.usage.plus(usage);
         self.cost_micros = self.cost_micros.saturating_add(micros);
-        self.handed = self.handed.plus(settlement.spent.unwrap_or(operation.reserved));
+        self.handed = self.handed.plus(settlement.spent.unwrap_or(open.operation.reserved));
+        self.work(settlement.active_ms);
+    }
+
+    /// Counts active time.
+    pub(super) fn work(&mut self, active_ms: u64) {
+        self.active_ms = self.active_ms.saturating_add(active_ms);
     }
 
     /// What it comes to without what others used.
@@ -56,7 +62,7 @@ impl Run {
         let (limits, mut used) = (&self.started.limits, self.used);
         for settlement in arrived {
             if let Some(open) = self.open.get(&settlement.operation) {
-                used.charge(&open.operation, settlement);
+                used.charge(open, settlement);
             }
         }
         let mut left = Left {
@@ -67,7 +73,7 @@ impl Run {
         left.take(used.handed);
         for open in self.open.values().filter(|open| arrived.iter().all(|settlement| settlement.operation != open.operation.id)) {
             left.take(open.operation.reserved);
-            left.take(account::reserved(&open.operation.performer));
+            left.take(open.drawn());
         }
         left
     }
@@ -80,8 +86,8 @@ impl Run {
         let mut drawn = Spent::default();
         for open in self.open.values() {
             match settled(&open) {
-                Some(settlement) => used.charge(&open.operation, settlement),
-                None => drawn = drawn.plus(account::reserved(&open.operation.performer)),
+                Some(settlement) => used.charge(open, settlement),
+                None => drawn = drawn.plus(open.drawn()),
             }
         }
         drawn.plus(used.own())
@@ -99,22 +105,22 @@ impl Run {
         let mut used = self.used;
         for settlement in stopped {
             if let Some(open) = self.open.get(&settlement.operation) {
-                used.charge(&open.operation, settlement);
+                used.charge(open, settlement);
             }
         }
         used.own().plus(used.handed)
     }
 
-    /// Milliseconds of active time that are left at a moment. They pass only while [`Self::is_active`].
+    /// Milliseconds of active time that are left, besides those that were measured and are in no outcome yet.
     #[must_use]
-    pub fn active_ms_left(&self, now: Timestamp) -> u64 {
-        let running = if self.is_active() { now.since_ms(self.last_time) } else { 0 };
-        self.started.limits.active_ms_max.saturating_sub(self.used.active_ms).saturating_sub(running)
+    pub fn active_ms_left(&self, unrecorded_ms: u64) -> u64 {
+        self.started.limits.active_ms_max.saturating_sub(self.used.active_ms).saturating_sub(unrecorded_ms)
     }
 
-    /// Which limit of the turn is used up at a moment, for people; none while there may be another step.
+    /// The limit of the turn that is used up with so much active time that is in no outcome yet, for people; none while there may be another
+    /// step.
     #[must_use]
-    pub fn spent(&self, now: Timestamp) -> Option<String> {
+    pub fn spent(&self, unrecorded_ms: u64) -> Option<String> {
         let limits = &self.started.limits;
         if self.step >= limits.steps_max {
             Some(format!("it took {} steps, which is its limit", limits.steps_max))
@@ -124,7 +130,7 @@ impl Run {
             limits.cost_micros_max.filter(|max| self.used.cost_micros.saturating_add(self.used.handed.cost_micros) > *max)
         {
             Some(format!("its models cost more than {max} millionths, which is its limit (costMicrosMax)"))
-        } else if self.active_ms_left(now) == 0 {
+        } else if self.active_ms_left(unrecorded_ms) == 0 {
             Some(format!("models and tools worked for {} ms, which is its limit", limits.active_ms_max))
         } else {
             None

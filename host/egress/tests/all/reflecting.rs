@@ -55,6 +55,55 @@ async fn a_secret_is_taken_out_of_what_was_packed_and_the_length_stays_true() {
     assert!(headers.contains("\"12\"") && data == format!("{MASK}S"), "{headers} {data}");
 }
 
+/// The code of what comes of a request, with a secret in it or without, that says this header and is answered so.
+async fn outcome(with_secret: bool, header: Option<(&'static str, &'static str)>, answer: &str) -> (&'static str, usize) {
+    let (server, mut world) = (Server::saying(answer), World::new());
+    world.redactor = Redactor::of(&secret(CANARY));
+    let mut request = world.request(&format!("http://a.test:{}/", server.port));
+    if with_secret {
+        request.bound.header(AUTHORIZATION, HeaderValue::from_static(CANARY));
+    }
+    if let Some((name, value)) = header {
+        request.headers.insert(name, HeaderValue::from_static(value));
+    }
+    let answered = world.egress.send(request, &[grant("a.test", server.port)]).await;
+    (answered.map_or_else(|error| error.code(), |_| "ok"), server.heads().len())
+}
+
+#[tokio::test]
+async fn a_request_with_a_secret_asks_for_no_part_and_no_other_alphabet() {
+    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+    for name in ["range", "if-range", "accept-charset", "a-im"] {
+        assert_eq!(outcome(true, Some((name, "bytes=0-4")), answer).await, ("header-refused", 0), "{name}");
+        assert_eq!(outcome(false, Some((name, "bytes=0-4")), answer).await, ("ok", 1), "{name}");
+    }
+    for name in ["te", "transfer-encoding"] {
+        assert_eq!(outcome(false, Some((name, "gzip")), answer).await, ("header-refused", 0), "{name}");
+    }
+    // What the caller says of encodings is not sent: the host asks for what it undoes.
+    assert_eq!(outcome(true, Some(("accept-encoding", "br")), answer).await, ("ok", 1));
+}
+
+#[tokio::test]
+async fn an_answer_that_hides_an_echo_is_refused_after_a_secret() {
+    for (lines, without) in [
+        ("206 Partial Content\r\ncontent-range: bytes 0-1/9", "ok"),
+        ("200 OK\r\ncontent-range: bytes 0-1/9", "ok"),
+        ("226 IM Used", "ok"),
+        ("200 OK\r\ncontent-type: text/plain; charset=utf-16", "ok"),
+        ("200 OK\r\ncontent-encoding: br", "broken"),
+        ("200 OK\r\ncontent-encoding: gzip, gzip", "broken"),
+    ] {
+        let answer = format!("HTTP/1.1 {lines}\r\ncontent-length: 2\r\n\r\nok");
+        assert_eq!(outcome(true, None, &answer).await, ("broken", 1), "{lines}");
+        assert_eq!(outcome(false, None, &answer).await, (without, 1), "{lines}");
+    }
+    let packed = "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
+    assert_eq!(outcome(false, None, packed).await, ("broken", 1));
+    let plain = "HTTP/1.1 200 OK\r\ncontent-type: text/plain; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
+    assert_eq!(outcome(true, None, plain).await, ("ok", 1));
+}
+
 #[tokio::test]
 async fn a_record_has_no_secret_that_a_server_put_into_a_redirect() {
     let server = Server::script(|stream, head| {

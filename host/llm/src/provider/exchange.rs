@@ -10,6 +10,8 @@ use crate::retry::{Mishap, Mode, Stage, retry_after_ms};
 use crate::sse::{Decoder, Malformed};
 use bytes::Bytes;
 use domain::egress::{EgressGrant, Method};
+use domain::json::{self, DEPTH_MAX};
+use domain::limits::REPLY_BYTES_MAX;
 use domain::message::Part;
 use domain::redact::Redactor;
 use egress::{Body, ByteBudget, Caller, Credentials, Egress, Records, Request, Response};
@@ -77,7 +79,36 @@ impl Remote {
             (_, ContentType::Events | ContentType::Other) => return Err(exchange.wrong_type(response).await),
         };
         feed.finish();
-        Ok(self.without_key(answer))
+        let answer = self.without_key(answer);
+        match unkept(&answer.parts) {
+            None => Ok(answer),
+            Some(problem) => Err(exchange.mishap(Stage::Begun, exchange.peer.garbage(problem, ""))),
+        }
+    }
+}
+
+/// Why a reply could not be stored and read again.
+fn unkept(parts: &[Part]) -> Option<&'static str> {
+    let deep = |part: &Part| matches!(part, Part::Opaque { value, .. } if json::is_deeper(value, DEPTH_MAX));
+    if parts.iter().any(deep) {
+        return Some("a field of it is nested deeper than 64 levels of lists and objects");
+    }
+    let mut counted = Counted(0);
+    let is_small = serde_json::to_writer(&mut counted, parts).is_ok();
+    (!is_small).then_some("it is larger than 8 MiB")
+}
+
+/// Counts bytes up to [`REPLY_BYTES_MAX`], and keeps none.
+struct Counted(usize);
+
+impl std::io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        if self.0 > REPLY_BYTES_MAX { Err(std::io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes.len()) }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
@@ -236,6 +267,8 @@ fn tell(answer: &Answer, feed: &Feed<'_>) {
         }
     }
 }
+
+const _: () = assert!(DEPTH_MAX == 64 && REPLY_BYTES_MAX == 8 << 20, "what is told of a reply that is not kept names these");
 
 /// What a body says that it is.
 #[derive(Clone, Copy)]

@@ -17,7 +17,8 @@
 //! reply.calls = [{ tool = "delegate", arguments = { task = "write", path = "$2" } }]
 //! reply.firstDelayMs = 0          # before the first word
 //! reply.delayMs = 0               # before each word
-//! # reply.fail = "unavailable"    # or rate-limited, refused, garbage, too-long: no reply at all
+//! # reply.fail = "unavailable"    # or rate-limited, refused, garbage, too-long: no reply at all; or
+//! #                               # cut-short: the text comes, and then it breaks off
 //! ```
 
 mod rules;
@@ -95,7 +96,7 @@ impl Script {
             feed.text(&text);
             return Ok(answer(ask, vec![Part::Text { text }]));
         };
-        if let Some(failing) = rule.reply.fail {
+        if let Some(failing) = rule.reply.fail.filter(|failing| *failing != Failing::CutShort) {
             return Err(mishap(ask, mode, failing));
         }
         let parts = parts(rule, &fill, ask.prompt);
@@ -116,7 +117,10 @@ impl Script {
                 Part::Blob { .. } | Part::Opaque { .. } => {}
             }
         }
-        Ok(answer(ask, parts))
+        match rule.reply.fail {
+            Some(failing) => Err(mishap(ask, mode, failing)),
+            None => Ok(answer(ask, parts)),
+        }
     }
 
     fn no_rule(&self, situation: &Situation<'_>) -> String {
@@ -181,8 +185,10 @@ fn mishap(ask: &Ask<'_>, mode: Mode, failing: Failing) -> Mishap {
         Failing::Refused => peer.refused(0, "the rule file says so"),
         Failing::Garbage => peer.garbage("the rule file says so", ""),
         Failing::TooLong => peer.too_long("the rule file says so"),
+        Failing::CutShort => peer.unavailable(Reason::CutShort, "the rule file says so"),
     };
-    Mishap { failure, mode, stage: Stage::Answered, retry_after_ms: None }
+    let stage = if failing == Failing::CutShort { Stage::Begun } else { Stage::Answered };
+    Mishap { failure, mode, stage, retry_after_ms: None }
 }
 
 #[cfg(test)]

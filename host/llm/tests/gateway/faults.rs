@@ -283,6 +283,22 @@ async fn fault_27_a_reply_in_one_piece_may_not_be_endless() {
 }
 
 #[tokio::test]
+async fn a_reply_that_could_not_be_stored_is_garbage_and_is_asked_for_again() {
+    let reply = |own: serde_json::Value, text: &str| {
+        let message = json!({ "role": "assistant", "content": text, "own": own });
+        let body = json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }] });
+        Act::Answer(200, vec![("content-type", "application/json".to_owned())], body.to_string().into_bytes())
+    };
+    let deep = (0..118).fold(json!(1), |within, _| json!([within]));
+    for (unkept, problem) in [(reply(deep, "hi"), "nested deeper than 64"), (reply(json!(1), &"x".repeat(9 << 20)), "larger than 8 MiB")] {
+        let (completion, ..) = asked(vec![unkept, whole("mended")]).await;
+        assert!(completion.result.is_ok(), "{problem}: {completion:?}");
+        let first = completion.attempts[0].error.as_ref().unwrap();
+        assert!(completion.attempts.len() == 2 && first.contains(problem), "{problem}: {first}");
+    }
+}
+
+#[tokio::test]
 async fn a_fallback_is_asked_when_the_attempts_are_used_up() {
     let (bad, better) = (Server::start(vec![answer(500, Vec::new())]).await, Server::start(vec![good(&["hi"])]).await);
     let completion = gateway(config("openai-compatible", &[&bad.url, &better.url])).complete(&prompt(), &NoDeltas).await;

@@ -2,7 +2,7 @@
 
 use crate::server::{Act, End, Server};
 use crate::setting::{CANARY, Told, Watcher, config, gateway, good, good_anthropic, message, prompt, whole};
-use agent_host_llm::{Delta, NoDeltas, Records, Trail};
+use agent_host_llm::{Delta, NoDeltas, Records, Trail, Unbudgeted};
 use domain::message::{Part, Role};
 use domain::model::{Prompt, Stop, Usage};
 use serde_json::json;
@@ -64,7 +64,7 @@ impl Trail for Kept {
 async fn a_call_leaves_a_trail_of_its_requests_and_of_the_keys_that_went_with_them() {
     let server = Server::start(vec![good(&["hi"])]).await;
     let kept = Kept::default();
-    gateway(config("openai-compatible", &[&server.url])).complete_leaving(&prompt(), &NoDeltas, &kept).await.result.unwrap();
+    gateway(config("openai-compatible", &[&server.url])).complete_leaving(&prompt(), &NoDeltas, &kept, &Unbudgeted).await.result.unwrap();
     assert_eq!(*kept.keys.lock().unwrap(), ["env MODEL_KEY -> 127.0.0.1"]);
     let outcomes = kept.outcomes.lock().unwrap().clone();
     assert!(outcomes.len() == 1 && outcomes[0].starts_with("p ") && outcomes[0].ends_with(" Some(200)"), "{outcomes:?}");

@@ -4,6 +4,7 @@ use crate::bindings::agent::agent_host::plugin::types;
 use crate::bindings::agent::exports::agent_host::plugin::agent;
 use crate::component::AgentDescription;
 use crate::convert::{Reader, Unacceptable, is_name, unacceptable};
+use domain::schema;
 use domain::tool::{EffectClass, ToolDefinition};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -82,7 +83,11 @@ impl Reader {
             description: self.text(&format!("{name}.description"), description)?,
             arguments,
             results: match results {
-                Some(schema) => Some(self.schema(&format!("{name}.results"), &schema)?),
+                Some(schema) => {
+                    let field = format!("{name}.results");
+                    let schema = self.schema(&field, &schema)?;
+                    Some(bounded(&field, schema)?)
+                }
                 None => None,
             },
             capabilities,
@@ -100,10 +105,18 @@ impl Reader {
     fn arguments_schema(&mut self, field: &str, text: &str) -> Read<Value> {
         let schema = self.object(field, text)?;
         match schema.get("type") {
-            None => Ok(schema),
-            Some(Value::String(name)) if name == "object" => Ok(schema),
+            None => bounded(field, schema),
+            Some(Value::String(name)) if name == "object" => bounded(field, schema),
             Some(_) => unacceptable(field, "does not describe an object: `type` has to be `object`"),
         }
+    }
+}
+
+/// A schema that asks for no more work than it may.
+fn bounded(field: &str, schema: Value) -> Read<Value> {
+    match schema::check(&schema) {
+        Ok(()) => Ok(schema),
+        Err(unfit) => unacceptable(field, format_args!("is a JSON Schema that cannot be used: {unfit}")),
     }
 }
 
@@ -136,6 +149,11 @@ mod tests {
         check(vec![tool("echo", "{}"), tool("echo", "{}")], "two of the name `echo`");
         check(vec![tool("echo", "nonsense")], "`echo.arguments` is not JSON");
         check(vec![tool("echo", r#"{"type":"string"}"#)], "`echo.arguments` does not describe an object");
+        let doubling =
+            r##"{"properties":{"a":{"$ref":"#/$defs/x"}},"$defs":{"x":{"items":{"$ref":"#/$defs/x"},"not":{"$ref":"#/$defs/x"}}}}"##;
+        check(vec![tool("echo", doubling)], "`echo.arguments` is a JSON Schema that cannot be used: at /");
+        let results = types::ToolDefinition { results: Some(r#"{"$ref":"https://example.com"}"#.into()), ..tool("echo", "{}") };
+        check(vec![results], "`echo.results` is a JSON Schema that cannot be used: only references within the schema");
         check((0..129).map(|n| tool(&format!("t{n}"), "{}")).collect(), "`tools` are 129");
         assert_eq!(tool_definitions(vec![tool("echo", r#"{"type":"object"}"#)]).unwrap().len(), 1);
     }

@@ -86,6 +86,20 @@ mod tests {
     }
 
     #[test]
+    fn json_of_a_guest_with_a_key_twice_is_refused() {
+        let asking = |props: &str, schema: Option<&str>| {
+            let (props, response_schema) = (props.into(), schema.map(str::to_owned));
+            let action = types::ClientAction { widget: "form".into(), props, response_schema, lock_input: false };
+            tools::Progress::Ask(tools::Ask { action, state: Vec::new() })
+        };
+        check(asking(r#"{"a":{"b":1,"b":2}}"#, None), "`ask.action.props` has an object with the key `b` twice");
+        check(
+            asking("{}", Some(r#"{"type":"object","type":"string"}"#)),
+            "`ask.action.response-schema` has an object with the key `type` twice",
+        );
+    }
+
+    #[test]
     fn a_tools_own_error_is_a_result() {
         assert_eq!(call_result(Err(tools::ToolError::Denied)), Ok(Err(ToolError::Denied)));
     }

@@ -10,6 +10,7 @@ mod account;
 mod change;
 mod failed;
 mod folders;
+mod open;
 mod perform;
 mod stream;
 mod walk;

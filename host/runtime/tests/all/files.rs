@@ -1,7 +1,7 @@
 //! Granted folders against a burglar: nothing outside of them is reached, nothing denied is seen, and the book says what was tried.
 
-use crate::fixture::{Fixture, done};
-use agent_host_runtime::{Called, Component, Outcome};
+use crate::fixture::{Fixture, done, tool_call};
+use agent_host_runtime::{Called, Component, FolderError, Outcome};
 use domain::event::Verdict;
 use domain::grant::{Access, Bound, DirectoryGrant};
 use serde_json::{Value, json};
@@ -64,6 +64,24 @@ impl House {
         Loot { answers, decided: decisions.map(|decision| (decision.capability, decision.verdict, decision.detail)).collect() }
     }
 
+    /// Opens these folders, as a host does when it starts.
+    pub(crate) fn open(&self, directories: &[DirectoryGrant]) -> Result<(), FolderError> {
+        self.fixture.runtime.open_folders(directories, &[&self.beside("data")])
+    }
+
+    /// A path beside the sandbox.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.fixture.folder.path().join(name)
+    }
+
+    /// The answers to operations in folders as they were opened before.
+    pub(crate) async fn answers(&self, directories: &[DirectoryGrant], ops: &Value) -> Vec<String> {
+        let bound = Bound { directories: directories.to_vec(), ..Bound::default() };
+        let call = tool_call("burgle", &json!({ "ops": ops }).to_string());
+        let called = self.fixture.call_in_open_folders(&self.burglar, &bound, call, &Arc::default()).await;
+        serde_json::from_str(&done(&called)).unwrap()
+    }
+
     /// What wasmtime's own tests ask after each attack.
     fn assert_secure(&self) {
         let outside = self.fixture.folder.path().join("outside");
@@ -82,7 +100,7 @@ impl Loot {
 }
 
 /// A whole folder, one with a pattern about something else, and one with a quota: no way around may be in any of them.
-fn kinds(house: &House) -> [DirectoryGrant; 3] {
+pub(crate) fn kinds(house: &House) -> [DirectoryGrant; 3] {
     [
         house.whole(),
         DirectoryGrant { deny: vec!["nothing".parse().unwrap()], ..house.whole() },

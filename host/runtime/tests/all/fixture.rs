@@ -78,6 +78,12 @@ impl Fixture {
 
 impl Fixture {
     pub(crate) async fn call_keeping(&self, component: &Component, bound: &Bound, call: ToolCall, kept: &Arc<Kept>) -> Called {
+        self.runtime.open_folders(&bound.directories, &[]).unwrap();
+        self.call_in_open_folders(component, bound, call, kept).await
+    }
+
+    /// The same with the folders as they were opened before.
+    pub(crate) async fn call_in_open_folders(&self, component: &Component, bound: &Bound, call: ToolCall, kept: &Arc<Kept>) -> Called {
         self.runtime.call(component, bound, call, Arc::new(Noted::default()), kept.clone()).await
     }
 }

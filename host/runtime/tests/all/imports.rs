@@ -192,6 +192,7 @@ fn bound(grant: &Grant, denied: &[&str], asked: &[String]) -> Result<Bound, Rule
 }
 
 async fn of_tool(fixture: &Fixture, tool: &Component, bound: &Bound, url: &str) -> Said {
+    fixture.runtime.open_folders(&bound.directories, &[]).unwrap();
     let called = fixture.runtime.call(tool, bound, tool_call("matrix", url), Arc::new(Noted::default()), Arc::new(Kept::default())).await;
     let mut said = lines(&done(&called));
     for name in LEAVES {

@@ -1,7 +1,7 @@
 //! Tool calls: what a tool is told, what it reaches, and that nothing of one call is left for the next.
 
 use crate::fixture::{Fixture, Kept, Noted, done, failed, tool_call};
-use agent_host_runtime::{Described, Outcome};
+use agent_host_runtime::{Described, FolderError, Outcome};
 use domain::authority::{Rule, Ruling};
 use domain::event::Verdict;
 use domain::grant::{Access, Bound, DirectoryGrant};
@@ -81,9 +81,19 @@ async fn a_read_only_folder_can_be_read_and_not_written() {
 async fn a_granted_folder_that_is_gone_is_the_hosts_fault() {
     let fixture = Fixture::new();
     let echo = fixture.load("echo").await;
-    let gone = DirectoryGrant::whole(fixture.folder.path().join("gone"), "/data", Access::ReadOnly);
+    let path = fixture.folder.path().join("gone");
+    let gone = DirectoryGrant::whole(&path, "/data", Access::ReadOnly);
+    assert!(matches!(fixture.runtime.open_folders([&gone], &[]), Err(FolderError::Unusable { .. })));
     let bound = Bound { directories: vec![gone], ..Bound::default() };
-    assert!(matches!(fixture.call_bound(&echo, &bound, "read", "{}").await.outcome, Outcome::Faulted { .. }));
+    let read = async || fixture.call_in_open_folders(&echo, &bound, tool_call("read", "{}"), &Arc::default()).await;
+    assert!(matches!(read().await.outcome, Outcome::Faulted { .. }), "it was never opened");
+    std::fs::create_dir(&path).unwrap();
+    assert!(matches!(read().await.outcome, Outcome::Faulted { .. }), "it was not opened at the start");
+    fixture.runtime.open_folders(&bound.directories, &[]).unwrap();
+    assert!(matches!(failed(&read().await), ToolError::Failed(_)), "there is no file in it");
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    assert!(matches!(read().await.outcome, Outcome::Faulted { .. }), "another folder has its name");
 }
 
 #[tokio::test]

@@ -15,9 +15,10 @@ const EVERY: &str = "PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; PRAGMA trus
      PRAGMA cell_size_check = ON;";
 /// What holds for the one that writes: a commit returns when it is on the disk. The log is moved to the database by the writer itself
 /// after 1,000 pages (see `writer.rs`); the automatism stays as it is until the writer has taken over. It keeps 16 MiB of pages: what one
-/// transaction changes at the places of many sessions stays in memory until it commits.
+/// transaction changes at the places of many sessions stays in memory until it commits. What is deleted is written over with zeros, so that
+/// what is purged one day has left no copy of before.
 const WRITER: &str = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 67108864; \
-     PRAGMA cache_size = -16384;";
+     PRAGMA cache_size = -16384; PRAGMA secure_delete = ON;";
 
 /// Refuses a SQLite that is too old.
 pub(crate) fn assert_sqlite() -> Result<(), OpenError> {
@@ -79,6 +80,7 @@ mod tests {
             ("journal_size_limit", 64 << 20),
             ("cell_size_check", 1),
             ("cache_size", -16_384),
+            ("secure_delete", 1),
         ];
         let value =
             |connection: &Connection, name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap_or(0);

@@ -6,12 +6,16 @@
 //! The format: <https://sqlite.org/fileformat2.html#the_write_ahead_log>.
 
 use super::OpenError;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
+/// Bytes of the header of the index beside the log, and where in it stands how many frames are committed, in this machine's byte order.
+const INDEX_HEADER_BYTES: usize = 48;
+const COMMITTED_AT: usize = 16;
 /// The header's first word; its last bit says in which byte order checksums are computed.
 const MAGIC: u32 = 0x377f_0682;
 /// The largest page that SQLite knows.
@@ -35,6 +39,36 @@ pub(crate) fn check(path: &Path) -> Result<u64, OpenError> {
         }),
         Err(error) => Err(OpenError::io("read", path, error)),
     }
+}
+
+/// Makes sure that nothing is taken for committed that stands in the log after what was: a transaction whose sync failed may stand there whole,
+/// and would be found by whoever opens the database after this process was killed. The frame after the last committed one, which the
+/// index beside the log knows, loses its header. Whoever calls this holds the lock under which the log is written.
+pub(crate) fn disown(log: &Path, index: &File) -> std::io::Result<()> {
+    let mut known = [0; INDEX_HEADER_BYTES];
+    index.read_exact_at(&mut known, 0)?;
+    let committed: [u8; 4] = known.get(COMMITTED_AT..COMMITTED_AT + 4).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).write(true).open(log)?;
+    let mut header = [0; HEADER_BYTES];
+    if filled(&mut (&file), &mut header)? < HEADER_BYTES {
+        return Ok(());
+    }
+    let frame_bytes = FRAME_HEADER_BYTES as u64 + u64::from(word(&header, 8));
+    let at = HEADER_BYTES as u64 + u64::from(u32::from_ne_bytes(committed)) * frame_bytes;
+    let mut frame = [0; FRAME_HEADER_BYTES];
+    match file.read_exact_at(&mut frame, at) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    // A frame of an earlier log, or one that was disowned before, is passed over by whoever opens the database.
+    if frame.get(8..16) != header.get(16..24) {
+        return Ok(());
+    }
+    file.write_all_at(&[0; FRAME_HEADER_BYTES], at)?;
+    // Against a kill it stands already. That it may not stand after a power failure is said by the sync that failed before.
+    let _ = file.sync_data();
+    Ok(())
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -162,4 +196,36 @@ fn checksum_of((mut first, mut second): (u32, u32), bytes: &[u8], words: impl Fn
         second = second.wrapping_add(other as u32).wrapping_add(first);
     }
     (first, second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::disown;
+    use rusqlite::Connection;
+    use std::fs;
+
+    #[test]
+    fn what_was_not_committed_for_the_index_is_not_found_in_the_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let [database, log, index] = ["a.db", "a.db-wal", "a.db-shm"].map(|name| dir.path().join(name));
+        let connection = Connection::open(&database).unwrap();
+        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
+        connection.execute_batch("CREATE TABLE t (n); INSERT INTO t VALUES (1)").unwrap();
+        let before = fs::read(&index).unwrap();
+        connection.execute_batch("INSERT INTO t VALUES (2)").unwrap();
+        // As a process leaves them whose sync failed and that was killed: the frames are whole, and the index does not know of them.
+        let copy = dir.path().join("copy");
+        fs::create_dir(&copy).unwrap();
+        let [copied, copied_log, known] = ["a.db", "a.db-wal", "known"].map(|name| copy.join(name));
+        fs::copy(&database, &copied).unwrap();
+        fs::copy(&log, &copied_log).unwrap();
+        fs::write(&known, before).unwrap();
+        let known = fs::File::open(known).unwrap();
+        let rows = || Connection::open(&copied).unwrap().query_row("SELECT count(*) FROM t", [], |row| row.get::<_, u32>(0)).unwrap();
+        disown(&copied_log, &known).unwrap();
+        assert_eq!(rows(), 1, "the second row was never committed");
+        fs::copy(&database, &copied).unwrap();
+        fs::copy(&log, &copied_log).unwrap();
+        assert_eq!(rows(), 2, "without that it is found");
+    }
 }

@@ -3,31 +3,35 @@
 use crate::read::dispatches::tree_of;
 use crate::sql::{Columns, Sql, int, to_json};
 use domain::agent::Agent;
+use domain::agent::assignment::Assignment;
 use domain::agent::role::Role;
 use domain::event::{AgentCreated, Event, Recorded};
 use domain::id::AgentId;
 use domain::path::Kind;
 use domain::user::UserId;
 use rusqlite::params;
+use std::collections::BTreeMap;
 
 /// An agent exists; its parent has one more child. Whoever may do something with the topmost agent above it may do the same with it.
 pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result<()> {
     let Some(agent) = Agent::apply(None, &Event::AgentCreated(created.clone())) else { return Ok(()) };
     let id = created.agent.to_string();
+    write_user(sql, &id, &created.owner_user_id, &agent)?;
     let root = match created.parent {
         Some(parent) => tree_of(sql, parent)?.to_string(),
         None => id.clone(),
     };
+    let agent_type = agent.agent_type.clone();
     sql.execute(
         "INSERT INTO agents (id, agent, path, parent, slot, version, created_at, updated_at, active, sub_count, agent_type, root, \
          kind) VALUES (?1, ?2, ?3, ?4, NULL, 0, ?5, ?5, 1, 0, ?6, ?7, ?8)",
         params![
             id,
-            to_json(&agent)?,
+            to_json(&without_users(agent))?,
             created.path,
             created.parent.map(|parent| parent.to_string()),
             int(created.created_at.0),
-            agent.agent_type,
+            agent_type,
             root,
             created.kind.map(Kind::word),
         ],
@@ -37,21 +41,81 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result
             // The counter is that of `sub` and `search`: a memory agent has no index.
             let counts = created.kind != Some(Kind::Memory);
             sql.execute("UPDATE agents SET sub_count = sub_count + ?2 WHERE id = ?1", params![parent.to_string(), counts])?;
-            sql.execute("INSERT INTO access (user, agent, role) SELECT user, ?2, role FROM access WHERE agent = ?1", params![root, id])?;
+            sql.execute(
+                "INSERT INTO access (user_id, agent, role) SELECT user_id, ?2, role FROM access WHERE agent = ?1",
+                params![root, id],
+            )?;
         }
         None => grant(sql, created.agent, &created.owner_user_id, Role::Primary)?,
     }
     Ok(())
 }
 
-/// Something of what an agent is made of changed.
+/// Something of what an agent is made of changed. Of its users only the one is read and written whom the event concerns.
 pub(super) fn changed(sql: &Sql<'_>, id: AgentId, event: &Event) -> rusqlite::Result<()> {
     let id = id.to_string();
     let agent: Option<Agent> = sql.row("SELECT agent FROM agents WHERE id = ?1", [&id], |row| row.json(0))?;
-    let Some(agent) = Agent::apply(agent, event) else { return Ok(()) };
+    let Some(mut agent) = agent else { return Ok(()) };
+    let user = concerned(event);
+    if let Some(user) = user {
+        read_user(sql, &id, user, &mut agent)?;
+    }
+    let Some(agent) = Agent::apply(Some(agent), event) else { return Ok(()) };
+    if let Some(user) = user {
+        write_user(sql, &id, user, &agent)?;
+    }
     let slot = agent.active_session.as_ref().map(|session| session.session_id.to_string());
-    sql.execute("UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1", params![id, to_json(&agent)?, slot])?;
+    sql.execute("UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1", params![id, to_json(&without_users(agent))?, slot])?;
     Ok(())
+}
+
+/// The user of an agent's whom an event concerns.
+fn concerned(event: &Event) -> Option<&UserId> {
+    match event {
+        Event::UserAssigned(it) => Some(&it.user_id),
+        Event::RoleChanged(it) => Some(&it.user_id),
+        Event::UserUnassigned(it) => Some(&it.user_id),
+        Event::PreferencesUpdated(it) => it.user_id.as_ref(),
+        Event::PreferencesCarried(it) => Some(&it.to),
+        _ => None,
+    }
+}
+
+/// Puts into an agent what there is of one of its users.
+fn read_user(sql: &Sql<'_>, id: &str, user: &UserId, agent: &mut Agent) -> rusqlite::Result<()> {
+    let text = "SELECT assignment FROM agent_users WHERE agent = ?1 AND user_id = ?2";
+    agent.assignments.extend(sql.row(text, params![id, user.as_str()], |row| row.json::<Assignment>(0))?);
+    let text = "SELECT preferences FROM agent_preferences WHERE agent = ?1 AND user_id = ?2";
+    let keys = sql.row(text, params![id, user.as_str()], |row| row.json(0))?;
+    agent.user_preferences.extend(keys.map(|keys| (user.clone(), keys)));
+    Ok(())
+}
+
+/// Writes what there is of one of its users.
+fn write_user(sql: &Sql<'_>, id: &str, user: &UserId, agent: &Agent) -> rusqlite::Result<()> {
+    match agent.assignments.iter().find(|assignment| assignment.user_id == *user) {
+        Some(assignment) => sql.execute(
+            "INSERT INTO agent_users (agent, user_id, place, assignment) \
+             SELECT ?1, ?2, coalesce((SELECT max(place) FROM agent_users WHERE agent = ?1), 0) + 1, ?3 WHERE true \
+             ON CONFLICT (agent, user_id) DO UPDATE SET assignment = excluded.assignment",
+            params![id, user.as_str(), to_json(assignment)?],
+        )?,
+        None => sql.execute("DELETE FROM agent_users WHERE agent = ?1 AND user_id = ?2", params![id, user.as_str()])?,
+    };
+    match agent.user_preferences.get(user) {
+        Some(keys) => sql.execute(
+            "INSERT INTO agent_preferences (agent, user_id, preferences) VALUES (?1, ?2, ?3) \
+             ON CONFLICT (agent, user_id) DO UPDATE SET preferences = excluded.preferences",
+            params![id, user.as_str(), to_json(keys)?],
+        )?,
+        None => sql.execute("DELETE FROM agent_preferences WHERE agent = ?1 AND user_id = ?2", params![id, user.as_str()])?,
+    };
+    Ok(())
+}
+
+/// An agent as its own row has it.
+pub(crate) fn without_users(agent: Agent) -> Agent {
+    Agent { assignments: Vec::new(), user_preferences: BTreeMap::new(), ..agent }
 }
 
 /// It was archived, and with it those below it: their paths are free.
@@ -71,7 +135,7 @@ pub(super) fn assigned(sql: &Sql<'_>, id: AgentId, user: &UserId, role: Role, ev
 pub(super) fn unassigned(sql: &Sql<'_>, id: AgentId, user: &UserId, event: &Event) -> rusqlite::Result<()> {
     changed(sql, id, event)?;
     sql.execute(
-        "DELETE FROM access WHERE user = ?2 AND agent IN (SELECT id FROM agents WHERE root = ?1)",
+        "DELETE FROM access WHERE user_id = ?2 AND agent IN (SELECT id FROM agents WHERE root = ?1)",
         params![id.to_string(), user.as_str()],
     )?;
     Ok(())
@@ -79,8 +143,8 @@ pub(super) fn unassigned(sql: &Sql<'_>, id: AgentId, user: &UserId, event: &Even
 
 fn grant(sql: &Sql<'_>, id: AgentId, user: &UserId, role: Role) -> rusqlite::Result<()> {
     sql.execute(
-        "INSERT INTO access (user, agent, role) SELECT ?2, id, ?3 FROM agents WHERE root = ?1 \
-         ON CONFLICT (user, agent) DO UPDATE SET role = excluded.role",
+        "INSERT INTO access (user_id, agent, role) SELECT ?2, id, ?3 FROM agents WHERE root = ?1 \
+         ON CONFLICT (user_id, agent) DO UPDATE SET role = excluded.role",
         params![id.to_string(), user.as_str(), role.word()],
     )?;
     Ok(())

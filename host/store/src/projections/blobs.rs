@@ -10,6 +10,12 @@ use domain::step::Effect;
 use rusqlite::params;
 use std::collections::BTreeSet;
 
+/// Whether an event names any blob.
+pub(crate) fn names_any(event: &Event) -> bool {
+    let named = Named::of(event);
+    !named.shown.is_empty() || !named.kept.is_empty()
+}
+
 /// The blobs that an event names.
 #[derive(Default)]
 struct Named {
@@ -37,6 +43,7 @@ pub(crate) fn named(sql: &Sql<'_>, stream: &str, event: &Event) -> rusqlite::Res
 
 impl Named {
     /// What an agent says names nothing that its run was not shown before, so decisions and what they start are not looked into.
+    #[expect(clippy::too_many_lines, reason = "one line for each kind of event, so that none is forgotten")]
     fn of(event: &Event) -> Self {
         let mut named = Self::default();
         match event {
@@ -96,11 +103,14 @@ impl Named {
             | Event::StepFailed(_)
             | Event::OperationContinued(_)
             | Event::OperationStarted(_)
+            | Event::OperationAttempted(_)
+            | Event::ApprovalAnswered(_)
             | Event::BoundaryDecided(_)
             | Event::KeyValueWritten(_)
             | Event::KeyIssued(_)
             | Event::KeyRevoked(_)
             | Event::HostRestored(_)
+            | Event::OperatorRead(_)
             | Event::PurgeBegun(_)
             | Event::Purged(_)
             | Event::TurnsImported(_)

@@ -6,8 +6,8 @@ use rusqlite::params;
 
 /// A name stands for a user from now on, and for nobody else.
 pub(super) fn bound(sql: &Sql<'_>, it: &ConnectorKeyBound) -> rusqlite::Result<()> {
-    let text = "INSERT INTO connector_keys (key, user, bound_at) VALUES (?1, ?2, ?3) \
-                ON CONFLICT (key) DO UPDATE SET user = excluded.user, bound_at = excluded.bound_at";
+    let text = "INSERT INTO connector_keys (key, user_id, bound_at) VALUES (?1, ?2, ?3) \
+                ON CONFLICT (key) DO UPDATE SET user_id = excluded.user_id, bound_at = excluded.bound_at";
     sql.execute(text, params![it.key.to_string(), it.user_id.as_str(), int(it.time.0)])?;
     Ok(())
 }

@@ -11,7 +11,7 @@ use rusqlite::params;
 /// It was accepted, and waits. What nobody says is its session's user's.
 pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted, due: Option<Timestamp>, position: u64) -> rusqlite::Result<()> {
     sql.execute(
-        "INSERT INTO inputs (id, session, position, state, words, due, waits_for, priority, arrived, user) \
+        "INSERT INTO inputs (id, session, position, state, words, due, waits_for, priority, arrived, user_id) \
          VALUES (?1, ?2, ?3, 'waiting', ?4, ?5, ?6, ?7, ?8, coalesce(?9, (SELECT user_id FROM sessions WHERE id = ?2), 'local'))",
         params![
             accepted.input.to_string(),

@@ -7,7 +7,7 @@ use rusqlite::params;
 /// A user has a key.
 pub(super) fn issued(sql: &Sql<'_>, issued: &KeyIssued) -> rusqlite::Result<()> {
     sql.execute(
-        "INSERT INTO api_keys (id, user, name, scopes, hash, issued_by, issued_with, issued_at, expires_at) \
+        "INSERT INTO api_keys (id, user_id, name, scopes, hash, issued_by, issued_with, issued_at, expires_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             issued.key_id.as_str(),

@@ -10,7 +10,7 @@ use rusqlite::params;
 pub(super) struct Started {
     /// The session that it was handed to.
     pub(super) waits_for: Option<SessionId>,
-    /// What is reserved for it, of a model's call.
+    /// What it draws, of a model's call: what is reserved for it, and what the attempts before the newest are charged.
     pub(super) reserved: Spent,
 }
 
@@ -31,7 +31,19 @@ pub(super) fn started(sql: &Sql<'_>, id: OperationId, run: RunId, session: Sessi
     Ok(())
 }
 
-/// It is not any more; whose it was, and what was reserved for it.
+/// It draws so much from now on; whose it is, and what it drew before.
+pub(super) fn attempted(sql: &Sql<'_>, id: OperationId, drawn: Spent) -> rusqlite::Result<Option<(RunId, Spent)>> {
+    let found = sql.row("SELECT run, reserved_tokens, reserved_micros FROM operations WHERE id = ?1", [id.0.0], |row| {
+        Ok((row.id(0)?, Spent { tokens: row.uint(1)?, calls: 0, cost_micros: row.uint(2)? }))
+    })?;
+    if found.is_some() {
+        let text = "UPDATE operations SET reserved_tokens = ?2, reserved_micros = ?3 WHERE id = ?1";
+        sql.execute(text, params![id.0.0, int(drawn.tokens), int(drawn.cost_micros)])?;
+    }
+    Ok(found)
+}
+
+/// It is not any more; whose it was, and what it drew.
 pub(super) fn settled(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<Option<(RunId, Spent)>> {
     sql.row("DELETE FROM operations WHERE id = ?1 RETURNING run, reserved_tokens, reserved_micros", [id.0.0], |row| {
         Ok((row.id(0)?, Spent { tokens: row.uint(1)?, calls: 0, cost_micros: row.uint(2)? }))

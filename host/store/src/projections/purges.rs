@@ -1,6 +1,7 @@
 //! What is left of a session or an agent that is purged: a row that says that it was there. Everything else of it goes with the payloads
 //! that it follows from.
 
+use super::agents::without_users;
 use crate::EMPTY_STATE;
 use crate::sql::{Sql, int, to_json};
 use domain::agent::Agent;
@@ -56,17 +57,20 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
         owner_user_id: owner_user_id.clone(),
         name: String::new(),
         denies: domain::authority::Denies::default(),
+        permissions: domain::authority::Permissions::default(),
         created_at: *created_at,
     });
     let archived = Event::AgentArchived(AgentArchived { agent: it.agent, reason: String::new(), archived_at: it.time });
     let Some(left) = [nobody, archived].iter().fold(None, Agent::apply) else { return Ok(()) };
     sql.execute("DELETE FROM access WHERE agent = ?1", [&id])?;
+    sql.execute("DELETE FROM agent_users WHERE agent = ?1", [&id])?;
+    sql.execute("DELETE FROM agent_preferences WHERE agent = ?1", [&id])?;
     sql.execute(
         "INSERT OR REPLACE INTO agents (id, agent, path, parent, slot, version, created_at, updated_at, active, sub_count, agent_type, \
          root, kind, purged) VALUES (?1, ?2, ?3, ?4, NULL, 0, ?5, ?5, 0, 0, ?6, ?7, ?8, 1)",
         params![
             id,
-            to_json(&left)?,
+            to_json(&without_users(left))?,
             path,
             parent.map(|parent| parent.to_string()),
             int(created_at.0),

@@ -7,8 +7,29 @@ use domain::time::Timestamp;
 use domain::turn::TurnNode;
 use rusqlite::params;
 
-/// A turn joined the tree: in which session, and when it was committed.
-pub(super) fn committed(sql: &Sql<'_>, turn: &TurnNode, session: SessionId, time: Timestamp) -> rusqlite::Result<()> {
+/// What comes from a file comes from outside, whatever the file says of it.
+pub(super) const IMPORTED_IS_UNTRUSTED: Option<bool> = Some(true);
+
+/// A turn joined the tree: in which session, whether its event says that it rests on content from outside, and when it was committed.
+pub(super) fn committed(
+    sql: &Sql<'_>,
+    turn: &TurnNode,
+    session: SessionId,
+    untrusted: Option<bool>,
+    time: Timestamp,
+) -> rusqlite::Result<()> {
+    let untrusted = match untrusted {
+        Some(untrusted) => untrusted,
+        // Its event is from before it said so.
+        None => {
+            let text = "SELECT 1 FROM messages WHERE run = ?1 AND json_extract(message, '$.untrusted')";
+            sql.exists(text, [turn.run.to_string()])?
+        }
+    };
+    let of_parent = match turn.parent {
+        Some(parent) => sql.row("SELECT untrusted FROM turns WHERE id = ?1", [parent.0.0], |row| row.get::<_, bool>(0))?,
+        None => None,
+    };
     let root = match turn.parent {
         Some(parent) => sql.row("SELECT root FROM turns WHERE id = ?1", [parent.0.0], |row| row.digest_opt(0))?.flatten(),
         None => Some(turn.id.0),
@@ -19,8 +40,8 @@ pub(super) fn committed(sql: &Sql<'_>, turn: &TurnNode, session: SessionId, time
     };
     sql.execute(
         "INSERT INTO turns (id, parent, jump, jump_message, depth, run, first_message, last_message, session_state, node, root, session, \
-         time) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+         time, untrusted) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         params![
             turn.id.0.0,
             turn.parent.map(|parent| parent.0.0),
@@ -35,6 +56,7 @@ pub(super) fn committed(sql: &Sql<'_>, turn: &TurnNode, session: SessionId, time
             root.map(|Digest(root)| root),
             session.to_string(),
             int(time.0),
+            untrusted || of_parent.unwrap_or(false),
         ],
     )?;
     Ok(())
@@ -45,19 +67,19 @@ pub(super) fn put_back(sql: &Sql<'_>, turn: &TurnNode, session: SessionId, time:
     if sql.exists("SELECT 1 FROM turns WHERE id = ?1", [turn.id.0.0])? {
         return Ok(());
     }
-    committed(sql, turn, session, time)?;
+    committed(sql, turn, session, IMPORTED_IS_UNTRUSTED, time)?;
     let root = sql.row("SELECT root FROM turns WHERE id = ?1", [turn.id.0.0], |row| row.digest_opt(0))?.flatten();
     adopt(sql, turn.id, root)
 }
 
-/// What is on top of a turn whose place in the tree was not known belongs to its tree.
+/// What is on top of a turn whose place in the tree was not known belongs to its tree, and rests on it.
 fn adopt(sql: &Sql<'_>, turn: TurnId, root: Option<Digest>) -> rusqlite::Result<()> {
     let mut above = vec![turn];
     while let Some(turn) = above.pop() {
         let text = "SELECT id FROM turns WHERE parent = ?1 AND root IS NULL";
         for child in sql.rows(text, [turn.0.0], |row| row.digest(0))? {
             sql.execute(
-                "UPDATE turns SET root = ?2, jump_message = (SELECT j.last_message FROM turns j WHERE j.id = turns.jump) WHERE id = ?1",
+                "UPDATE turns SET root = ?2, untrusted = TRUE, jump_message = (SELECT j.last_message FROM turns j WHERE j.id = turns.jump) WHERE id = ?1",
                 params![child.0, root.map(|Digest(root)| root)],
             )?;
             above.push(TurnId(child));

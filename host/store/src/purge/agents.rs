@@ -1,9 +1,10 @@
 //! What an agent's own stream tells of a session, and all that there is of an agent beside its sessions.
 
 use super::blobs::named_again;
-use super::sessions::forget_requests;
+use super::sessions::{REQUESTS_PER_COMMIT_MAX, forget_requests};
 use super::words::{decoded_at, forget};
 use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
+use crate::projections::agents::without_users;
 use crate::sql::{Columns, Sql, int, limit, to_json};
 use domain::agent::Agent;
 use domain::event::Event;
@@ -13,53 +14,35 @@ use rusqlite::params;
 /// Events that are read at a time.
 const EVENTS_READ: usize = 1_000;
 
-/// Erases what fits into one transaction of what an agent's stream tells of a session; whether that is all. The agent is then what is left.
+/// Erases what fits into one transaction of what an agent's stream tells of a session; whether that is all. The agent is then what is left:
+/// it is folded again if it was told of a structured session, whose places in its counts and its history cannot be taken back otherwise.
 pub(super) fn erase_of_session(sql: &Sql<'_>, agent: AgentId, session: SessionId, tally: &mut Tally) -> rusqlite::Result<bool> {
     let stream = format!("agent/{agent}");
-    let mut erased = 0;
-    let mut after = 0;
-    loop {
-        let text = "SELECT version, position, kind, payload FROM events WHERE stream = ?1 AND version > ?2 AND payload IS NOT NULL \
-                    AND kind IN ('agent.session.started.v1', 'agent.session.completed.v1', 'agent.session.terminated.v1', \
-                    'agent.session.imported.v1', 'agent.execution.suspended.v1', 'agent.execution.resumed.v1', \
-                    'agent.client.action.requested.v1', 'agent.client.response.received.v1', 'agent.client.action.withdrawn.v1', \
-                    'agent.note.remembered.v1') ORDER BY version LIMIT ?3";
-        let read = |row: &rusqlite::Row<'_>| Ok((row.uint(0)?, row.uint(1)?, decoded_at(row, 2)?));
-        let events = sql.rows(text, params![stream, int(after), limit(EVENTS_READ)], read)?;
-        let Some((last, ..)) = events.last() else { break };
-        after = *last;
-        for (_, position, event) in &events {
-            if event.as_ref().and_then(of_session) != Some(session) {
-                continue;
-            }
-            if erased == EVENTS_PER_COMMIT_MAX {
-                return Ok(false);
-            }
-            forget(sql, *position, Some(agent))?;
-            erase_event(sql, *position, tally)?;
-            erased += 1;
-        }
+    // Word for word as in the index.
+    let text = "SELECT position, kind, payload FROM events WHERE stream = ?1 AND coalesce(json_extract(CAST(payload AS TEXT), \
+                '$.session_id'), json_extract(CAST(payload AS TEXT), '$.session.session_id'), json_extract(CAST(payload AS TEXT), \
+                '$.session')) = ?2 AND payload IS NOT NULL AND kind IN ('agent.session.started.v1', 'agent.session.completed.v1', \
+                'agent.session.terminated.v1', 'agent.session.imported.v1', 'agent.execution.suspended.v1', \
+                'agent.execution.resumed.v1', 'agent.client.action.requested.v1', 'agent.client.response.received.v1', \
+                'agent.client.action.withdrawn.v1', 'agent.note.remembered.v1') ORDER BY position LIMIT ?3";
+    let read = |row: &rusqlite::Row<'_>| Ok((row.uint(0)?, decoded_at(row, 1)?));
+    let events = sql.rows(text, params![stream, session.to_string(), limit(EVENTS_PER_COMMIT_MAX)], read)?;
+    let (mut is_other, mut names_blobs) = (false, false);
+    for (position, event) in &events {
+        forget(sql, *position, Some(agent))?;
+        erase_event(sql, *position, tally)?;
+        let event = event.as_ref();
+        is_other |= event.is_some_and(|event| !matches!(event, Event::NoteRemembered(_)));
+        names_blobs |= event.is_some_and(crate::projections::names_blobs);
     }
-    fold_again(sql, agent)?;
-    named_again(sql, &stream)?;
-    Ok(true)
-}
-
-/// The session that an event of an agent's stream tells of.
-fn of_session(event: &Event) -> Option<SessionId> {
-    match event {
-        Event::SlotTaken(it) => Some(it.session_id),
-        Event::SlotCompleted(it) => Some(it.session_id),
-        Event::SlotTerminated(it) => Some(it.session_id),
-        Event::SessionImported(it) => Some(it.session.session_id),
-        Event::ExecutionSuspended(it) => Some(it.session_id),
-        Event::ExecutionResumed(it) => Some(it.session_id),
-        Event::ActionRequested(it) => Some(it.session_id),
-        Event::ResponseReceived(it) => Some(it.session_id),
-        Event::ActionWithdrawn(it) => Some(it.session_id),
-        Event::NoteRemembered(it) => Some(it.session),
-        _ => None,
+    // In each transaction, so that a crash leaves nothing to be made up for.
+    if is_other {
+        fold_again(sql, agent)?;
     }
+    if names_blobs {
+        named_again(sql, &stream)?;
+    }
+    Ok(events.len() < EVENTS_PER_COMMIT_MAX)
 }
 
 /// Folds an agent again from what is left of its stream.
@@ -76,8 +59,9 @@ fn fold_again(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<()> {
     }
     let Some(folded) = folded else { return Ok(()) };
     let slot = folded.active_session.as_ref().map(|session| session.session_id.to_string());
+    // What an agent's stream tells of its users is not erased with a session.
     let text = "UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1 AND NOT purged";
-    sql.execute(text, params![id, to_json(&folded)?, slot])?;
+    sql.execute(text, params![id, to_json(&without_users(folded))?, slot])?;
     Ok(())
 }
 
@@ -119,8 +103,12 @@ pub(super) fn erase(sql: &Sql<'_>, agent: AgentId, tally: &mut Tally) -> rusqlit
     if events.len() == EVENTS_PER_COMMIT_MAX {
         return Ok(false);
     }
+    let requests = forget_requests(sql, &agent.to_string())?;
+    tally.erased.requests += requests;
+    if requests >= REQUESTS_PER_COMMIT_MAX {
+        return Ok(false);
+    }
     named_again(sql, &stream)?;
     sql.execute("DELETE FROM snapshots WHERE stream = ?1", [&stream])?;
-    tally.erased.requests += forget_requests(sql, &agent.to_string())?;
     Ok(true)
 }

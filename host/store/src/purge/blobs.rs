@@ -5,17 +5,40 @@ use super::words::decoded_at;
 use crate::EMPTY_STATE;
 use crate::projections::name_blobs;
 use crate::sql::{Columns, Sql, int, limit};
+use crate::user_storage;
 use domain::digest::Digest;
 use rusqlite::params;
 
-/// Blobs that are deleted in one transaction.
+/// Blobs that are looked at in one transaction.
 const BLOBS_PER_COMMIT_MAX: usize = 256;
+/// Bytes of blobs after which a transaction deletes no more of them.
+const BLOB_BYTES_PER_COMMIT_MAX: u64 = 16 << 20;
 /// Events that are read at a time.
 const EVENTS_READ: usize = 256;
 
+/// Notes that something of a stream is erased: the blobs that it names are to be looked at, and are named by nothing of it for now.
+pub(super) fn named_no_more(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
+    sql.execute("INSERT OR IGNORE INTO blobs_to_look_at SELECT digest FROM blob_references WHERE stream = ?1", [stream])?;
+    sql.execute("DELETE FROM blob_references WHERE stream = ?1", [stream]).map(drop)
+}
+
+/// Notes which of the blobs that a commit brought nothing names: they go with the next purge, as they always did.
+pub(crate) fn look_at_unnamed(sql: &Sql<'_>, brought: &[Digest]) -> rusqlite::Result<()> {
+    for digest in brought {
+        if !is_named(sql, *digest)? {
+            sql.execute("INSERT OR IGNORE INTO blobs_to_look_at (digest) VALUES (?1)", [digest.0])?;
+        }
+    }
+    Ok(())
+}
+
+fn is_named(sql: &Sql<'_>, digest: Digest) -> rusqlite::Result<bool> {
+    sql.exists("SELECT 1 FROM blob_references WHERE digest = ?1", [digest.0])
+}
+
 /// Notes anew which blobs a stream names, with what is left of it.
 pub(super) fn named_again(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
-    sql.execute("DELETE FROM blob_references WHERE stream = ?1", [stream])?;
+    named_no_more(sql, stream)?;
     let mut after = 0;
     loop {
         let text = "SELECT version, kind, payload FROM events WHERE stream = ?1 AND version > ?2 AND payload IS NOT NULL \
@@ -29,17 +52,25 @@ pub(super) fn named_again(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
     }
 }
 
-/// Deletes blobs that no event names; whether all are gone.
+/// Looks at some of the blobs that may be named by nobody, and deletes those that are; whether none is left to be looked at. What each takes
+/// does not depend on how much is stored.
 pub(super) fn erase_unnamed(sql: &Sql<'_>, tally: &mut Tally) -> rusqlite::Result<bool> {
-    let unnamed = sql.rows(
-        "SELECT digest, length(bytes) FROM blobs WHERE digest NOT IN (SELECT digest FROM blob_references) AND digest <> ?1 LIMIT ?2",
-        params![Digest::of(EMPTY_STATE).0, limit(BLOBS_PER_COMMIT_MAX)],
-        |row| Ok((row.digest(0)?, row.uint(1)?)),
-    )?;
-    for (digest, bytes) in &unnamed {
-        sql.execute("DELETE FROM blobs WHERE digest = ?1", [digest.0])?;
-        tally.erased.blobs += 1;
-        tally.erased.blob_bytes += bytes;
+    let looked_at = sql.rows("SELECT digest FROM blobs_to_look_at LIMIT ?1", [limit(BLOBS_PER_COMMIT_MAX)], |row| row.digest(0))?;
+    let mut deleted_bytes = 0;
+    for (at, digest) in looked_at.iter().enumerate() {
+        // Their bytes are written over.
+        if deleted_bytes >= BLOB_BYTES_PER_COMMIT_MAX && at > 0 {
+            return Ok(false);
+        }
+        let is_kept = *digest == Digest::of(EMPTY_STATE) || is_named(sql, *digest)?;
+        if !is_kept && let Some(bytes) = sql.row("SELECT length(bytes) FROM blobs WHERE digest = ?1", [digest.0], |row| row.uint(0))? {
+            user_storage::erases_blob(sql, &digest.0)?;
+            sql.execute("DELETE FROM blobs WHERE digest = ?1", [digest.0])?;
+            deleted_bytes += bytes;
+            tally.erased.blobs += 1;
+            tally.erased.blob_bytes += bytes;
+        }
+        sql.execute("DELETE FROM blobs_to_look_at WHERE digest = ?1", [digest.0])?;
     }
-    Ok(unnamed.len() < BLOBS_PER_COMMIT_MAX)
+    Ok(looked_at.len() < BLOBS_PER_COMMIT_MAX)
 }

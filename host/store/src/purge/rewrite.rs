@@ -1,26 +1,34 @@
-//! The file itself: what was deleted in a database may still stand in pages that are free, beside what is in use, and in the log. So the
-//! whole file is written anew, and the log is emptied.
+//! The files themselves. What is deleted in the database is written over at once; what it was before stands in the write-ahead log until
+//! that is emptied. Copies that nobody deleted, because the database left them in the unused part of a page when it rearranged
+//! it, go when the whole file is written anew: commits would wait for that, so it is for an operator to do while no host is running.
 
 use super::Store;
 use crate::commit::CommitError;
+use crate::copy;
 use crate::fault;
 use crate::open::BUSY_TIMEOUT;
 use crate::sql::{Sql, with_causes};
 use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
 use std::path::Path;
+use std::time::Duration;
 
-/// What says that the file is to be written anew, among what is known of the store.
+/// What says that the log is to be emptied, among what is known of the store.
 const DUE: &str = "rewrite";
+/// What says that the file has leavings of a version that did not write over what it deleted.
+const LEAVINGS: &str = "leavings";
 /// How often it is tried to empty the log: somebody may be reading what was before.
-const TRIES_MAX: u32 = 3;
+const TRIES_MAX: u32 = 50;
+/// How long commits wait for reads each time, in milliseconds, and the pause between two tries.
+const WAIT_MS: u64 = 100;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Whether nothing of what was erased is left in the store's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rewritten {
-    /// Nothing is.
+    /// Nothing is that was deleted.
     Yes,
-    /// Something may be: the file could not be written anew, or the log not be emptied.
+    /// Something may be: the log could not be emptied, or the file has leavings of an older version.
     NotYet {
         /// Why, with the causes.
         reason: String,
@@ -33,21 +41,53 @@ pub(super) fn due(sql: &Sql<'_>) -> rusqlite::Result<()> {
 }
 
 impl Store {
-    /// Writes the database's file anew if something was erased since it was last done, and empties its log. Commits wait for as long as
-    /// that takes; it needs as much space again as the database has.
+    /// Empties the log if something was erased since that was last done. Commits wait for a moment at a time.
     ///
     /// # Errors
     /// The store was closed, or too much waits for it.
     pub async fn rewrite_erased(&self) -> Result<Rewritten, CommitError> {
-        let database = self.database().to_owned();
-        self.in_writer(move |sql| {
-            if !sql.exists("SELECT 1 FROM meta WHERE name = ?1", [DUE])? {
-                return Ok(Rewritten::Yes);
+        let not_yet = |reason: &str| Ok(Rewritten::NotYet { reason: reason.to_owned() });
+        // A copy that is read meanwhile may have been made before.
+        let Ok(_alone) = self.copying().try_lock() else { return not_yet("the store is being verified in a copy of before; try again") };
+        let mut tries = 0;
+        loop {
+            let database = self.database().to_owned();
+            let emptied = self.in_writer(move |sql| {
+                if !is_noted(sql, DUE)? {
+                    return Ok(Ok(()));
+                }
+                copy::remove(&database);
+                Ok(empty_log(sql, &database))
+            });
+            match emptied.await? {
+                Ok(()) => break,
+                Err(reason) if tries == TRIES_MAX => return Ok(Rewritten::NotYet { reason }),
+                Err(_) => tries += 1,
             }
-            Ok(rewrite(sql, &database).map_or_else(|reason| Rewritten::NotYet { reason }, |()| Rewritten::Yes))
-        })
-        .await
+            tokio::time::sleep(PAUSE).await;
+        }
+        if self.in_writer(|sql| is_noted(sql, LEAVINGS)).await? {
+            return not_yet(
+                "an older version wrote the file and may have left copies in unused parts of it: `agent-host vacuum` writes it anew",
+            );
+        }
+        Ok(Rewritten::Yes)
     }
+
+    /// Writes the database's file anew and empties its log. Commits wait for as long as that takes, about a second for some hundred
+    /// megabytes; it needs as much space again as the database has.
+    ///
+    /// # Errors
+    /// The store was closed, or too much waits for it; or the file could not be written anew, and is as it was.
+    pub async fn vacuum(&self) -> Result<Rewritten, CommitError> {
+        let database = self.database().to_owned();
+        let rewritten = self.in_writer(move |sql| Ok(rewrite(sql, &database))).await?;
+        Ok(rewritten.map_or_else(|reason| Rewritten::NotYet { reason }, |()| Rewritten::Yes))
+    }
+}
+
+fn is_noted(sql: &Sql<'_>, name: &str) -> rusqlite::Result<bool> {
+    sql.exists("SELECT 1 FROM meta WHERE name = ?1", [name])
 }
 
 fn rewrite(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
@@ -57,20 +97,22 @@ fn rewrite(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
     connection.busy_timeout(BUSY_TIMEOUT).map_err(told)?;
     connection.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL; VACUUM").map_err(told)?;
     drop(connection);
-    fault::point("store.purge.rewritten");
-    empty_log(sql, database)?;
-    sql.execute("DELETE FROM meta WHERE name = ?1", [DUE]).map(drop).map_err(told)
+    sql.execute("DELETE FROM meta WHERE name = ?1", [LEAVINGS]).map(drop).map_err(told)?;
+    empty_log(sql, database)
 }
 
+/// Moves the log to the database and makes it a file without content.
 fn empty_log(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
-    let mut reason = String::new();
+    let told = |error: rusqlite::Error| with_causes(&error);
+    let connection = sql.connection();
+    connection.busy_timeout(Duration::from_millis(WAIT_MS)).map_err(told)?;
+    let emptied = connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE);
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(told)?;
+    emptied.map_err(told)?;
     let log = database.with_file_name(format!("{}-wal", crate::open::DATABASE));
-    for _ in 0..TRIES_MAX {
-        match sql.connection().wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE) {
-            Ok(_) if std::fs::metadata(&log).map_or(0, |log| log.len()) == 0 => return Ok(()),
-            Ok(_) => "somebody is reading what was before".clone_into(&mut reason),
-            Err(error) => reason = with_causes(&error),
-        }
+    if std::fs::metadata(&log).map_or(0, |log| log.len()) > 0 {
+        return Err("somebody is reading what was before".to_owned());
     }
-    Err(reason)
+    fault::point("store.purge.rewritten");
+    sql.execute("DELETE FROM meta WHERE name = ?1", [DUE]).map(drop).map_err(told)
 }

@@ -1,6 +1,6 @@
 //! Runs: what was said and done in them, and what they took in. What was imported counts as if it had been said in one.
 
-use super::blobs::named_again;
+use super::blobs::{named_again, named_no_more};
 use super::words::{decoded, decoded_at, forget};
 use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
 use crate::projections::first_again;
@@ -45,11 +45,8 @@ fn finish(sql: &Sql<'_>, run: &str, stream: &str, has_turn: bool, tally: &mut Ta
          (SELECT i.by_run FROM sessions s JOIN inputs i ON i.id = s.first_input WHERE s.id = spawned.session)",
         [run],
     )?;
-    for text in [
-        "DELETE FROM operations WHERE run = ?1",
-        "DELETE FROM blob_references WHERE stream = 'run/' || ?1",
-        "DELETE FROM snapshots WHERE stream = 'run/' || ?1",
-    ] {
+    named_no_more(sql, stream)?;
+    for text in ["DELETE FROM operations WHERE run = ?1", "DELETE FROM snapshots WHERE stream = 'run/' || ?1"] {
         sql.execute(text, [run])?;
     }
     // Counted once, also when it is done again after a crash.

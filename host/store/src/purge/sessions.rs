@@ -6,10 +6,13 @@ use super::runs::remove_input;
 use super::words::forget;
 use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
 use crate::projections::snippet_after;
-use crate::sql::{Columns, Sql, limit};
+use crate::sql::{Columns, Sql, int, limit};
 use domain::digest::Digest;
 use domain::id::{RunId, SessionId};
 use rusqlite::params;
+
+/// Remembered requests that one transaction forgets.
+pub(super) const REQUESTS_PER_COMMIT_MAX: u64 = 256;
 
 /// Erases of a session what fits into one transaction; whether that is all. Turns keep their places in the tree: what commits to what was
 /// said in them says nothing without it.
@@ -32,6 +35,11 @@ pub(super) fn erase(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> rus
     if events.len() == EVENTS_PER_COMMIT_MAX {
         return Ok(false);
     }
+    let requests = forget_requests(sql, &id)?;
+    tally.erased.requests += requests;
+    if requests >= REQUESTS_PER_COMMIT_MAX {
+        return Ok(false);
+    }
     // Turns that stay are found through those that they stay for.
     let committed = "SELECT position FROM events WHERE stream = ?1 AND kind = 'session.turn.committed.v1'";
     for position in sql.rows(committed, [&stream], |row| row.uint(0))? {
@@ -49,16 +57,17 @@ pub(super) fn erase(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> rus
         sql.execute(text, [&id])?;
     }
     named_again(sql, &stream)?;
-    tally.erased.requests += forget_requests(sql, &id)?;
     snippets_again(sql, &id)?;
     Ok(true)
 }
 
-/// Requests that are remembered under a key, with what was answered; those from before it was said what they are about, by what was
-/// answered.
+/// Forgets requests that are remembered under a key, with what was answered; how many, of which there are more when they are as many as one
+/// transaction forgets. Those of versions that did not say what they are about, by what was answered: there are none a week after those.
 pub(super) fn forget_requests(sql: &Sql<'_>, about: &str) -> rusqlite::Result<u64> {
-    let text = "DELETE FROM idempotency WHERE about = ?1 OR (about IS NULL AND instr(reply, CAST(?1 AS BLOB)) > 0)";
-    Ok(sql.execute(text, [about])? as u64)
+    let text = "DELETE FROM idempotency WHERE (source, key) IN (SELECT source, key FROM idempotency WHERE about = ?1 LIMIT ?2)";
+    let forgotten = sql.execute(text, params![about, int(REQUESTS_PER_COMMIT_MAX)])? as u64;
+    let text = "DELETE FROM idempotency WHERE about IS NULL AND instr(reply, CAST(?1 AS BLOB)) > 0";
+    Ok(forgotten + sql.execute(text, [about])? as u64)
 }
 
 /// What tools keep in a session, and what they wrote of it in turns that stay.

@@ -1,7 +1,7 @@
 //! Agents as they are now, and who may do what with them.
 
 use super::ReadError;
-use crate::sql::{Columns, limit as rows, unreadable};
+use crate::sql::{Columns, Sql, limit as rows, unreadable};
 use crate::store::Store;
 use domain::agent::Agent;
 use domain::agent::role::Role;
@@ -10,11 +10,12 @@ use domain::path::{AgentPath, Kind};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::{Row, params};
+use serde_json::{Map, Value};
 
 /// An agent with what is known about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentRow {
-    /// The fold of its stream.
+    /// The fold of its stream; without its users and what it remembers of them, unless they were asked for ([`Store::agent_with_users`]).
     pub agent: Agent,
     /// What sort of agent its address says it is.
     pub kind: Kind,
@@ -76,17 +77,37 @@ impl Store {
         self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read)).await
     }
 
+    /// An agent with all its users, and what it remembers of each.
+    pub async fn agent_with_users(&self, id: AgentId) -> Result<Option<AgentRow>, ReadError> {
+        self.read(move |sql| {
+            let Some(mut row) = sql.row(select!("WHERE id = ?1"), [id.to_string()], read)? else { return Ok(None) };
+            add_users(sql, &mut row.agent)?;
+            Ok(Some(row))
+        })
+        .await
+    }
+
+    /// What an agent remembers of a user; none where it never had anything to remember.
+    pub async fn remembered_of(&self, agent: AgentId, user: &UserId) -> Result<Option<Map<String, Value>>, ReadError> {
+        let user = user.clone();
+        self.glance(move |sql| {
+            let text = "SELECT preferences FROM agent_preferences WHERE agent = ?1 AND user_id = ?2";
+            sql.row(text, params![agent.to_string(), user.as_str()], |row| row.json(0))
+        })
+        .await
+    }
+
     /// An agent that a user may do something with, and what the user is to it.
     pub async fn agent_for(&self, user: &UserId, id: AgentId) -> Result<Option<(AgentRow, Role)>, ReadError> {
         let user = user.clone();
         self.glance(move |sql| {
-            let text = select_with_role!("WHERE access.user = ?1 AND access.agent = ?2");
+            let text = select_with_role!("WHERE access.user_id = ?1 AND access.agent = ?2");
             sql.row(text, params![user.as_str(), id.to_string()], read_with_role)
         })
         .await
     }
 
-    /// The agents that a user may do something with in the order of their ids, after one, at most `limit`.
+    /// The agents that a user may do something with in the order of their ids, after one, at most `limit`; with all their users.
     pub async fn agents(
         &self,
         user: &UserId,
@@ -97,12 +118,14 @@ impl Store {
         let (user, after) = (user.clone(), after.map(|id| id.to_string()).unwrap_or_default());
         self.read(move |sql| {
             let text = select_with_role!(
-                "WHERE access.user = ?1 AND access.agent > ?2 AND agents.active = ?3 AND (?4 IS NULL OR agents.agent_type = ?4) \
+                "WHERE access.user_id = ?1 AND access.agent > ?2 AND agents.active = ?3 AND (?4 IS NULL OR agents.agent_type = ?4) \
                  AND (?5 IS NULL OR access.role = ?5) AND (NOT ?6 OR agents.parent IS NULL) ORDER BY access.agent LIMIT ?7"
             );
             let AgentFilter { agent_type, role, active, topmost } = filter;
             let params = params![user.as_str(), after, active, agent_type, role.map(Role::word), topmost, rows(limit)];
-            sql.rows(text, params, read_with_role)
+            let mut rows = sql.rows(text, params, read_with_role)?;
+            rows.iter_mut().try_for_each(|(row, _)| add_users(sql, &mut row.agent))?;
+            Ok(rows)
         })
         .await
     }
@@ -142,10 +165,22 @@ impl Store {
     pub async fn role(&self, user: &UserId, agent: AgentId) -> Result<Option<Role>, ReadError> {
         let user = user.clone();
         self.glance(move |sql| {
-            sql.row("SELECT role FROM access WHERE user = ?1 AND agent = ?2", params![user.as_str(), agent.to_string()], |row| role(row, 0))
+            sql.row("SELECT role FROM access WHERE user_id = ?1 AND agent = ?2", params![user.as_str(), agent.to_string()], |row| {
+                role(row, 0)
+            })
         })
         .await
     }
+}
+
+/// Puts into an agent its users, and what it remembers of each.
+fn add_users(sql: &Sql<'_>, agent: &mut Agent) -> rusqlite::Result<()> {
+    let id = agent.id.to_string();
+    agent.assignments = sql.rows("SELECT assignment FROM agent_users WHERE agent = ?1 ORDER BY place", [&id], |row| row.json(0))?;
+    let text = "SELECT user_id, preferences FROM agent_preferences WHERE agent = ?1";
+    let remembered: Vec<(UserId, Map<String, Value>)> = sql.rows(text, [&id], |row| Ok((row.id(0)?, row.json(1)?)))?;
+    agent.user_preferences = remembered.into_iter().collect();
+    Ok(())
 }
 
 /// How many columns an agent has, and the first one after them.

@@ -30,7 +30,7 @@ impl Store {
         .await
     }
 
-    /// Blobs that no event names, at most `limit`: what may be deleted once the events that named it were erased. Looks at every blob.
+    /// Blobs that no event names, at most `limit`: for tests. Looks at every blob.
     pub async fn unnamed_blobs(&self, limit: usize) -> Result<Vec<Digest>, ReadError> {
         self.read(move |sql| {
             sql.rows(

@@ -23,7 +23,7 @@ impl Store {
     /// A connector key and for whom it stands; none when it stands for nobody.
     pub async fn connector_key(&self, key: &ConnectorKey) -> Result<Option<ConnectorRow>, ReadError> {
         let key = key.to_string();
-        self.glance(move |sql| sql.row("SELECT key, user, bound_at FROM connector_keys WHERE key = ?1", [key], read)).await
+        self.glance(move |sql| sql.row("SELECT key, user_id, bound_at FROM connector_keys WHERE key = ?1", [key], read)).await
     }
 
     /// The user for whom a connector key stands: what a connector asks before it knows a path.
@@ -35,7 +35,7 @@ impl Store {
     pub async fn keys_of_user(&self, user: &UserId, limit: usize) -> Result<Vec<ConnectorRow>, ReadError> {
         let user = user.clone();
         self.glance(move |sql| {
-            let text = "SELECT key, user, bound_at FROM connector_keys WHERE user = ?1 ORDER BY key LIMIT ?2";
+            let text = "SELECT key, user_id, bound_at FROM connector_keys WHERE user_id = ?1 ORDER BY key LIMIT ?2";
             sql.rows(text, params![user.as_str(), rows(limit)], read)
         })
         .await

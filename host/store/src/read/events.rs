@@ -22,7 +22,7 @@ pub struct EventFilter {
     pub run: Option<RunId>,
     /// Of this stream.
     pub stream: Option<Stream>,
-    /// Of the ledger of the boundary alone: what it decided, and which components it admitted.
+    /// Of the ledger alone: what the boundary decided, which components it admitted, and what the operator read.
     pub ledger: bool,
 }
 
@@ -35,7 +35,7 @@ macro_rules! select {
             " FROM events WHERE ",
             $indexed,
             " AND position > ?1 AND (?2 IS NULL OR stream = ?2) AND (?3 IS NULL OR run = ?3) AND (?4 IS NULL OR session = ?4) \
-             AND (?5 IS NULL OR agent = ?5) AND (NOT ?7 OR kind IN ('boundary.decided.v1', 'component.admitted.v1')) ORDER BY ",
+             AND (?5 IS NULL OR agent = ?5) AND (NOT ?7 OR kind IN ('boundary.decided.v1', 'component.admitted.v1', 'operator.read.v1')) ORDER BY ",
             $order,
             " LIMIT ?6"
         )
@@ -45,7 +45,7 @@ macro_rules! select {
 const BY_STREAM: &str = select!("stream = ?2", "version");
 const BY_SESSION: &str = select!("session = ?4", "position");
 const BY_AGENT: &str = select!("agent = ?5", "position");
-const BY_LEDGER: &str = select!("kind IN ('boundary.decided.v1', 'component.admitted.v1')", "position");
+const BY_LEDGER: &str = select!("kind IN ('boundary.decided.v1', 'component.admitted.v1', 'operator.read.v1')", "position");
 const BY_POSITION: &str = select!("TRUE", "position");
 
 impl Store {

@@ -48,7 +48,7 @@ impl KeyRow {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, user, name, scopes, hash, issued_by, issued_with, issued_at, expires_at, revoked_by, revoked_at, reason \
+            "SELECT id, user_id, name, scopes, hash, issued_by, issued_with, issued_at, expires_at, revoked_by, revoked_at, reason \
              FROM api_keys ",
             $rest
         )
@@ -67,7 +67,7 @@ impl Store {
         let (user, after) = (user.cloned(), after.map(|id| id.as_str().to_owned()).unwrap_or_default());
         self.read(move |sql| match user {
             Some(user) => {
-                sql.rows(select!("WHERE user = ?1 AND id > ?2 ORDER BY id LIMIT ?3"), params![user.as_str(), after, rows(limit)], read)
+                sql.rows(select!("WHERE user_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3"), params![user.as_str(), after, rows(limit)], read)
             }
             None => sql.rows(select!("WHERE id > ?1 ORDER BY id LIMIT ?2"), params![after, rows(limit)], read),
         })
@@ -79,7 +79,7 @@ impl Store {
         let user = user.clone();
         self.read(move |sql| {
             let counted = sql.row(
-                "SELECT count(*) FROM api_keys WHERE user = ?1 AND revoked_at IS NULL AND expires_at > ?2",
+                "SELECT count(*) FROM api_keys WHERE user_id = ?1 AND revoked_at IS NULL AND expires_at > ?2",
                 params![user.as_str(), int(now.0)],
                 |row| row.uint(0),
             )?;

@@ -59,7 +59,7 @@ impl Store {
             // By the index of paths: `0` follows `/`. The path itself is not in the range of what is below it.
             Some(under) => {
                 let text = select!(
-                    " FROM agents CROSS JOIN access ON access.agent = agents.id AND access.user = ?2 WHERE agents.active = 1 \
+                    " FROM agents CROSS JOIN access ON access.agent = agents.id AND access.user_id = ?2 WHERE agents.active = 1 \
                      AND agents.path > ?4 AND agents.path >= ?3 AND agents.path < ?3 || '0' \
                      AND (agents.path = ?3 OR agents.path >= ?3 || '/') ORDER BY agents.path LIMIT ?5"
                 );
@@ -67,7 +67,7 @@ impl Store {
             }
             None => {
                 let text = select!(
-                    " FROM access CROSS JOIN agents ON agents.id = access.agent WHERE access.user = ?2 AND agents.active = 1 \
+                    " FROM access CROSS JOIN agents ON agents.id = access.agent WHERE access.user_id = ?2 AND agents.active = 1 \
                      AND agents.path > ?3 ORDER BY agents.path LIMIT ?4"
                 );
                 sql.rows(text, params![int(now.0), user.as_str(), after, rows(limit)], living)
@@ -81,7 +81,7 @@ impl Store {
         let user = user.clone();
         self.read(move |sql| {
             let text = select!(
-                " FROM access CROSS JOIN agents ON agents.id = access.agent WHERE access.user = ?2 AND agents.active = 1 \
+                " FROM access CROSS JOIN agents ON agents.id = access.agent WHERE access.user_id = ?2 AND agents.active = 1 \
                  AND agents.parent IS NULL ORDER BY coalesce((SELECT max(s.updated_at) FROM sessions AS s WHERE s.agent = agents.id \
                  AND s.user_id = ?2), agents.created_at) DESC, agents.id LIMIT ?3"
             );

@@ -24,7 +24,7 @@ impl Store {
         self.glance(move |sql| {
             let Some(mut seen) = standing_of(sql, session)? else { return Ok(None) };
             let waiting: Vec<Waiting<InputId>> = sql.rows(
-                "SELECT id, arrived, priority, waits_for, words, user FROM inputs WHERE session = ?1 AND state = 'waiting' \
+                "SELECT id, arrived, priority, waits_for, words, user_id FROM inputs WHERE session = ?1 AND state = 'waiting' \
                  AND (due IS NULL OR due <= ?2) ORDER BY position",
                 params![session.to_string(), int(now.0)],
                 waiting,

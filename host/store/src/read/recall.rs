@@ -6,7 +6,7 @@ use crate::sql::Columns;
 use crate::store::Store;
 use domain::id::{AgentId, SessionId, TurnId};
 use domain::limits::RECALL_HITS_MAX;
-use domain::message::{Message, MessageId};
+use domain::message::{Message, MessageId, Role};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::{Row, params};
@@ -39,8 +39,9 @@ impl Store {
         let of = of.map(|user| user.as_str().to_owned());
         self.read(move |sql| {
             let hits = sql.rows(
-                "SELECT r.session, r.turn, r.message, r.untrusted, r.time, r.note, m.message FROM recall_index \
-                 JOIN recall r ON r.id = recall_index.rowid LEFT JOIN messages m ON m.run = r.run AND m.id = r.message \
+                "SELECT r.session, r.turn, r.message, r.untrusted, r.time, r.note, m.message, \
+                 COALESCE(t.untrusted, FALSE) FROM recall_index JOIN recall r ON r.id = recall_index.rowid \
+                 LEFT JOIN turns t ON t.id = r.turn LEFT JOIN messages m ON m.run = r.run AND m.id = r.message \
                  WHERE recall_index MATCH ?1 AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = r.session AND (?3 IS NULL OR s.user_id = ?3) \
                  AND (r.note IS NOT NULL OR s.status != 'deleted')) \
                  ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?2",
@@ -74,16 +75,20 @@ pub(super) fn any_of(query: &str) -> Option<String> {
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Hit> {
     let note: Option<String> = row.get(5)?;
-    let text = match note {
-        Some(note) => note,
-        None => row.json::<Message>(6)?.text(),
+    // What an agent says rests on all that its turn rests on; what people say is their own.
+    let (text, by_agent) = match note {
+        Some(note) => (note, false),
+        None => {
+            let message = row.json::<Message>(6)?;
+            (message.text(), message.role != Role::User)
+        }
     };
     Ok(Hit {
         text,
         turn: row.digest_opt(1)?.map(TurnId),
         message: row.uint_opt(2)?,
         session: row.id(0)?,
-        untrusted: row.get(3)?,
+        untrusted: row.get::<_, bool>(3)? || (by_agent && row.get::<_, bool>(7)?),
         time: Timestamp(row.uint(4)?),
     })
 }

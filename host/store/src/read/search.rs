@@ -44,7 +44,7 @@ impl Store {
             sql.rows(
                 "SELECT m.message, r.message, r.turn, r.session, s.name, s.agent, r.time FROM recall_index \
                  JOIN recall r ON r.id = recall_index.rowid JOIN sessions s ON s.id = r.session \
-                 JOIN access a ON a.agent = s.agent AND a.user = ?2 JOIN messages m ON m.run = r.run AND m.id = r.message \
+                 JOIN access a ON a.agent = s.agent AND a.user_id = ?2 JOIN messages m ON m.run = r.run AND m.id = r.message \
                  WHERE recall_index MATCH ?1 AND r.note IS NULL AND s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) \
                  ORDER BY round(bm25(recall_index, 0.0, 1.0), 1), r.time DESC, r.id DESC LIMIT ?3",
                 params![expression, user.as_str(), rows(limit)],

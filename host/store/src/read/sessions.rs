@@ -240,7 +240,7 @@ impl Store {
             let text = select!(
                 ", EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent AND agents.slot = sessions.id AND \
                  json_extract(agents.agent, '$.active_session.phase.status') = 'awaiting_client_action') ",
-                "WHERE user_id = ?1 AND status != 'deleted' AND started_by LIKE 'user:%' AND EXISTS (SELECT 1 FROM access WHERE access.user = ?1 AND \
+                "WHERE user_id = ?1 AND status != 'deleted' AND started_by LIKE 'user:%' AND EXISTS (SELECT 1 FROM access WHERE access.user_id = ?1 AND \
                  access.agent = sessions.agent) AND (?2 IS NULL OR session_type = ?2) AND (NOT ?3 OR status = 'open') \
                  ORDER BY created_at DESC, id LIMIT ?4"
             );
@@ -301,12 +301,12 @@ impl Store {
 
     /// Sessions of which something is due (a timer, a deadline, a pause, a reminder), the longest overdue first. They stay due until
     /// the event that settles it.
-    pub async fn due_wakes(&self, now: Timestamp, limit: usize) -> Result<Vec<SessionId>, ReadError> {
+    pub async fn due_wakes(&self, now: Timestamp, limit: usize) -> Result<Vec<DueSession>, ReadError> {
         self.read(move |sql| {
             sql.rows(
-                "SELECT session FROM wakes WHERE due <= ?1 GROUP BY session ORDER BY min(due) LIMIT ?2",
+                "SELECT session, max(due) FROM wakes WHERE due <= ?1 GROUP BY session ORDER BY min(due) LIMIT ?2",
                 params![int(now.0), rows(limit)],
-                |row| row.id(0),
+                |row| Ok(DueSession { session: row.id(0)?, newest: Timestamp(row.uint(1)?) }),
             )
         })
         .await
@@ -317,6 +317,22 @@ impl Store {
         let due = self.read(|sql| sql.row("SELECT due FROM wakes ORDER BY due LIMIT 1", [], |row| row.uint(0))).await?;
         Ok(due.map(Timestamp))
     }
+
+    /// When the next thing is due after a time.
+    pub async fn next_wake_after(&self, after: Timestamp) -> Result<Option<Timestamp>, ReadError> {
+        let text = "SELECT due FROM wakes WHERE due > ?1 ORDER BY due LIMIT 1";
+        let due = self.read(move |sql| sql.row(text, [int(after.0)], |row| row.uint(0))).await?;
+        Ok(due.map(Timestamp))
+    }
+}
+
+/// A session of which something is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueSession {
+    /// The session.
+    pub session: SessionId,
+    /// When the newest of what is due was.
+    pub newest: Timestamp,
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {

@@ -38,7 +38,7 @@ macro_rules! family {
                CROSS JOIN spawned ON spawned.by_session = family.id \
                CROSS JOIN sessions ON sessions.id = spawned.session \
                CROSS JOIN agents ON agents.id = sessions.agent \
-               WHERE EXISTS (SELECT 1 FROM access WHERE access.user = ?2 AND access.agent = agents.id) AND family.depth < ?3) ",
+               WHERE EXISTS (SELECT 1 FROM access WHERE access.user_id = ?2 AND access.agent = agents.id) AND family.depth < ?3) ",
             $rest
         )
     };

@@ -85,6 +85,17 @@ impl Store {
         .await
     }
 
+    /// A session of an agent's through which a user sees a turn: the one in which it was made, or one that has it in its thread. None when
+    /// there is no such turn, or they do not see it.
+    pub async fn session_showing(&self, user: &UserId, agent: AgentId, turn: TurnId) -> Result<Option<SessionId>, ReadError> {
+        let user = user.clone();
+        self.read(move |sql| match Seen::of(sql, &user, Some(agent), turn)? {
+            Some(tree) => tree.through(sql, turn),
+            None => Ok(None),
+        })
+        .await
+    }
+
     /// The turns of the tree that a turn belongs to, as far as a user sees them: each after its parent, after one of them, at most `limit`.
     pub async fn tree(&self, user: &UserId, of: TurnId, after: Option<TurnId>, limit: usize) -> Result<Vec<TreeTurn>, ReadError> {
         let user = user.clone();
@@ -130,6 +141,8 @@ pub(super) struct Seen {
     /// Those that the user sees.
     pub(super) turns: HashSet<TurnId>,
     labels: HashMap<TurnId, Vec<SessionLabel>>,
+    /// The sessions in which turns of it were made, as far as they may be seen.
+    committed_in: HashSet<String>,
 }
 
 impl Seen {
@@ -144,7 +157,7 @@ impl Seen {
         )?;
         let agent = agent.map(|agent| agent.to_string());
         let heads = sql.rows(
-            "SELECT t.id, s.id, s.agent, s.name FROM turns t CROSS JOIN sessions s ON s.head = t.id JOIN access a ON a.agent = s.agent AND a.user = ?2 \
+            "SELECT t.id, s.id, s.agent, s.name FROM turns t CROSS JOIN sessions s ON s.head = t.id JOIN access a ON a.agent = s.agent AND a.user_id = ?2 \
              WHERE t.root = ?1 AND s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS NULL OR s.agent = ?3) \
              ORDER BY s.created_at, s.id",
             params![root.0, user.as_str(), agent],
@@ -153,7 +166,7 @@ impl Seen {
         let committed_in: HashSet<String> = sql
             .rows(
                 "SELECT s.id FROM (SELECT DISTINCT session FROM turns WHERE root = ?1) t CROSS JOIN sessions s ON s.id = t.session \
-                 JOIN access a ON a.agent = s.agent AND a.user = ?2 \
+                 JOIN access a ON a.agent = s.agent AND a.user_id = ?2 \
                  WHERE s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS NULL OR s.agent = ?3)",
                 params![root.0, user.as_str(), agent],
                 |row| row.get(0),
@@ -172,7 +185,23 @@ impl Seen {
                 turns.extend(*parent);
             }
         }
-        Ok(Some(Self { order: all.into_iter().map(|(id, ..)| id).collect(), turns, labels }))
+        Ok(Some(Self { order: all.into_iter().map(|(id, ..)| id).collect(), turns, labels, committed_in }))
+    }
+
+    /// A session through which one of its turns is seen.
+    fn through(&self, sql: &Sql<'_>, turn: TurnId) -> rusqlite::Result<Option<SessionId>> {
+        let maker = sql.row("SELECT session FROM turns WHERE id = ?1", [turn.0.0], |row| row.get::<_, String>(0))?;
+        if let Some(maker) = maker.filter(|maker| self.committed_in.contains(maker)) {
+            return Ok(maker.parse().ok());
+        }
+        for (head, labels) in &self.labels {
+            if let Some(label) = labels.first()
+                && is_in_thread(sql, *head, turn)?
+            {
+                return Ok(Some(label.id));
+            }
+        }
+        Ok(None)
     }
 
     fn turn(&self, sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<TreeTurn>> {
@@ -185,6 +214,41 @@ impl Seen {
         let labels = self.labels.get(&id).cloned().unwrap_or_default();
         Ok(Some(TreeTurn { node, session, time, labels, text: first.map(|message| message.text()).unwrap_or_default() }))
     }
+}
+
+/// Tells if a session was not deleted and shows a turn: in its thread, or because the turn was made in it.
+pub(crate) fn shows(sql: &Sql<'_>, session: SessionId, turn: TurnId) -> rusqlite::Result<bool> {
+    let text = "SELECT s.head, t.session = s.id FROM sessions s JOIN turns t ON t.id = ?2 WHERE s.id = ?1 AND s.status != 'deleted'";
+    let found =
+        sql.row(text, params![session.to_string(), turn.0.0], |row| Ok((row.digest_opt(0)?.map(TurnId), row.get::<_, bool>(1)?)))?;
+    match found {
+        Some((_, true)) => Ok(true),
+        Some((Some(head), false)) => is_in_thread(sql, head, turn),
+        Some((None, false)) | None => Ok(false),
+    }
+}
+
+/// Tells if a turn is in the thread that ends in `head`: walked by jumps, in a logarithmic number of steps.
+fn is_in_thread(sql: &Sql<'_>, head: TurnId, turn: TurnId) -> rusqlite::Result<bool> {
+    let Some(depth) = sql.row("SELECT depth FROM turns WHERE id = ?1", [turn.0.0], |row| row.uint(0))? else { return Ok(false) };
+    let text = "SELECT t.depth, t.parent, t.jump, j.depth FROM turns t LEFT JOIN turns j ON j.id = t.jump WHERE t.id = ?1";
+    let mut at = Some(head);
+    while let Some(here) = at {
+        if here == turn {
+            return Ok(true);
+        }
+        at = sql
+            .row(text, [here.0.0], |row| {
+                let jump = row.digest_opt(2)?.map(TurnId).zip(row.uint_opt(3)?);
+                let up = match jump {
+                    Some((jump, lands)) if lands >= depth => Some(jump),
+                    Some(_) | None => row.digest_opt(1)?.map(TurnId),
+                };
+                Ok(up.filter(|_| row.uint(0).is_ok_and(|here| here > depth)))
+            })?
+            .flatten();
+    }
+    Ok(false)
 }
 
 /// A turn's messages, as many as it commits to; none in the place of one that is not there any more.

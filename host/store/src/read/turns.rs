@@ -34,6 +34,12 @@ impl Store {
         .await
     }
 
+    /// Whether anything that a turn's thread shows rests on content from outside; not of a turn that is not there.
+    pub async fn is_untrusted(&self, id: TurnId) -> Result<bool, ReadError> {
+        let found = self.glance(move |sql| sql.row("SELECT untrusted FROM turns WHERE id = ?1", [id.0.0], |row| row.get(0))).await?;
+        Ok(found.unwrap_or(false))
+    }
+
     /// What the next turn after `parent` needs: its depth, its jump pointer, and the parent's last message.
     /// Fails when there is no such parent.
     pub async fn jump_for(&self, parent: TurnId) -> Result<(u64, Option<TurnId>, MessageId), ReadError> {

@@ -1,7 +1,8 @@
 //! The database beside the store's own into which events are folded again. Nothing in it has to survive anything.
 
 use super::fold::fold_after;
-use crate::open::{BUSY_TIMEOUT, DATABASE, create_private};
+use crate::copy::look_for_room;
+use crate::open::{BUSY_TIMEOUT, create_private};
 use crate::schema;
 use crate::sql::Sql;
 use rusqlite::Connection;
@@ -32,19 +33,6 @@ pub(crate) fn remove(database: &Path) {
     }
 }
 
-/// Refuses to begin where it could take the space that commits need: it never becomes larger than the store's own database.
-fn look_for_room(path: &Path) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(path);
-    let needed = fs::metadata(folder.join(DATABASE)).map_or(0, |database| database.len());
-    match rustix::fs::statvfs(folder) {
-        Ok(found) if found.f_blocks > 0 && found.f_bavail.saturating_mul(found.f_frsize) < needed => {
-            Err(io::Error::new(io::ErrorKind::StorageFull, format!("less than {needed} bytes are free, which it may take")))
-        }
-        // Some file systems do not say.
-        _ => Ok(()),
-    }
-}
-
 /// See the module.
 pub(super) struct Side {
     connection: Connection,
@@ -56,7 +44,7 @@ impl Side {
     /// An empty one.
     pub(super) fn make(path: &Path) -> io::Result<Self> {
         remove(path);
-        look_for_room(path)?;
+        look_for_room(path.parent().unwrap_or(path))?;
         create_private(path)?;
         let made = || {
             let mut connection = Connection::open(path)?;

@@ -5,7 +5,7 @@ use crate::{Clash, Commit, CommitError, Drawn, Guard};
 use domain::account::Accounts;
 use domain::budget::{Budget, Left, Spent};
 use domain::digest::Digest;
-use domain::event::{Event, RunSettled};
+use domain::event::{Event, OperationAttempted, RunSettled};
 use domain::id::{RunId, Stream};
 use domain::limits::TurnLimits;
 use domain::model::{Attempt, Usage};
@@ -78,8 +78,15 @@ async fn what_runs_draw_counts_on_their_accounts_and_those_above_until_it_is_set
 
     // What was used counts in place of what was reserved, and a lost call is charged what was.
     let usage = Usage { input_tokens: 20, output_tokens: 5, cached_tokens: 0 };
-    let attempt =
-        Attempt { provider: "p".to_owned(), model: "m".to_owned(), usage: Some(usage), cost_micros: Some(3), wall_ms: 1, error: None };
+    let attempt = Attempt {
+        provider: "p".to_owned(),
+        model: "m".to_owned(),
+        usage: Some(usage),
+        cost_micros: Some(3),
+        wall_ms: 1,
+        error: None,
+        reserved: None,
+    };
     let replied = Settlement { attempts: vec![attempt], ..Settlement::of(asks(run(2), 300).id, Outcome::Parts { parts: vec![] }, NOON) };
     let lost = Settlement::of(asks(run(1), 100).id, Outcome::Unknown, NOON);
     sample.append(Stream::Run(run(2)), vec![Event::RunSettled(RunSettled { run: run(2), settled: vec![replied] })]).await;
@@ -88,6 +95,31 @@ async fn what_runs_draw_counts_on_their_accounts_and_those_above_until_it_is_set
     assert_eq!(drawn(work(), None).await, expected);
     assert_eq!(sample.store.rebuild().await.unwrap().replaced, Vec::new());
     assert_eq!(drawn(work(), None).await, expected);
+}
+
+#[tokio::test]
+async fn a_call_that_is_attempted_again_draws_both_attempts_until_it_is_settled() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    starts(&sample, 1, Accounts::default(), vec![asks(run(1), 100)]).await;
+    let operation = asks(run(1), 100).id;
+    let (reserved, drawn) = (spent(120, 0, 9), spent(220, 0, 16));
+    let again = OperationAttempted { run: run(1), operation, attempt: 1, ended: Vec::new(), reserved, drawn, time: NOON };
+    sample.append(Stream::Run(run(1)), vec![Event::OperationAttempted(Box::new(again))]).await;
+    let draws = || async { sample.store.drawn(&message(), None).await.unwrap().others };
+    assert_eq!(draws().await, [drawn]);
+    // One attempt is charged what was reserved for it, the other used something.
+    let usage = Some(Usage { input_tokens: 20, output_tokens: 5, cached_tokens: 0 });
+    let attempt = |usage, cost_micros, reserved| {
+        let (provider, model) = ("p".to_owned(), "m".to_owned());
+        Attempt { provider, model, usage, cost_micros, wall_ms: 1, error: None, reserved }
+    };
+    let attempts = vec![attempt(None, None, Some(spent(100, 0, 7))), attempt(usage, Some(3), None)];
+    let settled = vec![Settlement { attempts, ..Settlement::of(operation, Outcome::Parts { parts: vec![] }, NOON) }];
+    sample.append(Stream::Run(run(1)), vec![Event::RunSettled(RunSettled { run: run(1), settled })]).await;
+    assert_eq!(draws().await, [spent(125, 0, 10)]);
+    assert_eq!(sample.store.rebuild().await.unwrap().replaced, Vec::new());
+    assert_eq!(draws().await, [spent(125, 0, 10)]);
 }
 
 #[tokio::test]

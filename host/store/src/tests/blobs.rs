@@ -91,7 +91,7 @@ async fn a_database_of_the_first_layout_has_every_table_folded_when_it_is_opened
     old.execute("ATTACH ?1 AS new", [sample.database().to_str().unwrap()]).unwrap();
     old.execute_batch(
         "DELETE FROM head; INSERT INTO head SELECT * FROM new.head; INSERT INTO meta SELECT * FROM new.meta; \
-         INSERT INTO events SELECT * FROM new.events; INSERT INTO blobs SELECT * FROM new.blobs; PRAGMA user_version = 1",
+         INSERT INTO events SELECT * FROM new.events; INSERT INTO blobs SELECT digest, bytes FROM new.blobs; PRAGMA user_version = 1",
     )
     .unwrap();
     drop(old);

@@ -2,10 +2,12 @@
 
 use super::projections::everything;
 use super::sample::{NOON, Sample, agent, begin, commit, created, expecting, new, noise, opened, run, session};
+use crate::prepared::EVENT_BYTES_MAX;
 use crate::{Clash, Commit, CommitError, EventFilter, Expected, Guard, Key};
 use domain::digest::Digest;
-use domain::event::{Event, SlotTaken};
+use domain::event::{Event, PluginEmitted, SlotTaken};
 use domain::id::{ConversationId, Stream};
+use domain::json::STORED_DEPTH_MAX;
 use domain::user::UserId;
 use rusqlite::{Connection, OpenFlags};
 use std::collections::HashSet;
@@ -348,4 +350,23 @@ async fn a_session_is_one_agents_for_ever() {
         assert!(matches!(sample.store.commit(again).await, Err(CommitError::Conflict(_))), "{expected:?}");
     }
     assert_eq!(sample.store.session(session(1)).await.unwrap().unwrap().agent, agent(1));
+}
+
+#[tokio::test]
+async fn what_could_not_be_read_again_is_never_stored() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let emitted = |data: serde_json::Value| Event::PluginEmitted(PluginEmitted { name: "plugin.test".to_owned(), data });
+    let before = everything(&sample.database());
+    let deep = (0..STORED_DEPTH_MAX).fold(serde_json::json!(1), |within, _| serde_json::json!([within]));
+    let large = serde_json::json!("x".repeat(EVENT_BYTES_MAX));
+    for data in [deep, large] {
+        // It is the same however often it is tried.
+        for _ in 0..2 {
+            let refused = sample.store.commit(commit(Stream::Run(run(1)), vec![emitted(data.clone())])).await;
+            assert!(matches!(refused, Err(CommitError::Unstorable { .. })), "{refused:?}");
+        }
+    }
+    assert_eq!(everything(&sample.database()), before);
+    sample.append(Stream::Run(run(1)), vec![emitted(serde_json::json!([1]))]).await;
 }

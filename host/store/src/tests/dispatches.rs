@@ -25,6 +25,7 @@ fn handed_over(by: u128) -> Source {
         spawn_depth: 0,
         budget: Default::default(),
         denies: Default::default(),
+        permissions: Default::default(),
         accounts: Default::default(),
     }
 }

@@ -3,6 +3,7 @@
 use super::sample::{NOON, Sample, agent, begin, commit, new, noise, open, options, run, session, take_turn};
 use crate::open::QUICK_CHECK_BYTES_MAX;
 use crate::{CRASH_POINTS, Commit, Expected, OpenError, ReadError, Snapshot, Store};
+use domain::event::READER;
 use domain::id::Stream;
 use rusqlite::Connection;
 use std::fs::{self, OpenOptions};
@@ -114,6 +115,33 @@ async fn a_database_of_another_store_or_of_a_newer_program_is_refused() {
     assert!(matches!(refused(one.dir.path()), OpenError::Foreign { .. }));
     Connection::open(other.database()).unwrap().execute_batch("PRAGMA user_version = 77").unwrap();
     assert!(matches!(refused(other.dir.path()), OpenError::Newer { found: 77, .. }));
+}
+
+#[tokio::test]
+async fn a_store_that_demands_a_newer_reader_is_refused_by_an_older_one() {
+    let sample = ten_commits().await;
+    let backup = sample.dir.path().join("backup");
+    let demand = |demanded: u64| {
+        let connection = Connection::open(sample.database()).unwrap();
+        connection.execute("UPDATE meta SET value = ?1 WHERE name = 'oldest_reader'", [demanded.to_string()]).unwrap()
+    };
+    assert_eq!(demand(READER + 6), 1, "a store names the program that made it");
+    sample.store.backup(&backup).await.unwrap();
+    sample.store.close().await;
+    let error = refused(sample.dir.path());
+    assert!(matches!(error, OpenError::Demanding { demanded, known } if (demanded, known) == (READER + 6, READER)), "{error}");
+    let told = error.to_string();
+    assert!(told.contains(&(READER + 6).to_string()) && told.contains(&format!("reader {READER}")), "{told}");
+    assert!(error.advice().contains("newer"), "{}", error.advice());
+    // Neither is a store made of a backup of it.
+    let restored = crate::restore(&backup, &sample.dir.path().join("restored")).unwrap_err();
+    assert!(restored.to_string().contains(&(READER + 6).to_string()), "{restored}");
+    // What an older program left is taken over, and no longer permits that one.
+    demand(READER - 1);
+    open(sample.dir.path()).close().await;
+    let text = "SELECT value FROM meta WHERE name = 'oldest_reader'";
+    let now: String = Connection::open(sample.database()).unwrap().query_row(text, [], |row| row.get(0)).unwrap();
+    assert_eq!(now, READER.to_string());
 }
 
 #[tokio::test]

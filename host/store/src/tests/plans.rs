@@ -24,9 +24,12 @@ const LOOKED_THROUGH: &[(&str, &str)] = &[
     ("WITH RECURSIVE family", "what was found so far"),
     ("SELECT s.id FROM (SELECT DISTINCT session FROM turns WHERE root = ?1)", "what was found so far"),
     ("DELETE FROM operations WHERE session", "those that are open"),
-    ("DELETE FROM idempotency WHERE about", "requests of seven days, once for each session that is purged"),
-    ("SELECT digest, length(bytes) FROM blobs WHERE digest NOT IN", "all blobs, once for each purge"),
-    ("SELECT digest FROM blobs WHERE digest NOT IN", "all blobs, once for each backup"),
+    (
+        "DELETE FROM idempotency WHERE about IS NULL",
+        "the index has requests of versions that did not say what they are about, and nothing else",
+    ),
+    ("SELECT digest FROM blobs_to_look_at LIMIT", "so many of those that a purge is to look at"),
+    ("SELECT digest FROM blobs WHERE digest NOT IN", "all blobs, for tests"),
 ];
 
 /// Statements that were looked at.

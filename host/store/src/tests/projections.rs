@@ -67,6 +67,7 @@ async fn agents_are_the_folds_of_their_streams() {
     };
     let events = vec![
         Event::PreferencesUpdated(PreferencesUpdated {
+            untrusted: false,
             updated_at: Timestamp(0),
             user_id: None,
             agent: agent(1),
@@ -109,6 +110,7 @@ async fn an_input_waits_is_claimed_and_is_consumed_with_its_run() {
         spawn_depth: 0,
         budget: Default::default(),
         denies: Default::default(),
+        permissions: Default::default(),
         accounts: Default::default(),
     };
     let later = Source::Reminder {
@@ -117,6 +119,7 @@ async fn an_input_waits_is_claimed_and_is_consumed_with_its_run() {
         spawn_depth: 0,
         hops: 0,
         denies: Denies::default(),
+        permissions: Default::default(),
         accounts: Default::default(),
         deadline: None,
     };
@@ -207,7 +210,8 @@ async fn operations_are_open_until_they_settle_and_wake_their_session_meanwhile(
     sample.store.commit(open(quick_id)).await.unwrap();
     assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(100)));
     assert!(sample.store.due_wakes(NOON, 10).await.unwrap().is_empty());
-    assert_eq!(sample.store.due_wakes(NOON.plus_ms(400), 10).await.unwrap(), [session(1)]);
+    let due = crate::DueSession { session: session(1), newest: NOON.plus_ms(300) };
+    assert_eq!(sample.store.due_wakes(NOON.plus_ms(400), 10).await.unwrap(), [due]);
 
     let settlement = Settlement::of(quick_id, Outcome::Elapsed, NOON);
     sample.append(Stream::Run(run(1)), vec![Event::RunSettled(RunSettled { run: run(1), settled: vec![settlement] })]).await;
@@ -215,7 +219,7 @@ async fn operations_are_open_until_they_settle_and_wake_their_session_meanwhile(
     assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(300)));
 
     let pause = Pause::Until { due: NOON.plus_ms(50) };
-    let continued = Continuation { operation: slow_id, segment: 1, state: Vec::new(), pause };
+    let continued = Continuation { operation: slow_id, segment: 1, state: Vec::new(), pause, active_ms: 0 };
     sample.append(Stream::Run(run(1)), vec![Event::OperationContinued(continued)]).await;
     assert_eq!(sample.store.next_wake().await.unwrap(), Some(NOON.plus_ms(50)));
     let started = OperationStarted { run: run(1), operation: slow_id, segment: 1, time: NOON };
@@ -255,7 +259,9 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         turn = take_turn(&sample.store, 1, Some(&turn), n, "and then", "this happened").await;
     }
     let note = NoteRemembered { agent: agent(1), session: session(1), note: "likes tea".to_owned(), untrusted: true, time: NOON };
-    sample.append(Stream::Agent(agent(1)), vec![Event::NoteRemembered(note)]).await;
+    let preferences = json!({ "tone": "dry" });
+    let learned = PreferencesUpdated { untrusted: false, updated_at: NOON, user_id: Some(ada()), agent: agent(1), preferences };
+    sample.append(Stream::Agent(agent(1)), vec![Event::NoteRemembered(note), Event::PreferencesUpdated(learned)]).await;
     let stream = Stream::Session(session(1));
     let reminder = Source::Reminder {
         due: NOON.plus_ms(9),
@@ -263,6 +269,7 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         spawn_depth: 0,
         hops: 0,
         denies: Denies::default(),
+        permissions: Default::default(),
         accounts: Default::default(),
         deadline: None,
     };

@@ -126,6 +126,7 @@ pub(super) fn created(n: u128, path: &str, parent: Option<AgentId>) -> Event {
         owner_user_id: ada(),
         name: "Assistant".to_owned(),
         denies: Default::default(),
+        permissions: Default::default(),
         created_at: NOON,
     })
 }
@@ -178,6 +179,7 @@ pub(super) fn timer(of: RunId, key: &str, due: Timestamp) -> Operation {
         answers: None,
         in_thread: false,
         reserved: Default::default(),
+        approval: None,
     }
 }
 
@@ -212,6 +214,7 @@ pub(super) fn run_started(of: RunId, in_session: u128, base: Option<&TurnNode>, 
         hops: 0,
         priority: Priority::default(),
         denies: Default::default(),
+        untrusted: false,
         user_id: ada(),
         model: None,
         time: NOON,
@@ -298,7 +301,13 @@ pub(super) async fn turn_after(store: &Store, parent: Option<&TurnNode>, of: Run
 }
 
 pub(super) fn turn_committed(in_session: u128, turn: &TurnNode) -> Event {
-    Event::TurnCommitted(TurnCommitted { session: session(in_session), turn: turn.clone(), revision: turn.depth, time: NOON.plus_ms(20) })
+    Event::TurnCommitted(TurnCommitted {
+        session: session(in_session),
+        turn: turn.clone(),
+        revision: turn.depth,
+        untrusted: None,
+        time: NOON.plus_ms(20),
+    })
 }
 
 /// A whole turn of a session: the user says one thing and the assistant another.

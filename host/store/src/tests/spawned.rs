@@ -20,6 +20,7 @@ pub(super) fn dispatch(reply_to: Option<ReplyTo>) -> Source {
         spawn_depth: 0,
         budget: Default::default(),
         denies: Default::default(),
+        permissions: Default::default(),
         accounts: Default::default(),
     }
 }

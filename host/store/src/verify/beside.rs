@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 /// The first thing that is not as it was stored, if there is one. Sees one state of the store, so it has to run in a transaction or alone.
 /// Projections are compared unless a purge is under way: it leaves what folding the events gives only at its end.
-pub(super) fn problem(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
+pub(crate) fn problem(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
     if let Some(problem) = damage(sql)? {
         return Ok(Some(problem));
     }

@@ -9,6 +9,7 @@ use crate::projections::{is_deaf, project};
 use crate::purge;
 use crate::snapshot::seal;
 use crate::sql::{Columns, Sql, int};
+use crate::user_storage;
 use domain::chain::Link;
 use domain::digest::Digest;
 use domain::event::{Event, Recorded};
@@ -36,6 +37,8 @@ pub(super) enum Refused {
     Conflict(Conflict),
     Replayed(Vec<u8>),
     KeyReused,
+    /// The database takes no such values, whatever it holds.
+    Unstorable(rusqlite::Error),
     Storage(rusqlite::Error),
 }
 
@@ -51,13 +54,25 @@ pub(super) fn apply(sql: &Sql<'_>, state: &mut State, prepared: Prepared) -> Res
     let time = appends.iter().flat_map(|append| &append.events).map(|event| event.new.time).max();
     state.latest = time.unwrap_or(state.latest);
     if let Some(key) = &key {
-        remember(sql, key, about(key, &appends).as_deref(), state.latest)?;
+        remember(sql, key, &about(key, &appends), state.latest)?;
     }
     for guard in guards {
         guards::check(sql, guard)?;
     }
+    let mut brought = user_storage::brought(&appends);
+    let mut new_blobs = Vec::new();
     for (digest, bytes) in blobs {
-        sql.execute("INSERT INTO blobs (digest, bytes) VALUES (?1, ?2) ON CONFLICT (digest) DO NOTHING", params![digest.0, bytes])?;
+        let by = brought.as_ref().map(|brought| &brought.user);
+        let text = "INSERT INTO blobs (digest, bytes, brought_by) VALUES (?1, ?2, ?3) ON CONFLICT (digest) DO NOTHING";
+        if sql.execute(text, params![digest.0, bytes, by])? > 0 {
+            new_blobs.push(digest);
+            if let Some(brought) = &mut brought {
+                brought.bytes += bytes.len() as u64;
+            }
+        }
+    }
+    if let Some(brought) = &brought {
+        user_storage::add(sql, brought)?;
     }
     let first_position = state.head.position + 1;
     let mut versions: Vec<(Stream, u64)> = Vec::with_capacity(appends.len());
@@ -70,6 +85,7 @@ pub(super) fn apply(sql: &Sql<'_>, state: &mut State, prepared: Prepared) -> Res
             None => versions.push((stream, version)),
         }
     }
+    purge::look_at_unnamed(sql, &new_blobs)?;
     for (stream, snapshot) in &snapshots {
         keep(sql, *stream, snapshot)?;
     }
@@ -91,15 +107,15 @@ fn accepted_for(appends: &[PreparedAppend]) -> Vec<SessionId> {
     accepted.unwrap_or_default()
 }
 
-/// What a request is about: as it says, or the session of its events, or their agent.
-fn about(key: &Key, appends: &[PreparedAppend]) -> Option<String> {
+/// What a request is about: as it says, or the session of its events, or their agent; nothing, when it is about none.
+fn about(key: &Key, appends: &[PreparedAppend]) -> String {
     let subjects = || appends.iter().flat_map(|append| &append.events).map(|event| event.new.subject);
     let session = key.about.or_else(|| subjects().find_map(|subject| subject.session)).map(|session| session.to_string());
-    session.or_else(|| subjects().find_map(|subject| subject.agent).map(|agent| agent.to_string()))
+    session.or_else(|| subjects().find_map(|subject| subject.agent).map(|agent| agent.to_string())).unwrap_or_default()
 }
 
 /// Stores the key, or says what became of the request that brought it before.
-fn remember(sql: &Sql<'_>, key: &Key, about: Option<&str>, now: Timestamp) -> Result<(), Refused> {
+fn remember(sql: &Sql<'_>, key: &Key, about: &str, now: Timestamp) -> Result<(), Refused> {
     let oldest = int(now.0.saturating_sub(IDEMPOTENCY_MS));
     let known = sql.row(
         "SELECT request, reply FROM idempotency WHERE source = ?1 AND key = ?2 AND time >= ?3",

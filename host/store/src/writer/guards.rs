@@ -5,7 +5,10 @@ use crate::commit::{Clash, Conflict, Guard};
 use crate::read::accounts::drawn;
 use crate::read::dispatches::{in_tree, waits_of};
 use crate::read::queue::{overflow_of, seen_of};
+use crate::read::routing::chat_with;
+use crate::read::trees::shows;
 use crate::sql::{Columns, Sql, int};
+use crate::user_storage::bytes_of;
 use domain::agent::role::{Right, Role};
 use domain::dispatch::waits::circle;
 use domain::id::{AgentId, InputId, RunId, SessionId, TurnId};
@@ -87,6 +90,9 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
         Guard::MayWait { session, for_session } => closed_circle(sql, *session, *for_session)?,
         Guard::QueueUnchanged { .. } | Guard::Untold { .. } => other_queue(sql, guard)?,
         Guard::ConnectorKeyOf { .. } | Guard::ConnectorKeysAtMost { .. } => other_keys(sql, guard)?,
+        Guard::StoredBelow { .. } | Guard::SessionsOpenedBelow { .. } => too_much_of(sql, guard)?,
+        Guard::NoChat { of, with } => chat_with(sql, of, with)?.map(|session| format!("the chat {session} is there")),
+        Guard::SessionShows { session, turn } => unless(shows(sql, *session, *turn)?, || "it does not show that turn".to_owned()),
     };
     Ok(found)
 }
@@ -137,15 +143,32 @@ fn too_much(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>> {
 fn other_keys(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>> {
     Ok(match guard {
         Guard::ConnectorKeyOf { key, user } => {
-            let text = "SELECT user FROM connector_keys WHERE key = ?1";
+            let text = "SELECT user_id FROM connector_keys WHERE key = ?1";
             let found = sql.row(text, [key.to_string()], |row| row.get::<_, String>(0))?;
             let holds = found.as_deref() == user.as_ref().map(UserId::as_str);
             unless(holds, || found.map_or("it stands for nobody".to_owned(), |user| format!("it stands for {user}")))
         }
         Guard::ConnectorKeysAtMost { user, max } => {
-            let text = "SELECT count(*) FROM connector_keys WHERE user = ?1";
+            let text = "SELECT count(*) FROM connector_keys WHERE user_id = ?1";
             let keys = sql.row(text, [user.as_str()], |row| row.uint(0))?.unwrap_or(0);
             unless(keys <= *max, || format!("they have {keys}"))
+        }
+        _ => None,
+    })
+}
+
+/// How much of the host a user has taken, when that is as much as they may.
+fn too_much_of(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>> {
+    Ok(match guard {
+        Guard::StoredBelow { user, bytes } => {
+            let stored = bytes_of(sql, user)?;
+            unless(stored < *bytes, || format!("they have {stored} bytes"))
+        }
+        Guard::SessionsOpenedBelow { user, after, until, max } => {
+            let text =
+                "SELECT count(*) FROM sessions WHERE user_id = ?1 AND created_at > ?2 AND created_at <= ?3 AND started_by = 'user:' || ?1";
+            let opened = sql.row(text, params![user.as_str(), int(after.0), int(until.0)], |row| row.uint(0))?.unwrap_or(0);
+            unless(opened < *max, || format!("they have opened {opened}"))
         }
         _ => None,
     })
@@ -169,7 +192,7 @@ fn waiting(
     except: &[InputId],
 ) -> rusqlite::Result<Option<String>> {
     let text = "SELECT id FROM inputs WHERE session = ?1 AND state = 'waiting' AND words AND (due IS NULL OR due <= ?2) \
-                AND (waits_for IS NULL OR json_extract(waits_for, '$.kind') = 'steer') AND (?4 IS NULL OR user = ?4) ORDER BY position LIMIT ?3";
+                AND (waits_for IS NULL OR json_extract(waits_for, '$.kind') = 'steer') AND (?4 IS NULL OR user_id = ?4) ORDER BY position LIMIT ?3";
     let (now, most, user) = (int(now.0), int(except.len() as u64 + 1), user.map(UserId::as_str));
     let few = sql.rows(text, params![session.to_string(), now, most, user], |row| row.get::<_, String>(0))?;
     let other = few.into_iter().find(|input| !except.iter().any(|claimed| claimed.to_string() == *input));
@@ -185,7 +208,7 @@ fn too_many_files(sql: &Sql<'_>, session: SessionId, files: u64, bytes: u64) -> 
 
 /// Why a user may not do something with an agent.
 fn forbids(sql: &Sql<'_>, agent: AgentId, user: &UserId, right: Right) -> rusqlite::Result<Option<String>> {
-    let text = "SELECT role FROM access WHERE user = ?1 AND agent = ?2";
+    let text = "SELECT role FROM access WHERE user_id = ?1 AND agent = ?2";
     let role = sql.row(text, params![user.as_str(), agent.to_string()], |row| row.get::<_, String>(0))?;
     let allows = role.as_ref().and_then(|role| role.parse::<Role>().ok()).is_some_and(|role| role.may(right));
     Ok(unless(allows, || role.map_or("they are not assigned to it".to_owned(), |role| format!("they are {role}"))))

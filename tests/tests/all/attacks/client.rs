@@ -214,7 +214,7 @@ async fn streams_that_nobody_reads_are_bounded_and_their_places_come_free_again(
         rests(&host, before + 2).await;
         drop(open);
     }
-    for id in ["garbage", "-1", "99999999", "18446744073709551616", "1;drop table events", "%00"] {
+    for id in ["garbage", "-1", "18446744073709551616", "1;drop table events", "%00"] {
         let answer = host.send(host.request(Method::GET, &format!("{agent}/stream?view=log")).header("last-event-id", id)).await.unwrap();
         assert_eq!(answer.status, 400, "{id}: {answer:?}");
     }

@@ -3,6 +3,7 @@
 use super::super::exhaustion::config;
 use super::super::secrets::leaks;
 use super::siege::{Siege, repeats_of_slow};
+use agent_host_tests::guests::wasm;
 use agent_host_tests::process::Folder;
 use agent_host_tests::{Setup, World};
 use domain::authority::Rule;
@@ -73,6 +74,79 @@ async fn folders_that_hold_the_host_itself_or_lead_elsewhere_are_refused() {
         let said = refused(what, directory(path, at, "read-write")).await;
         assert!(said.contains("directories[0]"), "{what}: {said}");
     }
+}
+
+/// Two components, each with one folder.
+fn pair(one: (&str, &str), other: (&str, &str)) -> Value {
+    let mut config = config();
+    let directory = |(path, access): (&str, &str)| json!({ "path": path, "at": "/data", "access": access });
+    let program = config["components"]["effects"]["path"].as_str().unwrap().replace("effects.wasm", "burglar.wasm");
+    config["components"]["other"] = json!({ "path": program });
+    config["components"]["effects"]["directories"] = json!([directory(one)]);
+    config["components"]["other"]["directories"] = json!([directory(other)]);
+    config
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn folders_below_one_that_a_component_writes_are_refused_for_all() {
+    let (read, write) = ("read-only", "read-write");
+    for (one, other, refused) in [
+        (("files", write), ("files/in", read), Some("components.other.directories[0].path")),
+        (("files", write), ("files/in", write), Some("components.other.directories[0].path")),
+        (("files/in", read), ("files", write), Some("components.effects.directories[0].path")),
+        (("files/in", write), ("files", write), Some("components.effects.directories[0].path")),
+        (("files", write), ("to-in", read), Some("components.other.directories[0].path")),
+        (("files", read), ("files/in", write), None),
+        (("files", read), ("files/in", read), None),
+        (("files", write), ("files", write), None),
+        (("files", write), ("to-files", read), None),
+    ] {
+        let folder = Folder::new(pair(one, other));
+        std::fs::create_dir(folder.path().join("files/in")).unwrap();
+        for (link, target) in [("to-in", "files/in"), ("to-files", "files")] {
+            std::os::unix::fs::symlink(target, folder.path().join(link)).unwrap();
+        }
+        let checked = folder.run(&["config", "check"]).await;
+        let said = String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
+        assert_eq!(checked.status.success(), refused.is_none(), "{one:?} {other:?}: {said}");
+        assert!(refused.is_none_or(|key| said.contains(key) && said.contains("is reached through")), "{one:?} {other:?}: {said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_was_swapped_for_a_link_is_refused_at_the_next_start() {
+    let folder = Folder::new(pair(("files", "read-write"), ("other", "read-only")));
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    folder.start(None).await.unwrap().stop().await;
+    std::fs::create_dir(folder.path().join("files/in")).unwrap();
+    std::os::unix::fs::symlink("../data", folder.path().join("files/out")).unwrap();
+    for (target, told) in [("files/in", "is reached through"), ("files/out", "data of the host"), ("data", "data of the host")] {
+        let _ = std::fs::remove_dir(&other);
+        let _ = std::fs::remove_file(&other);
+        std::os::unix::fs::symlink(target, &other).unwrap();
+        let said = not_started(target, &folder).await;
+        assert!(said.contains(told), "{target}: {said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn components_without_a_pin_are_refused_where_pins_are_required() {
+    let said = refused("no pins", |config| config["requirePins"] = json!(true)).await;
+    assert!(said.contains("components.effects.sha256") && said.contains("components.puppet.sha256"), "{said}");
+    let mut config = config();
+    config["requirePins"] = json!(true);
+    for name in ["effects", "puppet"] {
+        config["components"][name]["sha256"] = json!(domain::digest::Digest::of(&wasm(name)).hex());
+    }
+    let folder = Folder::new(config.clone());
+    let checked = folder.run(&["config", "check"]).await;
+    assert!(checked.status.success(), "{checked:?}");
+    // An agent of a built-in component brings that in, and its pin is wanted too.
+    config["agents"][0]["component"] = json!("worker");
+    folder.configure(config);
+    let said = not_started("a built-in component", &folder).await;
+    assert!(said.contains("components.worker.sha256"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -79,6 +79,33 @@ pub(super) async fn a_clock_is_no_finer_than_a_millisecond() {
     case!(a_clock_is_no_finer_than_a_millisecond, "parts true true").under(narrow()).prove().await;
 }
 
+/// A component that comes with the host, with other words of the same length in what it says of itself.
+fn reworded(words: &str, others: &str) -> Vec<u8> {
+    assert_eq!(words.len(), others.len());
+    let mut component = wasm("files");
+    let at = component.windows(words.len()).position(|window| window == words.as_bytes()).unwrap();
+    component[at..at + words.len()].copy_from_slice(others.as_bytes());
+    component
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hidden_text_in_a_description_is_refused_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = runtime_of(&folder, |_| ());
+    for (words, others, place) in [
+        ("Reads a text", "Read\u{200b} text", "`read_file.description` has the hidden character U+200B"),
+        ("Reads a text", "Rea\u{e0041} text", "`read_file.description` has the hidden character U+E0041"),
+        ("The folder.Only", "The fo\u{202e}r.Only", "`list_files.arguments.properties."),
+        ("The whole new", "The whole\u{1b}new", "`write_file.arguments.properties."),
+    ] {
+        match runtime.load(reworded(words, others)).await {
+            Err(LoadError::DescribeRefused { detail }) => assert!(detail.contains(place), "{detail}"),
+            other => panic!("{others:?}: {other:?}"),
+        }
+    }
+    runtime.load(reworded("Reads a text", "Sings a text")).await.unwrap();
+}
+
 /// A component that offers the tool `attack`, made of a core module with these fields.
 fn with_module(fields: &str) -> String {
     let call = r#"(func (export "call") (param i32) (result i32) i32.const 256)

@@ -1,12 +1,12 @@
 //! A5: a guest that is bound to a secret, and servers that help it, try to get the value to where it can be read.
 
-use super::super::secrets::{CANARY, Echo, PLACEHOLDER, github, leaks};
+use super::super::secrets::{CANARY, Echo, PLACEHOLDER, leaks, port_of, slots};
 use super::siege::Case;
 use agent_host_tests::guests::wasm;
 use domain::authority::Rule;
 use domain::egress::{EgressGrant, HostPattern};
 use domain::event::Verdict;
-use domain::grant::{Grant, SecretSlot, capability};
+use domain::grant::{Grant, capability};
 use serde_json::{Value, json};
 
 /// What a guest is told of every refusal.
@@ -14,7 +14,7 @@ const REFUSED: &str = "parts ErrorCode::HttpRequestDenied";
 
 /// An attack by a guest whose secret belongs into the header `authorization` and the parameter `key` of requests to one host.
 fn case(attack: &'static str, told: &str, network: Vec<EgressGrant>, arguments: Value) -> Case {
-    let secrets = vec![github(SecretSlot::Header("authorization".into()), "Bearer "), github(SecretSlot::Query("key".into()), "")];
+    let secrets = slots(port_of(&network));
     let grant = Grant { network, secrets, ..Grant::default() };
     Case::of(attack, told).of_program(wasm("reach"), "send_request", grant).with(arguments)
 }

@@ -27,6 +27,7 @@ pub(super) async fn audit(folder: &Folder, ledger: &Ledger) -> Result<usize> {
     check_acknowledged(&account, ledger)?;
     check_fates(&account, ledger)?;
     check_seen(&events, ledger)?;
+    check_begun(&events, ledger)?;
     account.check_unknown()
 }
 
@@ -51,6 +52,20 @@ fn check_acknowledged(account: &Account, ledger: &Ledger) -> Result<()> {
         ensure!(slot == (1, 1), "the session {lesson} took its slot {} times and left it {} times", slot.0, slot.1);
     }
     ensure!(account.slots.len() == ledger.lessons.len(), "structured sessions that nobody knows: {:?}", account.slots);
+    Ok(())
+}
+
+/// Of chats that words began under a key there is one for each, with its agent.
+fn check_begun(events: &[Recorded], ledger: &Ledger) -> Result<()> {
+    if ledger.begun.is_empty() {
+        return Ok(());
+    }
+    let of = |kind: &str| events.iter().filter(|event| event.kind == kind).count();
+    let opened: Vec<_> =
+        events.iter().filter(|event| event.kind == "session.opened.v1").filter_map(|event| event.subject.session).collect();
+    ensure!(opened.iter().all(|session| ledger.begun.contains(&session.to_string())), "chats that nobody knows: {opened:?}");
+    let (sessions, agents, begun) = (opened.len(), of("agent.created.v1"), ledger.begun.len());
+    ensure!((sessions, agents) == (begun, begun), "{sessions} sessions and {agents} agents were begun by {begun} messages");
     Ok(())
 }
 

@@ -118,6 +118,29 @@ impl Client {
         Ok(Talk { agent: answer.text("agent_id"), session: answer.text("id") })
     }
 
+    /// Says something to an agent with which there is no chat yet: asked again under the same key, it is the same chat.
+    pub(super) async fn begin(&mut self, ledger: &mut Ledger, definition: &str, text: &str) -> Result<Talk> {
+        let (key, body) = (format!("begin-{definition}"), json!({ "to": { "agent": definition }, "content": text }));
+        let patience = Instant::now() + PATIENCE;
+        while Instant::now() < patience {
+            let request = self.host()?.request(Method::POST, "/api/messages").header("idempotency-key", &key).json(&body);
+            match self.host()?.send(request).await {
+                Ok(answer) if answer.status == 202 => {
+                    ensure!(answer.body["is_new"] == true, "it is told as one that was there: {answer:?}");
+                    let talk = Talk { agent: answer.text("agent_id"), session: answer.text("session_id") };
+                    let input = Some(answer.text("input_id"));
+                    ledger.sent.push(Sent { talk: talk.clone(), text: text.to_owned(), key, fate: Fate::Replied, input });
+                    ledger.begun.insert(talk.session.clone());
+                    return Ok(talk);
+                }
+                Ok(answer) if matches!(answer.status, 429 | 503) => sleep(Duration::from_millis(20)).await,
+                Ok(answer) => bail!("words that begin a chat were answered with {answer:?}"),
+                Err(_) => self.lost().await?,
+            }
+        }
+        bail!("words that begin a chat were not acknowledged: {}", self.folder.log())
+    }
+
     /// Begins a structured session, of which an agent has one.
     pub(super) async fn begin_lesson(&mut self, ledger: &mut Ledger, definition: &str, fate: Fate) -> Result<Talk> {
         let body = json!({ "session_type": "lesson" });

@@ -22,6 +22,10 @@ pub(super) enum Conversation {
     Talks,
     /// Work that somebody waits for and nobody does: a worker whose step fails, and an agent that is archived before it takes up a message.
     Graves,
+    /// A model that is asked again, because what it replies never fits.
+    Repairs,
+    /// Words that begin chats, each under a key.
+    Begins,
     /// A turn, and a backup.
     Backup,
     /// A turn, damage to what follows from the events, and its repair, while another turn is taken.
@@ -38,6 +42,17 @@ impl Conversation {
             Self::Ends => ends(client, ledger).await,
             Self::Talks => talks(client, ledger).await,
             Self::Graves => graves(client, ledger).await,
+            Self::Repairs => {
+                let asks = json!({ "key": "model", "model": "be kind", "schema": { "type": "object" } });
+                one_turn(client, ledger, &json!({ "steps": [{ "start": [asks] }] }).to_string()).await
+            }
+            Self::Begins => {
+                for definition in ["puppet", "other", "gone"] {
+                    let talk = client.begin(ledger, definition, &says("hi")).await?;
+                    client.idle(&talk).await?;
+                }
+                Ok(())
+            }
             Self::Backup => {
                 one_turn(client, ledger, &turn(0)).await?;
                 client.back_up().await
@@ -61,7 +76,7 @@ impl Conversation {
 
 /// Turns of all kinds of work, one after the other. Keys carry the number, because a message that arrives at the end of a turn becomes
 /// part of it.
-pub(super) fn turn(number: usize) -> String {
+pub(in crate::all) fn turn(number: usize) -> String {
     let key = |name: &str| format!("{name}-{number}");
     let reply = json!({ "steps": [{ "reply": "hi" }] }).to_string();
     let turn = match number % TURNS {

@@ -50,6 +50,8 @@ impl Sent {
 pub(super) struct Ledger {
     /// Messages.
     pub(super) sent: Vec<Sent>,
+    /// Chats that words began, where nothing else did.
+    pub(super) begun: BTreeSet<String>,
     /// Structured sessions, and how the turn is to end that opens each.
     pub(super) lessons: BTreeMap<String, Fate>,
     /// Work that agents hand over and that does not end with a reply, by what it says.

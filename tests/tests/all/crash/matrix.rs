@@ -72,6 +72,27 @@ pub(super) const MATRIX: Matrix = &[
             ("api.answered", &[3, 5]),
         ],
     ),
+    (
+        Conversation::Repairs,
+        &[
+            ("store.commit.inserted", &[4, 5, 6]),
+            ("store.commit.committed", &[4, 5, 6]),
+            ("broker.attempt.before", &[1, 2]),
+            ("broker.attempt.after", &[1, 2]),
+            ("broker.perform.before", &[1]),
+            ("broker.perform.after", &[1]),
+        ],
+    ),
+    (
+        Conversation::Begins,
+        &[
+            ("store.commit.inserted", &[1, 2, 3, 4, 5, 6, 7]),
+            ("store.commit.committed", &[1, 2, 3, 4, 5, 6, 7]),
+            ("broker.accept.before", &[1, 2, 3]),
+            ("broker.accept.after", &[1, 2, 3]),
+            ("api.answered", &[1, 2]),
+        ],
+    ),
     (Conversation::Backup, &[("store.backup", &[1])]),
     (
         Conversation::Rebuild,

@@ -1,5 +1,6 @@
 //! A client action as a question in the terminal, and a typed line as its answer.
 
+use domain::approval::WIDGET;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -15,6 +16,8 @@ pub(super) struct Question {
     /// What fits as an answer that is one: not what fits as a way to pass on the question.
     schema: Value,
     can_be_skipped: bool,
+    /// The hash of the call that the host wants an agreement to; none for a question of an agent's or a tool's.
+    approves: Option<String>,
 }
 
 impl Question {
@@ -26,13 +29,21 @@ impl Question {
         let schema = action.get("response_schema").cloned().unwrap_or_default();
         let can_be_skipped = props.get("skippable").and_then(Value::as_bool) == Some(true);
         let answer = schema.pointer("/anyOf/0").filter(|_| can_be_skipped).cloned();
+        let is_hosts = action.get("widget").and_then(Value::as_str) == Some(WIDGET);
+        let approves = props.get("call").and_then(Value::as_str).filter(|_| is_hosts).map(str::to_owned);
+        let prompt = first(&["prompt", "question", "message", "title"]).unwrap_or_else(|| props.to_string());
+        let exact = |name: &str| props.get(name).map(ToString::to_string).unwrap_or_default();
         Some(Self {
             call_id: action.get("call_id")?.as_str()?.to_owned(),
             agent: None,
-            prompt: first(&["prompt", "question", "message", "title"]).unwrap_or_else(|| props.to_string()),
+            prompt: match approves {
+                Some(_) => format!("{prompt} {} {}", exact("tool"), exact("arguments")),
+                None => prompt,
+            },
             options: options.into_iter().flatten().map(label).collect(),
             schema: answer.unwrap_or(schema),
             can_be_skipped,
+            approves,
         })
     }
 
@@ -45,7 +56,7 @@ impl Question {
     pub(super) fn lines(&self) -> Vec<String> {
         let options = self.options.iter().enumerate().map(|(index, option)| format!("  {}) {option}", index + 1));
         let hint = match self.options.len() {
-            0 if self.is_yes_or_no() => Some("y or n".to_owned()),
+            0 if self.is_yes_or_no() || self.approves.is_some() => Some("y or n".to_owned()),
             0 => self.scale().map(|(min, max)| format!("{min} to {max}")),
             count if self.takes_several() => Some(format!("numbers from 1 to {count}, such as `1 {count}`, or `none`")),
             count => Some(format!("1 to {count}, or the words")),
@@ -64,6 +75,10 @@ impl Question {
         let line = line.trim();
         if self.can_be_skipped && line.eq_ignore_ascii_case("skip") {
             return Ok(json!({ "skipped": true }));
+        }
+        if let Some(call) = &self.approves {
+            let approve = scalar(&json!({ "type": "boolean" }), line)?;
+            return Ok(json!({ "approve": approve, "call": call }));
         }
         if self.takes_several() {
             return self.choose_several(line);

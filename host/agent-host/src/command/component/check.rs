@@ -2,6 +2,7 @@
 
 use super::configured;
 use super::lines::{AGENTS, Line, MODELS, Missing, key_of};
+use crate::client::Client;
 use crate::config::Loaded;
 use crate::failure::Failure;
 use crate::guests;
@@ -32,18 +33,62 @@ pub(super) async fn run(loaded: &Loaded, named: Option<&str>, terminal: Terminal
     let data = loaded.data_dir();
     make_private(&data)?;
     let runtime = start_runtime(&loaded.config.limits, &data, Reach::default()).await?;
+    let served = served(loaded).await;
     for (name, config) in wanted {
         let entry = guests::load_one(loaded, &runtime, name, &config).await?;
+        let pin = Pin::of(&entry, served.as_ref());
         let (standings, imports) = (standings(&entry), imports(entry.component.imports()));
         let lines = missing(&standings).lines(&config);
         let code = entry.component.digest();
-        let document = document(&entry.name, &code.reference(), &standings, &lines, &imports, loaded.is_toml());
+        let mut document = document(&entry.name, &code.reference(), &standings, &lines, &imports, loaded.is_toml());
+        if let Some(fields) = document.as_object_mut() {
+            fields.extend([("pinned".to_owned(), json!(pin.is_pinned)), ("replaces".to_owned(), json!(pin.replaces))]);
+        }
         terminal.result(&document, || {
             let head = format!("{}@{}", entry.name, code.short());
-            std::iter::once(head).chain(told(&entry.name, &standings, &lines, &imports, loaded.is_toml())).collect()
+            std::iter::once(head)
+                .chain(pin.lines(&code.to_string(), loaded.is_toml()))
+                .chain(told(&entry.name, &standings, &lines, &imports, loaded.is_toml()))
+                .collect()
         });
     }
     Ok(())
+}
+
+/// The components that a running host serves; none while there is no such host.
+async fn served(loaded: &Loaded) -> Option<Value> {
+    Client::new(loaded).ok()?.get("/api/components").await.ok()
+}
+
+/// Whether it is said which code is meant, and which one is served under the name so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pin {
+    is_pinned: bool,
+    /// Another code, which a running host gives the grant to.
+    replaces: Option<String>,
+}
+
+impl Pin {
+    fn of(entry: &Entry, served: Option<&Value>) -> Self {
+        Self::among(&entry.name, &entry.component.digest().reference(), entry.is_pinned, served)
+    }
+
+    fn among(name: &str, own: &str, is_pinned: bool, served: Option<&Value>) -> Self {
+        let components = served.and_then(|served| served.get("components")?.as_array()).into_iter().flatten();
+        let mut named = components.filter(|served| served.get("name").and_then(Value::as_str) == Some(name));
+        let code = named.next().and_then(|served| served.get("digest")?.as_str()).map(str::to_owned);
+        Self { is_pinned, replaces: code.filter(|code| code != own) }
+    }
+
+    /// For people.
+    fn lines(&self, digest: &str, is_toml: bool) -> Vec<String> {
+        let line = if is_toml { format!("sha256 = \"{digest}\"") } else { format!("\"sha256\": \"{digest}\"") };
+        let changed = self.replaces.as_ref().map(|code| {
+            format!("  changed  the running host gives this grant to {code}; the next start gives it to the code that is there now")
+        });
+        let unpinned = (!self.is_pinned).then(|| format!("  unpinned whatever is in its file gets the grant; pin it with {line}"));
+        changed.into_iter().chain(unpinned).collect()
+    }
 }
 
 /// How each capability stands. An agent component asks for models and agents, by what it is.
@@ -134,9 +179,27 @@ fn imports(all: &[String]) -> Vec<Import> {
 
 #[cfg(test)]
 mod tests {
-    use super::{document, imports, missing, told};
+    use super::{Pin, document, imports, missing, told};
     use crate::config::ComponentConfig;
     use domain::authority::{Reviewed, Standing};
+    use serde_json::json;
+
+    #[test]
+    fn a_component_that_is_not_what_is_served_is_told_with_the_line_that_pins_it() {
+        let served = json!({ "components": [{ "name": "other", "digest": "sha256:00" }, { "name": "c", "digest": "sha256:01" }] });
+        for (code, is_pinned, served, told) in [
+            ("sha256:01", true, Some(&served), vec![]),
+            ("sha256:01", false, Some(&served), vec!["sha256 = \"feed\""]),
+            ("sha256:02", true, Some(&served), vec!["gives this grant to sha256:01"]),
+            ("sha256:02", false, Some(&served), vec!["gives this grant to sha256:01", "pin it with sha256 = \"feed\""]),
+            ("sha256:02", true, None, vec![]),
+        ] {
+            let lines = Pin::among("c", code, is_pinned, served).lines("feed", true);
+            assert_eq!(lines.len(), told.len(), "{lines:?}");
+            assert!(lines.iter().zip(&told).all(|(line, told)| line.contains(told)), "{lines:?}");
+        }
+        assert!(Pin::among("c", "sha256:02", false, None).lines("feed", false)[0].ends_with(r#""sha256": "feed""#));
+    }
 
     fn reviewed(capability: &str, standing: Standing) -> Reviewed {
         Reviewed { capability: capability.to_owned(), standing, tools: vec!["t".to_owned()] }

@@ -95,8 +95,8 @@ impl Needs {
         let mut all: Vec<Value> = self.requests.iter().flat_map(|(target, asked)| least(target, asked, granted)).collect();
         // A request whose placeholder goes nowhere is not sent, and leaves no hop.
         let slots = self.secrets.iter().flatten();
-        let hosts: BTreeSet<&String> =
-            slots.map(|(host, ..)| host).filter(|host| !self.requests.keys().any(|(to, ..)| to == *host)).collect();
+        let hosts: BTreeSet<&str> =
+            slots.map(|(host, ..)| at_port(host).0).filter(|host| !self.requests.keys().any(|(to, ..)| to == host)).collect();
         all.extend(hosts.iter().map(|host| {
             let parsed = Host::parse(host).ok();
             let there = parsed.and_then(|host| granted.iter().find(|grant| grant.host.matches(&host)));
@@ -122,7 +122,8 @@ impl Needs {
             .flatten()
             .map(|(host, header, name)| {
                 let slot = if *header { SecretSlot::Header(name.clone()) } else { SecretSlot::Query(name.clone()) };
-                SecretGrant { secret: "name".to_owned(), host: host.clone(), slot, prefix: String::new() }
+                let (host, port) = at_port(host);
+                SecretGrant { secret: "name".to_owned(), host: host.to_owned(), port, slot, prefix: String::new() }
             })
             .filter(|wanted| !config.secrets.iter().any(|there| there.is_beside(wanted)))
             .collect();
@@ -133,6 +134,12 @@ impl Needs {
         let all: Vec<&SecretGrant> = config.secrets.iter().chain(&slots).collect();
         Line::new("secrets", json!(all), !config.secrets.is_empty(), choose)
     }
+}
+
+/// A host, and the port if one is written behind it.
+fn at_port(written: &str) -> (&str, Option<u16>) {
+    let parts = written.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
+    parts.and_then(|(host, port)| Some((host, Some(port.parse().ok()?)))).unwrap_or((written, None))
 }
 
 /// Host and slot of a placeholder, out of what the ledger says of it: where it stood, or where the secret went.
@@ -334,6 +341,9 @@ mod tests {
             assert!(config.directories.is_empty());
         }
         let elsewhere = pasted(&[], &needing("a placeholder stands in the path").lines(&ComponentConfig::default()));
+        for (written, expected) in [("a.com", ("a.com", None)), ("a.com:8443", ("a.com", Some(8443))), ("[::1]:80", ("[::1]", Some(80)))] {
+            assert_eq!(super::at_port(written), expected);
+        }
         assert!(elsewhere.secrets.len() == 1 && elsewhere.network.len() == 1);
         let keys = [r#"secrets = [{ secret = "mine", host = "api.github.com", slot = { header = "Authorization" }, prefix = "Bearer " }]"#];
         let kept = pasted(&keys, &needing(refused).lines(&parsed(keys[0])));

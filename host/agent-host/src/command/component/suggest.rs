@@ -172,6 +172,7 @@ async fn tried(
     loop {
         let folder = tempfile::tempdir()?;
         let bound = bound(entry, tool, folder.path(), network, needs)?;
+        runtime.open_folders(&bound.directories, &[])?;
         let called = runtime.call(&entry.component, &bound, tool_call(call), Arc::new(Unheard), Arc::new(EmptyBuckets)).await;
         round += 1;
         if !needs.take(&called.decided.decisions, &called.egress) || round == ROUNDS_MAX {
@@ -216,6 +217,7 @@ fn slots(entry: &Entry, tool: &ToolDefinition) -> Vec<SecretGrant> {
     let slot = |name: &str| SecretGrant {
         secret: "none".to_owned(),
         host: NOWHERE.to_owned(),
+        port: None,
         slot: SecretSlot::Header(name.to_owned()),
         prefix: String::new(),
     };

@@ -16,7 +16,7 @@ pub(super) async fn purge(client: &Client, session: Option<&str>, agent: &str, y
     terminal.result(&done, || told(&done));
     if done.get("files_rewritten").and_then(Value::as_bool) == Some(false) {
         let reason = done.get("reason").and_then(Value::as_str).unwrap_or_default();
-        terminal.notice(&format!("the store's files were not written anew ({reason}): pieces of it may stand in them; repeat the command"));
+        terminal.notice(&format!("pieces of it may stand in the store's files still: {reason}"));
     }
     Ok(())
 }

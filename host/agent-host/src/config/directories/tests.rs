@@ -58,17 +58,21 @@ fn a_quota_on_a_folder_that_is_only_read_is_warned_of() {
 fn folders_of_one_component_that_hold_one_another_are_granted_alike_or_not_at_all() {
     let two = |one: &str, other: &str| found(&format!("{{ {one}, at = \"/a\" }}, {{ {other}, at = \"/b\" }}"));
     let (read, write) = (r#"path = "work", access = "read-only""#, r#"path = "work", access = "read-write""#);
-    for (first, second) in [
-        (read, r#"path = "work/in", access = "read-write""#),
-        (r#"path = "work/in", access = "read-write""#, read),
-        (read, r#"path = "to-work/in", access = "read-write""#),
-        (write, r#"path = "work/in", access = "read-write", deny = ["x"]"#),
-        (r#"path = "work", access = "read-write", deny = ["in"]"#, r#"path = "work/in", access = "read-write""#),
-        (r#"path = "work", access = "read-write", bytesMax = 5"#, write),
+    let hold = "of `directories[0]` hold one another";
+    let through = "is reached through `work` of `components.files.directories[0]`";
+    for (first, second, told) in [
+        (read, r#"path = "work/in", access = "read-write""#, hold),
+        (r#"path = "work/in", access = "read-write""#, read, hold),
+        (read, r#"path = "to-work/in", access = "read-write""#, hold),
+        (write, r#"path = "work/in", access = "read-write""#, through),
+        (write, r#"path = "to-work/in", access = "read-only""#, through),
+        (write, r#"path = "work/in", access = "read-write", deny = ["x"]"#, through),
+        (r#"path = "work", access = "read-write", deny = ["in"]"#, r#"path = "work/in", access = "read-write""#, through),
+        (r#"path = "work", access = "read-write", bytesMax = 5"#, write, hold),
     ] {
         let found = two(first, second);
         let [(Severity::Error, key, message)] = found.as_slice() else { panic!("{first}, {second}: {found:?}") };
-        assert!(key == "[1].path" && message.contains("of `directories[0]` hold one another"), "{key}: {message}");
+        assert!(key == "[1].path" && message.contains(told), "{key}: {message}");
     }
     for (first, second) in [(write, r#"path = "other", access = "read-only""#), (read, r#"path = "work/in", access = "read-only""#)] {
         assert_eq!(two(first, second), []);

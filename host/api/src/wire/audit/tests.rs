@@ -55,6 +55,7 @@ fn the_lines_of_a_call_say_who_did_what_with_which_code_under_which_grant() {
         run,
         operation: Some(OperationId::mint(run, 1, "t")),
         segment: 0,
+        user_id: Some("ada".parse().unwrap()),
         definition: DefinitionId("reader".to_owned()),
         tool: Some("read_file".to_owned()),
         component: Some("files".to_owned()),
@@ -80,6 +81,8 @@ fn a_component_that_is_admitted_has_a_line_with_its_code_and_its_grant() {
         component: "files".to_owned(),
         code: Digest([1; 32]),
         grant: Digest([2; 32]),
+        described: Some(Digest([3; 32])),
+        replaces: Some(Digest([4; 32])),
         time: Timestamp(1_700_000_000_000),
     };
     let lines = audit(&recorded(Event::ComponentAdmitted(admitted)));
@@ -87,4 +90,5 @@ fn a_component_that_is_admitted_has_a_line_with_its_code_and_its_grant() {
     assert_eq!((line.kind, line.component.as_deref()), ("admission", Some("files")));
     assert_eq!(line.code.as_deref(), Some(Digest([1; 32]).reference().as_str()));
     assert_eq!(line.grant.as_deref(), Some(Digest([2; 32]).reference().as_str()));
+    assert!(line.detail.as_ref().is_some_and(|detail| detail.contains(&Digest([4; 32]).reference())), "{line:?}");
 }

@@ -41,6 +41,7 @@ impl Driver {
             Some(agent) => agent,
             None => self.agent_row(driving).await?,
         };
+        let agent = self.with_own(driving, agent).await?;
         let Some(outfit) = self.core.outfits.of_run(&self.core.store, &driving.run.started).await? else {
             let reason = "the tools and settings that this run began with are gone".to_owned();
             return self.fail(Cause::Failed { code: "outfit-gone".into(), reason }).await;
@@ -74,7 +75,18 @@ impl Driver {
         let taken = Taken { basis, intake, result, resolved, answers, usage, time: now, salt };
         let mut stepped = decide(&driving.run, taken);
         conclude(&driving.run, &mut stepped, salt);
-        let plan = Plan { stepped, cause, role: None, sent: Vec::new(), blobs, words: Vec::new(), decided, afforded: None, time: now };
+        let plan = Plan {
+            stepped,
+            cause,
+            role: None,
+            sent: Vec::new(),
+            blobs,
+            words: Vec::new(),
+            decided,
+            afforded: None,
+            untrusted: driving.run.is_untrusted(),
+            time: now,
+        };
         self.commit_step(plan).await
     }
 
@@ -110,7 +122,7 @@ impl Driver {
             let mut decided = Decided::default();
             decided.note(MODEL_CALL, Verdict::Limited, Rule::Limits, limit);
             let Decided { decisions, left_out } = decided;
-            let entry = entry(&self.core, &driving.run, Through::Agent);
+            let entry = entry(&self.core, &driving.run, Through::Agent(driving.run.component));
             driving.entries.push(Event::BoundaryDecided(Box::new(BoundaryDecided { decisions, left_out, time, ..entry })));
         }
         self.fail(Cause::Failed { code: LIMIT_REACHED.to_owned(), reason }).await
@@ -123,7 +135,7 @@ impl Driver {
         let mut decided = Decided::default();
         decided.note(MODEL_CALL, Verdict::Granted, Rule::Granted, &route.alias);
         let Decided { decisions, left_out } = decided;
-        let entry = entry(&self.core, &driving.run, Through::Agent);
+        let entry = entry(&self.core, &driving.run, Through::Agent(driving.run.component));
         Some(Event::BoundaryDecided(Box::new(BoundaryDecided { decisions, left_out, time, ..entry })))
     }
 }

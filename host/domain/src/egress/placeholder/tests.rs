@@ -8,6 +8,7 @@ fn bound() -> Vec<SecretGrant> {
     let grant = |secret: &str, host: &str, slot, prefix: &str| SecretGrant {
         secret: secret.to_owned(),
         host: host.to_owned(),
+        port: host.starts_with("127.").then_some(8080),
         slot,
         prefix: prefix.to_owned(),
     };
@@ -49,6 +50,8 @@ fn a_placeholder_is_found_in_the_slot_that_its_secret_is_bound_to() {
 fn a_placeholder_anywhere_else_refuses_the_request_and_says_where_it_stands() {
     for (url, headers, expected) in [
         ("https://b.com/", vec![("authorization", PLACEHOLDER)], "in the header `authorization`"),
+        ("https://a.com:8443/", vec![("authorization", PLACEHOLDER)], "is bound for `a.com:8443`"),
+        ("http://127.0.0.1/", vec![("authorization", PLACEHOLDER)], "in the header `authorization`"),
         ("https://a.com.evil.com/", vec![("authorization", PLACEHOLDER)], "in the header `authorization`"),
         ("https://a.com/", vec![("x-mine", PLACEHOLDER)], "in the header `x-mine`"),
         ("https://a.com/", vec![("x-mine", "a {{secret.key}} b")], "in the header `x-mine`"),

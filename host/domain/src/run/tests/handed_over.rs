@@ -19,6 +19,7 @@ fn handed(run: &Run, performer: Performer, effect: EffectClass) -> Operation {
         answers: None,
         in_thread: false,
         reserved: Default::default(),
+        approval: None,
     }
 }
 

@@ -127,6 +127,8 @@ pub(super) enum Failing {
     Refused,
     Garbage,
     TooLong,
+    /// Its text comes, and then the reply breaks off: nobody knows what it used.
+    CutShort,
 }
 
 impl Rules {

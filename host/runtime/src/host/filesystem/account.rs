@@ -10,7 +10,8 @@ mod scan;
 pub(super) use scan::DEPTH_MAX;
 
 use super::failed::Failed;
-use domain::grant::DirectoryGrant;
+use crate::folders::file_id;
+use domain::grant::{DirectoryGrant, FileId};
 use rustix::fs::{FileType, Stat, fstat};
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,10 +21,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// The accounts of all folders that some call has.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts(Mutex<HashMap<FileId, Weak<Account>>>);
-
-/// Which file it is, whatever it is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct FileId(u64, u64);
 
 /// How much a folder may hold.
 #[derive(Debug, Clone, Copy)]
@@ -85,13 +82,6 @@ pub(super) struct Sheet<'a> {
     quota: Quota,
 }
 
-impl FileId {
-    pub(super) fn of(stat: &Stat) -> Self {
-        #[expect(clippy::useless_conversion, reason = "the fields have other types on other systems")]
-        Self(stat.st_dev.try_into().unwrap_or(u64::MAX), stat.st_ino.try_into().unwrap_or(u64::MAX))
-    }
-}
-
 /// Bytes that it counts for: of files and links their length, of other things none.
 pub(super) fn bytes_of(stat: &Stat) -> u64 {
     match FileType::from_raw_mode(stat.st_mode) {
@@ -113,7 +103,7 @@ impl Quota {
 impl Accounts {
     /// The account of an open folder.
     pub(super) fn of(&self, folder: &Arc<File>) -> io::Result<Arc<Account>> {
-        let id = FileId::of(&fstat(folder)?);
+        let id = file_id(&fstat(folder)?);
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(account) = known.get(&id).and_then(Weak::upgrade) {
             return Ok(account);
@@ -139,7 +129,7 @@ impl Account {
     /// # Errors
     /// It has lost its last name meanwhile: it is not there any more, and nobody may hold it.
     pub(super) fn hold(self: &Arc<Self>, file: &Arc<File>) -> Result<Held, Failed> {
-        let id = FileId::of(&fstat(file)?);
+        let id = file_id(&fstat(file)?);
         self.open().handles.entry(id).or_insert_with(|| Handles { count: 0, unlinked: false, file: file.clone() }).count += 1;
         let held = Held { account: self.clone(), id };
         // Whoever unlinks looks at the handles after the name is gone: either it is seen there, or here.
@@ -236,7 +226,7 @@ impl Sheet<'_> {
         } else if gone.st_nlink > 1 {
             // Its bytes are still there under another name.
             self.credit(0, 1);
-        } else if !self.account.keeps(FileId::of(gone)) {
+        } else if !self.account.keeps(file_id(gone)) {
             self.credit(bytes_of(gone), 1);
         }
     }

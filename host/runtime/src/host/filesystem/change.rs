@@ -2,9 +2,10 @@
 //!
 //! Every function waits for the disk and for others who change the same folder.
 
-use super::account::{DEPTH_MAX, FileId, Sheet, bytes_of};
+use super::account::{DEPTH_MAX, Sheet, bytes_of};
 use super::failed::Failed;
 use super::walk::Place;
+use crate::folders::file_id;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, ftruncate, linkat, mkdirat, openat, renameat, statat, symlinkat, unlinkat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -149,7 +150,7 @@ pub(super) fn rename(sheet: &mut Sheet<'_>, old: &Place, new: &Place) -> Result<
         return Err(Failed::Code(ErrorCode::NotDirectory));
     }
     countable(sheet, new)?;
-    let replaced = stat(new).ok().filter(|replaced| FileId::of(replaced) != FileId::of(&moved));
+    let replaced = stat(new).ok().filter(|replaced| file_id(replaced) != file_id(&moved));
     renameat(&*old.dir, from, &*new.dir, to)?;
     if let Some(replaced) = replaced {
         sheet.credit_gone(&replaced);

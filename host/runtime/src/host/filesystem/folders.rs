@@ -2,26 +2,14 @@
 
 use super::account::{Account, Accounts, Held, Quota, Sheet};
 use super::failed::Failed;
+use crate::folders::{FolderError, GrantedFolders};
 use domain::glob::Inside;
 use domain::grant::{Access, DirectoryGrant};
-use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use wasmtime_wasi::filesystem::Dir;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry};
 use wasmtime_wasi::{FsPerms, OpenMode};
-
-/// A granted folder that cannot be opened.
-#[derive(Debug, thiserror::Error)]
-#[error("the granted folder `{path}` cannot be opened", path = path.display())]
-pub(crate) struct FolderGone {
-    path: PathBuf,
-    #[source]
-    source: io::Error,
-}
 
 /// A granted folder, open.
 pub(super) struct Folder {
@@ -32,16 +20,17 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    fn open(grant: &DirectoryGrant, accounts: &Accounts) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let file = File::from(openat(CWD, &grant.path, flags, Mode::empty())?);
+    /// The folder that was opened when the host started, whatever has its name by now.
+    fn of(grant: &DirectoryGrant, held: &GrantedFolders, accounts: &Accounts) -> Result<Self, FolderError> {
+        let unusable = |source| FolderError::Unusable { path: grant.path.clone(), source };
+        let file = held.get(&grant.path)?.file().try_clone().map_err(unusable)?;
         let (permissions, mode) = match grant.access {
             Access::ReadOnly => (FsPerms::ReadOnly, OpenMode::READ),
             Access::ReadWrite => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
         };
         let dir = Dir::new(file, permissions, mode, false);
         let bounded = grant.has_patterns() || grant.has_quota();
-        let account = if bounded { Some(accounts.of(&dir.dir)?) } else { None };
+        let account = if bounded { Some(accounts.of(&dir.dir).map_err(unusable)?) } else { None };
         Ok(Self { grant: grant.clone(), dir, account })
     }
 
@@ -103,14 +92,12 @@ pub(crate) struct Folders {
 }
 
 impl Folders {
-    /// Opens what is granted to a call.
+    /// The folders that are granted to a call.
     ///
     /// # Errors
-    /// One of the folders cannot be opened.
-    pub(crate) fn open(granted: &[DirectoryGrant], accounts: &Accounts) -> Result<Self, FolderGone> {
-        let open = |grant: &DirectoryGrant| {
-            Folder::open(grant, accounts).map(Arc::new).map_err(|source| FolderGone { path: grant.path.clone(), source })
-        };
+    /// One of them was not opened when the host started, or has been removed since.
+    pub(crate) fn of(granted: &[DirectoryGrant], held: &GrantedFolders, accounts: &Accounts) -> Result<Self, FolderError> {
+        let open = |grant: &DirectoryGrant| Folder::of(grant, held, accounts).map(Arc::new);
         Ok(Self { granted: granted.iter().map(open).collect::<Result<_, _>>()?, ..Self::default() })
     }
 

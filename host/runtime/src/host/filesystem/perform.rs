@@ -4,6 +4,7 @@ use super::Fd;
 use super::change;
 use super::failed::{Failed, blocking};
 use super::folders::Opened;
+use super::open::{self, Opening};
 use super::stream::{Reading, Target, Writing};
 use super::walk::{Last, Place, Start};
 use crate::call::CallState;
@@ -129,7 +130,9 @@ impl CallState {
         let (start, shown) = (self.start(&fd, wish)?, self.folders.shown(fd.rep()));
         let folder = self.opened(&fd)?.folder.clone();
         let Some(start) = start else {
-            let opened = self.wasi_files().open_at(fd, flags, path, how, what).await?;
+            let (start, opening) = (self.from(&fd)?, Opening { how, what, last: last(flags) });
+            let thing = blocking(move || open::beneath(start, &path, opening)).await?;
+            let opened = self.table.push(thing.into_descriptor(folder.dir.perms, opening))?;
             self.folders.opened.insert(opened.rep(), Opened { folder, inside: Inside::default(), shown, held: None });
             return Ok(opened);
         };
@@ -165,14 +168,7 @@ impl CallState {
     ) -> Result<(Fd, Inside), Failed> {
         let changing = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE;
         let changes = how & changing;
-        let synchronous =
-            DescriptorFlags::FILE_INTEGRITY_SYNC | DescriptorFlags::DATA_INTEGRITY_SYNC | DescriptorFlags::REQUESTED_WRITE_SYNC;
-        if what.intersects(synchronous) {
-            return Err(Failed::Code(ErrorCode::Unsupported));
-        }
-        if how.contains(OpenFlags::DIRECTORY) && how.intersects(changing) {
-            return Err(Failed::Code(ErrorCode::Invalid));
-        }
+        Opening { how, what, last: last(flags) }.check()?;
         let meant = match changes.contains(OpenFlags::CREATE) {
             // What is to be made is a file, and neither an exclusive one nor what is called like a folder is where a link leads.
             true if changes.contains(OpenFlags::EXCLUSIVE) || path.ends_with('/') => Last::Name,
@@ -191,12 +187,10 @@ impl CallState {
         if changes.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE) {
             what |= DescriptorFlags::WRITE;
         }
-        let lent = self.lend(&place)?;
-        let borrowed = Resource::new_borrow(lent.rep());
-        let opened = self.wasi_files().open_at(borrowed, PathFlags::empty(), place.path(), how & OpenFlags::DIRECTORY, what).await;
-        self.table.delete(lent)?;
-        match opened.map_err(Failed::from) {
-            Ok(opened) => Ok((opened, place.inside)),
+        let opening = Opening { how: how & OpenFlags::DIRECTORY, what, last: Last::Thing };
+        let (dir, name) = (place.dir.clone(), place.path());
+        match blocking(move || open::named(&dir, &name, opening)).await {
+            Ok(thing) => Ok((self.table.push(thing.into_descriptor(place.folder.dir.perms, opening))?, place.inside)),
             Err(Failed::Code(_)) if !may_be_file => Err(Failed::Refused),
             // A link, which nobody follows here.
             Err(Failed::Code(ErrorCode::Loop)) if place.folder.grant.has_patterns() => Err(Failed::Refused),
@@ -217,8 +211,14 @@ impl CallState {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> Result<(), Failed> {
-        let Some(start) = self.start(&fd, Wish::Write)? else {
+        let start = self.start(&fd, Wish::Write)?;
+        if start.is_none() && last(flags) != Last::Followed {
             return Ok(self.wasi_files().set_times_at(fd, flags, path, accessed, modified).await?);
+        }
+        // Where links are followed, wasmtime-wasi would open what is there, and wait for whatever that is.
+        let start = match start {
+            Some(start) => start,
+            None => self.from(&fd)?,
         };
         let place = blocking(move || start.walk(&path, last(flags))).await?;
         self.look(&place, flags).await?;

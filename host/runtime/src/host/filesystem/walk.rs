@@ -5,8 +5,9 @@
 
 use super::failed::Failed;
 use super::folders::Folder;
+use crate::folders::PASSING;
 use domain::glob::Inside;
-use rustix::fs::{Mode, OFlags, openat, readlinkat};
+use rustix::fs::{Mode, openat, readlinkat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -17,12 +18,8 @@ use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 const PATH_BYTES_MAX: usize = 4_096;
 /// Links that are followed for one path.
 const LINKS_MAX: usize = 40;
-
-/// How a folder on the way is opened: to go through, not to read.
-#[cfg(target_os = "linux")]
-pub(super) const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-#[cfg(not(target_os = "linux"))]
-pub(super) const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// Folders that one path goes through: each is open until its end.
+const FOLDERS_MAX: usize = 256;
 
 /// An open folder of a grant with patterns or a quota, from which a path starts.
 #[derive(Clone)]
@@ -33,7 +30,7 @@ pub(super) struct Start {
 }
 
 /// What the last name of a path stands for.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
     /// The name itself: something is made, moved or removed there.
     Name,
@@ -144,7 +141,10 @@ impl Way {
                 }
                 continue;
             }
-            match openat(&**dir, &*name, FOLDER, Mode::empty()) {
+            if self.passed.len() >= FOLDERS_MAX {
+                return Err(Failed::Code(ErrorCode::NameTooLong));
+            }
+            match openat(&**dir, &*name, PASSING, Mode::empty()) {
                 Ok(opened) => self.passed.push((Arc::new(File::from(opened)), name)),
                 Err(error @ (Errno::NOTDIR | Errno::LOOP | Errno::MLINK)) => match readlinkat(&**dir, &*name, Vec::new()) {
                     Ok(target) => self.follow(target.to_bytes())?,

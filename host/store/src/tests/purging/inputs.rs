@@ -87,6 +87,7 @@ async fn an_input_that_goes_with_its_run_wakes_nobody_any_more() {
         spawn_depth: 0,
         hops: 0,
         denies: Default::default(),
+        permissions: Default::default(),
         accounts: Default::default(),
         deadline: None,
     };

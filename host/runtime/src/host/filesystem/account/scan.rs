@@ -1,7 +1,7 @@
 //! Counting what is in a folder: its files, links and folders, and the bytes of them, each file once whatever number of names it has.
 
-use super::{FileId, Tally, bytes_of};
-use crate::host::filesystem::walk::FOLDER;
+use super::{Tally, bytes_of};
+use crate::folders::{PASSING, file_id};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
 use std::collections::HashSet;
 use std::fs::File;
@@ -49,7 +49,7 @@ pub(super) fn count(folder: &File, entries_max: u64) -> io::Result<Option<Tally>
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
-        } else if stat.st_nlink <= 1 || seen.insert(FileId::of(&stat)) {
+        } else if stat.st_nlink <= 1 || seen.insert(file_id(&stat)) {
             tally.bytes = tally.bytes.saturating_add(bytes_of(&stat));
         }
     }
@@ -57,6 +57,6 @@ pub(super) fn count(folder: &File, entries_max: u64) -> io::Result<Option<Tally>
 
 /// A way of its own through a folder: reading it moves no other.
 fn listing(within: impl std::os::fd::AsFd, name: &std::ffi::CStr) -> io::Result<Dir> {
-    let flags = OFlags::RDONLY | (FOLDER & (OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC));
+    let flags = OFlags::RDONLY | (PASSING & (OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC));
     Ok(Dir::new(openat(within, name, flags, Mode::empty())?)?)
 }

@@ -1,0 +1,95 @@
+//! The file system that the data folder is on: one that forgets, or that another machine keeps, is warned of.
+//!
+//! What is acknowledged is durable when a sync says so. In memory nothing is; on a network file system locks and syncs depend on a server;
+//! and what a container writes to its own layer goes with the container.
+
+use super::Loaded;
+use super::check::{Finding, warning};
+use std::path::Path;
+
+/// Kinds of file systems by their numbers (`statfs(2)`), each with what is wrong with it.
+const DOUBTFUL: [(u64, &str, &str); 16] = [
+    (0x0102_1994, "tmpfs", IN_MEMORY),
+    (0x8584_58f6, "ramfs", IN_MEMORY),
+    (0x794c_7630, "overlay", IN_LAYER),
+    (0x6969, "NFS", ELSEWHERE),
+    (0x517b, "SMB", ELSEWHERE),
+    (0xff53_4d42, "CIFS", ELSEWHERE),
+    (0xfe53_4d42, "SMB", ELSEWHERE),
+    (0x0102_1997, "9P", ELSEWHERE),
+    (0x5346_414f, "AFS", ELSEWHERE),
+    (0x00c3_6400, "Ceph", ELSEWHERE),
+    (0x7375_7245, "Coda", ELSEWHERE),
+    (0x0bd0_0bd0, "Lustre", ELSEWHERE),
+    (0x6573_5546, "FUSE", ELSEWHERE),
+    (0x786f_4256, "VirtualBox shared folders", ELSEWHERE),
+    (0x0116_1970, "GFS2", ELSEWHERE),
+    (0x4750_4653, "GPFS", ELSEWHERE),
+];
+
+const IN_MEMORY: &str = "is kept in memory, and all of it is gone when the machine stops";
+const IN_LAYER: &str = "goes with the container that it belongs to, and is not synced where it is mounted `volatile`";
+const ELSEWHERE: &str = "is kept by something else than this machine's kernel, whose syncs and locks this host cannot rely on";
+
+/// Warns of a data folder that is not on a local and durable file system.
+pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
+    let data = loaded.data_dir();
+    let Some((name, what)) = kind_of(&data).and_then(doubt) else { return };
+    let message = format!("`{}` is on a file system ({name}) that {what}; put the data on a local disk", data.display());
+    findings.push(warning("server.dataDir", message));
+}
+
+fn doubt(kind: u64) -> Option<(&'static str, &'static str)> {
+    DOUBTFUL.iter().find(|(number, ..)| *number == kind).map(|(_, name, what)| (*name, *what))
+}
+
+/// The number of the file system that a folder is on, or would be made on.
+#[cfg(target_os = "linux")]
+fn kind_of(folder: &Path) -> Option<u64> {
+    let folder = std::path::absolute(folder).ok()?;
+    let found = folder.ancestors().find_map(|folder| rustix::fs::statfs(folder).ok())?;
+    // The numbers have 32 bits; the field is signed and wider.
+    u64::try_from(i128::from(found.f_type) & 0xffff_ffff).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn kind_of(_folder: &Path) -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{doubt, kind_of};
+    use crate::config::check::{Severity, check};
+    use crate::config::load;
+    use std::path::Path;
+
+    #[test]
+    fn a_local_disk_is_not_doubted_and_others_are_by_name() {
+        // ext4, XFS, Btrfs, ZFS.
+        for local in [0xef53, 0x5846_5342, 0x9123_683e, 0x2fc1_2fc1] {
+            assert_eq!(doubt(local), None, "{local:x}");
+        }
+        for (number, name) in [(0x0102_1994, "tmpfs"), (0x6969, "NFS"), (0x794c_7630, "overlay"), (0xff53_4d42, "CIFS")] {
+            assert_eq!(doubt(number).map(|(name, _)| name), Some(name));
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn data_in_memory_is_warned_of_by_the_name_of_the_file_system() {
+        // The kernel says of its own tables that they are on `proc`, wherever this runs.
+        assert_eq!(kind_of(Path::new("/proc/self/not/there")), Some(0x9fa0));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("c.toml");
+        let warned = |data: &str| {
+            std::fs::write(&file, format!("[server]\ndataDir = {data:?}\n")).unwrap();
+            let findings = check(&load(&file, []).unwrap());
+            let mut found = findings.into_iter().filter(|finding| finding.key == "server.dataDir");
+            found.next().map(|finding| (finding.severity, finding.message))
+        };
+        let (severity, message) = warned("/dev/shm/agent-host/data").unwrap();
+        assert!(severity == Severity::Warning && message.contains("(tmpfs) that is kept in memory"), "{message}");
+        assert_eq!(warned("/proc/self/data"), None, "what is not listed is not doubted");
+    }
+}

@@ -1,0 +1,215 @@
+//! What one user and one API key may take of the server at the same time and in a while: streams, requests, sessions.
+//!
+//! It is kept for this process and measured by a clock that never jumps: a restart begins anew, and nothing that is stored rests on it. What
+//! a user may have stored, and how many sessions they open in all, is guarded where it is committed ([`broker::UserLimits`]). The host's own
+//! token has no limits here: whoever holds it runs the host.
+
+use crate::caller::{Caller, Credential};
+use crate::problem::Problem;
+use crate::server::Limits;
+use domain::key::KeyId;
+use domain::user::UserId;
+use http::StatusCode;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Seconds' worth of requests that may come at once.
+const BURST_S: u32 = 2;
+/// Holders that are remembered before those that have nothing are forgotten.
+const HOLDERS_KEPT: usize = 4_096;
+/// Seconds after which a client is asked to come back for a stream.
+const STREAM_RETRY_AFTER_S: u64 = 5;
+
+/// Whose share it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Holder {
+    User(UserId),
+    Key(KeyId),
+}
+
+/// What somebody has taken.
+#[derive(Debug, Default)]
+struct Share {
+    streams: usize,
+    requests: Rate,
+    sessions: Rate,
+}
+
+/// Something that may happen so often: the time at which all that has happened will have been made up for.
+#[derive(Debug, Default)]
+struct Rate(Option<Instant>);
+
+impl Rate {
+    /// Lets one more happen, of one in each `interval` with so much at once; how long to wait instead.
+    fn take(&mut self, now: Instant, interval: Duration, burst: Duration) -> Result<(), Duration> {
+        let due = self.0.map_or(now, |due| due.max(now));
+        let ahead = due.saturating_duration_since(now);
+        if ahead + interval > burst.max(interval) {
+            return Err(ahead + interval - burst.max(interval));
+        }
+        self.0 = Some(due + interval);
+        Ok(())
+    }
+
+    fn is_idle(&self, now: Instant) -> bool {
+        self.0.is_none_or(|due| due <= now)
+    }
+}
+
+/// Which limit was met.
+#[derive(Debug, Clone, Copy)]
+struct Limited {
+    code: &'static str,
+    what: &'static str,
+    max: u64,
+}
+
+/// The limit of sessions that are opened with a key.
+const SESSIONS: Limited = Limited { code: "KEY_SESSION_LIMIT", what: "sessions opened in a minute", max: 0 };
+
+/// The shares of all users and keys. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Quotas(Arc<Mutex<HashMap<Holder, Share>>>);
+
+/// One event stream of a user's and a key's; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct StreamShare {
+    quotas: Quotas,
+    holders: Vec<Holder>,
+}
+
+impl Drop for StreamShare {
+    fn drop(&mut self) {
+        let mut shares = self.quotas.lock();
+        for holder in &self.holders {
+            if let Some(share) = shares.get_mut(holder) {
+                share.streams = share.streams.saturating_sub(1);
+            }
+        }
+    }
+}
+
+impl Quotas {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Holder, Share>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a request.
+    ///
+    /// # Errors
+    /// 429: there were too many of the user's, or with the key.
+    pub(crate) fn request(&self, caller: &Caller, limits: &Limits) -> Result<(), Problem> {
+        let now = Instant::now();
+        let mut shares = self.lock();
+        forget_idle(&mut shares, now);
+        for holder in holders(caller) {
+            let (max, code) = match &holder {
+                Holder::User(_) => (limits.user_requests_per_second_max, "USER_REQUEST_LIMIT"),
+                Holder::Key(_) => (limits.key_requests_per_second_max, "KEY_REQUEST_LIMIT"),
+            };
+            let taken = shares.entry(holder).or_default().requests.take(
+                now,
+                Duration::from_secs(1) / max.max(1),
+                Duration::from_secs(u64::from(BURST_S)),
+            );
+            taken.map_err(|wait| limited(Limited { code, what: "requests in a second", max: u64::from(max) }, wait))?;
+        }
+        Ok(())
+    }
+
+    /// Counts a session that is opened with a key.
+    ///
+    /// # Errors
+    /// 429: there were too many.
+    pub(crate) fn session(&self, caller: &Caller, limits: &Limits) -> Result<(), Problem> {
+        let now = Instant::now();
+        let max = limits.key_sessions_per_minute_max;
+        let minute = Duration::from_secs(60);
+        let key = holders(caller).into_iter().find(|holder| matches!(holder, Holder::Key(_)));
+        let taken = key.map_or(Ok(()), |key| self.lock().entry(key).or_default().sessions.take(now, minute / max.max(1), minute));
+        taken.map_err(|wait| limited(Limited { max: u64::from(max), ..SESSIONS }, wait))
+    }
+
+    /// The refusal of one more session that is opened with a key; none while there may be more.
+    pub(crate) fn sessions_spent(&self, caller: &Caller, limits: &Limits) -> Option<Problem> {
+        let (now, max, minute) = (Instant::now(), limits.key_sessions_per_minute_max, Duration::from_secs(60));
+        let key = holders(caller).into_iter().find(|holder| matches!(holder, Holder::Key(_)))?;
+        let taken = Rate(self.lock().get(&key)?.sessions.0).take(now, minute / max.max(1), minute);
+        taken.err().map(|wait| limited(Limited { max: u64::from(max), ..SESSIONS }, wait))
+    }
+
+    /// Takes a stream, until what is returned is dropped.
+    ///
+    /// # Errors
+    /// 429: the user, or the key, has too many.
+    pub(crate) fn stream(&self, caller: &Caller, limits: &Limits) -> Result<StreamShare, Problem> {
+        let mut shares = self.lock();
+        let mut taken = StreamShare { quotas: self.clone(), holders: Vec::new() };
+        let mut refused = None;
+        for holder in holders(caller) {
+            let (max, code) = match &holder {
+                Holder::User(_) => (limits.streams_per_user_max, "USER_STREAM_LIMIT"),
+                Holder::Key(_) => (limits.streams_per_key_max, "KEY_STREAM_LIMIT"),
+            };
+            let share = shares.entry(holder.clone()).or_default();
+            if share.streams >= max {
+                refused = Some(Limited { code, what: "event streams at the same time", max: max as u64 });
+                break;
+            }
+            share.streams += 1;
+            taken.holders.push(holder);
+        }
+        // Given back what was taken, if anything, only without the lock.
+        drop(shares);
+        match refused {
+            None => Ok(taken),
+            Some(limit) => Err(limited(limit, Duration::from_secs(STREAM_RETRY_AFTER_S))),
+        }
+    }
+}
+
+/// Whose share a caller takes from; nobody's for the host's own token.
+fn holders(caller: &Caller) -> Vec<Holder> {
+    match &caller.credential {
+        Credential::HostToken => Vec::new(),
+        Credential::Key { id, .. } => vec![Holder::User(caller.user.clone()), Holder::Key(id.clone())],
+        Credential::Token { .. } => vec![Holder::User(caller.user.clone())],
+    }
+}
+
+/// Forgets those who have nothing, before they become too many.
+fn forget_idle(shares: &mut HashMap<Holder, Share>, now: Instant) {
+    if shares.len() > HOLDERS_KEPT {
+        shares.retain(|_, share| share.streams > 0 || !share.requests.is_idle(now) || !share.sessions.is_idle(now));
+    }
+}
+
+fn limited(limit: Limited, wait: Duration) -> Problem {
+    let Limited { code, what, max } = limit;
+    let whose = if code.starts_with("KEY_") { "with one API key" } else { "of one user" };
+    let detail = format!("the limit is {max} {what} {whose}; try again later");
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, code, detail).retry_after(wait.as_secs() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_at_once_and_then_as_many_as_time_brings() {
+        let (interval, burst) = (Duration::from_millis(100), Duration::from_secs(2));
+        let mut rate = Rate::default();
+        let taken = |rate: &mut Rate| (0..100).filter(|_| rate.take(Instant::now(), interval, burst).is_ok()).count();
+        assert_eq!(taken(&mut rate), 20);
+        tokio::time::advance(Duration::from_millis(350)).await;
+        assert_eq!(taken(&mut rate), 3);
+        assert!(rate.take(Instant::now(), interval, burst).is_err_and(|wait| wait <= interval));
+        tokio::time::advance(Duration::from_secs(3_600)).await;
+        assert!(rate.is_idle(Instant::now()));
+        assert_eq!(taken(&mut rate), 20);
+        // One in a while is let happen whatever the burst is.
+        assert!(Rate::default().take(Instant::now(), Duration::from_secs(60), burst).is_ok());
+    }
+}

@@ -1,0 +1,106 @@
+//! The operator's reading: with the host's own token any agent, session and turn can be looked at, and each such reading is in the ledger
+//! before it is answered.
+//!
+//! Only requests that look come here. Nothing is said, answered or changed in anybody's name.
+
+use crate::caller::{Caller, Credential};
+use crate::input::{existing, target};
+use crate::problem::Problem;
+use crate::state::Api;
+use axum::RequestExt;
+use axum::extract::{MatchedPath, RawPathParams, Request};
+use broker::{Reading, Target};
+use domain::digest::Digest;
+use domain::event::Recorded;
+use domain::id::{AgentId, SessionId, TurnId};
+use http::Method;
+use std::collections::BTreeSet;
+
+/// What a request names.
+#[derive(Debug, Default)]
+struct Named {
+    agent: Option<String>,
+    session: Option<SessionId>,
+    turn: Option<TurnId>,
+}
+
+/// The caller as whom a request is answered: of one of the operator's that looks at what is not theirs by a role, the user as whom they read.
+///
+/// # Errors
+/// The reading cannot be recorded.
+pub(crate) async fn reader(api: &Api, caller: Caller, request: &mut Request) -> Result<Caller, Problem> {
+    if caller.credential != Credential::HostToken || !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Ok(caller);
+    }
+    let Some(route) = request.extensions().get::<MatchedPath>().map(|route| route.as_str().to_owned()) else { return Ok(caller) };
+    let named = named(&route, request).await;
+    let store = api.broker()?.store();
+    let (of, session) = match (&named.agent, named.session, named.turn) {
+        (Some(agent), session, _) => match existing(agent) {
+            Ok(target) => (Some(target), session),
+            Err(_) => (None, session),
+        },
+        (None, Some(session), _) => {
+            let row = store.session(session).await.map_err(broker::Error::from)?;
+            (row.map(|row| Target::Agent(row.agent)), Some(session))
+        }
+        (None, None, Some(turn)) => match store.session_of_turn(turn).await.map_err(broker::Error::from)? {
+            Some((agent, session)) => (Some(Target::Agent(agent)), Some(session)),
+            None => (None, None),
+        },
+        (None, None, None) => (None, None),
+    };
+    let Some(of) = of else { return Ok(caller) };
+    let told = format!("{} {route}", request.method());
+    let reading = Reading { by: &caller.user, request: &told, session, run: None, turn: named.turn };
+    Ok(match api.broker()?.read_as_operator(reading, &of).await? {
+        Some(user) => Caller { user, reads_as_operator: true, ..caller },
+        None => caller,
+    })
+}
+
+async fn named(route: &str, request: &mut Request) -> Named {
+    let mut named = Named::default();
+    let queried = |name: &str, request: &Request| {
+        let mut pairs = request.uri().query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
+    };
+    if let Ok(params) = request.extract_parts::<RawPathParams>().await {
+        for (name, value) in &params {
+            match name {
+                "id" if route.starts_with("/api/agents/") => named.agent = Some(value.to_owned()),
+                "sid" => named.session = value.parse().ok(),
+                "turn_id" => named.turn = Digest::from_hex(value).map(TurnId),
+                _ => {}
+            }
+        }
+    }
+    if route.starts_with("/api/agents/") && named.session.is_none() {
+        named.session = queried("session", request).and_then(|session| session.parse().ok());
+    }
+    if route == "/api/search" {
+        named.agent = queried("agent", request).filter(|agent| matches!(target(agent), Target::Agent(_)));
+    }
+    named
+}
+
+/// The agents of which stored events show what users say. What is about no session says nothing of that, and neither does the ledger.
+pub(crate) fn agents_of_words(shown: &[Recorded]) -> impl Iterator<Item = AgentId> {
+    shown.iter().filter(|it| it.subject.session.is_some() && !is_of_ledger(it)).filter_map(|it| it.subject.agent)
+}
+
+/// Puts a list of the operator's on record, as far as it shows what is not the caller's by a role.
+///
+/// # Errors
+/// It cannot be recorded.
+pub(crate) async fn note_agents(api: &Api, caller: &Caller, request: &str, agents: BTreeSet<AgentId>) -> Result<(), Problem> {
+    if agents.is_empty() {
+        return Ok(());
+    }
+    let reading = Reading { by: &caller.user, request, session: None, run: None, turn: None };
+    Ok(api.broker()?.read_lists_as_operator(reading, agents).await?)
+}
+
+fn is_of_ledger(recorded: &Recorded) -> bool {
+    matches!(recorded.kind.as_str(), "operator.read.v1" | "boundary.decided.v1")
+}

@@ -1,0 +1,185 @@
+//! A chat that is begun for words: the session, its agent if that is made with it, the words and the key of the request are one commit.
+//!
+//! So a request that comes twice at the same moment begins one session, and no session is left without the words that it was begun for.
+
+use super::agents::making;
+use super::messages::Remembered;
+use super::queue::Configured;
+use super::quota::passed_limit;
+use super::route::Route;
+use super::sessions::allowed;
+use super::{Broker, Error, InputReceipt, PostRouted, Request, RoutedReceipt, Said, Target};
+use crate::catalogue::CHAT;
+use crate::core::fresh;
+use crate::journal::Context;
+use crate::refusals::{agent_not_found, changing, queue_full};
+use domain::agent::role::Right;
+use domain::event::{AgentCreated, Event, InputAccepted, QueueConfigured, SessionOpened, Source};
+use domain::id::{AgentId, InputId, SessionId, Stream, TurnId};
+use domain::message::{Draft, Role, text_of};
+use domain::persona::PersonaId;
+use domain::queue::{Arriving, Condition, Directive, Kind, Overflow, Queue, QueueOverride};
+use domain::refusal::Kind as RefusalKind;
+use domain::time::Timestamp;
+use domain::user::UserId;
+use store::{ChatWith, Clash, Commit, CommitError, Expected, Guard, Key};
+
+/// A chat that is to be begun for words.
+pub(super) struct Beginning {
+    pub(super) agent: AgentId,
+    /// The agent, when it is to be made as well.
+    pub(super) made: Option<AgentCreated>,
+    /// The turn from which it goes on, and a session that shows it to the user.
+    pub(super) head: Option<(TurnId, SessionId)>,
+    pub(super) persona: Option<PersonaId>,
+    pub(super) name: Option<String>,
+    /// The reason for a new session.
+    pub(super) why: String,
+    /// The chat that the words would go to if it were there: it must not be there when this one is begun.
+    pub(super) absent: ChatWith,
+}
+
+/// The first thing in a new chat.
+enum First {
+    /// Words, and their place in the queue.
+    Words(InputId, Kind),
+    /// Settings of its queue.
+    Queue(QueueOverride),
+}
+
+impl First {
+    /// The answer to the request, as it is remembered under its key.
+    fn remembered(&self, request: &Request, route: Route) -> Key {
+        match self {
+            Self::Words(input, _) => request.answered(&Remembered { input: *input, dropped: Vec::new(), route: Some(route) }),
+            Self::Queue(queue) => request.answered(&Configured { queue: *queue, route: Some(route) }),
+        }
+    }
+
+    fn event(&self, command: &PostRouted, session: SessionId, now: Timestamp) -> Event {
+        match self {
+            Self::Words(input, kind) => Event::InputAccepted(InputAccepted {
+                input: *input,
+                session,
+                source: Source::Api,
+                user_id: Some(command.user.clone()),
+                message: Some(Draft {
+                    role: Role::User,
+                    parts: command.content.clone(),
+                    origin: "api".into(),
+                    untrusted: false,
+                    answers: None,
+                }),
+                model: command.model.clone(),
+                waits_for: (*kind != Kind::Steer).then(|| kind.clone()),
+                priority: command.priority,
+                time: now,
+            }),
+            Self::Queue(queue) => Event::QueueConfigured(QueueConfigured { session, queue: *queue, time: now }),
+        }
+    }
+}
+
+impl Broker {
+    /// Begins a chat for words, or for a directive of the queue; none when its agent or a chat that would take them has come to be meanwhile.
+    pub(super) async fn begin(
+        &self,
+        command: &PostRouted,
+        directive: Option<Directive>,
+        beginning: Beginning,
+        request: Option<&Request>,
+    ) -> Result<Option<RoutedReceipt>, Error> {
+        let (session, now, agent) = (fresh::session(), self.core.now(), beginning.agent);
+        let first = self.first(command, directive)?;
+        let is_made = beginning.made.is_some();
+        let why = beginning.why.clone();
+        let route = Route { agent, session, why: why.clone(), is_new: true };
+        let mut commit = opening(command, beginning, session, &first, now);
+        commit.guards.extend(self.may_open(&command.user, now));
+        commit.key = request.map(|request| first.remembered(request, route));
+        store::point("broker.accept.before");
+        let committed = self.core.commit_work(session, commit).await;
+        store::point("broker.accept.after");
+        let said = match (committed, first) {
+            (Ok(committed), First::Words(input, waits_for)) => {
+                if matches!(waits_for, Kind::Queued(_)) {
+                    // Its debounce may be over before anything else is due.
+                    self.core.timers.notify_one();
+                }
+                let position = committed.last_position;
+                Said::Accepted(InputReceipt { input, session, position, waits_for, dropped: Vec::new(), replayed: false })
+            }
+            (Ok(_), First::Queue(queue)) => Said::Configured(self.queue_said(queue)),
+            (Err(CommitError::Conflict(conflict)), _) => {
+                if let Some(refusal) = passed_limit(&conflict.clash) {
+                    return Err(refusal.into());
+                }
+                let is_there = matches!(conflict.clash, Clash::Guard(Guard::NoChat { .. } | Guard::SessionShows { .. }));
+                if is_made || is_there {
+                    return Ok(None);
+                }
+                return Err(self.no_agent_for(&command.user, agent).await);
+            }
+            (Err(error), _) => return Err(error.into()),
+        };
+        Ok(Some(RoutedReceipt { said, agent, session, why: Some(why), is_new: true }))
+    }
+
+    fn first(&self, command: &PostRouted, directive: Option<Directive>) -> Result<First, Error> {
+        if let Some(directive) = directive {
+            return Ok(First::Queue(directive.applied(QueueOverride::default())));
+        }
+        let settings = self.queue_settings(command.queue, QueueOverride::default());
+        let nothing: Queue<InputId> = Queue { waiting: Vec::new(), overflow: Overflow::default() };
+        let text = text_of(&command.content);
+        let arriving = Arriving { settings, route: None, text: &text };
+        let accepted = nothing.arrive(&arriving, Condition::Free).map_err(|full| queue_full(&full))?;
+        Ok(First::Words(fresh::input(), accepted.kind))
+    }
+
+    /// The refusal of a commit with an agent that somebody else has changed meanwhile.
+    async fn no_agent_for(&self, user: &UserId, agent: AgentId) -> Error {
+        match self.find_for(user, &Target::Agent(agent), Right::Interact).await {
+            Ok(_) => changing("the agent").into(),
+            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => agent_not_found(&agent.to_string()).into(),
+            Err(error) => error,
+        }
+    }
+}
+
+fn opening(command: &PostRouted, beginning: Beginning, session: SessionId, first: &First, now: Timestamp) -> Commit {
+    let Beginning { agent, made, head, persona, name, why: _, absent } = beginning;
+    let user = &command.user;
+    let opened = SessionOpened {
+        session,
+        agent,
+        session_type: CHAT.to_owned(),
+        conversation: fresh::conversation(),
+        name,
+        head: head.map(|(turn, _)| turn),
+        persona,
+        model: None,
+        started_by: format!("user:{user}"),
+        user_id: user.clone(),
+        config: None,
+        time: now,
+    };
+    let context = Context::new(format!("user:{user}"), now).about(agent, Some(session), None);
+    let opened = context.event(Event::SessionOpened(opened));
+    let context = match first {
+        First::Words(input, _) => context.following(Some(*input)),
+        First::Queue(_) => context,
+    };
+    let commit = match made {
+        Some(made) => making(user, made),
+        None => Commit::new().guard(Guard::AgentActive(agent)).guard(allowed(agent, user)),
+    };
+    let shown = head.map(|(turn, session)| Guard::SessionShows { session, turn });
+    let mut commit = commit.guard(Guard::NoChat { of: user.clone(), with: absent }).append(
+        Stream::Session(session),
+        Expected::New,
+        vec![opened, context.event(first.event(command, session, now))],
+    );
+    commit.guards.extend(shown);
+    commit
+}

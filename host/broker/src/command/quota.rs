@@ -1,0 +1,59 @@
+//! Limits of what one user may take of the host: sessions opened in a minute, and bytes stored.
+//!
+//! Both are guards of the commit that would pass them, so they hold for all ways in, after a restart and for several hosts on one store.
+//! The operator has none.
+
+use super::Broker;
+use domain::refusal::{Kind, Refusal};
+use domain::time::Timestamp;
+use domain::user::UserId;
+use store::{Clash, Guard};
+
+/// Milliseconds in which sessions are counted.
+const MINUTE_MS: u64 = 60_000;
+
+/// Limits of one user's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UserLimits {
+    /// Sessions that a user opens within a minute, in whichever way.
+    pub sessions_per_minute_max: u64,
+    /// Bytes of all that a user has handed over and that was not purged: words, files, answers, settings, imports.
+    pub stored_bytes_max: u64,
+}
+
+impl Default for UserLimits {
+    fn default() -> Self {
+        Self { sessions_per_minute_max: 240, stored_bytes_max: 1 << 30 }
+    }
+}
+
+impl Broker {
+    /// The condition under which a user may have more stored.
+    pub(super) fn may_store(&self, user: &UserId) -> Option<Guard> {
+        let bytes = self.core.limits.users.stored_bytes_max;
+        (*user != UserId::local()).then(|| Guard::StoredBelow { user: user.clone(), bytes })
+    }
+
+    /// The conditions under which a user may open one more session.
+    pub(super) fn may_open(&self, user: &UserId, now: Timestamp) -> impl Iterator<Item = Guard> + use<> {
+        let max = self.core.limits.users.sessions_per_minute_max;
+        let after = Timestamp(now.0.saturating_sub(MINUTE_MS));
+        let rate = (*user != UserId::local()).then(|| Guard::SessionsOpenedBelow { user: user.clone(), after, until: now, max });
+        rate.into_iter().chain(self.may_store(user))
+    }
+}
+
+/// The refusal of a commit that would have passed a limit of its user's; none when it was something else.
+pub(super) fn passed_limit(clash: &Clash) -> Option<Refusal> {
+    match clash {
+        Clash::Guard(Guard::StoredBelow { bytes, .. }) => {
+            let message = format!("this host stores at most {bytes} bytes for one user, and has as much of yours; have something purged");
+            Some(Refusal::new(Kind::Busy, "USER_STORAGE_LIMIT", message))
+        }
+        Clash::Guard(Guard::SessionsOpenedBelow { max, .. }) => {
+            let message = format!("one user opens at most {max} sessions in a minute; go on in one that is open, or try again later");
+            Some(Refusal::new(Kind::Busy, "USER_SESSION_LIMIT", message))
+        }
+        _ => None,
+    }
+}

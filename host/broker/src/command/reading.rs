@@ -1,0 +1,93 @@
+//! The operator's reading of what users say: of any agent, and on record before anything is shown.
+
+use super::{Broker, Error, Target};
+use crate::journal::Context;
+use domain::agent::role::Role;
+use domain::event::{Event, OperatorRead};
+use domain::id::{AgentId, RunId, SessionId, Stream, TurnId};
+use domain::user::UserId;
+use std::collections::BTreeSet;
+use store::{Commit, Expected};
+
+/// A reading that somebody asks for as the operator.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading<'a> {
+    /// The user of the operator's credential.
+    pub by: &'a UserId,
+    /// The request, as the ledger names it.
+    pub request: &'a str,
+    /// The session that it names.
+    pub session: Option<SessionId>,
+    /// The run that it names.
+    pub run: Option<RunId>,
+    /// The turn that it names.
+    pub turn: Option<TurnId>,
+}
+
+impl Broker {
+    /// The same broker for the operator, from whom no rule on paths hides anything. For reading only.
+    #[must_use]
+    pub fn for_operator(&self) -> Self {
+        Self { core: self.core.clone(), is_unruled: true }
+    }
+
+    /// The user as whom the operator reads of an agent: its first PRIMARY user, once the reading is on record. None when the operator sees
+    /// the agent by their own role, and when there is no such agent: then they are answered like everybody else.
+    ///
+    /// # Errors
+    /// The store cannot be read, or the reading cannot be recorded: then nothing may be shown.
+    pub async fn read_as_operator(&self, reading: Reading<'_>, target: &Target) -> Result<Option<UserId>, Error> {
+        let row = match target {
+            Target::Agent(id) => self.core.store.agent(*id).await?,
+            Target::Path(path) => self.core.store.agent_at(path).await?,
+            Target::Definition(_) => None,
+        };
+        let Some(row) = row.filter(|row| !row.purged) else { return Ok(None) };
+        if self.is_seen(reading.by, row.agent.id, &row.agent.path).await? {
+            return Ok(None);
+        }
+        let root = self.core.store.root(row.agent.id).await?;
+        let Some(root) = self.core.store.agent_with_users(root).await? else { return Ok(None) };
+        let primary = root.agent.assignments.iter().find(|assignment| assignment.role == Role::Primary);
+        let Some(primary) = primary.map(|assignment| assignment.user_id.clone()) else { return Ok(None) };
+        self.note_readings(reading, [row.agent.id]).await?;
+        Ok(Some(primary))
+    }
+
+    /// Puts a look at lists of the operator's on record, once for each agent in them that the operator does not see by their own role.
+    ///
+    /// # Errors
+    /// The store cannot be read, or the reading cannot be recorded: then nothing may be shown.
+    pub async fn read_lists_as_operator(&self, reading: Reading<'_>, agents: BTreeSet<AgentId>) -> Result<(), Error> {
+        let mut others = Vec::new();
+        for agent in agents {
+            let path = self.core.store.agent(agent).await?.map(|row| row.agent.path).unwrap_or_default();
+            if !self.is_seen(reading.by, agent, &path).await? {
+                others.push(agent);
+            }
+        }
+        self.note_readings(reading, others).await
+    }
+
+    /// Whether somebody sees all of an agent by their role and the rules on paths.
+    async fn is_seen(&self, user: &UserId, agent: AgentId, path: &str) -> Result<bool, Error> {
+        let role = self.core.store.role(user, agent).await?;
+        Ok(role.is_some_and(Role::sees_all_sessions) && self.may_see(user, path))
+    }
+
+    async fn note_readings(&self, reading: Reading<'_>, agents: impl IntoIterator<Item = AgentId>) -> Result<(), Error> {
+        let Reading { by, request, session, run, turn } = reading;
+        let time = self.core.now();
+        let events: Vec<_> = agents
+            .into_iter()
+            .map(|agent| {
+                let read = OperatorRead { user_id: by.clone(), request: request.to_owned(), agent, session, run, turn, time };
+                Context::new(format!("user:{by}"), time).about(agent, session, run).event(Event::OperatorRead(read))
+            })
+            .collect();
+        if events.is_empty() {
+            return Ok(());
+        }
+        self.core.store.commit(Commit::new().append(Stream::Host, Expected::Any, events)).await.map(drop).map_err(Error::unavailable)
+    }
+}

@@ -1,0 +1,51 @@
+//! Going on, after a start, with what the last process left: beside everything else, and a bounded number of sessions at a time.
+//!
+//! A run that only waits for people, for times or for other agents gets no driver: who answers wakes it, or the watch over timers does.
+
+use crate::core::Core;
+use crate::driver::{Trouble, load_run};
+use domain::id::SessionId;
+use domain::run::Run;
+use domain::run::recover::goes_on;
+use futures::StreamExt;
+use std::sync::Arc;
+
+/// Sessions that are looked at side by side for whether they have work.
+const LOOKED_AT_MAX: usize = 8;
+
+/// Goes on with the sessions that may have work.
+pub(crate) async fn go_on(core: Arc<Core>, sessions: Vec<SessionId>) {
+    let all = futures::stream::iter(sessions).for_each_concurrent(LOOKED_AT_MAX, |session| look_at(core.clone(), session));
+    core.stopping.run_until_cancelled(all).await;
+}
+
+async fn look_at(core: Arc<Core>, session: SessionId) {
+    // What cannot be read is its driver's to deal with.
+    if has_work(&core, session).await.unwrap_or(true) {
+        core.wake_in_turn(session).await;
+    }
+    core.recovered_one();
+}
+
+/// Whether a session has work that nobody else will wake it for.
+async fn has_work(core: &Core, session: SessionId) -> Result<bool, Trouble> {
+    let Some(row) = core.store.session(session).await? else { return Ok(false) };
+    let Some(run) = row.open_run.filter(|_| row.waiting == 0) else { return Ok(true) };
+    let (run, _) = load_run(&core.store, run).await?;
+    Ok(goes_on(&run, core.now()) || run.held.is_some() || is_to_be_ended(core, &run).await?)
+}
+
+/// Whether the host ends a run that goes on by nobody's doing: nobody is left who could lead it, or who wants it.
+async fn is_to_be_ended(core: &Core, run: &Run) -> Result<bool, Trouble> {
+    let started = &run.started;
+    if core.catalogue.definition(&started.definition).is_none() {
+        return Ok(true);
+    }
+    if core.store.agent(started.agent).await?.is_none_or(|row| !row.active) {
+        return Ok(true);
+    }
+    match started.reply_to.filter(|reply_to| reply_to.attached && !run.replied) {
+        Some(reply_to) => Ok(core.store.operation_owner(reply_to.operation).await?.is_none()),
+        None => Ok(false),
+    }
+}

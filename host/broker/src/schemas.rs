@@ -1,0 +1,139 @@
+//! Compiling JSON Schemas and comparing documents with them, away from the threads that serve everybody.
+//!
+//! What a schema and a document may ask for is bounded before ([`domain::schema`]). What remains is done by a few threads of this module with
+//! stacks of their own, and given up when it takes too long: whoever waits gets an error, and the thread counts as lost until it is done.
+//! When all are lost, nothing is compared, which is an error like any other.
+
+mod threads;
+
+use domain::schema;
+use domain::tool::ToolDefinition;
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+use std::sync::Arc;
+pub(crate) use threads::GivenUp;
+use threads::Threads;
+
+/// Complaints that are told about one document.
+const COMPLAINTS_MAX: usize = 5;
+/// Comparisons up to which a document is told what is wrong with it, each fault with its place.
+const COMPLAINED_MAX: u64 = 50_000;
+/// Bytes of a compiled regular expression.
+const PATTERN_COMPILED_BYTES_MAX: usize = 1 << 20;
+/// Bytes of states that a regular expression keeps while it is matched.
+const PATTERN_STATES_BYTES_MAX: usize = 2 << 20;
+
+/// A schema that was checked and compiled.
+#[derive(Debug, Clone)]
+pub(crate) struct Schema(Arc<Compiled>);
+
+#[derive(Debug)]
+struct Compiled {
+    source: Value,
+    validator: Validator,
+}
+
+/// Who compiles schemas and compares documents with them. All clones share their threads.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Schemas(Arc<Threads>);
+
+impl Schemas {
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    /// Why nothing can be compared with it: it is none, it is over a limit, or it could not be compiled now.
+    pub(crate) async fn compile(&self, schema: &Value) -> Result<Schema, String> {
+        let schema = schema.clone();
+        self.0.run(move || compiled(schema)).await.unwrap_or_else(|given_up| Err(given_up.to_string()))
+    }
+
+    /// What is wrong with a document, each complaint with its place; none when it fits.
+    ///
+    /// # Errors
+    /// Nobody could compare it in time.
+    pub(crate) async fn complaints(&self, schema: &Schema, document: Value) -> Result<Option<String>, GivenUp> {
+        let schema = schema.clone();
+        self.0.run(move || complaints(&schema, &document)).await
+    }
+
+    /// The same for a schema that is compared once. A schema that is none is what is wrong with every document.
+    pub(crate) async fn judge(&self, schema: &Value, document: Value) -> Result<Option<String>, GivenUp> {
+        let schema = schema.clone();
+        let judged = self.0.run(move || match compiled(schema) {
+            Ok(schema) => complaints(&schema, &document),
+            Err(unfit) => Some(format!("its schema cannot be used: {unfit}")),
+        });
+        judged.await
+    }
+
+    /// Compiles the schemas of a component's tools, with the host waiting for it: at start.
+    ///
+    /// # Errors
+    /// The first schema that cannot be used: of which tool, which of its schemas, and why.
+    pub(crate) fn of_tools(&self, tools: &[ToolDefinition]) -> Result<Vec<ToolSchemas>, String> {
+        let tools = tools.to_vec();
+        self.0.run_and_wait(move || tools.iter().map(ToolSchemas::new).collect()).unwrap_or_else(|given_up| Err(given_up.to_string()))
+    }
+
+    /// What the arguments of tools have to fit, as they were stored. One that cannot be used any more refuses all arguments.
+    pub(crate) async fn of_arguments(&self, tools: &[ToolDefinition]) -> Vec<(String, Result<Schema, String>)> {
+        let arguments: Vec<(String, Value)> = tools.iter().map(|tool| (tool.name.clone(), tool.arguments.clone())).collect();
+        let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+        let compiled = self.0.run(move || arguments.into_iter().map(|(name, schema)| (name, compiled(schema))).collect()).await;
+        compiled.unwrap_or_else(|given_up| names.into_iter().map(|name| (name, Err(given_up.to_string()))).collect())
+    }
+}
+
+/// What the arguments of a tool have to fit, and its result where it promises one.
+#[derive(Debug, Clone)]
+pub(crate) struct ToolSchemas {
+    pub(crate) arguments: Schema,
+    pub(crate) results: Option<Schema>,
+}
+
+impl ToolSchemas {
+    fn new(tool: &ToolDefinition) -> Result<Self, String> {
+        let part = |part: &str, schema: &Value| compiled(schema.clone()).map_err(|unfit| format!("`{}.{part}`: {unfit}", tool.name));
+        Ok(Self {
+            arguments: part("arguments", &tool.arguments)?,
+            results: tool.results.as_ref().map(|schema| part("results", schema)).transpose()?,
+        })
+    }
+}
+
+fn compiled(source: Value) -> Result<Schema, String> {
+    schema::check(&source).map_err(|unfit| unfit.to_string())?;
+    let mut anonymous = source.clone();
+    if let Value::Object(fields) = &mut anonymous {
+        // Its references count from itself, and not from a document that has the same name elsewhere.
+        ["$id", "id"].iter().for_each(|name| drop(fields.get(*name).is_some_and(Value::is_string).then(|| fields.shift_remove(*name))));
+    }
+    let patterns = PatternOptions::regex().size_limit(PATTERN_COMPILED_BYTES_MAX).dfa_size_limit(PATTERN_STATES_BYTES_MAX);
+    let validator = jsonschema::options().with_pattern_options(patterns).build(&anonymous).map_err(|error| error.to_string())?;
+    Ok(Schema(Arc::new(Compiled { source, validator })))
+}
+
+fn complaints(schema: &Schema, document: &Value) -> Option<String> {
+    let Compiled { source, validator } = &*schema.0;
+    let comparisons = match schema::comparisons(source, document) {
+        Ok(comparisons) => comparisons,
+        Err(too_costly) => return Some(too_costly.to_string()),
+    };
+    if comparisons > COMPLAINED_MAX {
+        // Each of a million items may be wrong, and each fault takes memory.
+        let told = "it does not fit its schema; it is too large for all that is wrong to be told";
+        return (!validator.is_valid(document)).then(|| told.to_owned());
+    }
+    let complaints: Vec<String> = validator
+        .iter_errors(document)
+        .take(COMPLAINTS_MAX)
+        .map(|error| {
+            let place = error.instance_path().to_string();
+            if place.is_empty() { error.to_string() } else { format!("{place}: {error}") }
+        })
+        .collect();
+    (!complaints.is_empty()).then(|| complaints.join("; "))
+}
+
+#[cfg(test)]
+mod tests;

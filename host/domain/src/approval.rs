@@ -1,0 +1,275 @@
+//! Approvals: calls of tools that a user has to agree to before they are made.
+//!
+//! Which calls those are is said by the definition of the agent that calls, by those that handed it the work, and by the grant of the tool's
+//! component. What is agreed to is one operation and the hash of exactly what it would do; it is used up when the call is sent, which is
+//! recorded before, so that a crash does not use it twice. The question is the host's own: no guest can ask in its name, and nothing but a
+//! user's answer over the API settles it.
+
+use crate::digest::Digest;
+use crate::grant::PatternList;
+use crate::id::{OperationId, RunId};
+use crate::step::Failure;
+use crate::time::Timestamp;
+use crate::tool::{ClientAction, ToolDefinition};
+use crate::user::UserId;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, json};
+
+/// The widget of the host's own questions. Guests may not use it.
+pub const WIDGET: &str = "host_approval";
+/// The word of a configuration for all tools that say of themselves that they are destructive.
+const DESTRUCTIVE: &str = "destructive";
+
+/// Tools that are asked about: `"destructive"`, or a list of patterns.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Confirm {
+    /// Those that say that they can destroy something.
+    pub destructive: bool,
+    /// Those of these names.
+    pub tools: PatternList,
+}
+
+impl Confirm {
+    /// Whether nothing is asked about.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a call of a tool is asked about.
+    #[must_use]
+    pub fn asks(&self, tool: &ToolDefinition) -> bool {
+        (self.destructive && tool.destructive) || self.tools.matches(&tool.name)
+    }
+
+    /// What either of them asks about.
+    #[must_use]
+    pub fn both(&self, others: &Self) -> Self {
+        Self { destructive: self.destructive || others.destructive, tools: self.tools.and(Some(&others.tools)) }
+    }
+}
+
+impl Serialize for Confirm {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match (self.destructive, self.tools.is_empty()) {
+            (true, true) => serializer.serialize_str(DESTRUCTIVE),
+            (false, _) => self.tools.serialize(serializer),
+            (true, false) => json!({ "destructive": true, "tools": self.tools }).serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Confirm {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Word(String),
+            Tools(PatternList),
+            Both { destructive: bool, tools: PatternList },
+        }
+        match Written::deserialize(deserializer) {
+            Ok(Written::Word(word)) if word == DESTRUCTIVE => Ok(Self { destructive: true, tools: PatternList::default() }),
+            Ok(Written::Tools(tools)) => Ok(Self { destructive: false, tools }),
+            Ok(Written::Both { destructive, tools }) => Ok(Self { destructive, tools }),
+            Ok(Written::Word(_)) | Err(_) => {
+                Err(serde::de::Error::custom("`confirm` is \"destructive\" or a list of patterns of tools, such as [\"delete_*\"]"))
+            }
+        }
+    }
+}
+
+impl schemars::JsonSchema for Confirm {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Confirm".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "anyOf": [{ "const": DESTRUCTIVE }, { "type": "array", "items": { "type": "string" } }] })
+    }
+}
+
+/// What a user has to agree to before an operation is performed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Approval {
+    /// The hash of exactly what would be done ([`call_digest`]).
+    pub call: Digest,
+    /// Until when it may be agreed to; then the call has failed.
+    pub until: Timestamp,
+    /// The question, as the user is shown it.
+    pub action: ClientAction,
+}
+
+/// What would be called.
+#[derive(Debug, Clone, Copy)]
+pub struct Exact<'a> {
+    /// The operation, which is performed once.
+    pub operation: OperationId,
+    /// The code of the component.
+    pub component: Digest,
+    /// The tool.
+    pub tool: &'a str,
+    /// Its arguments: a JSON object as text.
+    pub arguments: &'a str,
+}
+
+/// The hash of exactly what would be done: once, by this code, with these arguments whatever the order of their keys.
+#[must_use]
+pub fn call_digest(exact: &Exact<'_>) -> Digest {
+    // Keys are sorted by the map that JSON is read into.
+    let canonical =
+        serde_json::from_str::<Value>(exact.arguments).map_or_else(|_| exact.arguments.to_owned(), |value| sorted(value).to_string());
+    Digest::of_parts(&[b"approval", &exact.operation.0.0, &exact.component.0, exact.tool.as_bytes(), canonical.as_bytes()])
+}
+
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<(String, Value)> = map.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            Value::Object(entries.into_iter().collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        other => other,
+    }
+}
+
+impl Approval {
+    /// The approval that a call needs, which a user may give until then.
+    #[must_use]
+    pub fn of(exact: &Exact<'_>, component: &str, definition: &str, until: Timestamp) -> Self {
+        let call = call_digest(exact);
+        let arguments: Value = serde_json::from_str(exact.arguments).unwrap_or_else(|_| exact.arguments.into());
+        let props = json!({
+            "prompt": format!("May `{definition}` call `{}`?", exact.tool), "agent": definition, "tool": exact.tool, "arguments": arguments,
+            "component": component, "code": exact.component.reference(), "call": call.hex(), "until": until.to_string(),
+        });
+        let answer = json!({
+            "type": "object", "required": ["approve", "call"], "additionalProperties": false,
+            "properties": { "approve": { "type": "boolean" }, "call": { "const": call.hex() } },
+        });
+        let action = ClientAction { widget: WIDGET.to_owned(), props, response_schema: Some(answer), lock_input: false };
+        Self { call, until, action }
+    }
+
+    /// Whether it is one for exactly this.
+    #[must_use]
+    pub fn is_for(&self, exact: &Exact<'_>) -> bool {
+        self.call == call_digest(exact)
+    }
+
+    /// Whether an answer that fits the question's schema agrees to it.
+    #[must_use]
+    pub fn agrees(&self, answer: &Value) -> bool {
+        answer.get("approve") == Some(&Value::Bool(true)) && answer.get("call").and_then(Value::as_str) == Some(&self.call.hex())
+    }
+}
+
+/// The code of a call that a user did not agree to.
+const DENIED: &str = "approval-denied";
+/// The code of a call that nobody agreed to in time.
+const EXPIRED: &str = "approval-expired";
+
+/// Whether a call failed because nobody agreed to it: that is told in the host's words.
+#[must_use]
+pub fn is_of(failure: &Failure) -> bool {
+    [DENIED, EXPIRED].contains(&failure.code.as_str())
+}
+
+/// What an agent is told of a call that a user did not agree to.
+#[must_use]
+pub fn declined() -> Failure {
+    Failure::lasting(DENIED, "the user did not agree to this call, and it was not made; do not try it again unasked")
+}
+
+/// The same when nobody answered in time.
+#[must_use]
+pub fn expired() -> Failure {
+    Failure::lasting(EXPIRED, "nobody agreed to this call in time, and it was not made")
+}
+
+/// See [`crate::event::Event::ApprovalAnswered`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalAnswered {
+    /// The run.
+    pub run: RunId,
+    /// The operation.
+    pub operation: OperationId,
+    /// The hash of what was agreed to, or not.
+    pub call: Digest,
+    /// Whether it was agreed to.
+    pub approved: bool,
+    /// By whom.
+    pub by: UserId,
+    /// When.
+    pub time: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    fn exact(arguments: &str) -> Exact<'_> {
+        let operation = OperationId::mint(RunId(Uuid::from_u128(1)), 0, "t");
+        Exact { operation, component: Digest([2; 32]), tool: "delete_file", arguments }
+    }
+
+    #[test]
+    fn an_approval_is_for_one_operation_code_tool_and_arguments_alone() {
+        let asked = exact(r#"{"path":"a","n":{"x":1,"y":2}}"#);
+        let approval = Approval::of(&asked, "files", "worker", Timestamp(9));
+        assert!(approval.is_for(&asked) && approval.is_for(&exact(r#"{"n":{"y":2,"x":1},"path":"a"}"#)), "keys have no order");
+        let other = OperationId::mint(RunId(Uuid::from_u128(1)), 1, "t");
+        for changed in [
+            exact(r#"{"path":"b","n":{"x":1,"y":2}}"#),
+            exact("{}"),
+            Exact { operation: other, ..asked },
+            Exact { component: Digest([3; 32]), ..asked },
+            Exact { tool: "write_file", ..asked },
+        ] {
+            assert!(!approval.is_for(&changed), "{changed:?}");
+        }
+    }
+
+    #[test]
+    fn only_an_answer_that_names_the_call_agrees() {
+        let approval = Approval::of(&exact("{}"), "files", "worker", Timestamp(9));
+        let call = approval.call.hex();
+        for (answer, agrees) in [
+            (json!({ "approve": true, "call": call }), true),
+            (json!({ "approve": false, "call": call }), false),
+            (json!({ "approve": true, "call": "00" }), false),
+            (json!({ "approve": "true", "call": call }), false),
+            (json!(true), false),
+        ] {
+            assert_eq!(approval.agrees(&answer), agrees, "{answer}");
+        }
+    }
+
+    #[test]
+    fn what_asks_is_a_word_or_patterns_and_several_add_up() {
+        let read = |text: Value| serde_json::from_value::<Confirm>(text);
+        let (word, list) = (read(json!("destructive")).unwrap(), read(json!(["delete_*"])).unwrap());
+        assert!(read(json!("everything")).is_err() && read(json!(7)).is_err());
+        let both = word.both(&list);
+        for confirm in [&word, &list, &both, &Confirm::default()] {
+            assert_eq!(read(json!(confirm)).unwrap(), *confirm);
+        }
+        let tool = |name: &str, destructive: bool| ToolDefinition {
+            name: name.to_owned(),
+            description: String::new(),
+            arguments: json!({}),
+            results: None,
+            capabilities: Vec::new(),
+            effect: crate::tool::EffectClass::Idempotent,
+            destructive,
+            time_limit_ms: None,
+        };
+        for (name, destructive, by) in
+            [("wipe", true, [true, false, true]), ("delete_file", false, [false, true, true]), ("read_file", false, [false, false, false])]
+        {
+            assert_eq!([&word, &list, &both].map(|confirm| confirm.asks(&tool(name, destructive))), by, "{name}");
+        }
+    }
+}

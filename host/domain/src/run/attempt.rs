@@ -1,0 +1,107 @@
+//! Attempts at a model's call: which there were, what they draw on what the run may use, and what is left for another.
+//!
+//! The step that asks for the call reserves the first. Every other one is afforded and recorded before it is made
+//! ([`OperationAttempted`]), unless those before it used nothing of what was reserved. What becomes of an attempt is recorded with the
+//! next one or with the call's outcome; one that was cut off in between is charged its reservation.
+
+use super::{Open, Run};
+use crate::account;
+use crate::budget::Spent;
+use crate::event::OperationAttempted;
+use crate::model::Attempt;
+use crate::operation::{Performer, Settlement};
+use crate::step::Outcome;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Why an attempt was cut off, for people.
+const CUT_OFF: &str = "the host ended while it was made: its outcome is lost";
+
+/// The recorded attempts at a model's call.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Attempts {
+    /// The newest, counted from 0. It rises as long as the call is open, over restarts too.
+    pub number: u32,
+    /// Those before it that ended, or were cut off.
+    pub ended: Vec<Attempt>,
+    /// What is reserved for the newest; none for the first, of which the operation says it.
+    pub reserved: Option<Spent>,
+}
+
+impl Attempts {
+    /// Whether nothing is recorded of them but that the first was to be made.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(super) fn go_on(&mut self, attempted: &OperationAttempted) {
+        self.number = attempted.attempt;
+        self.ended.extend(attempted.ended.iter().cloned());
+        self.reserved = Some(attempted.reserved);
+    }
+}
+
+impl Open {
+    /// What is reserved for its newest attempt, of a model's call; nothing for anything else.
+    #[must_use]
+    pub fn reserved(&self) -> Spent {
+        self.attempts.reserved.unwrap_or_else(|| account::reserved(&self.operation.performer))
+    }
+
+    /// What it draws until it is settled: what the attempts before the newest are charged, and what is reserved for that.
+    #[must_use]
+    pub fn drawn(&self) -> Spent {
+        charge(&self.attempts.ended).plus(self.reserved())
+    }
+
+    /// Its attempts when the newest was cut off; none of anything but a model's call.
+    #[must_use]
+    pub fn cut_off(&self) -> Vec<Attempt> {
+        self.attempts_with(self.lost_attempt().into_iter().collect())
+    }
+
+    /// Its attempts with those that ended since the newest was recorded.
+    #[must_use]
+    pub fn attempts_with(&self, ended: Vec<Attempt>) -> Vec<Attempt> {
+        self.attempts.ended.iter().cloned().chain(ended).collect()
+    }
+
+    /// The newest attempt, cut off; none of anything but a model's call.
+    #[must_use]
+    pub fn lost_attempt(&self) -> Option<Attempt> {
+        match &self.operation.performer {
+            Performer::Model { request, .. } => Some(Attempt {
+                provider: String::new(),
+                model: request.model.clone().unwrap_or_default(),
+                usage: None,
+                cost_micros: None,
+                wall_ms: 0,
+                error: Some(CUT_OFF.to_owned()),
+                reserved: Some(self.reserved()),
+            }),
+            _ => None,
+        }
+    }
+
+    /// It as if it had come to its end with these attempts: what it used then is what another attempt does not find any more.
+    #[must_use]
+    pub fn without_another(&self, ended: Vec<Attempt>, time: Timestamp) -> Settlement {
+        Settlement::of(self.operation.id, Outcome::Elapsed, time).costing(self.attempts_with(ended))
+    }
+}
+
+impl Run {
+    /// The record of another attempt at an open operation, for which so much is reserved.
+    #[must_use]
+    pub fn attempted(&self, open: &Open, ended: Vec<Attempt>, reserved: Spent, time: Timestamp) -> OperationAttempted {
+        let drawn = charge(&open.attempts.ended).plus(charge(&ended)).plus(reserved);
+        let attempt = open.attempts.number.saturating_add(1);
+        OperationAttempted { run: self.started.run, operation: open.operation.id, attempt, ended, reserved, drawn, time }
+    }
+}
+
+fn charge(attempts: &[Attempt]) -> Spent {
+    let (usage, cost_micros) = account::charged(attempts, Spent::default());
+    Spent { tokens: usage.total(), calls: 0, cost_micros }
+}

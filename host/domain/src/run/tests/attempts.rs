@@ -1,0 +1,88 @@
+//! What attempts at a model's call draw, over restarts too.
+
+use super::*;
+use crate::budget::Spent;
+
+fn spent(tokens: u64, cost_micros: u64) -> Spent {
+    Spent { tokens, calls: 0, cost_micros }
+}
+
+fn attempt(usage: Option<u64>, cost_micros: Option<u64>, reserved: Option<Spent>) -> Attempt {
+    let usage = usage.map(|input_tokens| Usage { input_tokens, output_tokens: 0, cached_tokens: 0 });
+    Attempt { provider: "p".into(), model: "m".into(), usage, cost_micros, wall_ms: 1, error: None, reserved }
+}
+
+/// A run whose model call reserves 100 tokens and 300 millionths of 1,000 of each.
+fn asking() -> (Run, OperationId) {
+    let mut begun = begun();
+    (begun.started.limits.tokens_max, begun.started.limits.cost_micros_max) = (1_000, Some(1_000));
+    let (mut run, _) = step(&begun, vec![], &[words("hello")], wait(vec![asking_a_model("m1")], Until::Any), EffectClass::ReadOnly);
+    let id = run.by_key("m1").unwrap().operation.id;
+    if let Performer::Model { reserved_micros, .. } = &mut run.open.get_mut(&id).unwrap().operation.performer {
+        *reserved_micros = Some(300);
+    }
+    (run, id)
+}
+
+fn goes_on(run: Run, id: OperationId, ended: Vec<Attempt>, reserved: Spent) -> Run {
+    let attempted = run.attempted(&run.open[&id], ended, reserved, NOW);
+    run.apply(&Event::OperationAttempted(Box::new(attempted))).unwrap()
+}
+
+fn left(run: &Run) -> (u64, Option<u64>) {
+    let left = run.left_after(&[]);
+    (left.tokens, left.cost_micros)
+}
+
+#[test]
+fn a_call_draws_what_its_attempts_used_and_what_is_reserved_for_the_newest() {
+    let (run, id) = asking();
+    assert_eq!((run.open[&id].attempts.number, left(&run)), (0, (900, Some(700))));
+    // The first used little, the second needs more.
+    let run = goes_on(run, id, vec![attempt(Some(20), Some(60), None)], spent(120, 360));
+    assert_eq!((run.open[&id].attempts.number, left(&run)), (1, (860, Some(580))));
+    // Nobody knows what the second used.
+    let run = goes_on(run, id, vec![attempt(None, None, Some(spent(120, 360)))], spent(100, 300));
+    assert_eq!((run.open[&id].attempts.number, left(&run)), (2, (760, Some(280))));
+    assert_eq!((run.drawn_with(&[]).tokens, run.drawn_with(&[]).cost_micros), (240, 720));
+
+    // It replies: what was reserved for the third and not used comes back, and no more.
+    let open = &run.open[&id];
+    let attempts = open.attempts_with(vec![attempt(Some(10), Some(30), None)]);
+    assert_eq!(attempts.len(), 3);
+    let replied = Settlement::of(id, Outcome::Parts { parts: vec![] }, NOW).costing(attempts);
+    for (settlement, tokens, micros) in [
+        (replied, 150, 450),
+        // It is stopped, or the host fails while it works on it.
+        (stopped(open, NOW), 240, 720),
+        (lost(open, Failure::lasting("x", "y"), NOW), 240, 720),
+    ] {
+        let settled = Event::RunSettled(RunSettled { run: run.started.run, settled: vec![settlement] });
+        let run = run.clone().apply(&settled).unwrap();
+        assert_eq!(left(&run), (1_000 - tokens, Some(1_000 - micros)));
+        assert_eq!((run.spent_so_far().tokens, run.spent_so_far().cost_micros), (tokens, micros));
+    }
+}
+
+#[test]
+fn what_a_cut_off_attempt_leaves_for_another_is_what_it_did_not_reserve() {
+    let (run, id) = asking();
+    let open = &run.open[&id];
+    let lost = open.lost_attempt().unwrap();
+    assert_eq!((lost.usage, lost.reserved, lost.error.is_some()), (None, Some(spent(100, 300)), true));
+    let left = run.left_after(&[open.without_another(vec![lost], NOW)]);
+    assert_eq!((left.tokens, left.cost_micros), (900, Some(700)));
+    for (tokens, micros, limit) in [(900, 700, None), (901, 700, Some("tokensMax")), (900, 701, Some("costMicrosMax")), (0, 0, None)] {
+        assert_eq!(left.short_of(spent(tokens, micros), "it").map(|(limit, _)| limit), limit, "{tokens} {micros}");
+    }
+    // However often the host dies, each attempt is charged once.
+    let mut run = run;
+    for number in 1..=3 {
+        let lost = run.open[&id].lost_attempt().unwrap();
+        run = goes_on(run, id, vec![lost], spent(100, 300));
+        assert_eq!(run.open[&id].attempts.number, number);
+        assert_eq!(self::left(&run).0, 900 - 100 * u64::from(number));
+    }
+    let kept: Run = serde_json::from_slice(&serde_json::to_vec(&run).unwrap()).unwrap();
+    assert_eq!(kept, run, "a snapshot has them");
+}

@@ -1,0 +1,239 @@
+//! Folders of this machine that are opened once and held. Whatever becomes of their names, a handle means the folder that it meant.
+//!
+//! Every folder that a guest may use is opened here when the host starts, and each call works beneath the handle: a folder that is renamed,
+//! removed or replaced by a link meanwhile changes nothing about where calls end up. The way to a folder is gone name by name, so that it
+//! is known through which other folders it leads; [`domain::grant::nested`] says which ways may not be.
+
+use domain::grant::{DirectoryGrant, FileId, PathRoute, Placed, nested};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, open, openat, readlinkat, statat};
+use rustix::io::Errno;
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Links that are followed for one path.
+const LINKS_MAX: usize = 40;
+
+/// How a folder on the way is opened: to go through, not to read.
+#[cfg(target_os = "linux")]
+pub(crate) const PASSING: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+pub(crate) const PASSING: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Why granted folders are not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// A folder cannot be opened.
+    #[error("the granted folder `{path}` cannot be opened", path = path.display())]
+    Unusable {
+        /// Its path.
+        path: PathBuf,
+        /// The machine's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// A path leads through a folder that a component may write, which could turn it elsewhere.
+    #[error(
+        "the granted folder `{inner}` is reached through `{outer}`, which a component may write and so could turn elsewhere; grant folders \
+         apart from each other",
+        inner = inner.display(), outer = outer.display()
+    )]
+    Nested {
+        /// The folder that is reached.
+        inner: PathBuf,
+        /// The folder that may be written.
+        outer: PathBuf,
+    },
+    /// A folder holds, is or lies in one that is the host's own.
+    #[error(
+        "the granted folder `{path}` holds, is or lies in `{own}`, which is the host's own; grant another folder",
+        path = path.display(), own = own.display()
+    )]
+    Own {
+        /// The granted folder.
+        path: PathBuf,
+        /// The host's.
+        own: PathBuf,
+    },
+}
+
+/// A folder that is open, and the way by which it was reached.
+#[derive(Debug)]
+pub struct FolderHandle {
+    file: Arc<File>,
+    route: PathRoute,
+}
+
+/// The granted folders of a host, by their paths.
+#[derive(Debug, Default)]
+pub(crate) struct GrantedFolders(RwLock<HashMap<PathBuf, Arc<FolderHandle>>>);
+
+impl FolderHandle {
+    /// Opens a folder for good. Links on the way are followed, and are part of the route.
+    ///
+    /// # Errors
+    /// There is no such folder, or it cannot be read.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let Walked { route, stack, is_folder } = walk(path)?;
+        route.end.ok_or(Errno::NOENT)?;
+        let folder = stack.last().filter(|_| is_folder).ok_or(Errno::NOTDIR)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let file = File::from(openat(folder, ".", flags, Mode::empty())?);
+        Ok(Self { file: Arc::new(file), route })
+    }
+
+    /// The open folder.
+    #[must_use]
+    pub fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    /// The way to it, as it was when it was opened.
+    #[must_use]
+    pub fn route(&self) -> &PathRoute {
+        &self.route
+    }
+
+    /// Whether it still has a name somewhere.
+    ///
+    /// # Errors
+    /// The machine does not tell.
+    pub fn is_there(&self) -> io::Result<bool> {
+        Ok(fstat(&self.file)?.st_nlink > 0)
+    }
+}
+
+impl GrantedFolders {
+    /// Opens what is granted, in the place of what was open before. Calls that run keep theirs.
+    pub(crate) fn open(&self, granted: &[&DirectoryGrant], own: &[PathBuf]) -> Result<(), FolderError> {
+        let mut opened = HashMap::new();
+        for grant in granted {
+            if !opened.contains_key(&grant.path) {
+                let unusable = |source| FolderError::Unusable { path: grant.path.clone(), source };
+                opened.insert(grant.path.clone(), Arc::new(FolderHandle::open(&grant.path).map_err(unusable)?));
+            }
+        }
+        check(granted, &opened, own)?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = opened;
+        Ok(())
+    }
+
+    /// The handle of a granted folder.
+    ///
+    /// # Errors
+    /// It was not granted when the folders were opened, or has been removed since.
+    pub(crate) fn get(&self, path: &Path) -> Result<Arc<FolderHandle>, FolderError> {
+        let unusable = |source| FolderError::Unusable { path: path.to_owned(), source };
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        let handle = known.ok_or_else(|| unusable(io::Error::other("it was not opened when the host started")))?;
+        match handle.is_there() {
+            Ok(true) => Ok(handle),
+            Ok(false) => Err(unusable(io::Error::new(io::ErrorKind::NotFound, "it was removed after the host had opened it"))),
+            Err(error) => Err(unusable(error)),
+        }
+    }
+}
+
+fn check(granted: &[&DirectoryGrant], opened: &HashMap<PathBuf, Arc<FolderHandle>>, own: &[PathBuf]) -> Result<(), FolderError> {
+    let placed: Vec<(&PathBuf, Placed<'_>)> = granted
+        .iter()
+        .filter_map(|grant| Some((&grant.path, Placed { access: grant.access, route: opened.get(&grant.path)?.route() })))
+        .collect();
+    let routes: Vec<Placed<'_>> = placed.iter().map(|(_, placed)| *placed).collect();
+    if let Some(found) = nested(&routes).first() {
+        let path = |index: usize| placed.get(index).map(|(path, _)| (*path).clone()).unwrap_or_default();
+        return Err(FolderError::Nested { inner: path(found.inner), outer: path(found.outer) });
+    }
+    for own in own {
+        let route = route_to(own).map_err(|source| FolderError::Unusable { path: own.clone(), source })?;
+        if let Some((path, _)) = placed.iter().find(|(_, placed)| placed.route.overlaps(&route)) {
+            return Err(FolderError::Own { path: (*path).clone(), own: own.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// The way that a path leads, as far as there is something.
+///
+/// # Errors
+/// The machine does not let it be gone, or its links do not end.
+pub fn route_to(path: &Path) -> io::Result<PathRoute> {
+    Ok(walk(path)?.route)
+}
+
+/// A path that was gone to its end, or to where nothing is.
+struct Walked {
+    route: PathRoute,
+    /// The open folders from the root to the last one.
+    stack: Vec<OwnedFd>,
+    /// Whether the end is the last one of them.
+    is_folder: bool,
+}
+
+fn walk(path: &Path) -> io::Result<Walked> {
+    let root = || open("/", PASSING, Mode::empty());
+    let mut walked = Walked { route: PathRoute::default(), stack: vec![root()?], is_folder: true };
+    let mut ahead = VecDeque::new();
+    turn(&mut ahead, &std::path::absolute(path)?);
+    let mut links = LINKS_MAX;
+    while let Some(name) = ahead.pop_front() {
+        // The root is never taken away.
+        let dir = walked.stack.last().ok_or(Errno::NOENT)?;
+        if name == ".." {
+            if walked.stack.len() > 1 {
+                walked.stack.pop();
+            }
+            continue;
+        }
+        walked.route.through.insert(file_id(&fstat(dir)?));
+        let found = match statat(dir, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => found,
+            Err(Errno::NOENT) => return Ok(Walked { is_folder: false, ..walked }),
+            Err(error) => return Err(error.into()),
+        };
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::Symlink => {
+                links = links.checked_sub(1).ok_or(Errno::LOOP)?;
+                let target = PathBuf::from(OsString::from_vec(readlinkat(dir, name.as_os_str(), Vec::new())?.into_bytes()));
+                if target.is_absolute() {
+                    walked.stack.truncate(1);
+                }
+                turn(&mut ahead, &target);
+            }
+            FileType::Directory => {
+                let inner = openat(dir, name.as_os_str(), PASSING, Mode::empty())?;
+                walked.stack.push(inner);
+            }
+            _ if ahead.is_empty() => {
+                walked.route.end = Some(file_id(&found));
+                return Ok(Walked { is_folder: false, ..walked });
+            }
+            _ => return Err(Errno::NOTDIR.into()),
+        }
+    }
+    let end = walked.stack.last().ok_or(Errno::NOENT)?;
+    walked.route.end = Some(file_id(&fstat(end)?));
+    Ok(walked)
+}
+
+/// Goes on by a path, and only then by what was ahead.
+fn turn(ahead: &mut VecDeque<OsString>, path: &Path) {
+    for component in path.components().rev() {
+        match component {
+            Component::Normal(name) => ahead.push_front(name.to_owned()),
+            Component::ParentDir => ahead.push_front(OsString::from("..")),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+}
+
+/// The identity of something by its numbers.
+pub(crate) fn file_id(stat: &Stat) -> FileId {
+    #[expect(clippy::useless_conversion, reason = "the fields have other types on other systems")]
+    FileId { device: stat.st_dev.try_into().unwrap_or(u64::MAX), inode: stat.st_ino.try_into().unwrap_or(u64::MAX) }
+}

@@ -1,0 +1,198 @@
+//! The write-ahead log: how long it is, how long it may become, and who is in the way of making it shorter.
+//!
+//! A read keeps the log from beginning anew: what it sees may stand nowhere else. So the log grows while somebody reads and somebody
+//! commits, and a read that never ended would fill the disk. Long reads of the store's own go in pieces, or read a copy. When the log has
+//! reached its bound all the same, reads that have taken longer than a moment are ended.
+
+use crate::sql::with_causes;
+use rusqlite::Connection;
+use std::fs::{self, File};
+use std::io;
+use std::mem::ManuallyDrop;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+/// Bytes of a frame beside its page.
+const FRAME_HEADER_BYTES: u64 = 24;
+/// The part of its bound from which on the log is made to begin anew, if reads leave room for that by themselves.
+const LONG_PART: u64 = 4;
+/// How long a read may go on when the log has reached its bound, in milliseconds.
+const GRACE_MS: u64 = 100;
+/// Steps of SQLite's machine after which a read looks whether it is in the way.
+const LOOK_OPS: i32 = 10_000;
+/// What stands for the beginning of a read while there is none.
+const NO_READ: u64 = u64::MAX;
+
+/// The state of the write-ahead log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogState {
+    /// Bytes of its file.
+    pub bytes: u64,
+    /// Bytes from which on reads that are in the way are ended. One transaction may take it beyond.
+    pub bytes_max: u64,
+    /// Why it could not be moved to the database when that was last tried, with the causes; none when it was.
+    pub failing: Option<String>,
+    /// Reads that were ended because they were in the way, since the store was opened.
+    pub reads_ended: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Log {
+    path: PathBuf,
+    bytes_max: u64,
+    frame_bytes: u64,
+    /// Frames in it, as the last commit left it.
+    pages: Arc<AtomicUsize>,
+    index: OnceLock<ManuallyDrop<File>>,
+    /// Whether it has reached its bound and did not begin anew since.
+    full: AtomicBool,
+    failing: Mutex<Option<String>>,
+    reads_ended: AtomicU64,
+    epoch: Instant,
+    /// Ends the next read that looks, whatever the log's length.
+    #[cfg(test)]
+    pub(crate) ends_next: AtomicBool,
+}
+
+/// How urgent it is that the log begins anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Length {
+    /// Not at all.
+    Short,
+    /// It should.
+    Long,
+    /// It has to.
+    Full,
+}
+
+impl Log {
+    /// The log at this path, of a database whose connection says how many frames it has.
+    pub(crate) fn new(path: PathBuf, bytes_max: u64, connection: &Connection, pages: Arc<AtomicUsize>) -> rusqlite::Result<Self> {
+        let page_bytes: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        Ok(Self {
+            path,
+            bytes_max,
+            frame_bytes: u64::from(page_bytes) + FRAME_HEADER_BYTES,
+            pages,
+            index: OnceLock::new(),
+            full: AtomicBool::new(false),
+            failing: Mutex::default(),
+            reads_ended: AtomicU64::new(0),
+            epoch: Instant::now(),
+            #[cfg(test)]
+            ends_next: AtomicBool::new(false),
+        })
+    }
+
+    /// How it is doing.
+    pub(crate) fn state(&self) -> LogState {
+        LogState {
+            bytes: fs::metadata(&self.path).map_or(0, |log| log.len()),
+            bytes_max: self.bytes_max,
+            failing: self.failing.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            reads_ended: self.reads_ended.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Where its file is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The index beside it. It is opened once and never closed: with any descriptor of it that a process closes, all locks of the process on
+    /// it are gone, and by those others know that the database is in use.
+    pub(crate) fn index(&self) -> io::Result<&File> {
+        if self.index.get().is_none() {
+            let _ = self.index.set(ManuallyDrop::new(File::open(self.path.with_extension("db-shm"))?));
+        }
+        self.index.get().map(|index| &**index).ok_or_else(|| io::Error::other("it was not kept"))
+    }
+
+    /// Frames in it.
+    pub(crate) fn pages(&self) -> usize {
+        self.pages.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn length(&self) -> Length {
+        let bytes = (self.pages() as u64).saturating_mul(self.frame_bytes);
+        if bytes >= self.bytes_max {
+            Length::Full
+        } else if bytes >= self.bytes_max / LONG_PART {
+            Length::Long
+        } else {
+            Length::Short
+        }
+    }
+
+    /// From here on reads that have taken longer than a moment are ended; whether they were not before.
+    pub(crate) fn set_full(&self) -> bool {
+        !self.full.swap(true, Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
+
+    /// The next commit begins it anew.
+    pub(crate) fn restarted(&self) {
+        self.pages.store(0, Ordering::Relaxed);
+        self.full.store(false, Ordering::Relaxed);
+    }
+
+    /// It was moved to the database, or could not be.
+    pub(crate) fn moved(&self, error: Option<&rusqlite::Error>) {
+        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = error.map(|error| with_causes(error));
+    }
+
+    fn ms(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(NO_READ - 1)
+    }
+}
+
+/// The reads of one connection: each is ended when the log is full and it has taken longer than a moment.
+#[derive(Debug, Clone)]
+pub(crate) struct Watched {
+    log: Arc<Log>,
+    /// When the read that is going on began, in milliseconds of the log's clock.
+    began: Arc<AtomicU64>,
+}
+
+impl Watched {
+    /// Has the connection look.
+    pub(crate) fn watch(connection: &mut Connection, log: &Arc<Log>) -> rusqlite::Result<Self> {
+        let watched = Self::unattached(log);
+        let seen = watched.clone();
+        connection.progress_handler(LOOK_OPS, Some(move || seen.is_in_the_way()))?;
+        Ok(watched)
+    }
+
+    /// For a connection that looks by itself.
+    pub(crate) fn unattached(log: &Arc<Log>) -> Self {
+        Self { log: Arc::clone(log), began: Arc::new(AtomicU64::new(NO_READ)) }
+    }
+
+    /// A read begins.
+    pub(crate) fn begins(&self) {
+        self.began.store(self.log.ms(), Ordering::Relaxed);
+    }
+
+    /// The read has ended.
+    pub(crate) fn ends(&self) {
+        self.began.store(NO_READ, Ordering::Relaxed);
+    }
+
+    /// Whether the read has to end. It counts once.
+    pub(crate) fn is_in_the_way(&self) -> bool {
+        let began = self.began.load(Ordering::Relaxed);
+        let is_long = self.log.is_full() && began != NO_READ && self.log.ms().saturating_sub(began) > GRACE_MS;
+        #[cfg(test)]
+        let is_long = is_long || (began != NO_READ && self.log.ends_next.swap(false, Ordering::Relaxed));
+        if is_long {
+            self.log.reads_ended.fetch_add(1, Ordering::Relaxed);
+        }
+        is_long
+    }
+}

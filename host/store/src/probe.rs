@@ -1,0 +1,126 @@
+//! A read that is made for nothing but to see if reads succeed.
+//!
+//! One probe is under way at a time, however many ask, and its answer counts for a moment: whoever asks needs no credential.
+
+use crate::health::Vitals;
+use crate::sql::Columns;
+use crate::store::Store;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+
+/// Milliseconds that a probe may take; one that takes longer has failed.
+const PROBE_MS_MAX: u64 = 2_000;
+/// Milliseconds for which the answer of a probe counts.
+const FRESH_MS: u64 = 500;
+/// Events from one look of a probe to the next: a prime, so that probes come to all parts of a database.
+const STRIDE: u64 = 10_007;
+
+/// What probes have found.
+#[derive(Debug, Default)]
+pub(crate) struct Probe {
+    last: Mutex<Option<Found>>,
+    /// A read that a probe gave up still waits for a thread.
+    is_under_way: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    at: Instant,
+    is_readable: bool,
+    /// The number of this probe.
+    number: u64,
+}
+
+impl Store {
+    /// Tells if reads succeed at this moment: none has failed for some seconds, and one that is made for this comes back in time.
+    pub async fn is_readable(&self) -> bool {
+        if self.vitals().has_failed_to_read() {
+            return false;
+        }
+        let probe = self.probe();
+        let mut last = probe.last.lock().await;
+        let number = match *last {
+            Some(found) if found.at.elapsed() < Duration::from_millis(FRESH_MS) => return found.is_readable,
+            Some(found) => found.number + 1,
+            None => 0,
+        };
+        let is_readable = self.try_reading(&probe.is_under_way, number).await;
+        *last = Some(Found { at: Instant::now(), is_readable, number });
+        is_readable
+    }
+
+    async fn try_reading(&self, is_under_way: &Arc<AtomicBool>, number: u64) -> bool {
+        // Behind one that has not come back, another would only wait as well.
+        if is_under_way.swap(true, Ordering::Relaxed) {
+            return false;
+        }
+        let done = Done(Arc::clone(is_under_way));
+        let read = self.read(move |sql| {
+            let _done = done;
+            let head = sql.row("SELECT position FROM head WHERE id = 1", [], |row| row.uint(0))?.unwrap_or(0);
+            let position = number.wrapping_mul(STRIDE) % head.max(1) + 1;
+            sql.exists("SELECT 1 FROM events WHERE position = ?1 AND hash IS NOT NULL", [crate::sql::int(position)])
+        });
+        let in_time = tokio::time::timeout(Duration::from_millis(PROBE_MS_MAX), read).await;
+        matches!(in_time, Ok(Ok(_)))
+    }
+}
+
+/// The end of a probe's read, whatever came of it.
+struct Done(Arc<AtomicBool>);
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Vitals {
+    /// Notes how a read went, if it says anything of the disk.
+    pub(crate) fn reads<T>(&self, read: &rusqlite::Result<T>) {
+        if let Err(rusqlite::Error::SqliteFailure(error, _)) = read
+            && matches!(
+                error.code,
+                rusqlite::ErrorCode::SystemIoFailure
+                    | rusqlite::ErrorCode::DatabaseCorrupt
+                    | rusqlite::ErrorCode::NotADatabase
+                    | rusqlite::ErrorCode::CannotOpen
+            )
+        {
+            self.failed_to_read();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Options, Store};
+    use std::time::Duration;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn reads_that_do_not_come_back_are_noticed_and_then_come_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options { readers: 1, ..Options::default() }).unwrap();
+        assert!(store.is_readable().await);
+        let (free, held) = std::sync::mpsc::channel::<()>();
+        let holding = store.clone();
+        let mut holder = tokio::task::JoinSet::new();
+        holder.spawn(async move {
+            let waiting = move |_: &crate::sql::Sql<'_>| Ok(held.recv().is_ok());
+            holding.read(waiting).await
+        });
+        tokio::time::sleep(Duration::from_millis(super::FRESH_MS + 100)).await;
+        assert!(!store.is_readable().await);
+        // Nothing piles up behind it, however often somebody asks.
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_millis(super::FRESH_MS)).await;
+            assert!(!store.is_readable().await);
+        }
+        drop(free);
+        holder.join_next().await.unwrap().unwrap().unwrap();
+        tokio::time::sleep(Duration::from_millis(super::FRESH_MS + 100)).await;
+        assert!(store.is_readable().await);
+    }
+}

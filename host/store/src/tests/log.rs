@@ -1,0 +1,124 @@
+//! The write-ahead log stays within its bound, whoever reads for however long, and what would be in its way reads a copy.
+
+use super::sample::{Sample, accepted, begin, commit, noise, options, run};
+use crate::verify::beside;
+use crate::{Options, ReadError, Store, restore};
+use domain::event::Source;
+use domain::id::Stream;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The bound of the log in these tests.
+const LOG_BYTES_MAX: u64 = 4 << 20;
+/// Bytes that one commit adds, roughly.
+const COMMIT_BYTES: usize = 256 << 10;
+
+fn log_bytes(dir: &Path) -> u64 {
+    fs::metadata(dir.join("store.db-wal")).map_or(0, |log| log.len())
+}
+
+/// Commits several times as much as the log may hold; the most that it held.
+async fn much(store: &Store, dir: &Path) -> u64 {
+    let mut most = 0;
+    for n in 0..80_u8 {
+        let mut blob = vec![7; COMMIT_BYTES];
+        blob[0] = n;
+        store.commit(commit(Stream::Run(run(1)), vec![noise(u64::from(n))]).blob(blob)).await.unwrap();
+        most = most.max(log_bytes(dir));
+    }
+    most
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_that_never_ends_leaves_the_log_within_its_bound() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options { log_bytes_max: LOG_BYTES_MAX, ..options() }).unwrap();
+    let reading = store.clone();
+    let (begun, has_begun) = tokio::sync::oneshot::channel();
+    let read = tokio::spawn(async move {
+        let endless = reading.read(|sql| {
+            sql.connection().query_row("SELECT position FROM head", [], |_| Ok(()))?;
+            let _ = begun.send(());
+            let text = "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+            sql.connection().query_row(text, [], |row| row.get::<_, i64>(0))
+        });
+        endless.await
+    });
+    has_begun.await.unwrap();
+    let most = much(&store, dir.path()).await;
+    assert!(most < LOG_BYTES_MAX + 4 * COMMIT_BYTES as u64, "{most} bytes");
+    let ended = tokio::time::timeout(Duration::from_secs(60), read).await.expect("the read is ended").unwrap();
+    assert!(matches!(ended, Err(ReadError::InTheWay)), "{ended:?}");
+    let state = store.log_state();
+    assert_eq!((state.reads_ended, state.failing, state.bytes_max), (1, None, LOG_BYTES_MAX));
+    assert!(store.read(|sql| sql.exists("SELECT 1 FROM head WHERE id = 1", [])).await.unwrap(), "others are read");
+}
+
+#[tokio::test]
+async fn a_log_that_somebody_else_holds_is_told_of_until_it_begins_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options { log_bytes_max: LOG_BYTES_MAX, ..options() }).unwrap();
+    let outsider = rusqlite::Connection::open(dir.path().join("store.db")).unwrap();
+    outsider.execute_batch("BEGIN; SELECT position FROM head").unwrap();
+    assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
+    let state = store.log_state();
+    assert!(state.bytes > LOG_BYTES_MAX && state.failing.is_some(), "{state:?}");
+    outsider.execute_batch("ROLLBACK").unwrap();
+    let anew = async {
+        while store.log_state().failing.is_some() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), anew).await.expect("the writer tries by itself");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_beside_commits_is_not_in_the_way_of_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options { log_bytes_max: LOG_BYTES_MAX, ..options() }).unwrap();
+    much(&store, dir.path()).await;
+    let files = tempfile::tempdir().unwrap();
+    let backup = files.path().join("backup.db");
+    let (copied, most) = tokio::join!(store.backup(&backup), much(&store, dir.path()));
+    copied.unwrap();
+    let state = store.log_state();
+    assert!(most < LOG_BYTES_MAX + 4 * COMMIT_BYTES as u64 && state.reads_ended == 0, "{most} bytes, {state:?}");
+    let restored = restore(&backup, &files.path().join("restored")).unwrap();
+    assert!((80..=160).contains(&restored.events), "{}", restored.events);
+}
+
+/// A store with so much in it that every look at all of it notices when it is to end.
+async fn large() -> Sample {
+    let sample = Sample::new();
+    begin(&sample).await;
+    for n in 0..20 {
+        let inputs = (0..100).map(|m| accepted(1_000 + n * 100 + m, 1, Source::Api, "words")).collect();
+        sample.append(Stream::Session(super::sample::session(1)), inputs).await;
+    }
+    sample
+}
+
+#[tokio::test]
+async fn what_would_be_in_the_way_of_the_log_is_looked_at_in_a_copy() {
+    let sample = large().await;
+    let ends_next = || sample.store.log().ends_next.store(true, Ordering::Relaxed);
+    let there = |name: &str| sample.dir.path().join(name).exists();
+    ends_next();
+    assert_eq!(sample.store.read_at_length(beside::problem).await.unwrap(), None);
+    assert_eq!((sample.store.log_state().reads_ended, there("copy.db")), (1, false));
+    ends_next();
+    assert_eq!(sample.store.verify().await.unwrap().fault, None, "a chunk is tried again");
+    ends_next();
+    let rebuilt = sample.store.rebuild().await.unwrap();
+    assert_eq!((rebuilt.replaced, sample.store.log_state().reads_ended, there("copy.db")), (Vec::new(), 3, false));
+    // What is wrong is found in a copy as well.
+    sample.store.execute("DELETE FROM inputs WHERE position = 100").await;
+    ends_next();
+    let found = sample.store.read_at_length(beside::problem).await.unwrap();
+    assert!(found.is_some_and(|problem| problem.contains("`inputs`")));
+    ends_next();
+    let rebuilt = sample.store.rebuild().await.unwrap();
+    assert_eq!(rebuilt.replaced.iter().map(|it| (it.table, it.missing)).collect::<Vec<_>>(), [("inputs", 1)]);
+}

@@ -1,0 +1,71 @@
+//! The bytes that users have brought, counted in the transaction that stores or erases them.
+//!
+//! A user's are the payloads of the events that they caused, and the content that came with them and was not there before. Work of agents is
+//! nobody's here: limits of turns bound it.
+
+use crate::prepared::PreparedAppend;
+use crate::sql::{Columns, Sql, int};
+use domain::user::UserId;
+use rusqlite::params;
+
+/// The beginning of an actor that is a user.
+const USER: &str = "user:";
+
+/// A user whose commit it is, with the bytes of its payloads.
+pub(crate) struct Brought {
+    pub(crate) user: String,
+    pub(crate) bytes: u64,
+}
+
+/// The user who caused a commit's first event, with the payloads of all events that they caused; none for work of the host or of agents.
+pub(crate) fn brought(appends: &[PreparedAppend]) -> Option<Brought> {
+    let events = || appends.iter().flat_map(|append| &append.events);
+    let actor = &events().next()?.new.actor;
+    let user = actor.strip_prefix(USER)?.to_owned();
+    let bytes = events().filter(|event| event.new.actor == *actor).map(|event| event.payload.len() as u64).sum();
+    Some(Brought { user, bytes })
+}
+
+/// Counts what was stored.
+pub(crate) fn add(sql: &Sql<'_>, brought: &Brought) -> rusqlite::Result<()> {
+    let text = "INSERT INTO user_storage (user_id, bytes) VALUES (?1, ?2) \
+                ON CONFLICT (user_id) DO UPDATE SET bytes = user_storage.bytes + excluded.bytes";
+    sql.execute(text, params![brought.user, int(brought.bytes)]).map(drop)
+}
+
+/// Counts the payload of an event that is about to be erased.
+pub(crate) fn erases_event(sql: &Sql<'_>, position: u64) -> rusqlite::Result<()> {
+    let text = "SELECT actor, length(payload) FROM events WHERE position = ?1 AND payload IS NOT NULL";
+    let found = sql.row(text, [int(position)], |row| Ok((row.get::<_, String>(0)?, row.uint(1)?)))?;
+    match found.as_ref().and_then(|(actor, bytes)| Some((actor.strip_prefix(USER)?, *bytes))) {
+        Some((user, bytes)) => take(sql, user, bytes),
+        None => Ok(()),
+    }
+}
+
+/// Counts content that is about to be deleted.
+pub(crate) fn erases_blob(sql: &Sql<'_>, digest: &[u8; 32]) -> rusqlite::Result<()> {
+    let text = "SELECT brought_by, length(bytes) FROM blobs WHERE digest = ?1 AND brought_by IS NOT NULL";
+    match sql.row(text, [digest], |row| Ok((row.get::<_, String>(0)?, row.uint(1)?)))? {
+        Some((user, bytes)) => take(sql, &user, bytes),
+        None => Ok(()),
+    }
+}
+
+fn take(sql: &Sql<'_>, user: &str, bytes: u64) -> rusqlite::Result<()> {
+    let text = "UPDATE user_storage SET bytes = CASE WHEN bytes > ?2 THEN bytes - ?2 ELSE 0 END WHERE user_id = ?1";
+    sql.execute(text, params![user, int(bytes)]).map(drop)
+}
+
+/// The bytes that a user has brought and that are still there.
+pub(crate) fn bytes_of(sql: &Sql<'_>, user: &UserId) -> rusqlite::Result<u64> {
+    Ok(sql.row("SELECT bytes FROM user_storage WHERE user_id = ?1", [user.as_str()], |row| row.uint(0))?.unwrap_or(0))
+}
+
+impl crate::Store {
+    /// The bytes that a user has brought and that are still there: payloads of their events, and content that came with them first.
+    pub async fn stored_bytes(&self, user: &UserId) -> Result<u64, crate::ReadError> {
+        let user = user.clone();
+        self.glance(move |sql| bytes_of(sql, &user)).await
+    }
+}

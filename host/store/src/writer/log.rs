@@ -1,0 +1,108 @@
+//! Moving the write-ahead log to the database, and having it begin anew.
+
+use super::Writer;
+use crate::fault;
+use crate::log::Length;
+use crate::open::{BUSY_TIMEOUT, disown};
+use crate::stats::count;
+use rusqlite::ErrorCode;
+use rusqlite::wal::CheckpointMode;
+use std::time::Duration;
+
+/// Pages in the write-ahead log after which they are moved to the database. SQLite would do this before the commit returns; here it
+/// is done after those who wait have their answer.
+const CHECKPOINT_PAGES: usize = 1_000;
+/// How long commits wait for reads to leave a log that is long, in milliseconds.
+const LONG_WAIT_MS: u64 = 20;
+/// The same for one that is full. Reads are ended meanwhile, and look several times in this time whether they are to end.
+const FULL_WAIT_MS: u64 = 500;
+
+impl Writer<'_> {
+    pub(super) fn checkpoint_if_due(&mut self) {
+        let pages = self.log.pages();
+        // The log began anew when everything in it had been moved and nobody read from it.
+        if pages < self.state.checkpointed_pages {
+            self.state.checkpointed_pages = 0;
+        }
+        let length = self.log.length();
+        let is_newly_full = length == Length::Full && self.log.set_full();
+        if pages < self.state.checkpointed_pages + CHECKPOINT_PAGES && !is_newly_full {
+            return;
+        }
+        self.state.checkpointed_pages = pages;
+        match length {
+            Length::Short => self.checkpoint(CheckpointMode::PASSIVE),
+            Length::Long => self.restart_log(Duration::from_millis(LONG_WAIT_MS)),
+            Length::Full => self.restart_log(Duration::from_millis(FULL_WAIT_MS)),
+        }
+    }
+
+    /// Tries once more what did not succeed, also while nobody asks for anything.
+    pub(super) fn checkpoint_if_full(&mut self) {
+        if self.log.is_full() {
+            self.restart_log(Duration::from_millis(FULL_WAIT_MS));
+        }
+    }
+
+    /// Moves the log to the database and waits until nobody reads from it, so that the next commit begins it anew. Reads that begin
+    /// meanwhile read the database, and are not in the way.
+    fn restart_log(&mut self, patience: Duration) {
+        let connection = self.sql.connection();
+        let moved = connection.busy_timeout(patience).and_then(|()| {
+            fault::point("store.checkpoint");
+            count(&self.counters.checkpoints, 1);
+            connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::RESTART)
+        });
+        if let Err(error) = connection.busy_timeout(BUSY_TIMEOUT) {
+            tracing::warn!(error = &error as &dyn std::error::Error, "the writer does not wait for locks as it should");
+        }
+        match moved {
+            Ok(_) => {
+                fault::point("store.checkpoint");
+                self.log.restarted();
+                self.log.moved(None);
+                self.state.checkpointed_pages = 0;
+            }
+            // Somebody reads. That is nothing to tell of as long as there is room.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && !self.log.is_full() => self.log.moved(None),
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, bytes = self.log.state().bytes, "the log could not begin anew");
+                self.log.moved(Some(&error));
+            }
+        }
+    }
+
+    /// Makes sure that a transaction whose end failed is not found in the log by whoever opens the store after this process was killed: its
+    /// frames may stand there whole when only their sync failed. Where that cannot be made sure, the process ends, before anybody is told
+    /// that nothing was stored.
+    pub(super) fn disown(&self) {
+        // Nobody else writes meanwhile. Somebody who does already writes over what is to be disowned.
+        let locked = self.sql.execute("BEGIN IMMEDIATE", []);
+        if locked.as_ref().is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)) {
+            return;
+        }
+        if let Err(error) = self.log.index().and_then(|index| disown(self.log.path(), index)) {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "a transaction failed at its end, and it is not certain that nothing of it is stored: the process ends, so that nobody is told so"
+            );
+            std::process::abort();
+        }
+        self.roll_back();
+    }
+
+    pub(super) fn checkpoint(&mut self, mode: CheckpointMode) {
+        fault::point("store.checkpoint");
+        count(&self.counters.checkpoints, 1);
+        match self.sql.connection().wal_checkpoint_v2(None::<&str>, mode) {
+            Ok(_) => {
+                self.log.moved(None);
+                fault::point("store.checkpoint");
+            }
+            Err(error) => {
+                self.log.moved(Some(&error));
+                tracing::warn!(error = &error as &dyn std::error::Error, "the log could not be moved to the database");
+            }
+        }
+    }
+}

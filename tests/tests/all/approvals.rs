@@ -1,0 +1,343 @@
+//! Calls that a user has to agree to first: the host's own question, bound to exactly one call, and to nobody's but a user's answer.
+
+use agent_host_tests::guests::root;
+use agent_host_tests::process::{Folder, Host, Line, PATIENCE};
+use agent_host_tests::world::target;
+use agent_host_tests::{Setup, World};
+use broker::{Respond, Target};
+use domain::approval::WIDGET;
+use domain::event::Event;
+use domain::id::{OperationId, SessionId};
+use domain::user::UserId;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+use store::EventFilter;
+use tokio::time::sleep;
+
+/// A setup whose first agent asks about these tools.
+fn asking(confirm: Value) -> Setup {
+    let mut setup = Setup::default();
+    setup.definitions[0]["confirm"] = confirm;
+    setup
+}
+
+fn call(key: &str, tool: &str, arguments: &Value) -> Value {
+    json!({ "start": [{ "key": key, "tool": tool, "args": arguments }] })
+}
+
+/// Begins a turn, and waits for the host's question about a call.
+async fn asked(world: &World, steps: Value) -> (SessionId, OperationId, Value) {
+    let session = world.open("puppet").await;
+    world.say("puppet", session, &json!({ "steps": steps }).to_string()).await;
+    let (question, action) = world.question("puppet", session).await;
+    assert_eq!(action.widget, WIDGET);
+    (session, question, action.props)
+}
+
+fn answer(props: &Value, approve: bool) -> Value {
+    json!({ "approve": approve, "call": props["call"] })
+}
+
+async fn events(world: &World) -> Vec<Event> {
+    let events = world.store().events(0, EventFilter::default(), 100_000).await.unwrap();
+    events.into_iter().filter_map(|recorded| recorded.event).collect()
+}
+
+/// Of each answer to such a question, whether it agreed, and by whom.
+async fn answers(world: &World) -> Vec<(bool, String)> {
+    let answers = events(world).await.into_iter().filter_map(|event| match event {
+        Event::ApprovalAnswered(answered) => Some((answered.approved, answered.by.to_string())),
+        _ => None,
+    });
+    answers.collect()
+}
+
+fn code(answered: Result<u64, broker::Error>) -> &'static str {
+    match answered {
+        Err(broker::Error::Refused(refusal)) => refusal.code,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_made_once_when_a_user_has_agreed_to_it_also_after_a_restart() {
+    let world = World::new(asking(json!(["put"]))).await;
+    let (session, question, props) = asked(&world, json!([call("t", "put", &json!({ "sleep": 1 }))])).await;
+    // What exactly would be done is told, and nothing of it is.
+    assert_eq!((&props["tool"], &props["arguments"], &props["component"]), (&json!("put"), &json!({ "sleep": 1 }), &json!("effects")));
+    assert_eq!(world.effects(), Vec::<String>::new());
+    let world = world.restart(|_| {}).await;
+    let (again, _) = world.question("puppet", session).await;
+    assert_eq!((again, world.effects()), (question, Vec::new()), "it is still the same question");
+    // Nothing but the very call is agreed to.
+    let other = json!({ "approve": true, "call": "12".repeat(32) });
+    assert_eq!(code(world.answer("puppet", question, other).await), "INVALID_RESPONSE");
+    assert_eq!(code(world.answer("puppet", question, json!(true)).await), "INVALID_RESPONSE");
+    world.answer("puppet", question, answer(&props, true)).await.unwrap();
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "t parts put done");
+    // An answer that is sent again does nothing.
+    assert_eq!(code(world.answer("puppet", question, answer(&props, true)).await), "NOT_SUSPENDED");
+    assert_eq!(world.effects().len(), 2, "one beginning and one end: {:?}", world.effects());
+    assert_eq!(answers(&world).await, [(true, "local".to_owned())]);
+    // It is used up in the commit that says that the call is about to be sent, whatever the tool says of being called again.
+    let started = events(&world).await.iter().filter(|event| matches!(event, Event::OperationStarted(_))).count();
+    assert_eq!(started, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_call_again_and_one_with_other_arguments_are_asked_about_again() {
+    let world = World::new(asking(json!(["put"]))).await;
+    let steps = json!([call("a", "put", &json!({})), call("b", "put", &json!({})), call("c", "put", &json!({ "sleep": 1 }))]);
+    let (session, first, mut props) = asked(&world, steps).await;
+    let (mut question, mut seen) = (first, vec![first]);
+    for approve in [true, true, false] {
+        let calls = world.effects().len();
+        world.answer("puppet", question, answer(&props, approve)).await.unwrap();
+        if !approve {
+            break;
+        }
+        let next = async {
+            loop {
+                let (next, action) = world.question("puppet", session).await;
+                if next != question {
+                    break (next, action.props);
+                }
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let (next, next_props) = tokio::time::timeout(PATIENCE, next).await.expect("another question");
+        assert!(!seen.contains(&next) && next_props["call"] != props["call"]);
+        assert_eq!(world.effects().len(), calls + 2);
+        // The agreement to the one before is none to this one.
+        assert_eq!(code(world.answer("puppet", next, answer(&props, true)).await), "INVALID_RESPONSE");
+        seen.push(next);
+        (question, props) = (next, next_props);
+    }
+    world.idle(session).await;
+    let reply = world.last_reply(session).await;
+    assert!(reply.contains("a parts put done\nb parts put done\nc failed approval-denied"), "{reply}");
+    assert_eq!(world.effects().len(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_agrees_in_time_and_the_call_has_failed_also_while_the_host_is_down() {
+    for is_down in [false, true] {
+        let mut setup = asking(json!(["put"]));
+        setup.limits.approval_ms = if is_down { 5_000 } else { 2_000 };
+        let mut world = World::new(setup).await;
+        let (session, question, props) = asked(&world, json!([call("t", "put", &json!({}))])).await;
+        if is_down {
+            world = world.restart(|_| std::thread::sleep(Duration::from_millis(5_100))).await;
+        }
+        world.idle(session).await;
+        assert!(world.last_reply(session).await.starts_with("t failed approval-expired"), "{}", world.last_reply(session).await);
+        assert_eq!(code(world.answer("puppet", question, answer(&props, true)).await), "NOT_SUSPENDED");
+        assert_eq!((world.effects(), answers(&world).await), (Vec::new(), Vec::new()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_destroys_is_asked_about_by_definition_or_grant_and_nothing_else_is() {
+    let by_grant: fn(&str, &mut domain::grant::Grant) = |name, grant| {
+        if name == "files" {
+            grant.confirm = serde_json::from_value(json!("destructive")).unwrap();
+        }
+    };
+    for setup in [asking(json!("destructive")), Setup { change_grant: by_grant, ..Setup::default() }] {
+        let world = World::new(setup).await;
+        let file = world.dir.path().join("files/a.txt");
+        let write = call("w", "write_file", &json!({ "path": "a.txt", "content": "x" }));
+        assert_eq!(world.play(json!([write])).await.len(), 1);
+        assert!(file.exists(), "what only writes is not asked about");
+        let (session, question, props) = asked(&world, json!([call("d", "delete_file", &json!({ "path": "a.txt" }))])).await;
+        assert!(file.exists());
+        world.answer("puppet", question, answer(&props, true)).await.unwrap();
+        world.idle(session).await;
+        assert!(!file.exists());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_guest_asks_in_the_hosts_name_or_answers_for_a_user() {
+    let world = World::new(asking(json!(["asks_twice"]))).await;
+    // An agent's own question cannot look like the host's.
+    let forged = json!([{ "start": [{ "key": "q", "client": WIDGET, "props": { "call": "12", "tool": "put" } }] }]);
+    assert_eq!(world.play(forged).await, [format!("q failed invalid-arguments: client: the widget `{WIDGET}` is the host's own")]);
+    // And the host's question is none of the tool's: each answer is to its own.
+    let (session, approval, props) = asked(&world, json!([call("t", "asks_twice", &json!({}))])).await;
+    world.answer("puppet", approval, answer(&props, true)).await.unwrap();
+    let asked = async {
+        loop {
+            let (question, action) = world.question("puppet", session).await;
+            if action.widget != WIDGET {
+                break question;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let question = tokio::time::timeout(PATIENCE, asked).await.expect("the tool's question");
+    assert_ne!(question, approval);
+    assert_eq!(code(world.answer("puppet", approval, answer(&props, true)).await), "INVALID_TOOL_CALL_ID");
+    assert_eq!(answers(&world).await.len(), 1);
+    world.broker.cancel(&UserId::local(), &target("puppet"), session, None).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_is_handed_over_is_asked_about_as_its_caller_is() {
+    let world = World::new(asking(json!(["put"]))).await;
+    let session = world.open("puppet").await;
+    let inner = json!({ "steps": [call("t", "put", &json!({}))] }).to_string();
+    let steps = json!({ "steps": [{ "start": [{ "key": "o", "agent": "other", "text": inner }] }] });
+    world.say("puppet", session, &steps.to_string()).await;
+    let made = async {
+        loop {
+            let made = events(&world).await.into_iter().find_map(|event| match event {
+                Event::SessionOpened(opened) if opened.started_by.starts_with("agent:") => {
+                    Some((opened.agent, opened.session, opened.user_id))
+                }
+                _ => None,
+            });
+            let Some((agent, of, user)) = made else {
+                sleep(Duration::from_millis(5)).await;
+                continue;
+            };
+            let view = world.broker.session(&user, &Target::Agent(agent), of, None).await.unwrap();
+            if let Some((question, action)) = view.asking.into_iter().next() {
+                break (agent, user, question, action);
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let (agent, user, question, action) = tokio::time::timeout(PATIENCE, made).await.expect("a question");
+    assert_eq!((user, action.widget.as_str()), (UserId::local(), WIDGET), "the user for whom the whole of it works is asked");
+    assert_eq!(world.effects(), Vec::<String>::new());
+    let respond = Respond {
+        target: Target::Agent(agent),
+        call: question,
+        session: None,
+        response: answer(&action.props, true),
+        user: UserId::local(),
+        idempotency_key: None,
+    };
+    world.broker.respond(respond).await.unwrap();
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "o parts t parts put done");
+    assert_eq!(world.effects().len(), 2);
+}
+
+fn config() -> Value {
+    let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
+    json!({
+        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "confirm": ["put"] }],
+        "components": {
+            "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
+            "effects": { "path": file("effects"), "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] },
+        },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    })
+}
+
+/// Begins a session of somebody's, in which the agent wants to call `put`: its path, and the question.
+async fn wants(line: &Line, agent: &str) -> (String, Value) {
+    let opened = line.ask(Method::POST, &format!("{agent}/sessions"), Some(&json!({}))).await.unwrap();
+    assert_eq!(opened.status, 201, "{opened:?}");
+    let session = format!("{agent}/sessions/{}", opened.text("id"));
+    let steps = json!({ "steps": [call("t", "put", &json!({}))] }).to_string();
+    let said = line.ask(Method::POST, &format!("{session}/messages"), Some(&json!({ "content": steps }))).await.unwrap();
+    assert_eq!(said.status, 202, "{said:?}");
+    (session.clone(), question(line, &session).await)
+}
+
+async fn question(line: &Line, session: &str) -> Value {
+    let asked = async {
+        loop {
+            let shown = line.ask(Method::GET, session, None).await.unwrap();
+            if let Some(question) = shown.body["client_actions"].as_array().and_then(|actions| actions.first()) {
+                break question.clone();
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asked).await.expect("a question")
+}
+
+async fn agree(line: &Line, agent: &str, question: &Value) -> (u16, String) {
+    let body = json!({ "call_id": question["call_id"], "response": { "approve": true, "call": question["props"]["call"] } });
+    let answered = line.ask(Method::POST, &format!("{agent}/respond"), Some(&body)).await.unwrap();
+    (answered.status, if answered.status == 202 { String::new() } else { answered.text("code") })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_talk_with_an_agent_agrees_in_the_sessions_that_they_see_and_nobody_else() {
+    let folder = Folder::new(config());
+    folder.warm(&["puppet", "effects"]).await;
+    let host = folder.start(None).await.unwrap();
+    let scopes = ["read", "write"];
+    let (alice, bob, carol) = (host.user("alice", &scopes).await, host.user("bob", &scopes).await, host.user("carol", &scopes).await);
+    let (dana, eve) = (host.user("dana", &scopes).await, host.user("eve", &scopes).await);
+    let made = alice.ask(Method::POST, "/api/agents", Some(&json!({ "definition": "puppet" }))).await.unwrap();
+    let agent = format!("/api/agents/{}", made.text("id"));
+    for (user, role) in [("bob", "mentee"), ("carol", "shared"), ("dana", "observer")] {
+        let body = json!({ "user_id": user, "role": role });
+        assert_eq!(alice.ask(Method::POST, &format!("{agent}/assign"), Some(&body)).await.unwrap().status, 201);
+    }
+    // In the owner's session: neither who only watches, nor a mentee, nor a stranger, nor the operator; but a colleague.
+    let (_, asked) = wants(&alice, &agent).await;
+    assert_eq!((asked["widget"].as_str(), asked["props"]["tool"].as_str()), (Some(WIDGET), Some("put")));
+    for (line, status) in [(&dana, 403), (&bob, 404), (&eve, 404), (&host.line(), 404)] {
+        assert_eq!(agree(line, &agent, &asked).await.0, status);
+    }
+    assert_eq!(folder.effects(), Vec::<String>::new());
+    assert_eq!(agree(&carol, &agent, &asked).await.0, 202);
+    // A mentee in their own.
+    let (session, asked) = wants(&bob, &agent).await;
+    assert_eq!(agree(&bob, &agent, &asked).await.0, 202);
+    let done = async {
+        while folder.effects().len() < 4 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, done).await.expect("both calls");
+    assert_eq!(agree(&bob, &agent, &asked).await.0, 409, "{session}");
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
+/// A host that dies at a place when a call was agreed to, and what the tool did when it was started again.
+async fn dies_at(point: &str) -> (usize, String) {
+    let folder = Folder::new(config());
+    folder.warm(&["puppet", "effects"]).await;
+    let mut host: Host = folder.start(Some(point)).await.unwrap();
+    let opened = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
+    let agent = format!("/api/agents/{}", opened.text("agent_id"));
+    let (session, asked) = wants(&host.line(), &agent).await;
+    let body = json!({ "call_id": asked["call_id"], "response": { "approve": true, "call": asked["props"]["call"] } });
+    let _ = host.post(&format!("{agent}/respond"), &body).await;
+    assert!(host.died(PATIENCE).await.is_some(), "it was to die at {point}");
+    let host = folder.start(None).await.unwrap();
+    let told = async {
+        loop {
+            let shown = host.get(&session).await.unwrap();
+            let last = shown.body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
+            if last["role"] == "assistant" {
+                break last.to_string();
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let told = tokio::time::timeout(PATIENCE, told).await.expect("an end of the turn");
+    assert!(host.stop().await.success(), "{}", folder.log());
+    (folder.effects().len(), told)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agreement_is_used_once_wherever_the_host_dies() {
+    // It is stored, and the call was not sent: it is made.
+    let (effects, told) = dies_at("broker.settle.after").await;
+    assert!(effects == 2 && told.contains("t parts put done"), "{effects} {told}");
+    // The call was about to be sent: nobody knows, and it is not made again.
+    let (effects, told) = dies_at("broker.started.after").await;
+    assert!(effects == 0 && told.contains("t unknown"), "{effects} {told}");
+}

@@ -1,0 +1,49 @@
+//! A reply whose stream a kill cut off: whoever watched it is told that what they saw is void, and what comes again has another attempt.
+
+use agent_host_tests::guests::root;
+use agent_host_tests::process::Folder;
+use serde_json::{Value, json};
+
+/// A model that takes its time for each word.
+const SCRIPT: &str = r#"
+[[rule]]
+reply = { text = "one two three four five six", delayMs = 150 }
+"#;
+
+fn config() -> Value {
+    let file = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
+    json!({
+        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
+        "components": { "puppet": { "path": file, "models": ["*"], "agents": ["*"] } },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_half_stream_that_a_kill_cut_off_is_void_for_who_comes_back() {
+    let folder = Folder::new(config());
+    std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    let opened = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
+    let (agent, id) = (format!("/api/agents/{}", opened.text("agent_id")), opened.text("id"));
+    let stream = format!("{agent}/stream?session={id}");
+    let mut frames = host.follow(&stream, None).await;
+    let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "be brief" }] }] });
+    host.post(&format!("{agent}/sessions/{id}/messages"), &json!({ "content": steps.to_string() })).await.unwrap();
+    let before = frames.until("content_chunk").await;
+    let last = before.iter().rev().find_map(|frame| frame.id).expect("its run has begun");
+    let cut_off = before.last().unwrap().data.clone();
+    host.kill().await;
+
+    let host = folder.start(None).await.unwrap();
+    let told = host.follow(&stream, Some(last)).await.until("stream_complete").await;
+    let of_call = |name: &str| told.iter().filter(|frame| frame.event == name).map(|frame| &frame.data).collect::<Vec<_>>();
+    let discarded = of_call("content_discarded");
+    let is_void = |data: &&Value| data["operation_id"] == cut_off["operation_id"] && data["attempt"] == cut_off["attempt"];
+    assert!(discarded.iter().any(is_void), "nobody says that it is void: {told:?}");
+    let again = of_call("content_chunk");
+    assert!(!again.iter().any(is_void), "what comes again looks like what went before: {again:?}");
+    assert!(host.stop().await.success(), "{}", folder.log());
+}

@@ -1,0 +1,222 @@
+//! What narrows travels: what a persona permits, and the mark of what comes from outside, go with all work that comes of a turn.
+
+use agent_host_tests::world::target;
+use agent_host_tests::{Setup, World};
+use broker::{Address, PostRouted, Routed};
+use domain::event::{Event, NoteRemembered, Source, Verdict};
+use domain::id::SessionId;
+use domain::message::Part;
+use domain::queue::QueueOverride;
+use domain::user::UserId;
+use serde_json::{Value, json};
+use store::EventFilter;
+
+/// Says something to a persona's main session, and waits until nobody has anything to do.
+async fn say_to(world: &World, persona: &str, steps: Value) -> SessionId {
+    let posted = world.broker.post_routed(PostRouted {
+        to: Address::Persona(persona.parse().unwrap()),
+        content: vec![Part::text(json!({ "steps": steps }).to_string())],
+        model: None,
+        queue: QueueOverride::default(),
+        priority: None,
+        user: UserId::local(),
+        idempotency_key: None,
+    });
+    let Routed::Accepted(accepted) = posted.await.unwrap() else { panic!("it was not accepted") };
+    world.quiet().await;
+    accepted.session
+}
+
+async fn events(world: &World) -> Vec<Event> {
+    let events = world.store().events(0, EventFilter::default(), 100_000).await.unwrap();
+    events.into_iter().filter_map(|recorded| recorded.event).collect()
+}
+
+/// What was refused: whose call, and by which rule.
+async fn refused(world: &World) -> Vec<String> {
+    let mut lines = Vec::new();
+    for entry in world.ledger().await {
+        let refused = entry.decisions.iter().filter(|decision| decision.verdict == Verdict::Refused);
+        lines.extend(refused.map(|decision| format!("{} {} {}", entry.definition, decision.capability, decision.rule)));
+    }
+    lines
+}
+
+/// Agents that read a file whatever they are told, unless it is a script.
+fn readers() -> Setup {
+    let reads = json!({ "steps": [{ "start": [{ "key": "r", "tool": "read_file", "args": { "path": "a.txt" } }] }] });
+    let reader = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": reads } });
+    let personas = vec![
+        json!({ "id": "free", "displayName": "Free", "agent": "puppet" }),
+        json!({ "id": "narrow", "displayName": "Narrow", "agent": "puppet", "capabilityAllowlist": [] }),
+    ];
+    let mut setup = Setup { personas, ..Setup::default() };
+    setup.definitions =
+        vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }), reader("middle"), reader("last")];
+    setup
+}
+
+/// The persona's agent has `middle` read, which has `last` read and does not wait, and sets itself a reminder: its late reply and the
+/// reminder each begin a turn that reads.
+fn chain() -> Value {
+    let middle = json!({ "steps": [
+        { "effects": [{ "schedule": 50 }], "start": [{ "key": "l", "agent": "last", "text": "read", "detached": true }] },
+        { "reply": "handed on" },
+    ] });
+    json!([{ "start": [{ "key": "m", "agent": "middle", "text": middle.to_string() }] }])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_persona_permits_holds_for_everybody_who_works_for_its_turn() {
+    let world = World::new(readers()).await;
+    std::fs::write(world.dir.path().join("files/a.txt"), "secret").unwrap();
+    say_to(&world, "free", chain()).await;
+    let free = world.starts().await;
+    assert!(free.iter().all(|started| started.permissions.are_all()) && refused(&world).await.is_empty());
+    let read = |events: &[Event]| events.iter().filter(|event| json!(event).to_string().contains("secret")).count();
+    assert!(read(&events(&world).await) > 0, "whom no persona narrows reads");
+    let before = events(&world).await.len();
+
+    say_to(&world, "narrow", chain()).await;
+    let narrow: Vec<_> = world.starts().await.split_off(free.len());
+    // The turn, its work, the work of that, and its late reply and its reminder, which may come at the same time.
+    assert!(narrow.len() >= 4 && free.len() >= 4, "{} {}", narrow.len(), free.len());
+    assert!(narrow.iter().all(|started| !started.permissions.permit_capability("files.read")), "{narrow:?}");
+    let refused = refused(&world).await;
+    assert!(refused.contains(&"last files.read permissions".to_owned()), "{refused:?}");
+    assert!(refused.contains(&"middle files.read permissions".to_owned()), "in its late reply or its reminder: {refused:?}");
+    assert_eq!(read(&events(&world).await[before..]), 0, "nobody has read it for the persona");
+
+    // Who was made for the work is narrowed for as long as it lives, in turns as well that the user begins with it.
+    let made = events(&world).await.into_iter().rev().find_map(|event| match event {
+        Event::AgentCreated(created) if created.parent.is_some() => Some(created),
+        _ => None,
+    });
+    let made = made.unwrap();
+    assert!(!made.permissions.permit_capability("files.read"));
+    let target = broker::Target::Agent(made.agent);
+    let new = broker::NewSession {
+        target: target.clone(),
+        session_type: None,
+        config: None,
+        time_limit_s: None,
+        idempotency_key: None,
+        name: None,
+        model: None,
+        user: UserId::local(),
+    };
+    let session = world.broker.open_session(new).await.unwrap().row.id;
+    world.broker.post_message(broker::PostMessage { target, ..world.message("last", session, "read", None) }).await.unwrap();
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await.lines().last(), Some("r denied"));
+}
+
+/// The notes that were kept, each with whether it is marked.
+async fn notes(world: &World) -> Vec<(String, bool)> {
+    let notes = events(world).await.into_iter().filter_map(|event| match event {
+        Event::NoteRemembered(NoteRemembered { note, untrusted, .. }) => Some((note, untrusted)),
+        _ => None,
+    });
+    notes.collect()
+}
+
+/// Of each turn that was committed, whether its thread is marked.
+async fn turns(world: &World) -> Vec<Option<bool>> {
+    let turns = events(world).await.into_iter().filter_map(|event| match event {
+        Event::TurnCommitted(committed) => Some(committed.untrusted),
+        _ => None,
+    });
+    turns.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
+    let world = World::new(Setup::default()).await;
+    let look = json!({ "start": [{ "key": "t", "tool": "look" }] });
+    let remember = |note: &str| json!({ "effects": [{ "remember": note }], "start": [{ "key": "z", "timer": 1 }] });
+
+    // Nothing from outside: no mark.
+    world.play(json!([remember("plainnote")])).await;
+    assert_eq!((notes(&world).await, turns(&world).await), (vec![("plainnote".to_owned(), false)], vec![Some(false)]));
+
+    // A tool's result → the worker's reply → the caller's result → its note.
+    let inner = json!({ "steps": [look] }).to_string();
+    world.play(json!([{ "start": [{ "key": "o", "agent": "other", "text": inner }] }, remember("derivednote")])).await;
+    assert_eq!(notes(&world).await[1..], [("derivednote".to_owned(), true)]);
+    assert_eq!(turns(&world).await[1..], [Some(true), Some(true)], "the worker's turn, and the caller's");
+
+    // → what a later session recalls → its note.
+    let recall = |word: &str| json!({ "start": [{ "key": "r", "recall": word }] });
+    let told = world.play(json!([recall("derivednote"), remember("again")])).await;
+    assert!(told.iter().any(|line| line.starts_with("r value") && line.contains(r#""untrusted":true"#)), "{told:?}");
+    assert_eq!(notes(&world).await[2..], [("again".to_owned(), true)]);
+    let told = world.play(json!([recall("plainnote"), remember("still")])).await;
+    let hit = told.iter().find(|line| line.starts_with("r value")).unwrap();
+    assert!(!hit.contains("untrusted"), "{hit}");
+    assert_eq!(notes(&world).await[3..], [("still".to_owned(), false)]);
+
+    // → the work that is handed over, and the reminder, and what comes of them.
+    let before = turns(&world).await.len();
+    let inner = json!({ "steps": [{ "reply": "done" }] }).to_string();
+    let hands_over = json!({ "effects": [{ "schedule": 20 }], "start": [{ "key": "o", "agent": "other", "text": inner }] });
+    world.play(json!([look, hands_over])).await;
+    world.quiet().await;
+    let mut marks = Vec::new();
+    for event in events(&world).await {
+        if let Event::InputAccepted(accepted) = event {
+            let marked = accepted.message.is_some_and(|message| message.untrusted);
+            match accepted.source {
+                Source::Dispatch { .. } => marks.push(("work", marked)),
+                Source::Reminder { .. } => marks.push(("reminder", marked)),
+                Source::Api => assert!(!marked, "people's words are theirs"),
+                Source::Opening | Source::LateReply { .. } => {}
+            }
+        }
+    }
+    marks.sort_unstable();
+    assert_eq!(marks, [("reminder", true), ("work", false), ("work", true)], "the first work was handed over before anything was heard");
+    let later = turns(&world).await;
+    assert!(later.len() >= before + 3 && later[before..].iter().all(|mark| *mark == Some(true)), "{later:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_marked_thread_marks_its_later_turns_until_it_is_cleared() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let say = async |steps: Value| {
+        world.say("puppet", session, &json!({ "steps": steps }).to_string()).await;
+        world.idle(session).await;
+    };
+    let remember = |note: &str| json!([{ "effects": [{ "remember": note }], "start": [{ "key": "z", "timer": 1 }] }]);
+    say(json!([{ "start": [{ "key": "t", "tool": "look" }] }])).await;
+    say(remember("second")).await;
+    assert_eq!(notes(&world).await, [("second".to_owned(), true)]);
+    let world = world.restart(|_| {}).await;
+    world.say("puppet", session, &json!({ "steps": remember("third") }).to_string()).await;
+    world.idle(session).await;
+    assert_eq!(notes(&world).await[1..], [("third".to_owned(), true)]);
+    world.broker.clear(&UserId::local(), &target("puppet"), session).await.unwrap();
+    world.say("puppet", session, &json!({ "steps": remember("fourth") }).to_string()).await;
+    world.idle(session).await;
+    assert_eq!(notes(&world).await[2..], [("fourth".to_owned(), false)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_remembers_from_outside_marks_its_turns() {
+    let world = World::new(Setup::default()).await;
+    let look = json!({ "start": [{ "key": "t", "tool": "look" }] });
+    let prefer = json!({ "effects": [{ "prefer": { "tone": "rude" } }], "start": [{ "key": "z", "timer": 1 }] });
+    world.play(json!([prefer])).await;
+    world.play(json!([look, prefer])).await;
+    let marks: Vec<bool> = events(&world)
+        .await
+        .iter()
+        .filter_map(|event| match event {
+            Event::PreferencesUpdated(updated) => Some(updated.untrusted),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(marks, [false, true]);
+    world.play(json!([{ "reply": "hello" }])).await;
+    assert_eq!(turns(&world).await, [Some(false), Some(true), Some(true)]);
+}

@@ -1,0 +1,102 @@
+//! Schemas that ask for more work than there is time, from tools, agents and their questions: refused where they enter, with the host at work.
+
+use super::exhaustion::{idle, open, say};
+use agent_host_tests::guests::{root, wasm};
+use agent_host_tests::process::{Folder, Host};
+use agent_host_tests::world::runtime;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+/// The test program whose tool promises this.
+fn promising(what: &str) -> Vec<u8> {
+    let mut code = wasm("schemas");
+    let (marker, promise) = (b"promises:a number.", format!("promises:{what}"));
+    let at = code.windows(marker.len()).position(|bytes| bytes == marker).unwrap();
+    code[at..at + marker.len()].copy_from_slice(promise.as_bytes());
+    code
+}
+
+/// Definitions of which each refers to the next one.
+fn chained(links: usize, by: impl Fn(Value) -> Value) -> Value {
+    let next = |link: usize| by(json!({ "$ref": format!("#/$defs/d{}", link + 1) }));
+    let mut definitions: Map<String, Value> = (1..links).map(|link| (format!("d{link}"), next(link))).collect();
+    definitions.insert(format!("d{links}"), json!({ "type": "integer" }));
+    json!({ "$ref": "#/$defs/d1", "$defs": definitions })
+}
+
+/// Four kilobytes that come to 2^60 comparisons, and a path of references that is too long to be followed; both fit a memo.
+fn endless() -> [Value; 2] {
+    [chained(60, |next| json!({ "allOf": [next.clone(), next] })), chained(1_000, |next| next)]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_whose_promise_asks_too_much_is_refused_by_name_when_it_is_loaded() {
+    for promise in ["long path", "doubling."] {
+        let refused = format!("{:?}", runtime().load(promising(promise)).await.unwrap_err());
+        assert!(refused.contains("promise.results") && refused.contains("cannot be used"), "{promise}: {refused}");
+    }
+    runtime().load(promising("a number.")).await.unwrap();
+}
+
+/// What the puppet was told when it did one thing in a session of its own.
+async fn told(host: &Host, start: &Value) -> String {
+    let session = open(host).await;
+    let script = json!({ "steps": [{ "start": [start], "until": "any" }] });
+    let accepted = say(host, &session, &script.to_string()).await;
+    assert_eq!(accepted.status, 202, "{accepted:?}");
+    idle(host, &session).await["messages"].to_string()
+}
+
+async fn everything_that_asks_too_much_fails(host: &Host) {
+    for schema in endless() {
+        for start in [
+            json!({ "key": "it", "tool": "ask", "args": { "schema": schema } }),
+            json!({ "key": "it", "client": "question", "schema": schema }),
+            json!({ "key": "it", "model": "", "schema": schema }),
+        ] {
+            let told = told(host, &start).await;
+            assert!(told.contains("it failed") && told.contains("can be used: "), "{told}");
+        }
+    }
+    // A schema that doubles with every level of its document is compared with shallow ones.
+    let nested = |levels: usize| (0..levels).fold(json!(1), |within, _| json!([within]));
+    for (levels, expected) in [(3, "parts"), (50, "more than 1000000 comparisons")] {
+        let told = told(host, &json!({ "key": "it", "tool": "promise", "args": { "result": nested(levels) } })).await;
+        assert!(told.contains(expected), "{levels}: {told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::disallowed_methods, reason = "the task is waited for")]
+async fn schemas_without_end_fail_their_calls_while_the_host_answers_and_after_a_restart() {
+    let file = |name: &str| root().join(format!("tests/programs/target/wasm32-wasip2/release/{name}.wasm"));
+    let folder = Folder::new(json!({
+        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
+        "components": { "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] }, "schemas": { "path": "by_levels.wasm" } },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    }));
+    std::fs::write(folder.path().join("by_levels.wasm"), promising("by levels")).unwrap();
+    folder.warm(&["puppet"]).await;
+    for _ in 0..2 {
+        let host = Arc::new(folder.start(None).await.unwrap());
+        let (over, answers) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+        let watch = tokio::spawn({
+            let (host, over, answers) = (host.clone(), over.clone(), answers.clone());
+            async move {
+                while !over.load(Ordering::SeqCst) {
+                    assert_eq!(host.get("/healthz").await.unwrap().status, 200);
+                    answers.fetch_add(1, Ordering::SeqCst);
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+        });
+        everything_that_asks_too_much_fails(&host).await;
+        over.store(true, Ordering::SeqCst);
+        watch.await.unwrap();
+        assert!(answers.load(Ordering::SeqCst) > 5);
+        Arc::into_inner(host).unwrap().kill().await;
+    }
+}

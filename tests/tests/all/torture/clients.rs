@@ -1,0 +1,255 @@
+//! Clients that repeat what was not answered under the same key, and keep account of what was.
+
+use super::super::crash::turn;
+use agent_host_tests::process::{Answer, Line};
+use fastrand::Rng;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+/// Clients at the same time, each with an agent and sessions of its own.
+const CLIENTS: u64 = 6;
+/// Between two requests of a client, in milliseconds.
+const PAUSE_MS: std::ops::Range<u64> = 5..60;
+/// How long a request is repeated without an answer that counts.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Definitions whose agents begin many sessions: one for each client.
+const DEFINITION: &str = "puppet";
+
+/// What the clients know for certain.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    /// The input of each message that was acknowledged, with its session, by key.
+    pub(super) inputs: BTreeMap<String, (String, String)>,
+    /// Sessions that were opened, forked or found by a message, by the key of the first that did it.
+    pub(super) opened: BTreeMap<String, String>,
+    /// Sessions that were purged.
+    pub(super) purged: BTreeSet<String>,
+    /// Requests that were sent twice at the same moment.
+    pub(super) pairs: u64,
+    /// Requests that were repeated because no answer came, or one that says to come again.
+    pub(super) repeats: u64,
+}
+
+impl Ledger {
+    /// The sessions that are still there.
+    pub(super) fn sessions(&self) -> impl Iterator<Item = &str> {
+        self.opened.values().filter(|session| !self.purged.contains(*session)).map(String::as_str)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.inputs.extend(other.inputs);
+        self.opened.extend(other.opened);
+        self.purged.extend(other.purged);
+        self.pairs += other.pairs;
+        self.repeats += other.repeats;
+    }
+}
+
+impl fmt::Display for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { inputs, opened, purged, pairs, repeats } = self;
+        write!(
+            f,
+            "{} messages acknowledged in {} sessions, {} of them purged; {pairs} requests sent twice at once, {repeats} repeated",
+            inputs.len(),
+            opened.len(),
+            purged.len(),
+        )
+    }
+}
+
+/// All clients.
+pub(super) struct Clients {
+    tasks: JoinSet<Ledger>,
+    over: CancellationToken,
+}
+
+impl Clients {
+    pub(super) fn begin(line: &watch::Receiver<Line>, seed: u64) -> Self {
+        let (mut tasks, over) = (JoinSet::new(), CancellationToken::new());
+        for number in 0..CLIENTS {
+            let client = Client {
+                line: line.clone(),
+                rng: Rng::with_seed(seed ^ (number + 1)),
+                number,
+                count: 0,
+                ledger: Ledger::default(),
+                talks: Vec::new(),
+            };
+            tasks.spawn(client.talk(over.clone()));
+        }
+        Self { tasks, over }
+    }
+
+    /// Has each client bring what it is at to its end. The host goes on living meanwhile.
+    pub(super) async fn end(self) -> Ledger {
+        self.over.cancel();
+        self.tasks.join_all().await.into_iter().fold(Ledger::default(), |mut all, one| {
+            all.add(one);
+            all
+        })
+    }
+}
+
+struct Talk {
+    agent: String,
+    session: String,
+}
+
+struct Client {
+    line: watch::Receiver<Line>,
+    rng: Rng,
+    number: u64,
+    /// Of requests under a key.
+    count: usize,
+    ledger: Ledger,
+    talks: Vec<Talk>,
+}
+
+impl Client {
+    async fn talk(mut self, over: CancellationToken) -> Ledger {
+        self.open().await;
+        while !over.is_cancelled() {
+            sleep(Duration::from_millis(self.rng.u64(PAUSE_MS))).await;
+            match self.rng.u8(0..20) {
+                0 | 1 => self.open().await,
+                2..=4 => self.route().await,
+                5 => self.fork().await,
+                6 => self.purge().await,
+                _ => self.say().await,
+            }
+        }
+        self.ledger
+    }
+
+    fn key(&mut self) -> String {
+        self.count += 1;
+        format!("torture-{}-{}", self.number, self.count)
+    }
+
+    /// Asks under a key until there is an answer that counts; one time in three it asks twice at the same moment, and both must get the same.
+    async fn under_key(&mut self, key: &str, path: &str, body: &Value) -> Answer {
+        if self.rng.u8(0..3) > 0 {
+            return self.ask(Method::POST, key, path, Some(body)).await;
+        }
+        self.ledger.pairs += 1;
+        let (line, both) = (self.line.clone(), body.clone());
+        let (one, other) =
+            tokio::join!(insist(line.clone(), Method::POST, key, path, Some(body)), insist(line, Method::POST, key, path, Some(&both)));
+        self.ledger.repeats += one.1 + other.1;
+        let named = |answer: &Answer| ["id", "agent_id", "session_id", "input_id"].map(|name| answer.text(name));
+        assert_eq!((one.0.status, named(&one.0)), (other.0.status, named(&other.0)), "one key, two answers: {path}");
+        one.0
+    }
+
+    async fn ask(&mut self, method: Method, key: &str, path: &str, body: Option<&Value>) -> Answer {
+        let (answer, repeats) = insist(self.line.clone(), method, key, path, body).await;
+        self.ledger.repeats += repeats;
+        answer
+    }
+
+    /// Asks under a key until nothing is in the way any more.
+    async fn unless_busy(&mut self, method: Method, path: &str, body: Option<&Value>) -> Answer {
+        let (key, patience) = (self.key(), Instant::now() + PATIENCE);
+        loop {
+            let answer = self.ask(method.clone(), &key, path, body).await;
+            if answer.status != 409 || Instant::now() > patience {
+                return answer;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn open(&mut self) {
+        let key = self.key();
+        let answer = self.under_key(&key, &format!("/api/agents/{DEFINITION}/sessions"), &json!({})).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        let talk = Talk { agent: answer.text("agent_id"), session: answer.text("id") };
+        self.ledger.opened.insert(key, talk.session.clone());
+        self.talks.push(talk);
+    }
+
+    fn any(&mut self) -> Option<usize> {
+        (!self.talks.is_empty()).then(|| self.rng.usize(..self.talks.len()))
+    }
+
+    async fn say(&mut self) {
+        let Some(talk) = self.any() else { return };
+        let Talk { agent, session } = &self.talks[talk];
+        let (path, session) = (format!("/api/agents/{agent}/sessions/{session}/messages"), session.clone());
+        let (key, content) = (self.key(), turn(self.count));
+        let answer = self.under_key(&key, &path, &json!({ "content": content })).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        self.ledger.inputs.insert(key, (answer.text("input_id"), session));
+    }
+
+    /// Words to an agent: they go to its latest chat, or to one that they begin.
+    async fn route(&mut self) {
+        let (key, content) = (self.key(), turn(self.count));
+        let answer = self.under_key(&key, "/api/messages", &json!({ "to": { "agent": DEFINITION }, "content": content })).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        let session = answer.text("session_id");
+        if answer.body["is_new"] == true {
+            self.ledger.opened.insert(key.clone(), session.clone());
+        }
+        self.ledger.inputs.insert(key, (answer.text("input_id"), session));
+    }
+
+    /// Another session that goes on where one of its own is.
+    async fn fork(&mut self) {
+        let Some(talk) = self.any() else { return };
+        let Talk { agent, session } = &self.talks[talk];
+        let path = format!("/api/agents/{agent}/sessions/{session}");
+        let key = self.key();
+        let answer = self.under_key(&key, &format!("{path}/fork"), &json!({})).await;
+        match answer.status {
+            201 => {
+                let talk = Talk { agent: answer.text("agent_id"), session: answer.text("id") };
+                self.ledger.opened.insert(key, talk.session.clone());
+                self.talks.push(talk);
+            }
+            // It has no turn yet.
+            409 | 422 => {}
+            _ => panic!("{answer:?}"),
+        }
+    }
+
+    /// Deletes one of its sessions and purges it.
+    async fn purge(&mut self) {
+        if self.talks.len() < 3 {
+            return;
+        }
+        let talk = self.rng.usize(..self.talks.len());
+        let Talk { agent, session } = self.talks.swap_remove(talk);
+        // Both are refused as long as a turn of it is open.
+        let gone = self.unless_busy(Method::DELETE, &format!("/api/agents/{agent}/sessions/{session}"), None).await;
+        assert_eq!(gone.status, 200, "{gone:?}");
+        let body = json!({ "agent_id": agent, "session_id": session });
+        let purged = self.unless_busy(Method::POST, "/api/purges", Some(&body)).await;
+        assert_eq!(purged.status, 200, "{purged:?}");
+        self.ledger.purged.insert(session);
+    }
+}
+
+/// Asks until there is an answer that counts; how often it asked again.
+async fn insist(line: watch::Receiver<Line>, method: Method, key: &str, path: &str, body: Option<&Value>) -> (Answer, u64) {
+    let (patience, mut repeats) = (Instant::now() + PATIENCE, 0);
+    loop {
+        let now = line.borrow().clone();
+        let last = now.ask_under(key, method.clone(), path, body).await;
+        match &last {
+            Ok(answer) if !matches!(answer.status, 429 | 500 | 503 | 507) => return (answer.clone(), repeats),
+            Ok(_) | Err(_) => {}
+        }
+        assert!(Instant::now() < patience, "{method} {path} under {key} has no answer: {last:?}");
+        repeats += 1;
+        sleep(Duration::from_millis(20)).await;
+    }
+}
