@@ -22,7 +22,7 @@ const USERS: usize = 999;
 const REMEMBERED_BYTES: usize = 32 << 10;
 /// Turns of one measurement.
 const TURNS: u32 = 20;
-/// How long a turn may take.
+/// Time limit of a turn.
 const TURN: Duration = Duration::from_secs(20);
 /// Loads of one measurement.
 const LOADS: u32 = 500;
@@ -78,7 +78,7 @@ impl Past {
         Ok(Self { agent, run: agent.run(world.store(), events).await?, events: events as u64 })
     }
 
-    /// What comes before every command: the agent is found, and whose it is.
+    /// Loads the agent and its owner, as every command does first.
     async fn load_agent(&self, world: &World) -> anyhow::Result<f64> {
         mean_us(LOADS, async || {
             let found = world.broker.agent(&UserId::local(), &Target::Agent(self.agent.agent)).await?;
@@ -88,7 +88,7 @@ impl Past {
         .await
     }
 
-    /// What comes before a run goes on after a restart: its snapshot, and the events since.
+    /// Folds a run as before it goes on after a restart: from its snapshot, and the events since.
     async fn fold_run(&self, world: &World) -> anyhow::Result<f64> {
         mean_us(LOADS, async || {
             let (_, version) = broker::replay::fold(world.store(), self.run).await?;

@@ -1,4 +1,5 @@
-//! How soon the host is ready after `kill -9` when a million messages wait, beside the same without any.
+//! The time until the host is ready after `kill -9` when a million messages wait, beside the same
+//! without any.
 
 use crate::again::Again;
 use crate::measure::{in_turns, ms};

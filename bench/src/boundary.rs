@@ -1,5 +1,6 @@
-//! What the boundary costs: a granted host call beside the bare host function, limits on beside limits off, and what is left to an honest
-//! tenant beside others that never stop computing.
+//! The cost of the boundary: a granted host call beside the bare host function, and limits on
+//! beside limits off. Also the share that is left to an honest tenant beside others that never stop
+//! computing.
 
 use crate::instance::told;
 use crate::measure::{Pair, in_turns, median, ms, us};
@@ -148,7 +149,7 @@ fn call(tool: &str, number: u32) -> ToolCall {
     }
 }
 
-/// How long a call of the host's takes, from its instance to its end.
+/// Measures a call of the host's, from its instance to its end.
 async fn ours(runtime: &Runtime, component: &Component, bound: &Bound, tool: &str, number: u32) -> anyhow::Result<Duration> {
     let began = Instant::now();
     let called = runtime.call(component, bound, call(tool, number), Arc::new(Unwatched), Arc::new(EmptyBuckets)).await;
@@ -156,7 +157,7 @@ async fn ours(runtime: &Runtime, component: &Component, bound: &Bound, tool: &st
     Ok(began.elapsed())
 }
 
-/// How long the same takes with wasmtime and WASI alone, on an engine of its own.
+/// Measures the same with wasmtime and WASI alone, on an engine of its own.
 async fn bare(config: &Config, folder: &Path, tool: &str, number: u32) -> anyhow::Result<Duration> {
     let prepared = (|| {
         let engine = Engine::new(config)?;
@@ -189,7 +190,8 @@ async fn bare(config: &Config, folder: &Path, tool: &str, number: u32) -> anyhow
     Ok(began.elapsed())
 }
 
-/// How far over its budget a runaway gets, and what is left to an honest tenant: with one of them, and with twice as many as there are cores.
+/// Measures the time by which a runaway exceeds its budget, and the share that is left to an honest
+/// tenant. The latter with one runaway, and with twice as many as there are cores.
 async fn runaways(runtime: &Runtime, honest: &Arc<Component>, bound: &Bound) -> anyhow::Result<Vec<Row>> {
     let mut limits = bound.limits;
     limits.cpu_ms_max = RUNAWAY_CPU_MS;
@@ -230,7 +232,7 @@ async fn overrun(runtime: &Runtime, runaway: &Component, wild: &Bound) -> anyhow
     Ok(median(&mut over))
 }
 
-/// What an honest tenant gets done.
+/// The throughput and latency of an honest tenant.
 #[derive(Clone, Copy)]
 struct Honest {
     per_s: f64,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const PAGE_BYTES: usize = 4 << 10;
 /// Pages of the file, which are written round and round.
 const PAGES: u64 = 256;
-/// How long the disk is looked at for the report's header.
+/// Time for which the disk is measured for the report's header.
 const LOOK_FOR: Duration = Duration::from_millis(500);
 /// Below so many syncs a second the disk counts as throttled.
 const BURST_PER_S_MIN: f64 = 2_000.0;

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 /// Connections that ask at the same time.
 const CLIENTS: usize = 32;
-/// How long one measurement takes.
+/// Length of one measurement.
 const SLICE: Duration = Duration::from_millis(350);
 /// Bytes of an answer's head that are looked at.
 const HEAD_BYTES_MAX: usize = 4 << 10;

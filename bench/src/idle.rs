@@ -1,4 +1,5 @@
-//! What sessions take in which nothing happens: anonymous memory of the host with 100,000 of them, and of those that had a turn just now.
+//! The memory of idle sessions: anonymous memory of the host with 100,000 of them, and of those
+//! that had a turn just now.
 //!
 //! The peer is the least that a host could keep for a session that is at hand: a task that waits for a message.
 
@@ -30,9 +31,9 @@ const TALKED: usize = 2_000;
 const WARM: usize = 100;
 /// Sessions that talk at the same time.
 const AT_ONCE: usize = 16;
-/// How long the host is left alone before it is looked at.
+/// Time for which the host is left alone before its memory is read.
 const REST: Duration = Duration::from_secs(3);
-/// How long a turn may take, in looks at it.
+/// Time limit of a turn, in looks at it.
 const LOOKS_MAX: usize = 2_000;
 const LOOK: Duration = Duration::from_millis(10);
 /// The bars: KiB of a session, and MiB of a host without any.
@@ -77,7 +78,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-/// Anonymous memory of a host that nobody asks for anything.
+/// Anonymous memory of a host that gets no requests.
 async fn held(host: &Host) -> anyhow::Result<u64> {
     tokio::time::sleep(REST).await;
     anonymous_bytes(served::process(host))
@@ -112,10 +113,10 @@ async fn talk_once(host: &Host) -> anyhow::Result<()> {
     anyhow::bail!("a turn did not end")
 }
 
-/// Has so many tasks wait for a message that does not come, and says how many KiB each of them takes.
+/// Has so many tasks wait for a message that does not come. Prints how many KiB each of them takes.
 ///
 /// # Errors
-/// What this process holds cannot be told.
+/// The memory of this process cannot be read.
 pub(crate) async fn wait(tasks: &str) -> anyhow::Result<()> {
     let tasks: usize = tasks.parse()?;
     let before = anonymous_bytes(std::process::id())?;

@@ -1,4 +1,5 @@
-//! What the runtime adds to a call: a fresh instance, one step, and the drop of it, beside the same in a bare loop over wasmtime's pool.
+//! The time that the runtime adds to a call: a fresh instance, one step, and the drop of it, beside
+//! the same in a bare loop over wasmtime's pool.
 //!
 //! The agent reads nothing and decides at once, so that nothing but the way there and back is measured.
 

@@ -1,4 +1,5 @@
-//! What writing the ledger costs: the commit of an outcome with its line of the ledger, beside the commit of the outcome alone.
+//! The cost of writing the ledger: the commit of an outcome with its line of the ledger, beside the
+//! commit of the outcome alone.
 
 use crate::measure::{Pair, in_turns, mean_us};
 use crate::report::{Bar, Row};
@@ -54,7 +55,7 @@ async fn committed(store: &Store, with_line: bool) -> anyhow::Result<f64> {
     .await
 }
 
-/// What a call leaves that read a file, and sent a request with a secret.
+/// Returns the ledger line of a call that read a file, and sent a request with a secret.
 fn line(run: RunId) -> Event {
     let decision = |capability: &str, times: u64, detail: &str| Decision {
         capability: capability.to_owned(),

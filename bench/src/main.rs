@@ -6,6 +6,7 @@ mod backlog;
 mod boundary;
 mod depth;
 mod disk;
+mod first_token;
 mod healthz;
 mod idle;
 mod ingress;
@@ -33,11 +34,12 @@ use size::Size;
 use std::path::Path;
 
 /// Every benchmark, in the order in which they run.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "instance",
     "transcript",
     "syncs",
     "turn",
+    "first-token",
     "healthz",
     "load",
     "replay",
@@ -52,7 +54,8 @@ const NAMES: [&str; 16] = [
     "backlog",
 ];
 
-/// `bench [--json] [--small] [names…]`: runs all benchmarks, or those that are named. Ends well whatever is measured.
+/// `bench [--json] [--small] [names…]`: runs all benchmarks, or those that are named. Exits with
+/// success for any results.
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -76,7 +79,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What this program does when it has started itself; whether it has.
+/// Does the work of a process that this program has started as itself. Returns whether it is one.
 async fn in_another_role(arguments: &[String]) -> anyhow::Result<bool> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
@@ -99,6 +102,7 @@ async fn measured(name: &str, size: Size) -> anyhow::Result<Vec<Row>> {
         "transcript" => Box::pin(transcript::run()).await,
         "syncs" => syncs::run(),
         "turn" => Box::pin(turn::run()).await,
+        "first-token" => Box::pin(first_token::run()).await,
         "healthz" => Box::pin(healthz::run()).await,
         "load" => Box::pin(load::run()).await,
         "replay" => Box::pin(replay::run()).await,

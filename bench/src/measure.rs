@@ -1,8 +1,9 @@
-//! Measuring two ways of doing the same thing in turns, so that whatever else the machine does falls on both.
+//! Measurements of two ways of doing the same thing, in turns. Other load on the machine thus falls
+//! on both.
 
 use std::time::{Duration, Instant};
 
-/// How often each of the two is measured.
+/// Number of measurements of each of the two.
 pub(crate) const ROUNDS: usize = 5;
 
 /// The medians of what was measured.
@@ -10,7 +11,7 @@ pub(crate) const ROUNDS: usize = 5;
 pub(crate) struct Pair {
     /// This host.
     pub(crate) ours: f64,
-    /// What it is compared with.
+    /// The peer that it is compared with.
     pub(crate) peer: f64,
 }
 

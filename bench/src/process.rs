@@ -1,4 +1,4 @@
-//! What the system says of a process, and allows one.
+//! The system's facts about a process, and its limits for one.
 
 use anyhow::{Context, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

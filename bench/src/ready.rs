@@ -1,5 +1,5 @@
-//! How soon the host is ready after `kill -9`, with a million events and a long log that nobody has moved to the database, beside SQLite alone
-//! opening the same files.
+//! The time until the host is ready after `kill -9`, beside SQLite alone opening the same files.
+//! There are a million events and a long log that has not been moved to the database.
 
 use crate::again::Again;
 use crate::measure::{Pair, in_turns, ms};
@@ -31,7 +31,7 @@ const TURN_EVENTS: usize = 5;
 const AT_ONCE: usize = 4;
 /// The most that it may take, in milliseconds.
 const READY_MS_MAX: f64 = 2_000.0;
-/// What the store sets on its connection that writes.
+/// The pragmas that the store sets on its connection that writes.
 const PRAGMAS: &str = "PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY; \
      PRAGMA cell_size_check = ON; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;";
 
@@ -108,7 +108,7 @@ pub(crate) async fn write(data: &str, events: &str) -> anyhow::Result<()> {
     let store = Store::open(data, Options::default())?;
     let conversations = events.parse::<usize>()? / (TURNS * TURN_EVENTS);
     stream::iter(0..conversations).map(|_| converse(&store)).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
-    // Somebody who still reads what was there keeps the log from beginning anew.
+    // A reader of the old state keeps the log from beginning anew.
     let reading = Connection::open_with_flags(database(data), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     reading.execute_batch("BEGIN; SELECT count(*) FROM head;")?;
     let mut is_said = false;

@@ -1,4 +1,5 @@
-//! Reading a stream of 1,000 events, decoded and ready to be folded, beside reading the same rows from the same file with SQLite alone.
+//! Reading a stream of 1,000 events, decoded and ready to be folded, beside reading the same rows
+//! with SQLite alone.
 
 use crate::measure::{in_turns, mean_us};
 use crate::report::{Bar, Row};

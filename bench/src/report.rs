@@ -1,11 +1,11 @@
-//! What was measured, against its bar, as a table or as lines of JSON.
+//! The measurements, against their bars, as a table or as lines of JSON.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the report is what this program is for")]
 
 use crate::measure::Pair;
 use serde::Serialize;
 use std::fmt;
 
-/// What a measurement has to keep to.
+/// The bar that a measurement has to meet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bar {
     /// Ours is at most so many times the peer.
@@ -16,9 +16,9 @@ pub(crate) enum Bar {
     AtLeast(f64),
     /// The peer takes at least so many times as long as ours.
     Faster(f64),
-    /// Ours is at most this, whatever the peer is.
+    /// Ours is at most this, without regard to the peer.
     AtMost(f64),
-    /// Nothing: it is told beside what it belongs to.
+    /// No bar: the row is reported beside the one that it belongs to.
     Told,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// What was measured in some unit, against its bar.
+    /// A measurement in some unit, against its bar.
     pub(crate) fn new(name: impl Into<String>, unit: &'static str, pair: Pair, bar: Bar) -> Self {
         let verdict = match bar {
             Bar::Told => "-",
@@ -88,11 +88,11 @@ pub(crate) struct Circumstances {
     pub(crate) disk: &'static str,
     /// The system's load averages.
     pub(crate) load: String,
-    /// How the program was compiled.
+    /// The build profile of the program.
     pub(crate) profile: &'static str,
 }
 
-/// Where the report goes, line by line, as it is made.
+/// The form of the report, which is written line by line as it is made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Report {
     /// A table for people.
@@ -102,7 +102,7 @@ pub(crate) enum Report {
 }
 
 impl Report {
-    /// What stands above the rows.
+    /// Writes the header above the rows.
     pub(crate) fn open(self, circumstances: &Circumstances) {
         let Circumstances { fdatasync_per_s, disk, load, profile } = circumstances;
         match self {
@@ -126,7 +126,7 @@ impl Report {
         }
     }
 
-    /// A benchmark that came to no result.
+    /// A benchmark that had no result.
     pub(crate) fn failed(self, name: &str, error: &anyhow::Error) {
         eprintln!("bench: {name} came to no result: {error:#}");
     }

@@ -9,9 +9,9 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-/// Whether the disk can be replaced here.
+/// True if the disk can be replaced here.
 pub(crate) const AVAILABLE: bool = cfg!(target_os = "linux");
-/// What a sync takes.
+/// Duration of a sync.
 const SYNC: Duration = Duration::from_millis(4);
 
 /// Starts this program again with a flag and the path of the counter of syncs; the numbers that it answers with.

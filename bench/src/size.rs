@@ -1,4 +1,4 @@
-//! How large the large benchmarks are.
+//! The size of the large benchmarks.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub(crate) enum Size {
 }
 
 impl Size {
-    /// How many there are of what there should be so many of.
+    /// Returns the number to use where the whole size has `whole`.
     pub(crate) fn of(self, whole: usize) -> usize {
         match self {
             Self::Whole => whole,

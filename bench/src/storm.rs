@@ -1,5 +1,6 @@
-//! How long others wait for their turns while somebody storms: messages to one session as fast as they are taken, two agents that answer each
-//! other, and agents that hand work to as many as they can, beside the same turns on a quiet host.
+//! The latency of others' turns during a storm, beside the same turns on a quiet host. The storms:
+//! messages to one session as fast as they are taken, two agents that answer each other, and agents
+//! that hand work to as many as they can.
 
 use crate::measure::{Pair, ROUNDS, median, ms};
 use crate::report::{Bar, Row};
@@ -15,13 +16,13 @@ use tokio::task::JoinSet;
 
 /// Turns of the others in one measurement.
 const TURNS: usize = 200;
-/// The share of them that takes less than what is told.
+/// The share of them that takes less time than the reported figure.
 const P99: f64 = 0.99;
 /// Senders to the one session.
 const SENDERS: usize = 16;
-/// How long one of them waits after a refusal, in milliseconds: shorter than the host asks for.
+/// Time that a sender waits after a refusal, in milliseconds: shorter than the host asks for.
 const REFUSED_MS: u64 = 50;
-/// How much worse others may be served than on a quiet host.
+/// The factor by which others may be served worse than on a quiet host.
 const TIMES_MAX: f64 = 2.0;
 
 pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
@@ -50,7 +51,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// What goes on beside the others.
+/// The load that runs beside the others.
 #[derive(Clone, Copy)]
 enum Storm {
     Words,
@@ -115,7 +116,7 @@ fn setup() -> Setup {
     }
 }
 
-/// Milliseconds that all but one in a hundred turns take, from the words to the stored reply.
+/// Milliseconds that all but one in a hundred turns take, from the message to the stored reply.
 async fn p99(world: &World, session: SessionId) -> f64 {
     let mut taken = Vec::with_capacity(TURNS);
     for _ in 0..TURNS {

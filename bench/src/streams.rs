@@ -26,7 +26,7 @@ const CLIENTS: usize = 10_000;
 const EVENTS: usize = 5;
 /// Files that a process opens beside its connections.
 const FILES_BESIDE: usize = 500;
-/// Where opening a session is one event of the agent that is followed.
+/// The path on which opening a session is one event of the agent that is followed.
 const SESSIONS: &str = "/api/agents/assistant/sessions";
 
 pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
@@ -35,7 +35,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     let folder = served::folder().await?;
     let host = served::start(&folder).await?;
     let opened = host.post(SESSIONS, &json!({})).await?;
-    // In the words of the log: a session that is opened means nothing to whoever shows one.
+    // In the view `log`: an opened session means nothing to a client that shows one session.
     let path = format!("/api/agents/{}/stream?view=log", opened.text("agent_id"));
     // The first stream makes what all of them share, and shows what an event looks like.
     let mut first = host.follow(&path, None).await;
@@ -65,12 +65,12 @@ struct Followed<'a> {
     process: u32,
     address: SocketAddr,
     path: &'a str,
-    /// Where a request makes an event happen.
+    /// The path of a request that makes an event happen.
     happens: &'a str,
     token: &'a str,
 }
 
-/// A server with everybody who follows it.
+/// A server with all its followers.
 #[derive(Debug)]
 struct Fan {
     process: u32,
@@ -90,7 +90,8 @@ impl Fan {
         Ok(Self { process, bytes_before, crowd, line, p50s_ms: Vec::new() })
     }
 
-    /// Milliseconds from the request that makes an event happen until all but the last hundredth of the clients have it, the median of some.
+    /// Milliseconds until all but the last hundredth of the clients have an event, the median of
+    /// some. They count from the request that makes it happen.
     async fn p99_ms(&mut self) -> anyhow::Result<f64> {
         let mut p99s = Vec::with_capacity(EVENTS);
         for _ in 0..EVENTS {
@@ -104,7 +105,7 @@ impl Fan {
         Ok(median(&mut p99s))
     }
 
-    /// What the server has come to hold for each client.
+    /// Returns the memory that the server has gained for each client.
     fn kib_of_each(&self, clients: usize) -> anyhow::Result<f64> {
         let held = anonymous_bytes(self.process)?.saturating_sub(self.bytes_before);
         Ok(held as f64 / 1024.0 / clients as f64)

@@ -1,4 +1,5 @@
-//! How many syncs of the disk one acknowledged event costs, counted, with 1, 64 and 256 clients that each wait for their own.
+//! The number of syncs of the disk per acknowledged event, with 1, 64 and 256 clients. The syncs
+//! are counted, and each client waits for its own event.
 
 use crate::measure::Pair;
 use crate::report::{Bar, Row};

@@ -25,7 +25,7 @@ use domain::user::UserId;
 use store::{Commit, EMPTY_STATE, Expected, Store};
 use uuid::Uuid;
 
-/// What every message says.
+/// The text of every message.
 const WORDS: &str = "A sentence of the length that people write when they ask for something, and then some more of it.";
 /// Turns of one commit.
 const TURNS_PER_COMMIT: usize = 250;
@@ -90,7 +90,7 @@ impl Conversation {
         Ok(nodes.last().map(|node| node.id))
     }
 
-    /// One turn, from the user's words to the reply, as the broker commits it.
+    /// One turn, from the user's message to the reply, as the broker commits it.
     fn turn(self, commit: Commit, before: &[TurnNode], messages: u64) -> (Commit, TurnNode) {
         let (run, input) = (RunId(Uuid::now_v7()), InputId(Uuid::now_v7()));
         let parent = before.last();
@@ -195,7 +195,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// The user's words.
+    /// The user's message.
     fn said(self, input: InputId) -> InputAccepted {
         InputAccepted {
             user_id: None,

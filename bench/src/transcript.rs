@@ -1,4 +1,5 @@
-//! What a long conversation costs a step: the same agent, reading the newest message, in a thread of 10 messages and in one of 10,000.
+//! The cost of a long conversation for a step: the same agent, reading the newest message, in a
+//! thread of 10 messages and in one of 10,000.
 
 use crate::measure::{in_turns, mean_us};
 use crate::report::{Bar, Row};

@@ -1,4 +1,5 @@
-//! A whole turn, from the user's message to the stored reply, with a model that answers at once, beside the bare syncs that it has to wait for.
+//! A whole turn, from the user's message to the stored reply, beside the bare syncs that it waits
+//! for. The model answers at once.
 
 use crate::disk::Disk;
 use crate::measure::{Pair, median, ms};
@@ -34,7 +35,8 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Milliseconds of a turn and of the bare syncs, one of each after the other because disks change their pace, and commits of a turn.
+/// Milliseconds of a turn and of the bare syncs, and the commits of a turn. One of each is measured
+/// after the other, because disks change their pace.
 ///
 /// # Errors
 /// The store's and the system's.

@@ -1,4 +1,4 @@
-//! What steps are given to look at: a basis, and the view of a thread in a store or of nothing.
+//! The inputs of steps: a basis, and the view of a thread in a store or of nothing.
 
 use async_trait::async_trait;
 use domain::basis::{Basis, LimitsLeft};
@@ -10,7 +10,7 @@ use runtime::{View, ViewError, ViewStatic};
 use std::sync::Arc;
 use store::{EMPTY_STATE, Store};
 
-/// When everything happened.
+/// The time of everything that happens.
 pub(crate) const NOON: Timestamp = Timestamp(1_700_000_000_000);
 
 /// A basis that names nothing.

@@ -7,14 +7,14 @@ use crate::step::Step;
 use crate::tool_loop;
 use crate::turn::Turn;
 
-/// What an agent component says of itself.
+/// The self-description of an agent component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
     /// A short name: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
     pub id: String,
     /// Its name for people.
     pub display_name: String,
-    /// What it is for, in a sentence.
+    /// Its purpose, in a sentence.
     pub summary: String,
     /// The structured session types that it can lead. Every agent can lead `chat`, unless it lists other types and not that one.
     pub session_types: Vec<String>,
@@ -84,7 +84,7 @@ impl Description {
 /// Nothing survives from one call to the next but the thread, the session's state and the memo: the host makes a fresh instance for each
 /// step, and may run a step again and compare.
 pub trait Agent {
-    /// What this agent is. Must not depend on anything but the code.
+    /// Describes this agent. Must not depend on anything but the code.
     fn describe(&self) -> Description;
 
     /// The system prompt in blocks, what changes most often last. The definition's prompt. Empty blocks are left out.
@@ -97,12 +97,13 @@ pub trait Agent {
         Toolset::All
     }
 
-    /// How the loop asks the model: with [`prompt`](Agent::prompt) and [`tools`](Agent::tools), the whole thread, for the user to see.
+    /// The loop's request to the model: with [`prompt`](Agent::prompt) and [`tools`](Agent::tools),
+    /// the whole thread, for the user to see.
     fn model(&self, turn: Turn<'_>) -> ModelRequest {
         ModelRequest::new(self.prompt(turn)).with_tools(self.tools(turn))
     }
 
-    /// The session has begun and nobody has said anything yet. Asks the model.
+    /// The session has begun, and no message has arrived yet. Asks the model.
     fn on_opened(&self, turn: Turn<'_>) -> Step {
         tool_loop::ask_model(self, turn)
     }
@@ -112,8 +113,8 @@ pub trait Agent {
         tool_loop::ask_model(self, turn)
     }
 
-    /// Operations ended that the agent started itself, in one of these methods. Fails the turn: whoever starts
-    /// an operation says what comes of it.
+    /// Operations ended that the agent started itself, in one of these methods. Fails the turn: an
+    /// agent that starts operations has to handle their ends.
     fn on_settled(&self, _turn: Turn<'_>, settled: &[Settlement]) -> Step {
         let keys: Vec<&str> = settled.iter().map(|settlement| settlement.key.as_str()).collect();
         Step::fail(format!("this agent does not say what follows from the operation `{}`", keys.join("`, `")))

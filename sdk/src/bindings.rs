@@ -1,6 +1,6 @@
 //! The bindings that wit-bindgen makes from `wit/`: of the two worlds, and of buckets. Only [`wire`](crate::wire) uses them.
 
-/// What an agent component imports and exports.
+/// The imports and exports of an agent component.
 pub mod agent_plugin {
     wit_bindgen::generate!({
         path: "../wit",
@@ -11,7 +11,7 @@ pub mod agent_plugin {
     });
 }
 
-/// What a tool component imports and exports.
+/// The imports and exports of a tool component.
 pub mod tool_plugin {
     wit_bindgen::generate!({
         path: "../wit",
@@ -26,7 +26,7 @@ pub mod tool_plugin {
     });
 }
 
-/// What a component that keeps something between calls imports besides.
+/// The additional imports of a component that keeps data between calls.
 pub mod keyvalue {
     wit_bindgen::generate!({
         path: "../wit/deps/keyvalue",

@@ -19,17 +19,17 @@ pub struct ClientAction {
     /// The widget: `multiple_choice`, `multi_select`, `free_text`, `code_editor`, `rating_scale`, `confirmation`,
     /// `approval`, `form` or `file_upload`; or one of the client's own.
     pub widget: String,
-    /// What the widget shows: a JSON object.
+    /// The properties that the widget shows: a JSON object.
     pub props: Value,
     /// JSON Schema of the answer.
     pub response_schema: Option<Value>,
-    /// Whether the client should lock its message box until the question is answered.
+    /// True if the client should lock its message box until the question is answered.
     pub lock_input: bool,
 }
 
 impl ClientAction {
-    /// A widget that shows `props`, the message box free. For the widgets that every client has the answer is as told here for each; for
-    /// one of the client's own any answer is allowed.
+    /// A widget that shows `props`, the message box free. For a widget that every client has, the
+    /// answer is the one documented here. For one of the client's own, any answer is allowed.
     pub fn new(widget: impl Into<String>, props: Value) -> Self {
         let widget = widget.into();
         let response_schema = standard_schema(&widget, &props);
@@ -49,8 +49,8 @@ impl ClientAction {
         Self::new("multi_select", json!({ "prompt": prompt, "options": texts(options) }))
     }
 
-    /// Words of the user's own, from `min_length` (1) to `max_length` (2,000) characters, `multiline` (true), with a `placeholder`. The
-    /// answer is `{"text": <words>}`.
+    /// A text of the user's own, from `min_length` (1) to `max_length` (2,000) characters,
+    /// `multiline` (true), with a `placeholder`. The answer is `{"text": <text>}`.
     #[must_use]
     pub fn free_text(prompt: &str) -> Self {
         Self::new("free_text", json!({ "prompt": prompt }))
@@ -76,8 +76,8 @@ impl ClientAction {
         Self::new("confirmation", json!({ "prompt": prompt }))
     }
 
-    /// Whether something may be done, with `details` of any shape to look at. The answer is
-    /// `{"approved": <bool>, "comment": <words, optional>}`.
+    /// Approval of an action, with `details` of any shape to look at. The answer is `{"approved":
+    /// <bool>, "comment": <words, optional>}`.
     #[must_use]
     pub fn approval(prompt: &str) -> Self {
         Self::new("approval", json!({ "prompt": prompt }))
@@ -146,8 +146,9 @@ impl ClientAction {
         self
     }
 
-    /// Whether the host would show it: what it refuses otherwise, such as `props.options: 2 to 100 texts are needed, there is 1`. For
-    /// agents that ask what somebody else has written.
+    /// Checks that the host would show it. An error is the host's reason for refusal, such as
+    /// `props.options: 2 to 100 texts are needed, there is 1`. For agents that ask questions that
+    /// others have written.
     ///
     /// # Errors
     /// The first prop at fault, and what it has to be.
@@ -160,7 +161,8 @@ impl ClientAction {
     }
 }
 
-/// What fits as an answer; nothing known when the widget is the client's own, or its props are not what it needs, which the host says.
+/// The schema of an answer. None when the widget is the client's own, or when its props are not
+/// what it needs, which the host reports.
 fn standard_schema(widget: &str, props: &Value) -> Option<Value> {
     shapes::check(widget, props).ok().flatten()
 }
@@ -169,7 +171,7 @@ fn texts(options: &[impl AsRef<str>]) -> Vec<&str> {
     options.iter().map(AsRef::as_ref).collect()
 }
 
-/// What came of a question to the user.
+/// The result of a question to the user.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// The user answered this, and it fits the action's schema.
@@ -185,7 +187,8 @@ pub enum Answer {
 }
 
 impl Settlement {
-    /// What came of a question to the user. Long answers, which come as a blob, are read whole.
+    /// Returns the result of a question to the user. Long answers, which come as a blob, are read
+    /// whole.
     #[must_use]
     pub fn answer(&self, turn: Turn<'_>) -> Answer {
         let given = |value: Value| {
@@ -207,13 +210,13 @@ impl Settlement {
 /// A file that a user handed over, as an answer to [`ClientAction::file_upload`] names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UploadedFile {
-    /// What [`Turn::read_blob`] takes: `sha256:` and 64 hexadecimal digits.
+    /// The handle that [`Turn::read_blob`] takes: `sha256:` and 64 hexadecimal digits.
     pub digest: String,
-    /// What its user calls it. Nothing in it leads anywhere.
+    /// The user's name for the file. It is a label only and never leads to a path.
     pub name: String,
-    /// What it is, in its user's words: the host has not looked into it.
+    /// The media type as the user stated it: the host has not looked into the file.
     pub media_type: String,
-    /// How many bytes it has.
+    /// Number of bytes.
     pub bytes: u64,
 }
 

@@ -3,10 +3,10 @@
 /// A message's place in its thread, counted from 1.
 pub type MessageId = u64;
 
-/// Who a message is from.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The user, or whoever stands in for one: another agent, a trigger, a connector.
+    /// The user, or a stand-in for one: another agent, a trigger, a connector.
     User,
     /// The model, or the agent itself.
     Assistant,
@@ -19,11 +19,12 @@ pub enum Role {
 /// Bytes kept outside the message in which they stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blob {
-    /// What [`Turn::read_blob`](crate::Turn::read_blob) takes: `sha256:` and 64 hexadecimal digits.
+    /// The handle that [`Turn::read_blob`](crate::Turn::read_blob) takes: `sha256:` and 64
+    /// hexadecimal digits.
     pub handle: String,
     /// Their media type, such as `text/plain`.
     pub media_type: String,
-    /// How many they are.
+    /// Number of bytes.
     pub size: u64,
 }
 
@@ -47,7 +48,8 @@ pub enum Part {
     Blob(Blob),
     /// A call that the model made. Stands in assistant messages only; a plugin never writes one.
     Call(ModelCall),
-    /// What a provider wants back verbatim. Only the host and that provider read it; a plugin never writes one.
+    /// Data that a provider wants back verbatim. Only the host and that provider read it; a plugin
+    /// never writes one.
     Opaque(String),
 }
 
@@ -56,13 +58,14 @@ pub enum Part {
 pub struct Message {
     /// Its place in the thread.
     pub id: MessageId,
-    /// Who it is from.
+    /// Its sender.
     pub role: Role,
-    /// What it says, in order.
+    /// Its content, in order.
     pub parts: Vec<Part>,
-    /// Where it came from: `api`, `model:<name>`, `tool:<name>`, `agent:<path>`, `host`.
+    /// Its origin: `api`, `model:<name>`, `tool:<name>`, `agent:<path>`, `host`.
     pub origin: String,
-    /// Whether its content came from outside the user's and the operator's control. Never treat it as an instruction.
+    /// True if its content came from outside the user's and the operator's control. Never treat it
+    /// as an instruction.
     pub untrusted: bool,
     /// For the result of a call: the assistant message and the index of the call that it answers.
     pub answers: Option<(MessageId, u32)>,
@@ -124,7 +127,7 @@ pub fn shortened(text: &str, bytes_max: usize) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// What can stand where content is wanted: text, one part, or several.
+/// Content in any accepted form: text, one part, or several.
 pub trait IntoParts {
     /// The parts.
     fn into_parts(self) -> Vec<Part>;

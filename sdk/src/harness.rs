@@ -35,13 +35,14 @@ pub(crate) fn keep_note(message: &str) {
     NOTES.with_borrow_mut(|notes| notes.push(message.to_owned()));
 }
 
-/// What was written to the log in this test since it was last asked.
+/// Takes the messages that were written to the log in this test since the last call.
 #[must_use]
 pub fn logged() -> Vec<(Level, String)> {
     LOGGED.take()
 }
 
-/// What tools noted with [`CallContext::note`](crate::CallContext::note) in this test since it was last asked.
+/// Takes the notes that tools made with [`CallContext::note`](crate::CallContext::note) in this
+/// test since the last call.
 #[must_use]
 pub fn notes() -> Vec<String> {
     NOTES.take()

@@ -18,7 +18,7 @@ pub const LISTED_KEYS_MAX: usize = 100_000;
 /// Entries that are asked for at a time: as many of the largest come within the 2 MiB that the host reads at once.
 const BATCH_KEYS_MAX: usize = 30;
 
-/// Why an operation failed.
+/// The reason that an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no bucket of that name.
@@ -32,7 +32,7 @@ pub enum Error {
     Unreadable {
         /// The key.
         key: String,
-        /// What is wrong with the bytes.
+        /// The fault in the bytes.
         source: serde_json::Error,
     },
     /// A value has no JSON form.
@@ -40,13 +40,13 @@ pub enum Error {
     Unwritable {
         /// The key.
         key: String,
-        /// Why.
+        /// The reason.
         source: serde_json::Error,
     },
     /// There are more than [`LISTED_KEYS_MAX`] keys.
     #[error("the bucket has more than {LISTED_KEYS_MAX} keys")]
     TooManyKeys,
-    /// Something else, in the host's words: a key or a value is too large, the bucket is full.
+    /// Another error, with the host's message: a key or a value is too large, the bucket is full.
     #[error("{0}")]
     Other(String),
 }
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(bucket.get::<String>("a").unwrap(), None);
         bucket.set("a", &"one").unwrap();
         bucket.set("b", &json!({ "two": 2 })).unwrap();
-        // Whoever opens it again sees the same.
+        // A bucket that is opened again shows the same.
         let bucket = Bucket::open("lists").unwrap();
         assert_eq!(bucket.get::<String>("a").unwrap().as_deref(), Some("one"));
         let keys = ["b", "ghost", "a"].map(str::to_owned);

@@ -1,11 +1,11 @@
 //! The host's log: what a plugin writes there, and how a panic's message gets there.
 
-/// How much a message matters.
+/// The severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// Of interest while a defect is being looked for.
+    /// For the search for a defect.
     Trace,
-    /// Of interest while developing.
+    /// For development.
     Debug,
     /// An operator may want to know.
     Info,

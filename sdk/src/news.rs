@@ -8,7 +8,7 @@ use std::fmt;
 /// Something that happened since the last step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum News {
-    /// The session has begun and nobody has said anything yet. Only structured sessions begin so.
+    /// The session has begun, and no message has arrived yet. Only structured sessions begin so.
     Opened,
     /// The user said these messages.
     Said(Vec<MessageId>),
@@ -21,12 +21,13 @@ pub enum News {
 pub struct Settlement {
     /// Its key.
     pub key: String,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
 impl Settlement {
-    /// What a model replied to a [`hidden`](crate::ModelRequest::hidden) request with a reply schema.
+    /// Reads a model's reply to a [`hidden`](crate::ModelRequest::hidden) request with a reply
+    /// schema.
     ///
     /// # Errors
     /// Why there is no such reply: the model could not be asked, or `T` takes something else than the schema allows.
@@ -40,7 +41,7 @@ impl Settlement {
     }
 }
 
-/// How an operation ended.
+/// The outcome of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// Its result stands in the thread as this message.
@@ -79,7 +80,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Why an operation failed.
+/// The reason that an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// A stable code, such as `model-unavailable`, `invalid-arguments`, `invalid-reply`, `not-found`, `limit-reached`,
@@ -87,7 +88,7 @@ pub struct Failure {
     pub code: String,
     /// For people and models.
     pub message: String,
-    /// Whether the same again may succeed.
+    /// True if the same operation may succeed when it is repeated.
     pub retryable: bool,
 }
 

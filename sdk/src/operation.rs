@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct Operation {
     /// A name of the agent's choosing: 1 to 128 bytes, unused by any operation of this turn before.
     pub key: String,
-    /// What to do.
+    /// The work to do.
     pub work: Work,
 }
 
@@ -35,7 +35,7 @@ pub enum Work {
     TimerMs(u64),
 }
 
-/// Which tool to call with what.
+/// A call of a tool: the model's or the agent's own.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Call {
     /// As the model asked. The result enters the thread, paired with the call.
@@ -91,7 +91,7 @@ impl Operation {
     }
 }
 
-/// Which messages a model sees.
+/// The messages that a model sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Context {
     /// The whole thread, from its newest compaction on.
@@ -100,7 +100,7 @@ pub enum Context {
     Since(MessageId),
 }
 
-/// Which tools a model may call.
+/// The tools that a model may call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Toolset {
     /// All that the agent may use.
@@ -111,12 +111,13 @@ pub enum Toolset {
     None,
 }
 
-/// Who sees a model's reply while it is made.
+/// The audience of a model's reply while it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
     /// The user: tokens stream to the clients, and the reply enters the thread.
     User,
-    /// Nobody: nothing streams, and the reply does not enter the thread; the outcome carries it.
+    /// No audience: nothing streams, and the reply does not enter the thread; the outcome carries
+    /// it.
     Hidden,
 }
 
@@ -125,11 +126,11 @@ pub enum Audience {
 pub struct ModelRequest {
     /// The system prompt in blocks, those that change most often last, so that a provider can cache what stays.
     pub system: Vec<String>,
-    /// What it sees of the thread.
+    /// The part of the thread that it sees.
     pub context: Context,
     /// Messages after those, for this call only, as the user's.
     pub also: Vec<Part>,
-    /// What it may call.
+    /// The tools that it may call.
     pub tools: Toolset,
     /// A model or alias of the operator's. Without one: the session's, the definition's, the host's, in this order.
     pub model: Option<String>,
@@ -137,12 +138,13 @@ pub struct ModelRequest {
     pub max_tokens: Option<u32>,
     /// JSON Schema that the reply must fit.
     pub reply_schema: Option<Value>,
-    /// Who sees it.
+    /// The audience of its reply.
     pub audience: Audience,
 }
 
 impl ModelRequest {
-    /// The whole thread under these blocks of system prompt, all tools, the model of the session's choice, shown to the user.
+    /// A request with these blocks of system prompt, the whole thread and all tools. It uses the
+    /// model of the session's choice and shows the reply to the user.
     #[must_use]
     pub fn new(system: Vec<String>) -> Self {
         Self {
@@ -192,7 +194,7 @@ impl ModelRequest {
         self
     }
 
-    /// The same with a reply that nobody sees and that the outcome carries.
+    /// The same with a reply that is not shown and that the outcome carries.
     #[must_use]
     pub fn hidden(mut self) -> Self {
         self.audience = Audience::Hidden;
@@ -205,11 +207,13 @@ impl ModelRequest {
 pub struct Dispatch {
     /// A peer's id.
     pub target: String,
-    /// What it is told.
+    /// The message to the peer.
     pub content: Vec<Part>,
-    /// Whether not to wait: the operation settles at once, and the reply comes later as a message of its own.
+    /// True if the agent does not wait: the operation settles at once, and the reply comes later as
+    /// a message of its own.
     pub detached: bool,
-    /// How long the other may take, in milliseconds; then the outcome is `TimedOut` and its turn is cancelled.
+    /// The peer's time limit, in milliseconds. After it the outcome is `TimedOut` and the peer's
+    /// turn is cancelled.
     pub timeout_ms: Option<u64>,
 }
 

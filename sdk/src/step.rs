@@ -1,4 +1,5 @@
-//! What a step comes to: one decision, the effects that are stored with it, and a memo for the next step.
+//! The result of a step: one decision, the effects that are stored with it, and a memo for the next
+//! step.
 
 use crate::content::{IntoParts, Part};
 use crate::operation::Operation;
@@ -6,12 +7,12 @@ use crate::turn::Memo;
 use serde_json::Value;
 use std::error::Error;
 
-/// When to be stepped again.
+/// The condition for the next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// As soon as one operation has settled.
     Any,
-    /// When all that are open have settled.
+    /// As soon as all open operations have settled.
     All,
 }
 
@@ -22,13 +23,14 @@ pub struct Wait {
     pub start: Vec<Operation>,
     /// Keys of open operations to stop.
     pub cancel: Vec<String>,
-    /// When to be stepped again.
+    /// The condition for the next step.
     pub until: Until,
-    /// Whether also to be stepped when the user speaks meanwhile. Otherwise the words wait until the turn's end.
+    /// True if a message of the user's also starts the next step meanwhile. Otherwise the message
+    /// waits until the turn's end.
     pub hear: bool,
 }
 
-/// What is to happen next.
+/// The decision about what happens next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
     /// Go on working.
@@ -64,11 +66,11 @@ pub enum Effect {
         /// Its payload.
         data: Value,
     },
-    /// Be told something later, in this session.
+    /// Schedule a message to the agent itself, in this session.
     Schedule {
         /// In so many milliseconds.
         after_ms: u64,
-        /// What the agent is then told.
+        /// The message that the agent then gets.
         content: String,
     },
 }
@@ -76,17 +78,17 @@ pub enum Effect {
 /// One exercise, question or exchange of a structured session, for its record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// What was asked.
+    /// The question.
     pub prompt: Value,
-    /// What was answered.
+    /// The answer.
     pub response: Value,
-    /// What was made of it.
+    /// The evaluation of the answer.
     pub evaluation: Option<Value>,
     /// The key of the client operation that asked, when one did: the host then adds what was shown, and how long the answer took.
     pub asked: Option<String>,
 }
 
-/// What a step comes to. Built from one of the decisions, then refined:
+/// The result of a step. Built from one of the decisions, then refined:
 ///
 /// ```
 /// use agent_host_sdk::{Operation, Step};
@@ -95,11 +97,11 @@ pub struct Item {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// What happens next.
+    /// The decision about what happens next.
     pub decision: Decision,
-    /// What is stored with it, in this order.
+    /// The effects that are stored with it, in this order.
     pub effects: Vec<Effect>,
-    /// What to hand to the next step of this turn. None keeps nothing.
+    /// The memo for the next step of this turn. None keeps nothing.
     pub memo: Option<Memo>,
 }
 

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
 
-/// What running a tool again does, which decides what the host may do after a crash.
+/// The effect of running a tool again, which decides what the host may do after a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EffectClass {
     /// Changes nothing. May run any number of times, at the same time as others.
@@ -24,23 +24,23 @@ pub enum EffectClass {
 pub struct ToolDefinition {
     /// Its name: 1 to 64 of `a-z`, `0-9` and `_`. Unique on a host.
     pub name: String,
-    /// What it does, for the model.
+    /// Its description, for the model.
     pub description: String,
     /// JSON Schema (2020-12) of the arguments object.
     pub arguments: Value,
     /// JSON Schema of the result, where the tool promises one.
     pub results: Option<Value>,
-    /// What it needs from the host, such as `files.read`.
+    /// The host capabilities that it needs, such as `files.read`.
     pub capabilities: Vec<String>,
-    /// What running it again does.
+    /// The effect of running it again.
     pub effect: EffectClass,
-    /// Whether it can destroy something that the user may miss.
+    /// True if it can destroy something that the user may miss.
     pub destructive: bool,
-    /// How long one call may take, in milliseconds. The operator's limit applies when it is shorter.
+    /// Time limit of one call, in milliseconds. The operator's limit applies when it is shorter.
     pub time_limit_ms: Option<u32>,
 }
 
-/// Who calls, and under which name.
+/// The caller of a tool, and the identity of the call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CallContext {
     /// The calling agent, a UUID.
@@ -51,7 +51,7 @@ pub struct CallContext {
     pub user_id: String,
     /// This operation's id. The same for every attempt and every segment of it.
     pub call_id: String,
-    /// The same for every attempt of this segment. Hand it to whatever can make use of one.
+    /// The same for every attempt of this segment. Hand it to services that accept one.
     pub idempotency_key: String,
     /// Milliseconds until the host stops this call.
     pub deadline_ms: u32,
@@ -62,13 +62,14 @@ pub struct CallContext {
 }
 
 impl CallContext {
-    /// Shows how the call is getting on to whoever watches, and stores nothing. At most 1 KiB, ten a second; more is dropped.
+    /// Shows the progress of the call to its watchers, and stores nothing. At most 1 KiB, ten a
+    /// second; more is dropped.
     pub fn note(&self, message: &str) {
         crate::wire::note(message);
     }
 }
 
-/// How a call goes on.
+/// The state of a call after a segment.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
     /// It is done, and this is its result. Text over 32 KiB is kept as a blob; models see its head and its tail.
@@ -77,25 +78,26 @@ pub enum Progress {
     Later {
         /// In so many milliseconds. Survives restarts.
         after_ms: u64,
-        /// What to hand to the next segment; 64 KiB at most.
+        /// The state for the next segment; 64 KiB at most.
         state: Vec<u8>,
     },
     /// End this call, and call again with the user's answer.
     Ask {
         /// The question.
         action: ClientAction,
-        /// What to hand to the next segment; 64 KiB at most.
+        /// The state for the next segment; 64 KiB at most.
         state: Vec<u8>,
     },
 }
 
-/// Why a call failed. These are for the caller, who can act on them; a panic is a bug in the tool.
+/// The reason that a call failed. These are for the caller, who can act on them; a panic is a bug
+/// in the tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
     /// The arguments fit the schema and still make no sense. Names the field and the fix.
     #[error("{0}")]
     InvalidArguments(String),
-    /// What was asked for is not there.
+    /// The requested thing is not there.
     #[error("{0}")]
     NotFound(String),
     /// The host or the world refused. Deliberately carries no detail.
@@ -121,7 +123,7 @@ impl ToolError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
-/// What a tool may return.
+/// A type that a tool may return.
 pub trait IntoProgress {
     /// The schema that the tool thereby promises.
     #[must_use]
@@ -129,7 +131,7 @@ pub trait IntoProgress {
         None
     }
 
-    /// How the call goes on.
+    /// Converts the value to the call's progress.
     ///
     /// # Errors
     /// The result has no JSON form.
@@ -179,7 +181,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema.to_value()
 }
 
-/// What a tool does.
+/// The implementation of a tool.
 pub(crate) type Run = dyn Fn(&CallContext, Value) -> Result<Progress, ToolError>;
 
 /// One tool: what it is and what it does. Its arguments are a type of the author's, whose JSON Schema follows from it.
@@ -202,7 +204,8 @@ impl fmt::Debug for Tool {
 }
 
 impl Tool {
-    /// A tool that runs at most once ([`EffectClass::NonIdempotent`]), needs nothing and destroys nothing, until told otherwise.
+    /// A tool that runs at most once ([`EffectClass::NonIdempotent`]), needs nothing and destroys
+    /// nothing, unless the builder says otherwise.
     ///
     /// `A` is a struct with `Deserialize` and `JsonSchema`; doc comments on its fields become descriptions for the model.
     /// The function returns text, parts, [`Json`] of a type of its own, or [`Progress`].
@@ -271,7 +274,7 @@ impl Tool {
         &self.name
     }
 
-    /// What it is, for the host.
+    /// Its definition, for the host.
     #[must_use]
     pub fn definition(&self) -> ToolDefinition {
         ToolDefinition {

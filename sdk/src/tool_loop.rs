@@ -14,13 +14,15 @@ use crate::turn::{LimitsLeft, Turn};
 pub const CALLS_AT_ONCE_MAX: u32 = 32;
 /// Steps that a further round of calls takes: start the calls, ask again, end the turn.
 const ROUND_STEPS: u32 = 3;
-/// What the model is told when there is no room for another round.
+/// The message to the model when there is no room for another round.
 const LAST_WORDS: &str = "No more tools can be used in this turn. Answer now with what you know, and say what is missing.";
 
-/// One step of the loop. It comes to one method of the agent or one move of the loop, for the first of these that happened:
-/// own operations ended ([`Agent::on_settled`]) · the model could not be asked (the turn fails) · the model made calls (they are
-/// carried out) · the session began ([`Agent::on_opened`]) · the user spoke ([`Agent::on_said`]) · the model answered
-/// ([`Agent::on_answer`]) · calls ended (the model is asked again). What is passed over stands in the thread, where the model sees it.
+/// One step of the loop. It makes one call of an agent's method or one move of the loop, for the
+/// first of these that happened: own operations ended ([`Agent::on_settled`]) · the model could not
+/// be asked (the turn fails) · the model made calls (they are carried out) · the session began
+/// ([`Agent::on_opened`]) · the user sent a message ([`Agent::on_said`]) · the model answered
+/// ([`Agent::on_answer`]) · calls ended (the model is asked again). News that is passed over stands
+/// in the thread, where the model sees it.
 pub fn step<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, news: &[News]) -> Step {
     let mut own: Vec<Settlement> = Vec::new();
     let mut said: Vec<MessageId> = Vec::new();
@@ -78,8 +80,9 @@ pub fn ask_model<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>) -> Step {
     Step::start([Operation::model(format!("model-{head}"), request)]).until_any()
 }
 
-/// Starts the calls that the model made in a message, from one index on, as many as may run at once; none when there are no such calls
-/// or no call is left to the turn. The host pairs calls that were never started with a result that says so.
+/// Starts the calls that the model made in a message, from one index on. Starts as many as may run
+/// at once; none when there are no such calls or no call is left to the turn. The host pairs calls
+/// that were never started with a result that says so.
 #[must_use]
 pub fn carry_out_calls(turn: Turn<'_>, message: MessageId, from: u32) -> Option<Step> {
     let said = turn.message(message)?;

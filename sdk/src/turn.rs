@@ -1,4 +1,4 @@
-//! What a step may read: the turn, frozen for the length of the step.
+//! The input of a step: the turn, frozen for the length of the step.
 
 use crate::content::{Message, MessageId};
 use crate::tool::ToolDefinition;
@@ -10,15 +10,16 @@ use std::fmt;
 /// An agent that this one may dispatch to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// What to put into [`Dispatch::target`](crate::Dispatch::target).
+    /// The id for [`Dispatch::target`](crate::Dispatch::target).
     pub id: String,
     /// Its display name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
 }
 
-/// What an agent keeps for itself between the steps of one turn. It ends with the turn; session state outlives it.
+/// An agent's own data between the steps of one turn. It ends with the turn; session state outlives
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memo {
     /// The version of the bytes' layout. A version of the agent that does not list it in its description is never given it.
@@ -46,7 +47,7 @@ impl Memo {
     }
 }
 
-/// What this turn may still use.
+/// The budget that is left to this turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitsLeft {
     /// Further steps, this one not counted.
@@ -62,21 +63,21 @@ pub struct LimitsLeft {
 pub struct PastSession {
     /// Its id.
     pub session_id: String,
-    /// Whom it was for. Not every one was for the user of the turn.
+    /// The id of the user whom it was for. Not every one was for the user of the turn.
     #[serde(default)]
     pub user_id: String,
     /// Its type.
     pub session_type: String,
     /// `completed`, or `terminated`: ended from outside, failed or expired.
     pub status: String,
-    /// Why it was terminated.
+    /// The reason that it was terminated.
     #[serde(default)]
     pub reason: Option<String>,
-    /// When it began (RFC 3339).
+    /// Time of its beginning (RFC 3339).
     pub started_at: String,
-    /// When it ended (RFC 3339).
+    /// Time of its end (RFC 3339).
     pub completed_at: String,
-    /// How many items are on its record.
+    /// Number of items on its record.
     pub items: u32,
     /// Its summary; `null` for a terminated one, or when it is over 8 KiB.
     #[serde(default)]
@@ -87,16 +88,18 @@ pub struct PastSession {
 #[derive(Debug, thiserror::Error)]
 #[error("the {what} cannot be read")]
 pub struct Unreadable {
-    /// What it is: `settings`, `session config`, `session state`, `preferences`, `shared preferences` or `memo`.
+    /// The kind of JSON: `settings`, `session config`, `session state`, `preferences`,
+    /// `shared preferences` or `memo`.
     pub what: &'static str,
-    /// Where it differs.
+    /// The mismatch, with its position.
     #[source]
     pub source: serde_json::Error,
 }
 
-/// Where a [`Turn`] reads from: the host in a component, a [`Scene`](crate::harness::Scene) in a test.
+/// The source that a [`Turn`] reads from: the host in a component, a
+/// [`Scene`](crate::harness::Scene) in a test.
 ///
-/// Plugins use [`Turn`]; this trait is for whoever brings a third place to read from.
+/// Plugins use [`Turn`]. This trait is for code that adds a third source.
 pub trait View {
     /// The agent's id, a UUID.
     fn agent_id(&self) -> String;
@@ -106,9 +109,9 @@ pub trait View {
     fn user(&self) -> String;
     /// The session's type.
     fn session_type(&self) -> String;
-    /// When the step was first begun, in milliseconds since the Unix epoch.
+    /// Time at which the step was first begun, in milliseconds since the Unix epoch.
     fn now_ms(&self) -> u64;
-    /// What is left of the turn's limits.
+    /// The budget that is left to the turn.
     fn left(&self) -> LimitsLeft;
     /// An object with `prompt` and `settings`.
     fn settings(&self) -> Value;
@@ -116,11 +119,11 @@ pub trait View {
     fn preferences(&self) -> Value;
     /// Those that hold for all its users alone, an object.
     fn shared_preferences(&self) -> Value;
-    /// What the session was opened with, an object.
+    /// The configuration that the session was opened with, an object.
     fn session_config(&self) -> Value;
     /// The structured sessions that have ended, as far as the user would see them, an array.
     fn history(&self) -> Value;
-    /// What the effect `session-state` left; `null` at first.
+    /// The state that the effect `session-state` left; `null` at first.
     fn session_state(&self) -> Value;
     /// The last message of the thread.
     fn head(&self) -> Option<MessageId>;
@@ -134,7 +137,7 @@ pub trait View {
     fn tool(&self, name: &str) -> Option<ToolDefinition>;
     /// The agents that this one may dispatch to.
     fn peers(&self) -> Vec<Peer>;
-    /// What the turn's last step left.
+    /// The memo that the turn's last step left.
     fn memo(&self) -> Option<Memo>;
 }
 
@@ -181,13 +184,14 @@ impl<'a> Turn<'a> {
         self.view.session_type()
     }
 
-    /// When the step was first begun, in milliseconds since the Unix epoch. The same when the step is run again.
+    /// Time at which the step was first begun, in milliseconds since the Unix epoch. The same when
+    /// the step is run again.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
         self.view.now_ms()
     }
 
-    /// What is left of the turn's limits.
+    /// The budget that is left to the turn.
     #[must_use]
     pub fn left(&self) -> LimitsLeft {
         self.view.left()
@@ -209,8 +213,9 @@ impl<'a> Turn<'a> {
         read(settings, "settings")
     }
 
-    /// What the session was opened with, such as the lesson that a user supplies; the default of `T` when with nothing. One that was imported
-    /// from another system and goes on has what was open there in `imported`.
+    /// The configuration that the session was opened with, such as the lesson that a user supplies.
+    /// The default of `T` when the session was opened without one. A session that was imported from
+    /// another system and goes on has in `imported` what was open there.
     ///
     /// # Errors
     /// It is not what `T` takes: the user supplied something else.
@@ -221,8 +226,9 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The last ten structured sessions with this agent that have ended, as far as this turn's user would see them themselves, the latest
-    /// first: everybody's, or for a mentee their own alone.
+    /// The last ten structured sessions with this agent that have ended, the latest first. They are
+    /// those that this turn's user would see themselves: everybody's, or for a mentee their own
+    /// alone.
     #[must_use]
     pub fn history(&self) -> Vec<PastSession> {
         serde_json::from_value(self.view.history()).unwrap_or_default()
@@ -255,7 +261,8 @@ impl<'a> Turn<'a> {
         read(self.view.shared_preferences(), "shared preferences")
     }
 
-    /// What this session's last turn, or this turn, left with [`Step::keep`](crate::Step::keep); the default of `T` at first.
+    /// The state that this session's last turn, or this turn, left with
+    /// [`Step::keep`](crate::Step::keep); the default of `T` at first.
     ///
     /// # Errors
     /// It is not what `T` takes: an earlier version of the agent wrote it.
@@ -300,7 +307,7 @@ impl<'a> Turn<'a> {
         self.view.peers()
     }
 
-    /// What the turn's last step left; none at the first step.
+    /// The memo that the turn's last step left; none at the first step.
     #[must_use]
     pub fn memo(&self) -> Option<Memo> {
         self.view.memo()

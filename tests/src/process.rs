@@ -22,12 +22,14 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// How long a start, a stop or an answer may take.
+/// Time limit of a start, a stop or an answer.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 /// The crash point at which a program dies; see `store::point`.
 pub const CRASH_AT: &str = "AGENT_HOST_CRASH_AT";
-/// What an event has in it that is never stored; see `store::fault`.
+/// The text in an event that is never stored; see `store::fault`.
 pub const UNSTORABLE: &str = "AGENT_HOST_UNSTORABLE";
+/// The variable with the words of an event on which a projection panics; see `store::fault`.
+pub const PANICS_ON: &str = "AGENT_HOST_PANICS_ON";
 /// The config file in a folder.
 const CONFIG: &str = "agent-host.json";
 /// The compiled components in a data folder.
@@ -38,7 +40,7 @@ const CACHE: &str = "component-cache";
 pub struct Ended {
     /// With what.
     pub status: ExitStatus,
-    /// What it said on stderr, earlier programs in the same folder included.
+    /// Its output on stderr, that of earlier programs in the same folder included.
     pub said: String,
 }
 
@@ -73,7 +75,7 @@ pub struct Folder {
     dir: TempDir,
     /// The file system that its data is on, when that is one of its own.
     disk: Option<SmallDisk>,
-    /// What its syncs do, when a test says that.
+    /// The disk with replaced syncs, when a test wants one.
     slow: Option<SlowDisk>,
     /// Its wall clock, when a test sets it.
     clock: Option<FakedClock>,
@@ -118,7 +120,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The same, with syncs that do what [`Self::slow_disk`] is told.
+    /// The same, with syncs that [`Self::slow_disk`] controls.
     ///
     /// # Errors
     /// Why there can be none here.
@@ -131,7 +133,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The same, on a disk whose syncs do what [`Self::slow_disk`] is told.
+    /// The same, on a disk whose syncs [`Self::slow_disk`] controls.
     ///
     /// # Panics
     /// When there is no C compiler.
@@ -142,7 +144,7 @@ impl Folder {
         folder
     }
 
-    /// What its syncs do.
+    /// Returns the disk with replaced syncs.
     ///
     /// # Panics
     /// When it is on any other disk.
@@ -198,7 +200,7 @@ impl Folder {
         }
     }
 
-    /// Where it is.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.dir.path()
@@ -210,13 +212,14 @@ impl Folder {
         self.disk.as_ref().map_or_else(|| self.path().join("data"), SmallDisk::path)
     }
 
-    /// What has been said on stderr by all programs so far.
+    /// The output on stderr of all programs so far.
     #[must_use]
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.path().join("log")).unwrap_or_default()
     }
 
-    /// What the tools of `effects` have really done, one line for each beginning and end of a call.
+    /// The effects that the tools of `effects` really had, one line for each beginning and end of a
+    /// call.
     #[must_use]
     pub fn effects(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.path().join("files/log")).unwrap_or_default();
@@ -310,7 +313,7 @@ fn replaced_syncs(folder: &Path) -> SlowDisk {
     SlowDisk::new(folder).expect("a library that replaces syncs, made by the C compiler that the host is built with")
 }
 
-/// A client that trusts nobody: the API speaks plain HTTP.
+/// A client without trusted certificates: the API speaks plain HTTP.
 fn http() -> reqwest::Client {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
@@ -348,7 +351,7 @@ impl Answer {
     }
 }
 
-/// Where a host is or was, and how to get in.
+/// The address of a host that runs or ran, and the token for it.
 #[derive(Debug, Clone)]
 pub struct Line {
     base: String,
@@ -383,10 +386,18 @@ impl Line {
         .await
     }
 
+    /// Posts a file as it is.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    pub async fn upload(&self, path: &str, file: Vec<u8>) -> reqwest::Result<Answer> {
+        read(self.http.post(format!("{}{path}", self.base)).bearer_auth(&self.token).body(file)).await
+    }
+
     /// Follows an event stream, after an event or from now on.
     ///
     /// # Errors
-    /// The status that was answered instead; none when nobody answers.
+    /// The status that was answered instead; none when there is no answer.
     pub async fn follow(&self, path: &str, last_event_id: Option<u64>) -> Result<Frames, Option<u16>> {
         let mut request = self.http.get(format!("{}{path}", self.base)).bearer_auth(&self.token);
         if let Some(id) = last_event_id {
@@ -467,7 +478,7 @@ impl Host {
         self.send(self.request(Method::POST, path).json(body)).await
     }
 
-    /// Where it is, for those who outlive it.
+    /// Returns a line to the host that can outlive it.
     #[must_use]
     pub fn line(&self) -> Line {
         Line { base: self.base.clone(), token: self.token.clone(), http: self.http.clone() }
@@ -490,7 +501,7 @@ impl Host {
         self.child.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("a running process")
     }
 
-    /// What the process ended with, if it does so in this time.
+    /// Returns the exit status of the process, if it ends within this time.
     pub async fn died(&mut self, within: Duration) -> Option<ExitStatus> {
         tokio::time::timeout(within, self.child.wait()).await.ok().and_then(Result::ok)
     }

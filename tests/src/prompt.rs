@@ -1,4 +1,4 @@
-//! What a host sends to a provider that a test plays.
+//! The requests that a host sends to a provider that a test plays.
 
 use serde_json::Value;
 use tokio::io::AsyncReadExt;

@@ -1,9 +1,11 @@
-//! What a machine cannot do fails the tests that need it, unless whoever runs them said that they know.
+//! The requirements of tests on the machine. A missing one fails the tests that need it, unless a
+//! variable says that this is known.
 
 /// The variable that lets tests be skipped which need user and mount namespaces.
 pub const WITHOUT_NAMESPACES: &str = "AGENT_HOST_TESTS_WITHOUT_NAMESPACES";
 
-/// What a test needs of the machine; none when this machine does not have it and the variable says that this is known.
+/// Returns a resource of the machine that a test needs; none when it is missing and the variable
+/// says that this is known.
 ///
 /// # Panics
 /// When it does not have it and the variable is not `1`.

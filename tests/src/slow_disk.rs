@@ -11,12 +11,12 @@ use std::time::Duration;
 
 /// The variable that names the page to the library.
 const PAGE: &str = "AGENT_HOST_TESTS_SYNCS";
-/// Where in the page it stands what syncs do; before it stands how many there were.
+/// The offset in the page of the sync behaviour; before it stands the number of syncs.
 const WHAT_AT: u64 = 8;
-/// Where in the page it stands whether reads of the database fail.
+/// The offset in the page of the flag that fails reads of the database.
 const READS_AT: u64 = 16;
 
-/// What a sync does.
+/// The behaviour of a sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syncs {
     /// It takes so long, and then is done.
@@ -66,7 +66,7 @@ impl SlowDisk {
         &self.page
     }
 
-    /// What syncs do from now on, those that hang included.
+    /// Sets the behaviour of syncs from now on, those that hang included.
     ///
     /// # Errors
     /// The page cannot be written.
@@ -90,7 +90,7 @@ impl SlowDisk {
     }
 }
 
-/// How many syncs there were so far.
+/// Returns the number of syncs so far.
 ///
 /// # Errors
 /// There is no such counter.

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
 
-/// How much fits.
+/// The capacity of the file system.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
     /// Bytes.
@@ -57,7 +57,7 @@ impl SmallDisk {
         format!("no file system of its own can be mounted here: {}", said.trim())
     }
 
-    /// Where it is for everybody else.
+    /// The path for processes outside its namespace.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         let at = self.at.strip_prefix("/").unwrap_or(&self.at);

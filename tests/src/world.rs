@@ -1,7 +1,7 @@
 //! A whole host without its HTTP side, in one process.
 
 use crate::guests::wasm;
-use broker::{Broker, Catalogue, CreateAgent, Entry, InputReceipt, Limits, NewSession, Parts, PostMessage, Target, Template};
+use broker::{Broker, Catalogue, Clock, CreateAgent, Entry, InputReceipt, Limits, NewSession, Parts, PostMessage, Target, Template};
 use domain::definition::{Definition, DefinitionId};
 use domain::egress::EgressGrant;
 use domain::event::{BoundaryDecided, Event, RunStarted};
@@ -22,10 +22,10 @@ use std::time::Duration;
 use store::{SessionRow, Store};
 use tempfile::TempDir;
 
-/// How long anything in a test may take.
+/// Time limit of anything in a test.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a world is made of.
+/// The setup of a world.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Components by name; `name=file` for one whose file is called otherwise.
@@ -34,11 +34,12 @@ pub struct Setup {
     pub definitions: Vec<Value>,
     /// The scripted model's rules, TOML.
     pub script: String,
-    /// What a million of the scripted model's tokens cost, of prompt or reply; none for a model without a price.
+    /// The price of a million of the scripted model's tokens, of prompt or reply; none for a model
+    /// without a price.
     pub price: Option<f64>,
     /// Limits of the broker.
     pub limits: Limits,
-    /// What the operator says of agents by their paths.
+    /// The operator's settings of agents by their paths.
     pub paths: broker::PathSettings,
     /// Requests that components are granted.
     pub network: Vec<EgressGrant>,
@@ -46,20 +47,22 @@ pub struct Setup {
     pub secrets: Vec<(&'static str, &'static str)>,
     /// Buckets that components are granted.
     pub key_value: Vec<BucketGrant>,
-    /// What one call of a tool may use.
+    /// The limits of one call of a tool.
     pub guest_limits: GuestLimits,
-    /// What is different about the grant of a component of this name.
+    /// Changes the grant of a component of this name.
     pub change_grant: fn(&str, &mut Grant),
     /// Components that are no built programs, by name.
     pub made: Vec<(&'static str, Vec<u8>)>,
     /// Components that are granted this and nothing else, by name.
     pub grants: Vec<(&'static str, Grant)>,
-    /// Whether the code of all components is pinned.
+    /// True if the code of all components is pinned.
     pub is_pinned: bool,
     /// Personas, as the config file writes them.
     pub personas: Vec<Value>,
     /// Guests that are at work at once.
     pub instances_max: u32,
+    /// Clock of the host.
+    pub clock: Clock,
 }
 
 impl Default for Setup {
@@ -88,11 +91,13 @@ impl Default for Setup {
             is_pinned: false,
             personas: Vec::new(),
             instances_max: 32,
+            clock: Clock::system(),
         }
     }
 }
 
-/// A model that delegates reading and writing, calls tools by name, and otherwise repeats what it is told.
+/// A model that delegates reading and writing, calls tools by name, and otherwise repeats its
+/// input.
 pub const SCRIPT: &str = r#"
 [[rule]]
 when = { last = "tool" }
@@ -139,7 +144,7 @@ impl World {
     }
 
     async fn start(dir: Arc<TempDir>, setup: Setup) -> Self {
-        // Whoever was first has set it up for all.
+        // The first caller has set it up for all.
         let filter = tracing_subscriber::EnvFilter::from_default_env();
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
         let path = dir.path().join("data");
@@ -156,7 +161,8 @@ impl World {
         Broker::start(parts).await.expect("a second broker")
     }
 
-    /// Stops the host and starts it again on the same data, with other definitions or components if the setup was changed.
+    /// Stops the host and starts it again on the same data. The setup may change to other
+    /// definitions or components.
     pub async fn restart(self, change: impl FnOnce(&mut Setup)) -> Self {
         let Self { dir, broker, mut setup, .. } = self;
         // At once, so that what is being worked on is interrupted.
@@ -182,7 +188,7 @@ impl World {
         self.opened(&UserId::local(), definition, session_type).await
     }
 
-    /// Opens a chat of somebody's with their own agent of a definition.
+    /// Opens a chat of a user's with their own agent of a definition.
     pub async fn open_for(&self, user: &UserId, definition: &str) -> SessionId {
         self.opened(user, definition, None).await
     }
@@ -227,7 +233,7 @@ impl World {
         }
     }
 
-    /// Has the puppet play a script, and returns what it was told, one line each.
+    /// Has the puppet play a script, and returns its reports, one line each.
     pub async fn play(&self, steps: Value) -> Vec<String> {
         let session = self.open("puppet").await;
         self.say("puppet", session, &json!({ "steps": steps }).to_string()).await;
@@ -291,13 +297,13 @@ impl World {
         self.store().messages(row.head, 1, row.head_message).await.expect("the thread")
     }
 
-    /// What an agent said last.
+    /// Returns an agent's last message.
     pub async fn last_reply(&self, session: SessionId) -> String {
         let messages = self.messages(session).await;
         messages.iter().rev().find(|message| matches!(message.role, Role::Assistant | Role::Notice)).map(Message::text).unwrap_or_default()
     }
 
-    /// Waits until nobody has anything to do, not later either.
+    /// Waits until nothing is left to do, now or later.
     pub async fn quiet(&self) {
         let waiting = async {
             while !self.store().sessions_with_work(Timestamp(u64::MAX >> 1)).await.expect("a readable store").is_empty() {
@@ -307,7 +313,7 @@ impl World {
         tokio::time::timeout(PATIENCE * 3, waiting).await.expect("everything comes to an end");
     }
 
-    /// How all runs began, in order.
+    /// Returns the starts of all runs, in order.
     pub async fn starts(&self) -> Vec<RunStarted> {
         let events = self.store().events(0, store::EventFilter::default(), 1_000_000).await.expect("the events");
         let started = events.into_iter().filter_map(|recorded| match recorded.event {
@@ -323,7 +329,7 @@ impl World {
         events.iter().filter(|event| event.kind == "run.started.v1").filter_map(|event| event.subject.run).collect()
     }
 
-    /// What the boundary decided, in order.
+    /// Returns the decisions of the boundary, in order.
     pub async fn ledger(&self) -> Vec<BoundaryDecided> {
         let filter = store::EventFilter { ledger: true, ..store::EventFilter::default() };
         let events = self.store().events(0, filter, 100_000).await.expect("the ledger");
@@ -334,7 +340,8 @@ impl World {
         decided.collect()
     }
 
-    /// What the tools of `effects` have really done, one line for each beginning and end of a call.
+    /// The effects that the tools of `effects` really had, one line for each beginning and end of a
+    /// call.
     #[must_use]
     pub fn effects(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.dir.path().join("files/log")).unwrap_or_default();
@@ -342,7 +349,7 @@ impl World {
     }
 }
 
-/// What a broker is made of, all but the store in a world of its own.
+/// Makes the parts of a broker, all but the store in a world of its own.
 async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Parts {
     let mut entries = Vec::new();
     let built = setup.components.iter().map(|name| {
@@ -365,7 +372,17 @@ async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Pa
     let catalogue = catalogue.with_personas(personas).expect("personas that fit");
     let gateway = Arc::new(gateway(dir, setup));
     let (after_restore, paths) = (broker::AfterRestore::default(), setup.paths.clone());
-    Parts { store, runtime: runtime.clone(), gateway, catalogue, limits: setup.limits, after_restore, paths }
+    Parts {
+        store,
+        runtime: runtime.clone(),
+        gateway,
+        catalogue,
+        limits: setup.limits,
+        after_restore,
+        paths,
+        skipped: Vec::new(),
+        clock: setup.clock.clone(),
+    }
 }
 
 /// An agent by its definition.

@@ -42,6 +42,7 @@ mod all {
     mod panics;
     mod paths;
     mod patterns;
+    mod poison;
     mod purge;
     mod queue;
     mod quota;

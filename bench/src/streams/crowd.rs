@@ -19,9 +19,9 @@ use tokio::task::{JoinSet, LocalSet};
 pub(crate) const FLAG: &str = "--follow-streams";
 /// Clients that connect at the same time.
 const AT_ONCE: usize = 100;
-/// How long a frame may take to all of them.
+/// Time limit until a frame has reached all of them.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What a client can read at a time.
+/// Bytes that a client can read at a time.
 const READ_BYTES: usize = 8 << 10;
 
 /// All clients of one server.
@@ -44,7 +44,8 @@ impl Crowd {
         Ok(())
     }
 
-    /// When half of the clients had all of the frame, and when all but a hundredth.
+    /// Returns the times at which half of the clients, and all but a hundredth, had all of the
+    /// frame.
     pub(super) async fn arrived(&mut self) -> anyhow::Result<[u64; 2]> {
         Ok(serde_json::from_str(&self.0.line().await?)?)
     }
@@ -57,7 +58,7 @@ pub(super) fn nanoseconds() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// When each client had the frame.
+/// The time at which each client had the frame.
 #[derive(Debug, Default)]
 struct Arrivals {
     at: RefCell<Vec<u64>>,
@@ -81,7 +82,7 @@ impl Arrivals {
     }
 }
 
-/// Follows until this process is killed, or told nothing more.
+/// Follows until this process is killed, or its input ends.
 ///
 /// # Errors
 /// A client is not let in, or a frame does not come to all of them.

@@ -8,14 +8,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug)]
 pub struct TextStats;
 
-/// What the tool takes. Its JSON Schema follows from the type, the descriptions from the comments.
+/// The arguments of the tool. Their JSON Schema follows from the type, the descriptions from the
+/// comments.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Arguments {
     /// The text to count.
     text: String,
 }
 
-/// What it returns. The host checks every result against the schema of this type.
+/// The result of the tool. The host checks every result against the schema of this type.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Stats {
     lines: usize,

@@ -15,11 +15,11 @@ const FEEDBACK_BYTES_MAX: usize = 600;
 #[serde(default)]
 pub(crate) struct Attempt {
     pub(crate) began_ms: u64,
-    /// Which items are asked, in order. Empty before the exam has begun.
+    /// The items that are asked, in order. Empty before the exam has begun.
     pub(crate) order: Vec<usize>,
-    /// How many were asked, the open one among them.
+    /// Number of items that were asked, the open one among them.
     pub(crate) asked: usize,
-    /// What came of those that were asked.
+    /// The results of those that were asked.
     pub(crate) answers: Vec<Answered>,
     /// Whole answers that a model judges, by their place among the answers.
     pub(crate) judged: BTreeMap<usize, Value>,
@@ -27,24 +27,24 @@ pub(crate) struct Attempt {
     pub(crate) over: Option<Value>,
 }
 
-/// What came of one item.
+/// The result of one item.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Answered {
     /// The answer, or its beginning.
     pub(crate) response: Value,
     pub(crate) status: Status,
-    /// From 0 to 1; none when nobody can say.
+    /// From 0 to 1; none when it cannot be scored.
     pub(crate) score: Option<f64>,
-    /// What the model said that judged it.
+    /// The feedback of the model that judged it.
     pub(crate) feedback: Option<String>,
-    /// How often a model failed to.
+    /// Number of times that a model failed to judge it.
     pub(crate) failures: u32,
-    /// Whether it is on the session's record.
+    /// True if it is on the session's record.
     #[serde(default)]
     pub(crate) recorded: bool,
 }
 
-/// How an item ended.
+/// The way in which an item ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
@@ -56,14 +56,14 @@ pub(crate) enum Status {
     TimedOut,
     /// It was withdrawn.
     Cancelled,
-    /// With an answer that nobody could score.
+    /// With an answer that could not be scored.
     NotJudged,
     /// It could not be asked.
     NotAsked,
 }
 
 impl Status {
-    /// Whether a person has to look at it.
+    /// Returns true if a person has to review the item.
     pub(crate) fn needs_review(self) -> bool {
         matches!(self, Self::NotJudged | Self::NotAsked)
     }

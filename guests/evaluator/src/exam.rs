@@ -23,11 +23,11 @@ const ASKED: usize = 20;
 /// Items that can be asked at most: each takes a step of the turn.
 const ASKED_RANGE: RangeInclusive<usize> = 1..=40;
 
-/// What is said when there is no exam.
+/// The message when there is no exam.
 const NOTHING_TO_ASK: &str = "there is no exam: set it in the agent's `settings.exam`, or open the session with one in `exam`. It needs a \
     `title`, a `rubric` with `criteria` and `pass_score`, and `items`";
 
-/// What is said when whoever is examined brings an exam and has one already.
+/// The message when the session was opened with an exam and the operator has set one already.
 const TWO_EXAMS: &str = "session_config.exam: this agent has its exam in `settings.exam`; open the session without one";
 
 fn exam_of(place: &Value) -> Option<&Value> {
@@ -42,16 +42,17 @@ pub(crate) struct Exam {
     #[serde(skip)]
     pub(crate) digest: String,
     pub(crate) title: String,
-    /// What is said before the first item.
+    /// The instructions before the first item.
     pub(crate) instructions: String,
     pub(crate) rubric: Rubric,
     pub(crate) items: Vec<Question>,
-    /// Whether items are asked, and chosen where there are more than are asked, in an order by chance.
+    /// True if items are asked in random order. Where there are more items than are asked, they are
+    /// also chosen at random.
     pub(crate) shuffle: bool,
     max_items: Option<usize>,
 }
 
-/// What counts, and how much of it is enough.
+/// The criteria, and the score that is enough.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Rubric {
@@ -66,7 +67,7 @@ pub(crate) struct Rubric {
 pub(crate) struct Criterion {
     pub(crate) id: String,
     pub(crate) description: String,
-    /// What a point of its items counts; 1 unless said otherwise.
+    /// The weight of a point of its items; 1 unless said otherwise.
     weight: Option<f64>,
     /// From worst to best.
     pub(crate) levels: Vec<String>,
@@ -79,11 +80,11 @@ impl Criterion {
 }
 
 impl Exam {
-    /// The exam that the agent is set up with, or the one that the session was opened with: where there is one for all, whoever is examined
-    /// does not bring their own.
+    /// The exam that the agent is set up with, or the one that the session was opened with. Where
+    /// there is one for all, a user cannot bring their own.
     ///
     /// # Errors
-    /// That there is none or are two, or the first field that makes no sense, for whoever wrote it.
+    /// That there is none or are two, or the first field that makes no sense, for its author.
     pub(crate) fn of(turn: Turn<'_>) -> Result<Self, String> {
         let config: Value = turn.session_config().unwrap_or_default();
         let settings: Value = turn.settings().unwrap_or_default();
@@ -99,7 +100,7 @@ impl Exam {
         Ok(exam)
     }
 
-    /// How many items are asked.
+    /// Returns the number of items that are asked.
     pub(crate) fn asked(&self) -> usize {
         self.items.len().min(self.max_items.unwrap_or(ASKED))
     }
@@ -117,7 +118,7 @@ impl Exam {
         }
     }
 
-    /// What an item counts.
+    /// Returns the points of an item, with the weight of its criterion.
     pub(crate) fn points(&self, item: &Question) -> f64 {
         item.points.unwrap_or(1.0) * self.criterion(item).map_or(1.0, Criterion::weight)
     }

@@ -1,4 +1,4 @@
-//! What goes on record of each item, and the end of an exam: the result, and what is remembered.
+//! The record of each item, and the end of an exam: the result, and what is remembered.
 
 use crate::attempt::{Answered, Status};
 use crate::session::{Session, key_of_item, rounded, told};
@@ -6,7 +6,7 @@ use agent_host_sdk::{Effect, Item};
 use questions::Question;
 use serde_json::{Map, Value, json};
 
-/// What a part of the exam came to.
+/// The result of a part of the exam.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
     score: f64,
@@ -27,12 +27,12 @@ impl Tally {
         }
     }
 
-    /// Of what could be scored; none when nothing could.
+    /// Returns the percentage of what could be scored; none when nothing could.
     fn percent(self) -> Option<f64> {
         (self.max > 0.0).then(|| rounded(self.score / self.max * 100.0))
     }
 
-    /// Whether it is passed, as far as a review cannot change that.
+    /// Returns whether the exam is passed; none while a review can change that.
     fn passed(self, pass_percent: f64) -> Option<bool> {
         // Halves of a cent that binary fractions lose must not decide.
         let reaches = |score: f64| score + 1e-9 >= pass_percent / 100.0 * (self.max + self.open);

@@ -1,7 +1,8 @@
-//! What a model is asked that judges an open item: the rubric's criterion, the question and the answer.
+//! The request to a model that judges an open item: the rubric's criterion, the question and the
+//! answer.
 //!
-//! The system prompt is the operator's prompt and the words below. The exam may be the user's and the answer always is: both come after
-//! it, as the user's and between fences.
+//! The system prompt is the operator's prompt and the text below. The exam may be the user's and
+//! the answer always is: both come after it, as the user's and between fences.
 
 use crate::exam::{Criterion, Exam};
 use agent_host_sdk::{ModelRequest, Toolset, Turn, fenced};

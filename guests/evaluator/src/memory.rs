@@ -1,4 +1,5 @@
-//! What is remembered of exams: of a user how many attempts they made at each and the best of them, and for everybody what came of each exam.
+//! The memory of exams. It keeps for a user how many attempts they made at each and the best of
+//! them, and for everybody the results of each exam.
 //!
 //! An exam is known by its digest: another one of the same title is another exam.
 
@@ -9,10 +10,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Exams that are remembered, of a user and for everybody.
+/// Exams that are remembered for a user, and for all users.
 const EXAMS_MAX: usize = 20;
 
-/// What is kept in the preferences of a user. Anyone may write there, so what cannot be read counts as not there.
+/// The part of a user's preferences that this agent keeps. Anyone may write there, so an unreadable
+/// value counts as not there.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Kept {
@@ -20,7 +22,7 @@ struct Kept {
     exams: Vec<Known>,
 }
 
-/// What is known of a user's attempts at one exam.
+/// The record of a user's attempts at one exam.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Known {
@@ -32,7 +34,7 @@ struct Known {
     ended_ms: u64,
 }
 
-/// What is kept in the preferences that hold for all users.
+/// The part of the preferences that this agent keeps for all users.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Shared {
@@ -40,7 +42,7 @@ struct Shared {
     exam_results: Vec<Taken>,
 }
 
-/// What came of one exam, whoever took it.
+/// The results of one exam, of all users together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Taken {
@@ -49,13 +51,13 @@ struct Taken {
     attempts: u64,
     /// Attempts of which that is decided.
     passed: u64,
-    /// Attempts in which something could be scored, and what they came to on average.
+    /// Attempts in which something could be scored, and their average.
     scored: u64,
     average_percent: Option<f64>,
     ended_ms: u64,
 }
 
-/// What is remembered that bears on the exam of this turn.
+/// The remembered facts that bear on the exam of this turn.
 #[derive(Debug)]
 pub(crate) struct Memory {
     digest: String,
@@ -65,8 +67,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Looks at the preferences, and at the user's own sessions before this one: these nobody can write, so there are never fewer attempts,
-    /// nor a lower best, than they say.
+    /// Looks at the preferences, and at the user's own sessions before this one. The sessions
+    /// cannot be altered, so there are never fewer attempts, nor a lower best, than they say.
     pub(crate) fn of(turn: Turn<'_>, exam: &Exam) -> Self {
         let Kept { mut exams } = readable(turn.preferences());
         let Shared { exam_results: taken } = readable(turn.shared_preferences());
@@ -96,7 +98,8 @@ impl Memory {
         Self { digest, title, exams, taken }
     }
 
-    /// What is said of earlier attempts, the user's own and everybody's; nothing when there were none.
+    /// Returns a message about earlier attempts, the user's own and everybody's; empty when there
+    /// were none.
     pub(crate) fn greeting(&self) -> String {
         let mut greeting = String::new();
         if let Some(known) = self.known() {
@@ -111,12 +114,12 @@ impl Memory {
         greeting
     }
 
-    /// How many attempts there are with this one.
+    /// Returns the number of attempts, this one included.
     pub(crate) fn attempts(&self) -> u64 {
         self.known().map_or(0, |known| known.attempts).saturating_add(1)
     }
 
-    /// What to keep of the user when the exam is over.
+    /// Returns the preferences to keep for the user when the exam is over.
     pub(crate) fn after(&self, percent: Option<f64>, now_ms: u64) -> Value {
         let best_percent = [self.known().and_then(|known| known.best_percent), percent].into_iter().flatten().reduce(f64::max);
         let this = Known {
@@ -132,7 +135,8 @@ impl Memory {
         json!({ "exams": exams })
     }
 
-    /// What to keep of the exam itself, for everybody: made from what holds for everybody alone.
+    /// Returns the preferences to keep about the exam itself, for everybody. They are made only
+    /// from what holds for everybody.
     pub(crate) fn after_for_all(&self, percent: Option<f64>, passed: Option<bool>, now_ms: u64) -> Value {
         let before = self.taken().cloned().unwrap_or_default();
         let count = |number: u64| u32::try_from(number).map_or(f64::MAX, f64::from);
@@ -161,7 +165,7 @@ impl Memory {
     }
 }
 
-/// What was remembered, or nothing where it is not what this agent writes.
+/// Returns the remembered value, or the default where this agent did not write it.
 fn readable<T: DeserializeOwned + Default>(remembered: Result<T, agent_host_sdk::Unreadable>) -> T {
     remembered.unwrap_or_else(|error| {
         log::warn(&format!("what is remembered is left aside: {error}"));

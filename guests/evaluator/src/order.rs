@@ -2,8 +2,9 @@
 
 use agent_host_sdk::Turn;
 
-/// The first `count` of `all` items, or as many of them by chance in an order by chance. Chance follows from what the step reads, so that
-/// the same step, run again, comes to the same; the order is kept from then on.
+/// The first `count` of `all` items, or as many of them chosen and ordered at random. The random
+/// numbers follow from what the step reads, so that the same step, run again, makes the same
+/// choice. The order is kept from then on.
 pub(crate) fn order(turn: Turn<'_>, all: usize, count: usize, shuffle: bool) -> Vec<usize> {
     let mut order: Vec<usize> = (0..all).collect();
     if shuffle {

@@ -9,11 +9,13 @@ use agent_host_sdk::{Answer, Effect, News, Operation, Part, Settlement, Step, Tu
 use questions::{Question, read_judgement};
 use serde_json::{Value, json};
 
-/// How often a model is asked to judge an answer.
+/// Times that a model is asked to judge an answer.
 const JUDGE_ATTEMPTS_MAX: u32 = 2;
-/// Bytes of an answer that is kept whole for a second attempt at judging it, because the state holds it meanwhile.
+/// Bytes of an answer up to which it is kept whole for a second attempt at judging it. The state
+/// holds it meanwhile.
 const JUDGED_AGAIN_BYTES_MAX: usize = 40 << 10;
-/// Bytes of the answers under judgement, which the state holds, up to which each judgement is taken in as soon as it is there.
+/// Bytes of the answers under judgement up to which each judgement is taken in as soon as it is
+/// there. The state holds these answers.
 const UNDER_JUDGEMENT_BYTES_MAX: usize = 8 << 10;
 /// Steps beyond one for each item: to judge the last answer, to judge it again, and one to spare.
 const STEPS_BESIDE: usize = 3;
@@ -28,7 +30,7 @@ pub(crate) struct Session<'a> {
     start: Vec<Operation>,
 }
 
-/// What an operation of this agent is for, as its key says.
+/// The purpose of an operation of this agent, as its key says.
 enum Doing {
     /// An item is asked.
     Asking,
@@ -165,8 +167,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether there are steps enough to take in a judgement while an item is being answered, and room in the state for what is judged
-    /// meanwhile. Otherwise a judgement is taken in with the next answer.
+    /// Returns true if each judgement can be taken in while an item is being answered. That needs
+    /// enough steps, and room in the state for the answers under judgement. Otherwise a judgement
+    /// is taken in with the next answer.
     fn can_take_each_judgement(&self) -> bool {
         let to_come = self.attempt.order.len().saturating_sub(self.attempt.answers.len());
         let bytes: usize = self.attempt.judged.values().map(|response| response.to_string().len()).sum();
@@ -197,7 +200,7 @@ fn doing(key: &str) -> Option<Doing> {
     at.parse().ok().map(Doing::Judging)
 }
 
-/// A number without digits that nobody reads.
+/// A number without insignificant digits.
 pub(crate) fn rounded(number: f64) -> f64 {
     (number * 100.0).round() / 100.0
 }

@@ -7,13 +7,13 @@ use serde::Deserialize;
 use std::fs;
 use std::io;
 
-/// What `delete_file` takes.
+/// The arguments of `delete_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Arguments {
     /// The file or folder.
     path: String,
-    /// Whether to delete a folder with all that is in it; not without.
+    /// True to delete a folder with all that is in it; false if omitted.
     recursive: Option<bool>,
 }
 

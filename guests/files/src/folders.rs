@@ -4,7 +4,7 @@ use agent_host_sdk::ToolError;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// What the sandbox answers to a path outside the granted folders.
+/// The error code of the sandbox for a path outside the granted folders.
 #[cfg(target_os = "wasi")]
 const ENOTCAPABLE: i32 = 76;
 
@@ -19,7 +19,7 @@ pub(crate) struct Place {
     pub(crate) path: PathBuf,
     /// For people and models, and good as an argument of the next call.
     pub(crate) shown: String,
-    /// Whether it is a granted folder itself.
+    /// True if it is a granted folder itself.
     pub(crate) is_root: bool,
 }
 
@@ -61,7 +61,7 @@ impl Folders {
         }
     }
 
-    /// What a failure of the file system means to the caller.
+    /// Converts a failure of the file system to an error for the caller.
     pub(crate) fn error(&self, place: &Place, error: &io::Error) -> ToolError {
         #[cfg(target_os = "wasi")]
         if error.raw_os_error() == Some(ENOTCAPABLE) {

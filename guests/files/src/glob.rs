@@ -3,7 +3,8 @@
 /// Bytes of a pattern.
 pub(crate) const PATTERN_BYTES_MAX: usize = 256;
 
-/// Whether a path, with `/` between its names, matches. A pattern without a slash is about the name alone, wherever it is.
+/// Returns true if a path, with `/` between its names, matches. A pattern without a slash is about
+/// the name alone, wherever it is.
 pub(crate) fn matches(pattern: &str, path: &str) -> bool {
     if !pattern.contains('/') && pattern != "**" {
         let name = path.rsplit('/').next().unwrap_or(path);

@@ -11,7 +11,7 @@ use std::fs;
 /// Entries that one call returns.
 pub(crate) const LISTED_MAX: usize = 500;
 
-/// What `list_files` takes.
+/// The arguments of `list_files`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Arguments {
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     path: String,
     /// Only what matches: `*` and `?` within a name, `**` for any folders, as in `src/**/*.rs`. Without a slash it is about names.
     pattern: Option<String>,
-    /// How many levels deep to look: 1 is the folder alone, and what is done without; a pattern with a slash or `**` looks at all.
+    /// Levels to look into; 1 is this folder alone. Default: 1; all for a pattern with `/` or `**`.
     #[schemars(range(min = 1))]
     max_depth: Option<u32>,
 }

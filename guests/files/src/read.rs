@@ -12,13 +12,13 @@ pub(crate) const READ_BYTES_MAX: usize = 30 << 10;
 /// Bytes at the beginning of a file that tell text from other things.
 const SNIFFED_BYTES: usize = 8 << 10;
 
-/// What `read_file` takes.
+/// The arguments of `read_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Arguments {
     /// The file.
     path: String,
-    /// Lines to skip; none without.
+    /// Lines to skip; none if omitted.
     offset: Option<u64>,
     /// At most so many lines.
     limit: Option<u64>,
@@ -86,7 +86,7 @@ fn skip_lines(text: &mut impl BufRead, lines: u64) -> io::Result<u64> {
 struct Part {
     bytes: Vec<u8>,
     lines: u64,
-    /// Whether the last line was too long to be returned whole.
+    /// True if the last line was too long to be returned whole.
     line_cut: bool,
     more: bool,
 }

@@ -21,7 +21,7 @@ const LINE_BYTES_MAX: u64 = 64 << 10;
 /// Bytes that a compiled expression may take.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
-/// What `search_files` takes.
+/// The arguments of `search_files`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Arguments {
@@ -29,11 +29,11 @@ pub(crate) struct Arguments {
     path: String,
     /// A regular expression, matched within lines.
     pattern: String,
-    /// Whether to look into folders within the folder; yes without.
+    /// True to look into folders within the folder; true if omitted.
     recursive: Option<bool>,
 }
 
-/// What was found so far.
+/// The matches so far.
 struct Findings {
     lines: Vec<String>,
     passed_over: usize,
@@ -85,7 +85,7 @@ impl Findings {
     /// None when the file is not one that is searched.
     fn search_file(&mut self, place: &Place, name: &str, regex: &Regex) -> Option<()> {
         let meta = fs::metadata(&place.path).ok()?;
-        // To open a pipe would be to wait for whoever writes to it.
+        // Opening a pipe would wait for its writer.
         if !meta.is_file() || meta.len() > SEARCHED_BYTES_MAX {
             return None;
         }

@@ -12,14 +12,14 @@ pub(crate) const DEPTH_MAX: u32 = 64;
 /// Something that was found.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// Where.
+    /// Its place in a granted folder.
     pub(crate) place: Place,
     /// Its path from the folder where the walk began, with `/` between names.
     pub(crate) relative: String,
     pub(crate) kind: FileType,
 }
 
-/// Whether a walk saw everything.
+/// The completeness of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Walked {
     All,

@@ -13,7 +13,7 @@ pub(crate) const WRITE_BYTES_MAX: usize = 4 << 20;
 /// Characters of the call's id in the name of the unfinished file.
 const MARK_LENGTH: usize = 16;
 
-/// What `write_file` takes.
+/// The arguments of `write_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Arguments {
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     path: String,
     /// The whole new text.
     content: String,
-    /// Whether to make folders that are missing; not without.
+    /// True to make folders that are missing; false if omitted.
     create_parents: Option<bool>,
 }
 
@@ -56,7 +56,8 @@ pub(crate) fn write(folders: &Folders, context: &CallContext, arguments: Argumen
     }
 }
 
-/// Whoever reads the file sees the old text or the new one, never a part: the new text is complete beside it before it takes its name.
+/// Replaces a file in one step: a reader sees the old text or the new one, never a part. The new
+/// text is complete in a file beside it before it takes its name.
 fn replace(unfinished: &Path, place: &Place, content: &[u8]) -> io::Result<()> {
     let mut file = File::create(unfinished)?;
     file.write_all(content)?;
@@ -65,7 +66,8 @@ fn replace(unfinished: &Path, place: &Place, content: &[u8]) -> io::Result<()> {
     fs::rename(unfinished, &place.path)
 }
 
-/// The same for every attempt of a call, so that a second attempt takes up the file that a first left behind.
+/// A mark that is the same for every attempt of a call. A second attempt thus takes up the file
+/// that a first left behind.
 fn mark_of(call_id: &str) -> String {
     call_id.chars().filter(char::is_ascii_alphanumeric).take(MARK_LENGTH).collect()
 }

@@ -1,4 +1,4 @@
-//! What the fields of entries may hold, and how entries are searched and shown page by page.
+//! The fields of entries: their limits, and how entries are searched and shown page by page.
 
 use crate::shelf::Numbered;
 use agent_host_sdk::ToolError;
@@ -25,7 +25,7 @@ const SHOWN_MAX: u32 = 100;
 /// Characters of notes that a list shows; one entry alone is shown with all of them.
 const EXCERPT_CHARS_MAX: usize = 200;
 
-/// How urgent something is.
+/// The urgency of an entry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Priority {
@@ -41,7 +41,7 @@ pub(crate) enum Priority {
 pub(crate) struct Listing<E> {
     /// The entries. Long notes are cut, with `…` at their end.
     pub(crate) entries: Vec<Numbered<E>>,
-    /// How many there are altogether.
+    /// Number of entries altogether.
     pub(crate) total: usize,
     /// The `offset` with which to ask for the next ones.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,8 @@ pub(crate) fn url(text: &str) -> Result<String, ToolError> {
     bounded("url", text, URL_CHARS_MAX)
 }
 
-/// Whether two addresses lead to the same page: whatever their scheme, the case of their host, a slash at the end or a place in the page.
+/// Returns true if two addresses lead to the same page. Scheme, case of the host, a slash at the
+/// end and a place in the page make no difference.
 pub(crate) fn is_same_page(a: &str, b: &str) -> bool {
     page_of(a) == page_of(b)
 }
@@ -147,7 +148,7 @@ pub(crate) fn day(field: &str, text: &str) -> Result<Date, ToolError> {
     parsed.ok_or_else(|| ToolError::invalid(field, "must be a day that there is, such as `2028-02-29`"))
 }
 
-/// The words that are searched for.
+/// The words of a query.
 pub(crate) fn words(query: &str) -> Result<Vec<String>, ToolError> {
     let query = bounded("query", query.trim(), QUERY_CHARS_MAX)?;
     if query.is_empty() {
@@ -156,7 +157,7 @@ pub(crate) fn words(query: &str) -> Result<Vec<String>, ToolError> {
     Ok(query.to_lowercase().split_whitespace().map(str::to_owned).collect())
 }
 
-/// Whether each word is in one of the texts.
+/// Returns true if each word is in one of the texts.
 pub(crate) fn has_all(words: &[String], texts: &[&str]) -> bool {
     let texts: Vec<String> = texts.iter().map(|text| text.to_lowercase()).collect();
     words.iter().all(|word| texts.iter().any(|text| text.contains(word)))

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// What the operator grants, and what an agent must be allowed to use.
+/// The capability that the operator grants, and that an agent must be allowed to use.
 const READ: &str = "lists.read";
 /// The same for changes.
 const WRITE: &str = "lists.write";
@@ -70,7 +70,7 @@ impl Default for Lists {
     }
 }
 
-/// Which call makes a change, and when.
+/// The call that makes a change, and its time.
 #[derive(Debug, Clone, Copy)]
 struct Change<'a> {
     /// The same for every attempt of a call.
@@ -78,7 +78,7 @@ struct Change<'a> {
     now: Timestamp,
 }
 
-/// Nobody reads fractions of a second.
+/// The time without fractions of a second, which no reader needs.
 fn to_the_second(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 
-/// How far it has been read.
+/// The reading progress.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Status {
@@ -22,22 +22,22 @@ pub(crate) enum Status {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Reading {
-    /// What it is called.
+    /// Its title.
     title: String,
-    /// Where it is.
+    /// Its address.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// What the user noted.
+    /// The user's notes.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     notes: String,
-    /// What it is about.
+    /// Its subjects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tags: Vec<String>,
     priority: Priority,
     status: Status,
-    /// When it was added.
+    /// Time at which it was added.
     added_at: String,
-    /// When it was marked as read.
+    /// Time at which it was marked as read.
     #[serde(skip_serializing_if = "Option::is_none")]
     read_at: Option<String>,
 }
@@ -63,27 +63,27 @@ impl Reading {
     }
 }
 
-/// What `reading_list_add` takes.
+/// The arguments of `reading_list_add`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Add {
-    /// What it is called.
+    /// Its title.
     #[schemars(length(min = 1, max = 300))]
     title: String,
-    /// Where it is, such as `https://example.com/page`, if it is on the web. Each address can be on the list once.
+    /// Its web address, if it has one, such as `https://example.com/page`. Each can be listed once.
     #[schemars(length(max = 2000))]
     url: Option<String>,
-    /// What to keep in mind about it.
+    /// Notes to keep in mind about it.
     #[schemars(length(max = 4000))]
     notes: Option<String>,
-    /// What it is about, in single words.
+    /// Its subjects, in single words.
     #[schemars(length(max = 20))]
     tags: Option<Vec<String>>,
-    /// `normal` without.
+    /// `normal` if omitted.
     priority: Option<Priority>,
 }
 
-/// What `reading_list_list` takes.
+/// The arguments of `reading_list_list`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct List {
@@ -91,14 +91,14 @@ pub(crate) struct List {
     status: Option<Status>,
     /// Only those with this tag.
     tag: Option<String>,
-    /// How many; 20 without, 100 at most.
+    /// Number of entries to return; 20 if omitted, 100 at most.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
-    /// How many to pass over.
+    /// Number of entries to skip.
     offset: Option<u32>,
 }
 
-/// What `reading_list_search` takes.
+/// The arguments of `reading_list_search`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Search {
@@ -107,14 +107,14 @@ pub(crate) struct Search {
     query: String,
     /// Only those that have been read so far.
     status: Option<Status>,
-    /// How many; 20 without, 100 at most.
+    /// Number of entries to return; 20 if omitted, 100 at most.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
-    /// How many to pass over.
+    /// Number of entries to skip.
     offset: Option<u32>,
 }
 
-/// What `reading_list_update` takes.
+/// The arguments of `reading_list_update`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Update {

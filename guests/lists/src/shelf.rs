@@ -13,11 +13,11 @@ const BUCKET: &str = "lists";
 /// Entries of one list.
 pub(crate) const ENTRIES_MAX: usize = 1_000;
 
-/// What a list is made of.
+/// An entry of a list.
 pub(crate) trait Entry: Serialize + DeserializeOwned {
     /// The first part of its keys.
     const LIST: &'static str;
-    /// What one is called in messages.
+    /// The name of such an entry in messages.
     const NAME: &'static str;
     /// Its title.
     fn title(&self) -> &str;
@@ -33,7 +33,7 @@ pub(crate) struct Numbered<E> {
     pub(crate) entry: E,
 }
 
-/// What is stored.
+/// A stored entry.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Record<E> {
@@ -41,7 +41,7 @@ struct Record<E> {
     entry: Numbered<E>,
     /// The idempotency key of the call that added it.
     added_by: String,
-    /// That of the call that changed it last.
+    /// The idempotency key of the call that changed it last.
     changed_by: Option<String>,
 }
 

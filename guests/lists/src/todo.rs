@@ -12,22 +12,22 @@ use std::cmp::Reverse;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Task {
-    /// What is to be done.
+    /// The work to be done.
     title: String,
-    /// What the user noted.
+    /// The user's notes.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     notes: String,
     /// The last day for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     due_date: Option<String>,
     priority: Priority,
-    /// What it belongs to.
+    /// Labels of what it belongs to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tags: Vec<String>,
     done: bool,
-    /// When it was added.
+    /// Time at which it was added.
     added_at: String,
-    /// When it was done.
+    /// Time at which it was done.
     #[serde(skip_serializing_if = "Option::is_none")]
     done_at: Option<String>,
 }
@@ -41,7 +41,7 @@ impl Entry for Task {
     }
 }
 
-/// Which tasks.
+/// The tasks to return.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Show {
@@ -61,59 +61,59 @@ impl Show {
     }
 }
 
-/// What `todo_add` takes.
+/// The arguments of `todo_add`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Add {
-    /// What is to be done.
+    /// The work to be done.
     #[schemars(length(min = 1, max = 300))]
     title: String,
-    /// What to keep in mind about it.
+    /// Notes to keep in mind about it.
     #[schemars(length(max = 4000))]
     notes: Option<String>,
     /// The last day for it, such as `2028-02-29`.
     due_date: Option<String>,
-    /// `normal` without.
+    /// `normal` if omitted.
     priority: Option<Priority>,
-    /// What it belongs to, in single words.
+    /// Labels of what it belongs to, in single words.
     #[schemars(length(max = 20))]
     tags: Option<Vec<String>>,
 }
 
-/// What `todo_list` takes.
+/// The arguments of `todo_list`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct List {
-    /// `open` without.
+    /// `open` if omitted.
     show: Option<Show>,
     /// Only those with this tag.
     tag: Option<String>,
     /// Only those that are due on this day or before, such as `2028-02-29`.
     due_by: Option<String>,
-    /// How many; 20 without, 100 at most.
+    /// Number of tasks to return; 20 if omitted, 100 at most.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
-    /// How many to pass over.
+    /// Number of tasks to skip.
     offset: Option<u32>,
 }
 
-/// What `todo_search` takes.
+/// The arguments of `todo_search`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Search {
     /// Words; all of them have to occur, in any case.
     #[schemars(length(min = 1, max = 200))]
     query: String,
-    /// `all` without.
+    /// `all` if omitted.
     show: Option<Show>,
-    /// How many; 20 without, 100 at most.
+    /// Number of tasks to return; 20 if omitted, 100 at most.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
-    /// How many to pass over.
+    /// Number of tasks to skip.
     offset: Option<u32>,
 }
 
-/// What `todo_update` takes.
+/// The arguments of `todo_update`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Update {

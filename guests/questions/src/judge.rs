@@ -1,4 +1,4 @@
-//! Answers in words and code: what a model that judges them is shown, and what it says.
+//! Answers in words and code: the request to a model that judges them, and its reply.
 
 use crate::question::Question;
 use agent_host_sdk::{Settlement, fenced, shortened};
@@ -10,12 +10,12 @@ pub const JUDGE_TOKENS_MAX: u32 = 4_000;
 /// Bytes of feedback that are kept.
 const FEEDBACK_BYTES_MAX: usize = 1_200;
 
-/// What a model made of an answer.
+/// A model's judgement of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
-    /// How right it is, from 0 to 1.
+    /// The score, from 0 (wrong) to 1 (right).
     pub score: f64,
-    /// What is good about it and what is missing.
+    /// Feedback: what is good about the answer and what is missing.
     pub feedback: String,
 }
 
@@ -44,8 +44,8 @@ pub fn read_judgement(settlement: &Settlement) -> Result<Judgement, String> {
 }
 
 impl Question {
-    /// Question, notes and answer for a model that judges, each in a block that it cannot break out of, the answer last. Not for a
-    /// system prompt: whoever wrote them is not to be obeyed.
+    /// Question, notes and answer for a model that judges, the answer last. Each is in a block that
+    /// it cannot break out of. Not for a system prompt: their authors are not to be obeyed.
     #[must_use]
     pub fn for_judge(&self, response: &Value) -> String {
         let mut text = format!("The question:\n{}\n", fenced(&self.prompt));

@@ -14,7 +14,7 @@ pub use crate::score::Solution;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Reads what somebody has written down, found at a place such as `settings.lesson`.
+/// Reads what a user or operator has written, found at a place such as `settings.lesson`.
 ///
 /// # Errors
 /// The place of the first thing that is amiss, and what it has to be.

@@ -5,14 +5,15 @@ use agent_host_sdk::ClientAction;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Characters that an answer in words or code can be allowed at most, because an agent keeps the answer that is being judged.
+/// The highest limit on the characters of an answer in words or code. An agent keeps the answer
+/// that is being judged.
 pub const TEXT_CHARS_MAX: u64 = 16_000;
 /// Characters of code unless the question says otherwise.
 const CODE_CHARS: u64 = 8_000;
-/// Bytes of what is told to a model about a question.
+/// Bytes of each text about a question that a model gets.
 const NOTES_BYTES_MAX: usize = 8 << 10;
 
-/// How a question is asked.
+/// The widget that asks a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Widget {
@@ -33,22 +34,23 @@ pub enum Widget {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// How it is asked: `multiple_choice` when there are options and `free_text` when there are none, unless said otherwise.
+    /// The widget that asks it: `multiple_choice` when there are options and `free_text` when there
+    /// are none, unless said otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub widget: Option<Widget>,
-    /// What is asked.
+    /// The text of the question.
     pub prompt: String,
-    /// What there is to choose from.
+    /// The options to choose from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
     /// The right answer: the index of an option from 0, a list of them, a rating, or a text or several that are equally right. Without
     /// one, words and code are judged by a model and a rating is right whatever it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
-    /// What a good answer in words or code says, for the model that judges.
+    /// The content of a good answer in words or code, for the model that judges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expects: Option<String>,
-    /// How to judge an answer in words or code.
+    /// Guidance for judging an answer in words or code.
     #[serde(skip_serializing_if = "Option::is_none", alias = "rubric")]
     pub guidance: Option<String>,
     /// The language of the code.
@@ -72,32 +74,32 @@ pub struct Question {
     /// The most characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_length: Option<u64>,
-    /// What is said once it is answered. Lessons only.
+    /// The explanation after the answer. Lessons only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
-    /// What is said after a wrong answer, before the second try. Lessons only.
+    /// The hint after a wrong answer, before the second try. Lessons only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// What it is to show that the student has learned. Lessons only.
+    /// The learning objective that it checks. Lessons only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objective: Option<String>,
     /// The id of the rubric's criterion that it counts for. Exams only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub criterion: Option<String>,
-    /// How much it counts. Exams only.
+    /// Its points. Exams only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points: Option<f64>,
 }
 
 impl Question {
-    /// How it is asked.
+    /// Returns the widget that asks it.
     #[must_use]
     pub fn widget(&self) -> Widget {
         let usual = if self.options.is_empty() { Widget::FreeText } else { Widget::MultipleChoice };
         self.widget.unwrap_or(usual)
     }
 
-    /// Whether it can be asked and scored, given where it is written.
+    /// Checks that it can be asked and scored. `place` says where it is written.
     ///
     /// # Errors
     /// The first field at fault, and what it has to be.
@@ -141,7 +143,7 @@ impl Question {
         action.skippable()
     }
 
-    /// What goes on record as having been asked.
+    /// Returns the question as it goes on record.
     #[must_use]
     pub fn shown(&self) -> Value {
         let mut shown = json!({ "widget": self.widget(), "prompt": self.prompt });

@@ -4,7 +4,7 @@ use crate::question::{Question, Widget};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What is right.
+/// The right answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Solution {
     /// This option.
@@ -15,14 +15,14 @@ pub enum Solution {
     Texts(Vec<String>),
     /// This rating.
     Rating(i64),
-    /// What a model finds right.
+    /// Any answer that a model finds right.
     Judged,
-    /// Whatever is answered: nothing is scored.
+    /// Any answer: nothing is scored.
     Anything,
 }
 
 impl Solution {
-    /// What is right for a question.
+    /// Returns the right answer to a question.
     ///
     /// # Errors
     /// What the question's answer has to be.
@@ -60,20 +60,21 @@ impl Solution {
 }
 
 impl Question {
-    /// What is right; whatever is answered, if the question was never [checked](Self::check).
+    /// Returns the right answer; any answer, if the question was never [checked](Self::check).
     #[must_use]
     pub fn solution(&self) -> Solution {
         Solution::of(self).unwrap_or(Solution::Anything)
     }
 
-    /// Whether a model has to judge the answer.
+    /// Returns true if a model has to judge the answer.
     #[must_use]
     pub fn is_judged(&self) -> bool {
         self.solution() == Solution::Judged
     }
 
-    /// How right an answer is, from 0 to 1, by comparison; none when that is a model's to say, or nothing is scored. Of several options
-    /// each right one counts for, and each wrong one against.
+    /// Scores an answer from 0 to 1 by comparison; none when a model has to judge it, or nothing is
+    /// scored. With several options, each right one that was chosen counts for the answer and each
+    /// wrong one against it.
     #[must_use]
     pub fn score(&self, response: &Value) -> Option<f64> {
         let whole = |right: bool| Some(if right { 1.0 } else { 0.0 });
@@ -89,7 +90,8 @@ impl Question {
         }
     }
 
-    /// What is right, in words; what a good answer says, where a model judges. Empty where nothing is known.
+    /// Returns the right answer in words; where a model judges, the content of a good answer. Empty
+    /// where nothing is known.
     #[must_use]
     pub fn solution_in_words(&self) -> String {
         let option = |at: &usize| self.options.get(*at).cloned();
@@ -128,7 +130,7 @@ fn chosen(response: &Value) -> Vec<u64> {
     indices.filter_map(Value::as_u64).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// How much of what is right was chosen, less what was chosen wrongly.
+/// Returns the share of the right options that were chosen, less those that were chosen wrongly.
 fn share(right: &[usize], chosen: &[u64]) -> f64 {
     let is_right = |at: &&u64| right.iter().any(|right| *right as u64 == **at);
     let hits = chosen.iter().filter(is_right).count();

@@ -1,4 +1,5 @@
-//! What a dialogue is about and how often it offers to end: as the session was opened, else as the operator says.
+//! The topic of a dialogue and how often it offers to end: as the session was opened, else as the
+//! operator says.
 
 use agent_host_sdk::Turn;
 use serde_json::Value;

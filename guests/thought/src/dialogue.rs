@@ -1,4 +1,4 @@
-//! How far a dialogue has come, what was noted of it, and what is under way.
+//! The progress of a dialogue, the notes on it, and the operations that are open.
 
 use agent_host_sdk::{MessageId, shortened};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ const QUESTIONS_MAX: usize = 5;
 /// Bytes of one of them. All of them stand in a summary of 8 KiB.
 const NOTE_BYTES_MAX: usize = 300;
 
-/// How far the dialogue has come: the session's state.
+/// The progress of the dialogue: the session's state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Dialogue {
@@ -22,21 +22,21 @@ pub(crate) struct Dialogue {
     pub(crate) operations: u64,
     /// Messages of the user's that were answered with a question.
     pub(crate) exchanges: u64,
-    /// How many of them the notes are about.
+    /// Number of those exchanges that the notes cover.
     pub(crate) noted: u64,
-    /// What was noted.
+    /// The notes.
     pub(crate) notes: Notes,
-    /// Whether the user is to be asked whether to end.
+    /// True if the user is to be asked whether to end.
     pub(crate) offer: bool,
-    /// Whether the user has ended it, and only rating and notes are awaited.
+    /// True if the user has ended it, and only rating and notes are awaited.
     pub(crate) ending: bool,
-    /// How the user rated the dialogue.
+    /// The user's rating of the dialogue.
     pub(crate) rating: Option<i64>,
     /// The summary, once the dialogue is over.
     pub(crate) over: Option<Value>,
 }
 
-/// What was noted of a dialogue, as a model writes it.
+/// The notes on a dialogue, as a model writes them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Notes {
@@ -75,13 +75,13 @@ impl Notes {
     }
 }
 
-/// What an open operation of this turn is for.
+/// The purpose of an open operation of this turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Doing {
     /// A model asks the first question.
     Opening,
-    /// A model asks the next question, after these words.
+    /// A model asks the next question, after these messages.
     Asking(Vec<MessageId>),
     /// A model notes what was found.
     Noting,

@@ -1,4 +1,5 @@
-//! What has happened since the last step, taken in: the beginning, words, and operations that have ended.
+//! The intake of what has happened since the last step: the beginning, messages, and operations
+//! that have ended.
 
 use crate::dialogue::{Doing, Notes};
 use crate::session::Session;
@@ -7,9 +8,9 @@ use serde_json::{Value, json};
 
 /// Bytes of a question and of an answer on the record.
 const RECORDED_BYTES_MAX: usize = 4 << 10;
-/// Bytes of a reason that the user is told.
+/// Bytes of a reason that is shown to the user.
 const REASON_BYTES_MAX: usize = 300;
-/// What a user says who has had enough.
+/// The messages with which a user ends the dialogue.
 const ENDINGS: [&str; 14] = [
     "stop",
     "enough",
@@ -109,7 +110,7 @@ impl Session<'_> {
         }));
     }
 
-    /// What the agent said last before these words.
+    /// Returns the agent's last message before the user's.
     fn question_before(&self, words: MessageId) -> Option<String> {
         let before = (1..words).rev().filter_map(|id| self.turn.message(id));
         before
@@ -118,7 +119,7 @@ impl Session<'_> {
             .map(|message| message.text())
     }
 
-    /// Whether all that was said is that it is enough.
+    /// Returns true if the messages say nothing but that the user wants to end.
     fn is_an_ending(&self, messages: &[MessageId]) -> bool {
         let said: Vec<String> = messages.iter().filter_map(|id| self.turn.message(*id)).map(|message| message.text()).collect();
         let words = said.join(" ").to_lowercase();
@@ -127,7 +128,7 @@ impl Session<'_> {
     }
 }
 
-/// Why a model's reply to the user is none.
+/// Returns the reason that there is no reply of the model's to the user; none when there is one.
 fn no_message(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Message(_) => None,

@@ -1,4 +1,5 @@
-//! What is remembered of dialogues: of a user's own how the next one begins, and for everybody which questions were pursued.
+//! The memory of dialogues: for a user how the next one begins, and for all users which questions
+//! were pursued.
 
 use crate::dialogue::Dialogue;
 use agent_host_sdk::{Turn, fenced, log, shortened};
@@ -7,24 +8,24 @@ use serde_json::{Value, json};
 
 const THEMES_MAX: usize = 10;
 const QUESTIONS_MAX: usize = 5;
-/// Topics that are remembered for everybody.
+/// Topics that are remembered for all users.
 const PURSUED_MAX: usize = 10;
 /// Bytes of a theme or a question, which anyone may have written into the preferences.
 const NOTE_BYTES_MAX: usize = 300;
 
-/// What is kept in the preferences of a user, the latest first.
+/// The part of a user's preferences that this agent keeps, the latest first.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Memory {
     dialogues: u64,
     themes: Vec<String>,
     open_questions: Vec<String>,
-    /// What was pursued with this agent, by whomever.
+    /// The topics that were pursued with this agent, by any user.
     #[serde(skip)]
     pursued: Vec<Pursued>,
 }
 
-/// What is kept in the preferences that hold for all users, the latest first.
+/// The part of the preferences that this agent keeps for all users, the latest first.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Shared {
@@ -40,7 +41,7 @@ struct Pursued {
 }
 
 impl Pursued {
-    /// The same, no longer than what is kept: whoever may set the agent up may have written it.
+    /// The same, no longer than what is kept: anyone who may set up the agent may have written it.
     fn bounded(self) -> Self {
         let open_questions = self.open_questions.iter().take(QUESTIONS_MAX).map(|question| shortened(question, NOTE_BYTES_MAX)).collect();
         Self { topic: shortened(&self.topic, NOTE_BYTES_MAX), open_questions }
@@ -88,7 +89,7 @@ impl Memory {
         }
     }
 
-    /// What the model is told of earlier dialogues; nothing when there were none.
+    /// Returns the text about earlier dialogues for the model; empty when there were none.
     pub(crate) fn for_model(&self) -> String {
         let mut told = String::new();
         if !self.themes.is_empty() || !self.open_questions.is_empty() {
@@ -108,7 +109,8 @@ impl Memory {
         told
     }
 
-    /// What to keep of the topic itself, for everybody: made from what holds for everybody alone.
+    /// Returns the preferences to keep about the topic itself, for everybody. They are made only
+    /// from what holds for everybody.
     pub(crate) fn after_for_all(&self, topic: &str, dialogue: &Dialogue) -> Value {
         let this = Pursued { topic: topic.to_owned(), open_questions: dialogue.notes.open_questions.clone() }.bounded();
         let others = self.pursued.iter().filter(|pursued| pursued.topic != this.topic).cloned();
@@ -116,7 +118,7 @@ impl Memory {
         json!({ "pursued": pursued })
     }
 
-    /// What to keep of the user when a dialogue is over.
+    /// Returns the preferences to keep for the user when a dialogue is over.
     pub(crate) fn after(&self, topic: &str, dialogue: &Dialogue) -> Value {
         let first = |new: &mut dyn Iterator<Item = &String>, count: usize| {
             let mut kept: Vec<String> = Vec::new();

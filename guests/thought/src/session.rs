@@ -9,9 +9,10 @@ use serde_json::json;
 
 /// Exchanges after which notes are written anew.
 const NOTE_EVERY: u64 = 3;
-/// Steps that must be left for an offer to end: the turn goes on while it is open, and whoever goes on goes on in it.
+/// Steps that must be left for an offer to end. The turn goes on while the offer is open, and a
+/// user who goes on does so in it.
 const OFFER_STEPS: u32 = 10;
-/// Bytes of a topic that nobody named: the user's first words.
+/// Bytes of a topic that was not named: the user's first message.
 const TOPIC_BYTES_MAX: usize = 120;
 
 /// A dialogue in one step of a turn.
@@ -136,7 +137,7 @@ impl<'a> Session<'a> {
         self.dialogue.over = Some(summary);
     }
 
-    /// What it was about: as noted, as chosen, or in the words with which it began.
+    /// Returns the topic: as noted, as chosen, or in the words with which the dialogue began.
     fn topic(&self) -> String {
         let noted = Some(self.dialogue.notes.topic.clone()).filter(|topic| !topic.trim().is_empty());
         let head = self.turn.head().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How far a lesson has come, and what is under way.
+//! The progress of a lesson, and the operations that are open.
 
 use crate::written::Written;
 use agent_host_sdk::MessageId;
@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 /// The version of the memo's layout.
 pub(crate) const MEMO_FORMAT: u32 = 1;
 
-/// How far the lesson has come: the session's state.
+/// The progress of the lesson: the session's state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Course {
-    /// When it began.
+    /// Time of its beginning.
     pub(crate) began_ms: u64,
     /// Operations that were started, so that each gets a key of its own.
     pub(crate) operations: u64,
@@ -21,32 +21,32 @@ pub(crate) struct Course {
     pub(crate) taught: usize,
     /// The questions, where a model wrote them.
     pub(crate) written: Vec<Written>,
-    /// How often a model could not write them.
+    /// Number of times that a model could not write them.
     pub(crate) write_failures: u32,
     /// The question that is asked next: first every question, then those that are asked again.
     pub(crate) next: usize,
-    /// How often that one was answered.
+    /// Number of answers to that question so far.
     pub(crate) tries: u32,
     /// Questions that were answered correctly in the end.
     pub(crate) correct: usize,
-    /// What came of each question.
+    /// The result of each question.
     pub(crate) marks: Vec<Mark>,
     /// Questions that are asked again at the end; none before it is known which.
     pub(crate) again: Option<Vec<usize>>,
     /// The answer that a model judges.
     pub(crate) judged: Option<Judged>,
-    /// The student's words that nobody has answered.
+    /// The student's message that is not answered yet.
     pub(crate) words: Option<MessageId>,
     /// The summary, once the lesson is over.
     pub(crate) over: Option<Value>,
 }
 
-/// What came of one question.
+/// The result of one question.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Mark {
     /// From 0 to 1, half at the second try; none when it does not count.
     pub(crate) credit: Option<f64>,
-    /// Whether it was answered correctly.
+    /// True if it was answered correctly.
     pub(crate) correct: bool,
 }
 
@@ -55,11 +55,11 @@ pub(crate) struct Mark {
 pub(crate) struct Judged {
     /// The operation that asked.
     pub(crate) asked: String,
-    /// What was answered.
+    /// The answer.
     pub(crate) response: Value,
 }
 
-/// What an open operation of this turn is for.
+/// The purpose of an open operation of this turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Doing {
@@ -85,7 +85,7 @@ impl Course {
         format!("{name}-{}", self.operations)
     }
 
-    /// Whether questions are asked again already.
+    /// Returns true if questions are asked again already.
     pub(crate) fn repeats(&self, questions: usize) -> bool {
         self.next >= questions
     }

@@ -1,4 +1,5 @@
-//! What is made of an answer: a verdict for the student, an item on the record, and a second try after a wrong one.
+//! The evaluation of an answer: a verdict for the student, an item on the record, and a second try
+//! after a wrong one.
 
 use crate::course::{Judged, Mark};
 use crate::session::Session;
@@ -6,9 +7,9 @@ use agent_host_sdk::{Answer, Effect, Item};
 use questions::{Judgement, Question, Solution};
 use serde_json::{Map, Value, json};
 
-/// From this score on words and code are right.
+/// The lowest score at which words and code are right.
 const RIGHT: f64 = 0.7;
-/// What a right answer at the second try counts.
+/// The credit of a right answer at the second try.
 const SECOND_TRY: f64 = 0.5;
 
 /// An answer, evaluated.
@@ -21,7 +22,7 @@ struct Evaluated<'q> {
     score: Option<f64>,
     is_right: bool,
     feedback: String,
-    /// What became of the question when it was not answered.
+    /// The status of the question when it was not answered.
     status: Option<&'static str>,
 }
 
@@ -101,7 +102,7 @@ impl Session<'_> {
         self.course.next += 1;
     }
 
-    /// Notes what came of the question; of one that is asked again, the better.
+    /// Notes the result of the question; of one that is asked again, the better.
     fn mark(&mut self, mark: Mark) {
         let Some(at) = self.course.current(self.questions()) else { return };
         match self.course.marks.get_mut(at) {
@@ -149,7 +150,7 @@ fn verdict(question: &Question, score: Option<f64>) -> String {
     }
 }
 
-/// What would have been right, where that is known.
+/// Returns a sentence with the right answer; empty where that is not known.
 fn solution(question: &Question) -> String {
     match question.solution_in_words() {
         unknown if unknown.is_empty() => String::new(),

@@ -12,7 +12,7 @@ const AGAIN_MAX: usize = 5;
 /// Objectives that a summary tells of.
 const OBJECTIVES_MAX: usize = 16;
 
-/// How well an objective was met.
+/// The score of one objective.
 struct Met {
     objective: String,
     score: f64,
@@ -71,7 +71,7 @@ impl Session<'_> {
         }));
     }
 
-    /// How well each objective was met, in the order in which they came up.
+    /// Returns the score of each objective, in the order in which they came up.
     fn met(&self) -> Vec<Met> {
         let mut credits: Vec<(String, Vec<f64>)> = Vec::new();
         for (at, mark) in self.course.marks.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! What has happened since the last step, taken in: the beginning, words, and operations that have ended.
+//! The intake of what has happened since the last step: the beginning, messages, and operations
+//! that have ended.
 
 use crate::course::{Doing, Judged};
 use crate::session::{Session, WRITE_ATTEMPTS_MAX};
@@ -7,7 +8,7 @@ use agent_host_sdk::{Answer, MessageId, Outcome, Settlement, log, shortened};
 use questions::read_judgement;
 use serde_json::Value;
 
-/// Bytes of a reason that the student is told.
+/// Bytes of a reason that is shown to the student.
 const REASON_BYTES_MAX: usize = 300;
 
 impl Session<'_> {
@@ -99,7 +100,7 @@ impl Session<'_> {
     }
 }
 
-/// Why a model's reply to the student is none.
+/// Returns the reason that there is no reply of the model's to the student; none when there is one.
 fn no_message(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Message(_) => None,

@@ -18,11 +18,11 @@ const OBJECTIVE_BYTES_MAX: usize = 160;
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Lesson {
     pub(crate) title: String,
-    /// What is taught; nothing when there are only questions.
+    /// The text to teach; empty when there are only questions.
     pub(crate) text: String,
-    /// What the student is to learn.
+    /// The learning objectives of the student.
     pub(crate) objectives: Vec<String>,
-    /// What is asked. A model writes the questions when there are none.
+    /// The questions to ask. A model writes them when there are none.
     pub(crate) questions: Vec<Question>,
 }
 
@@ -30,7 +30,7 @@ impl Lesson {
     /// The lesson that the session was opened with, else the operator's, else the built-in one.
     ///
     /// # Errors
-    /// The first field that makes no sense, for whoever wrote it.
+    /// The first field that makes no sense, for its author.
     pub(crate) fn of(turn: Turn<'_>) -> Result<Self, String> {
         let config: Value = turn.session_config().unwrap_or_default();
         let settings: Value = turn.settings().unwrap_or_default();
@@ -67,7 +67,8 @@ impl Lesson {
         Ok(())
     }
 
-    /// What a model teaches: the text, or the objectives of a lesson that has nothing else.
+    /// Returns the material that a model teaches: the text, or the objectives of a lesson that has
+    /// nothing else.
     fn material(&self) -> String {
         match (self.text.trim(), self.questions.is_empty()) {
             ("", true) => self.objectives.iter().map(|objective| format!("- {objective}\n")).collect(),
@@ -75,18 +76,19 @@ impl Lesson {
         }
     }
 
-    /// What is taught at a time, in order.
+    /// Returns the parts of the material that are taught one at a time, in order.
     pub(crate) fn parts(&self) -> Vec<String> {
         material::parts(&self.material())
     }
 
-    /// Whether it can be led without a model: there is nothing to explain, and what is right is known.
+    /// Returns true if the lesson can be led without a model: there is nothing to explain, and the
+    /// right answers are known.
     pub(crate) fn needs_no_model(&self) -> bool {
         self.text.trim().is_empty() && !self.questions.is_empty() && !self.questions.iter().any(Question::is_judged)
     }
 }
 
-/// Whether a question can stand in a lesson.
+/// Checks that a question can stand in a lesson.
 pub(crate) fn check_question(place: &str, question: &Question) -> Result<(), String> {
     for (name, is_there) in [("criterion", question.criterion.is_some()), ("points", question.points.is_some())] {
         if is_there {
@@ -106,7 +108,7 @@ fn check_objective(place: &str, objective: &str) -> Result<(), String> {
     Err(format!("{place}: a text of 1 to {OBJECTIVE_BYTES_MAX} bytes is needed, this one has {}", objective.len()))
 }
 
-/// The lesson that is taught when nobody has written one.
+/// The lesson that is taught when no other is given.
 fn built_in() -> Lesson {
     let question = |prompt: &str, options: [&str; 3], answer: usize, explanation: &str| Question {
         prompt: prompt.to_owned(),

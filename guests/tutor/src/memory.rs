@@ -1,6 +1,7 @@
-//! What the tutor remembers: of a user how they learn, and for everybody which lessons were taught and how they went.
+//! The memory of the tutor: for a user how they learn, and for all users which lessons were taught
+//! and how they went.
 //!
-//! The two are never mixed: nobody is told that they have learned what somebody else has.
+//! The two are never mixed: no user hears that they have learned what another user has.
 
 use crate::lesson::Lesson;
 use agent_host_sdk::{Turn, fenced, log, shortened};
@@ -13,11 +14,11 @@ const LEVELS: [&str; 3] = ["beginner", "intermediate", "advanced"];
 const WISH_BYTES_MAX: usize = 200;
 /// Objectives that are kept as weak.
 const WEAK_MAX: usize = 10;
-/// Lessons that are remembered for everybody.
+/// Lessons that are remembered for all users.
 const TAUGHT_MAX: usize = 20;
-/// Those of them that a model is told of.
+/// Those of them that a model gets.
 const TOLD_MAX: usize = 6;
-/// What was difficult in one of them.
+/// Difficult objectives that are kept of one of them.
 const DIFFICULT_MAX: usize = 5;
 /// Bytes of the name of something that was difficult.
 const DIFFICULT_BYTES_MAX: usize = 100;
@@ -25,7 +26,8 @@ const DIFFICULT_BYTES_MAX: usize = 100;
 const EASY: f64 = 0.9;
 const HARD: f64 = 0.5;
 
-/// What is kept in the preferences of a user. Anyone may write there, so what cannot be read counts as not there.
+/// The part of a user's preferences that this agent keeps. Anyone may write there, so an unreadable
+/// value counts as not there.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Kept {
@@ -41,7 +43,7 @@ struct LastLesson {
     title: String,
 }
 
-/// What is kept in the preferences that hold for all users.
+/// The part of the preferences that this agent keeps for all users.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Shared {
@@ -55,7 +57,7 @@ struct Shared {
 struct Taught {
     title: String,
     times: u64,
-    /// Of the last time.
+    /// The score of the last time.
     score: Option<f64>,
     difficult: Vec<String>,
     ended_ms: u64,
@@ -72,7 +74,7 @@ pub(crate) struct Finished<'a> {
     pub(crate) now_ms: u64,
 }
 
-/// What is remembered that bears on this turn.
+/// The remembered facts that bear on this turn.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     kept: Kept,
@@ -103,12 +105,12 @@ impl Memory {
             Shared::default()
         });
         let mut taught: Vec<Taught> = shared.taught.into_iter().take(TAUGHT_MAX).map(Taught::bounded).collect();
-        // What is being taught comes first, so that a model is told of it however much else there is.
+        // The present lesson comes first, so that a model sees it however many others there are.
         taught.sort_by_key(|taught| taught.title != lesson.title);
         Self { kept, taught, earlier }
     }
 
-    /// What is said first, beside what the lesson is.
+    /// Returns the greeting that comes before the introduction of the lesson.
     pub(crate) fn greeting(&self, lesson: &Lesson) -> String {
         let last = self.kept.last_lesson.as_ref().filter(|last| last.title != lesson.title);
         let mut greeting = match (&self.earlier, last) {
@@ -124,7 +126,8 @@ impl Memory {
         greeting
     }
 
-    /// What a model should know of the student, for the part of a prompt that it is not to obey.
+    /// Returns the facts about the student for a model. They belong into the part of a prompt that
+    /// it is not to obey.
     pub(crate) fn for_model(&self) -> String {
         let mut lines = vec![format!("level: {}", shortened(self.level(), WISH_BYTES_MAX))];
         lines.extend(self.kept.tone.as_ref().map(|tone| format!("wishes this tone: {}", shortened(tone, WISH_BYTES_MAX))));
@@ -135,7 +138,8 @@ impl Memory {
         format!("About the student:\n{}{}", fenced(&lines.join("\n")), self.lessons())
     }
 
-    /// What was taught with this agent, for a model; nothing when nothing was.
+    /// Returns the lessons that were taught with this agent, for a model; empty when there were
+    /// none.
     fn lessons(&self) -> String {
         if self.taught.is_empty() {
             return String::new();
@@ -151,7 +155,7 @@ impl Memory {
         self.kept.level.as_deref().unwrap_or("intermediate")
     }
 
-    /// What to keep of the student when a lesson is over.
+    /// Returns the preferences to keep for the student when a lesson is over.
     pub(crate) fn after(&self, finished: &Finished<'_>) -> Value {
         let Finished { title, score, practised, weak, now_ms } = finished;
         let old = self.kept.weak_objectives.iter().filter(|old| !practised.contains(old));
@@ -164,7 +168,8 @@ impl Memory {
         })
     }
 
-    /// What to keep of the lesson itself, for everybody: made from what holds for everybody alone.
+    /// Returns the preferences to keep about the lesson itself, for everybody. They are made only
+    /// from what holds for everybody.
     pub(crate) fn after_for_all(&self, finished: &Finished<'_>) -> Value {
         let known = self.taught.iter().find(|taught| taught.title == finished.title);
         let mut difficult: Vec<String> = Vec::new();
@@ -183,7 +188,7 @@ impl Memory {
 }
 
 impl Taught {
-    /// The same, no longer than what is kept: whoever may set the agent up may have written it.
+    /// The same, no longer than what is kept: anyone who may set up the agent may have written it.
     fn bounded(self) -> Self {
         let difficult = self.difficult.iter().take(DIFFICULT_MAX).map(|objective| shortened(objective, DIFFICULT_BYTES_MAX)).collect();
         Self { title: shortened(&self.title, WISH_BYTES_MAX), difficult, ..self }
@@ -202,7 +207,8 @@ pub(crate) fn percent(score: f64) -> String {
     format!("{:.0} %", score * 100.0)
 }
 
-/// One level more after an easy lesson and one less after a hard one. A level that the user put in other words stays.
+/// Returns the level after a lesson: one more after an easy one, one less after a hard one. A level
+/// in the user's own words stays.
 fn next_level(level: &str, score: Option<f64>) -> &str {
     let (Some(score), Some(at)) = (score, LEVELS.iter().position(|known| *known == level)) else { return level };
     let next = match score {

@@ -1,7 +1,7 @@
-//! What models are asked: to teach, to write questions, to judge and to answer.
+//! The requests to models: to teach, to write questions, to judge and to answer.
 //!
-//! A system prompt is the operator's prompt and the words below. What users wrote (the material, their questions, their wishes) comes
-//! after it, as the user's and between fences.
+//! A system prompt is the operator's prompt and the text below. What users wrote (the material,
+//! their questions, their wishes) comes after it, as the user's and between fences.
 
 use crate::lesson::Lesson;
 use crate::memory::Memory;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// Bytes of material that go with a question of the student's or an answer to be judged.
 const CONTEXT_BYTES_MAX: usize = 12 << 10;
-/// Messages before the student's words that the model sees with them.
+/// Messages before the student's message that the model sees with it.
 const MESSAGES_BEFORE: u64 = 6;
 
 const ROLE: &str = "You are a tutor who leads one student through a lesson. The user's messages contain the lesson's material and what is \
@@ -31,7 +31,7 @@ const JUDGE: &str = "Judge the student's answer that stands at the end of the la
 const ANSWER: &str = "The student has said something in the middle of the lesson. Answer it shortly and kindly from the material. Do not give \
     away the answer to the open question; at the end, come back to it in half a sentence. If it has nothing to do with the lesson, say so.";
 
-/// What every request is made from.
+/// The data that every request is made from.
 pub(crate) struct Prompts<'a> {
     pub(crate) turn: Turn<'a>,
     pub(crate) lesson: &'a Lesson,

@@ -1,4 +1,4 @@
-//! One step of a lesson: what has happened is taken in, then it goes on with whatever comes next.
+//! One step of a lesson: the news is taken in, then the lesson goes on.
 
 use crate::course::{Course, Doing, MEMO_FORMAT, Open};
 use crate::lesson::Lesson;
@@ -8,16 +8,17 @@ use agent_host_sdk::{Effect, Memo, ModelRequest, News, Operation, Part, Step, Tu
 use questions::Question;
 use serde_json::json;
 
-/// How often a model is asked to write questions.
+/// Times that a model is asked to write questions.
 pub(crate) const WRITE_ATTEMPTS_MAX: u32 = 2;
-/// With fewer steps left than it takes to ask, judge and answer once more, the lesson goes on in a turn of its own.
+/// Steps below which the lesson goes on in a turn of its own: those that it takes to ask, judge and
+/// answer once more.
 const STEPS_MIN: u32 = 8;
 /// With fewer tokens left the lesson goes on in a turn of its own, if it needs any.
 const TOKENS_MIN: u64 = 100_000;
-/// What the agent tells itself when a lesson goes on in another turn.
+/// The agent's message to itself when a lesson goes on in another turn.
 const GO_ON: &str = "(The lesson goes on.)";
 
-/// What comes next in a lesson.
+/// The next thing in a lesson.
 enum Next {
     /// A model writes the questions, teaches the next part, or both at once.
     Work { write: bool, teach: bool },
@@ -36,7 +37,7 @@ pub(crate) struct Session<'a> {
     pub(crate) course: Course,
     /// Operations that are open.
     pub(crate) open: Open,
-    /// Whether this turn has had a step before.
+    /// True if this turn has had a step before.
     is_under_way: bool,
     pub(crate) effects: Vec<Effect>,
     start: Vec<Operation>,
@@ -71,7 +72,7 @@ impl<'a> Session<'a> {
         self.go_on()
     }
 
-    /// What happens next: the student is answered, taught, asked, or the lesson ends.
+    /// Decides what happens next: the student is answered, taught, asked, or the lesson ends.
     fn go_on(mut self) -> Step {
         if let Some(summary) = self.course.over.clone() {
             return self.end(Step::complete(summary));
@@ -101,7 +102,7 @@ impl<'a> Session<'a> {
         self.end(if hears { step.hearing() } else { step })
     }
 
-    /// Whether nothing is under way but what the student is asked.
+    /// Returns true if nothing is under way but the question to the student.
     fn is_idle(&self) -> bool {
         self.open.values().all(|doing| *doing == Doing::Asking)
     }
@@ -120,7 +121,7 @@ impl<'a> Session<'a> {
         self.begin_work("words", Doing::Answering, request);
     }
 
-    /// What comes next in the lesson.
+    /// Returns the next thing in the lesson.
     fn next(&mut self) -> Next {
         let questions = self.questions();
         let repeats = self.course.repeats(questions);
@@ -182,7 +183,7 @@ impl<'a> Session<'a> {
         self.effects.push(Effect::Say(vec![Part::Text(words.into())]));
     }
 
-    /// How many questions there are, repetitions not counted.
+    /// Returns the number of questions, repetitions not counted.
     pub(crate) fn questions(&self) -> usize {
         if self.lesson.questions.is_empty() { self.course.written.len() } else { self.lesson.questions.len() }
     }

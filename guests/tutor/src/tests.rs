@@ -45,7 +45,7 @@ fn prompt(standing: &Standing) -> &str {
     standing.question().props["prompt"].as_str().unwrap()
 }
 
-/// What a model was asked beside the system prompt and the thread.
+/// Returns the request's content beside the system prompt and the thread.
 fn also(request: &ModelRequest) -> String {
     text_of(&request.also)
 }

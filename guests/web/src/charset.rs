@@ -2,7 +2,7 @@
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// Bytes at the beginning of a page in which its own word on its charset is looked for, as browsers do.
+/// Bytes at the beginning of a page that are searched for its charset, as in browsers.
 const SNIFFED_BYTES_MAX: usize = 1_024;
 
 /// The text of a body. What says its charset goes by this order: a byte order mark, the header, for HTML a `meta` element. When nothing
@@ -27,7 +27,8 @@ fn is_utf8(bytes: &[u8], whole: bool) -> bool {
     }
 }
 
-/// What a `meta` element says, in either of its two ways: both have `charset=` in it.
+/// Returns the charset that a `meta` element states, in either of its two ways: both have
+/// `charset=` in it.
 fn stated_in(bytes: &[u8]) -> Option<&str> {
     let head = bytes.get(..SNIFFED_BYTES_MAX).unwrap_or(bytes);
     // The part before the first byte that is not UTF-8 is enough: these elements come first and are ASCII.
@@ -35,7 +36,7 @@ fn stated_in(bytes: &[u8]) -> Option<&str> {
     tags(head).find_map(charset_of)
 }
 
-/// What stands between `<meta` and `>`.
+/// Returns the texts between `<meta` and `>`.
 fn tags(head: &str) -> impl Iterator<Item = &str> {
     head.split('<').filter_map(|tag| {
         let name = tag.get(..4)?;

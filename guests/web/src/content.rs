@@ -1,8 +1,8 @@
-//! What kinds of content there are, by their media type.
+//! The kinds of content, by their media type.
 
 use crate::charset::charset_of;
 
-/// What becomes of a body.
+/// The treatment of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Turned into markdown.
@@ -13,7 +13,7 @@ pub(crate) enum Kind {
     Binary,
 }
 
-/// What a header says of a body.
+/// The media type of a body, as its header states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Media {
     /// Such as `text/html`, in lower case; empty when nothing says.
@@ -29,7 +29,8 @@ impl Media {
         Self { essence: essence.trim().to_ascii_lowercase(), charset: charset_of(parameters).map(str::to_owned) }
     }
 
-    /// What the type says; nothing when there is none.
+    /// Returns the kind that the type states; none when there is no type, or it is
+    /// `application/octet-stream`.
     pub(crate) fn kind(&self) -> Option<Kind> {
         let (kind, name) = self.essence.split_once('/')?;
         Some(match (kind, name) {
@@ -62,7 +63,7 @@ fn is_text(name: &str) -> bool {
     TEXTS.contains(&name) || name.ends_with("+json") || name.ends_with("+xml") || name.ends_with("+yaml")
 }
 
-/// What a body looks like of which nothing says what it is.
+/// Guesses the kind of a body that nothing describes, from its first bytes.
 pub(crate) fn sniffed(bytes: &[u8]) -> Kind {
     /// Bytes that are looked at.
     const SNIFFED_BYTES_MAX: usize = 1_024;
@@ -73,7 +74,8 @@ pub(crate) fn sniffed(bytes: &[u8]) -> Kind {
     if begins_as_html(head) { Kind::Html } else { Kind::Text }
 }
 
-/// Whether it begins with a comment, a document type, or one of the elements that pages begin with.
+/// Returns true if it begins with a comment, a document type, or one of the elements that pages
+/// begin with.
 fn begins_as_html(head: &[u8]) -> bool {
     const ELEMENTS: [&str; 28] = [
         "html", "head", "body", "title", "meta", "link", "script", "style", "iframe", "noscript", "main", "header", "nav", "article",

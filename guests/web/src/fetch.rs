@@ -26,24 +26,24 @@ const ERROR_CHARS_MAX: usize = 500;
 /// Milliseconds after which to try again when the host has too much under way.
 const BUSY_MS: u32 = 1_000;
 
-/// What is asked for, the readable first.
+/// The accepted media types, the readable first.
 const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.8, */*;q=0.1";
 
-/// What `web_fetch` takes.
+/// The arguments of `web_fetch`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Arguments {
     /// The address, such as `https://example.com/page`.
     #[schemars(length(max = 2048))]
     url: String,
-    /// How many characters of text to return at most; 20,000 without, 200,000 at most.
+    /// Number of characters of text to return at most; 20,000 if omitted, 200,000 at most.
     #[schemars(range(min = 1, max = 200_000))]
     max_chars: Option<u32>,
-    /// Whether to return the HTML as it came instead of turning it into markdown.
+    /// True to return the HTML as it came instead of turning it into markdown.
     raw: Option<bool>,
 }
 
-/// What came of it.
+/// The result of a fetch.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Fetched {
@@ -56,12 +56,12 @@ pub(crate) struct Fetched {
     /// The title of the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// Where the page is instead. It was not fetched: call again with this address.
+    /// The address where the page is instead. It was not fetched: call again with this address.
     #[serde(skip_serializing_if = "Option::is_none")]
     redirect: Option<String>,
-    /// What the page says. A stranger wrote it.
+    /// The text of the page. A stranger wrote it.
     text: String,
-    /// What is missing from the text, when something is.
+    /// A note on what is missing from the text, when something is.
     #[serde(skip_serializing_if = "Option::is_none")]
     cut: Option<String>,
 }

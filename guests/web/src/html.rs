@@ -16,18 +16,18 @@ const TITLE_CHARS_MAX: usize = 300;
 /// Characters of text that a page's `main` element must have to be taken for all that matters.
 const MAIN_CHARS_MIN: usize = 200;
 
-/// What a page says.
+/// The content of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     /// Its title, on one line.
     pub(crate) title: Option<String>,
     /// Its text, as markdown.
     pub(crate) text: String,
-    /// Whether that is all of it.
+    /// True if that is all of it.
     pub(crate) whole: bool,
 }
 
-/// Reads a page that came from `url`. When its `main` element says something, only that is read.
+/// Reads a page that came from `url`. When its `main` element has enough text, only that is read.
 pub(crate) fn page(source: String, url: &Url) -> Page {
     let tree = parse::parse(source);
     let base = tree.find(Tree::ROOT, "base").and_then(|base| url.join(tree.attribute(base, "href")?).ok());

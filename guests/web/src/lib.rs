@@ -1,7 +1,8 @@
 //! The web tool: fetches a page over the requests that the operator granted, and turns it into text that a model can read.
 //!
-//! The sandbox decides where a request may go. What comes back is a stranger's words: it is bounded, cleaned and never acted on. When the
-//! operator lets the host follow redirects, the tool is not told of them, and links are made whole by the address that was asked for.
+//! The sandbox decides where a request may go. What comes back is a stranger's text: it is bounded,
+//! cleaned and never acted on. When the operator lets the host follow redirects, the tool is not
+//! told of them, and links are made whole by the address that was asked for.
 
 mod charset;
 mod content;

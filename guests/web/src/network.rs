@@ -12,7 +12,7 @@ pub trait Network: Debug {
     /// Asks for a URL and returns once the head of the answer is there.
     ///
     /// # Errors
-    /// Nobody answered, or the request was refused.
+    /// No server answered, or the request was refused.
     fn get(&self, url: &Url, accept: &str) -> Result<Answer, Unanswered>;
 }
 
@@ -24,7 +24,7 @@ pub struct Answer {
     pub content_type: Option<String>,
     /// The header `location`, where there is one that is text.
     pub location: Option<String>,
-    /// What follows. Fails in the words of [`Unanswered`].
+    /// The body of the answer. Its errors are those of [`Unanswered`].
     pub body: Box<dyn Read>,
 }
 
@@ -34,7 +34,7 @@ impl Debug for Answer {
     }
 }
 
-/// Why there is no answer, or only a part of one.
+/// The reason that there is no answer, or only a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unanswered {
     /// The operator did not grant it, or a rule of the host forbids it.

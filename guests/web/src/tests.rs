@@ -41,7 +41,7 @@ impl Network for Scripted {
     }
 }
 
-/// A network in which nobody answers.
+/// A network without any server.
 #[derive(Debug)]
 struct Silent(Unanswered);
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 #[derive(Debug)]
 pub struct Worker;
 
-/// What a message asks for.
+/// The content of a message.
 #[derive(Debug, Deserialize)]
 struct Task {
     operation: String,

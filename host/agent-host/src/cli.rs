@@ -1,13 +1,16 @@
 //! The command line.
 
 mod lifetime;
+mod session;
 
 use crate::failure::{Exit, Failure};
 pub(crate) use lifetime::Lifetime;
+pub(crate) use session::Session;
 
 use anyhow::anyhow;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
+use domain::id::SessionId;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -39,12 +42,12 @@ pub(crate) struct Cli {
     /// Print results only
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
-    /// What to do
+    /// The command to run
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the host
@@ -78,11 +81,13 @@ pub(crate) enum Command {
     #[command(after_help = "Asks the running host, or opens the data folder when none is running. Checks the chain of events, the blobs \
                            that they name, and what is folded from them; not the keys of repeated requests, of which nothing else tells.")]
     Verify(Verify),
-    /// Fold everything again that follows from the events, also while the host is running, and replace what is not as they say
+    /// Fold all events again, also while the host is running, and replace stored data that does not
+    /// match them
     #[command(after_help = "Asks the running host, or opens the data folder when none is running. Nothing waits but commits, while what \
                            differs is replaced; the result tells how many rows of which table that were. Ctrl-C stops waiting for it, not it.")]
     Rebuild,
-    /// Write the database's file anew, while no host is running: what purges left in unused parts of it is gone then, and space given back
+    /// Write the database's file anew, while no host is running. Removes remains of purged data,
+    /// and gives space back
     #[command(
         after_help = "Opens the data folder; nothing could be stored meanwhile, so stop the host first. Takes about a second for some \
                            hundred megabytes, and as much space again as the database has."
@@ -102,6 +107,9 @@ pub(crate) enum Command {
         /// A JSON document: {"format": "agent-host.sessions/1", "sessions": [...]}
         file: PathBuf,
     },
+    /// The time of a running host: look at it, and confirm a wall clock that jumped ahead
+    #[command(subcommand)]
+    Clock(Clock),
     /// Look at the configuration
     #[command(subcommand)]
     Config(Config),
@@ -111,7 +119,8 @@ pub(crate) enum Command {
     /// Look at the agents of a running host by their paths
     #[command(subcommand)]
     Agents(Agents),
-    /// What services call the users of a running host: bind, unbind, list
+    /// Manage connector keys of a running host, by which services know its users: bind, unbind,
+    /// list
     #[command(subcommand)]
     Connector(Connector),
     /// The bearer token of the API
@@ -122,7 +131,7 @@ pub(crate) enum Command {
     CompileComponent(CompileComponent),
 }
 
-/// How to run the host.
+/// Options for running the host.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// Listen here instead of `server.listen`; port 0 takes any that is free
@@ -131,16 +140,20 @@ pub(crate) struct Serve {
     /// Keep data here instead of `server.dataDir`
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
-    /// On a data folder that was restored from a backup: go on with what was under way in it, also where that was sent already
+    /// On a data folder restored from a backup: continue work that was in progress, even if its
+    /// effects were sent already
     #[arg(long, conflicts_with = "settle_unknown")]
     pub(crate) resume_effects: bool,
-    /// On a data folder that was restored from a backup: let calls that were under way count as of unknown outcome, and put inputs that waited
-    /// aside as dead letters
+    /// On a data folder restored from a backup: treat calls in progress as of unknown outcome, and
+    /// turn waiting inputs into dead letters
     #[arg(long)]
     pub(crate) settle_unknown: bool,
+    /// Leave this session alone: nothing of it is begun, whatever waits in it, until `session release` or a start without this; repeatable
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) skip: Vec<SessionId>,
 }
 
-/// With whom to talk.
+/// The agent and session to talk with.
 #[derive(Debug, Args)]
 pub(crate) struct Chat {
     /// An `agentId` of the configuration, or an agent's UUID or path; `assistant`, or the first one, without
@@ -149,7 +162,8 @@ pub(crate) struct Chat {
     /// Go on with this session instead of beginning one
     #[arg(long, short, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// The type of session to begin: `chat`, or one that the agent leads; the agent's first without
+    /// The type of session to open: `chat`, or one that the agent leads; the agent's first by
+    /// default
     #[arg(long = "type", value_name = "TYPE", conflicts_with = "session")]
     pub(crate) session_type: Option<String>,
     /// The model of the session, an alias of the configuration
@@ -157,7 +171,7 @@ pub(crate) struct Chat {
     pub(crate) model: Option<String>,
 }
 
-/// What to do with components.
+/// Commands about components.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Component {
     /// List the components of the configuration
@@ -170,7 +184,8 @@ pub(crate) enum Component {
         /// Its name in the configuration, or a file
         component: String,
     },
-    /// Run calls of a tool component again where they can do no harm, and print the least grant that would have satisfied them
+    /// Run calls of a tool component again without doing harm, and print the least grant that
+    /// satisfies them
     #[command(
         after_help = "A call finds an empty folder, empty buckets and no way out; requests are refused and put on record, so of a call that \
         gives up then the first one is seen. With --network, GET and HEAD are really sent.\n\nExamples:\n  \
@@ -178,21 +193,22 @@ pub(crate) enum Component {
         agent-host component suggest web --calls calls.jsonl"
     )]
     Suggest(Suggest),
-    /// Compare what components ask for with what they are granted: what will be refused, what is granted for nothing, and which line of
-    /// the configuration would change it
+    /// Compare what components ask for with their grants, and print the lines that would change the
+    /// result
     Check {
         /// Only this one, by its name in the configuration
         component: Option<String>,
     },
 }
 
-/// Which calls of which component.
+/// The calls to run, and their component.
 #[derive(Debug, Args)]
 pub(crate) struct Suggest {
     /// Its name in the configuration
     pub(crate) component: String,
-    /// Calls, one JSON object a line: {"tool":"web_fetch","arguments":{"url":"https://example.com"}}; without, those that the running host
-    /// has on record
+    /// Calls, one JSON object a line:
+    /// {"tool":"web_fetch","arguments":{"url":"https://example.com"}}; by default those recorded by
+    /// the running host
     #[arg(long, value_name = "FILE")]
     pub(crate) calls: Option<PathBuf>,
     /// Let GET and HEAD requests out, to any public host
@@ -200,115 +216,7 @@ pub(crate) struct Suggest {
     pub(crate) network: bool,
 }
 
-/// What to do with sessions.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Session {
-    /// List sessions, of all agents or of one
-    List {
-        /// Only of this agent: a UUID or a path
-        #[arg(long, short, value_name = "AGENT")]
-        agent: Option<String>,
-        /// Also those of agents that are hidden (`uiVisible = false`)
-        #[arg(long)]
-        all: bool,
-    },
-    /// Show a session and its messages
-    Show {
-        /// Its id
-        id: String,
-        /// From this message on
-        #[arg(long, value_name = "N")]
-        from: Option<u64>,
-        /// Up to this message
-        #[arg(long, value_name = "N")]
-        to: Option<u64>,
-    },
-    /// Show the tree of turns that a session is a branch of, and which sessions are where in it
-    Tree {
-        /// Its id
-        id: String,
-    },
-    /// Compare the threads of two sessions: where they part, and what was said in each alone
-    Diff {
-        /// The one's id
-        a: String,
-        /// The other's id, or the id of a turn
-        b: String,
-    },
-    /// Write a session to stdout as JSON lines, for another host or another program
-    #[command(after_help = "Examples:\n  agent-host session export 3f0c… > session.jsonl\n  \
-        agent-host session export 3f0c… --dialect aix | less")]
-    Export {
-        /// Its id
-        id: String,
-        /// `pi` has the whole tree, `aix` the session's thread
-        #[arg(long, value_name = "DIALECT", value_parser = ["pi", "aix"], default_value = "pi")]
-        dialect: String,
-    },
-    /// Import a session from a file of JSON lines, of pi's dialect or aix's, as a chat with an agent
-    #[command(after_help = "Example:\n  agent-host session import session.jsonl --agent /local/agent/assistant")]
-    Import {
-        /// The file
-        file: PathBuf,
-        /// With which agent: a UUID or a path
-        #[arg(long, short, value_name = "AGENT")]
-        agent: String,
-    },
-    /// Look for words in what was said in all sessions
-    Search {
-        /// What to look for: any of these words, the more of them the better
-        #[arg(required = true)]
-        words: Vec<String>,
-        /// Only in sessions of this agent: a UUID or a path
-        #[arg(long, short, value_name = "AGENT")]
-        agent: Option<String>,
-        /// At most so many messages, 100 of them
-        #[arg(long, short = 'n', default_value_t = 20, value_name = "N")]
-        limit: u32,
-    },
-    /// Have a chat's thread compacted now: a turn of its own summarises what was said, and models see the thread from there on
-    Compact {
-        /// The session's id
-        id: String,
-    },
-    /// List what waits in a session, in the order in which it was accepted
-    Inputs {
-        /// The session's id
-        id: String,
-    },
-    /// Purge a session that was deleted, or an agent that was archived: nobody can have back what was said in it
-    #[command(
-        after_help = "Needs the host's own token. Backups that were made before have it still, and so does whoever it was sent to.\n\n\
-        Examples:\n  agent-host session purge 3f0c… --agent /local/agent/assistant --yes\n  \
-        agent-host session purge --agent 7a61… --yes   # an archived agent, with all its sessions"
-    )]
-    Purge {
-        /// The session's id; without, the agent itself is purged
-        id: Option<String>,
-        /// Its agent: a UUID, or a path while the agent is active
-        #[arg(long, short, value_name = "AGENT")]
-        agent: String,
-        /// Say that it is meant
-        #[arg(long)]
-        yes: bool,
-    },
-    /// Stop the turn in the making, or take back what waits
-    #[command(after_help = "Examples:\n  agent-host session cancel 3f0c…                # stops the turn\n  \
-        agent-host session cancel 3f0c… --input 01a2…  # takes back one input that waits\n  \
-        agent-host session cancel 3f0c… --waiting      # takes back all that waits, then stops the turn")]
-    Cancel {
-        /// The session's id
-        id: String,
-        /// Take back this input, and leave the turn alone
-        #[arg(long, value_name = "ID", conflicts_with = "waiting")]
-        input: Option<String>,
-        /// Take back everything that waits first
-        #[arg(long)]
-        waiting: bool,
-    },
-}
-
-/// What to do with events.
+/// Commands about events.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Events {
     /// Print events; without `--after` the last ones
@@ -326,13 +234,13 @@ pub(crate) enum Events {
         /// Only about this agent, a UUID
         #[arg(long, value_name = "ID")]
         agent: Option<String>,
-        /// How many of the last ones
+        /// Number of last events
         #[arg(long, short = 'n', default_value_t = 20, value_name = "N", conflicts_with = "after")]
         last: u64,
     },
 }
 
-/// Which lines of the ledger.
+/// Filters for lines of the ledger.
 #[derive(Debug, Args)]
 pub(crate) struct Audit {
     /// Only what comes after this position
@@ -362,15 +270,16 @@ pub(crate) struct Audit {
     /// Only about this capability, such as `files.write`
     #[arg(long, value_name = "NAME")]
     pub(crate) capability: Option<String>,
-    /// Only `granted`, `refused` or `limited`, or what became of a request, such as `done`
+    /// Only `granted`, `refused` or `limited`, or the outcome of a request, such as `done`
     #[arg(long, value_name = "WORD")]
     pub(crate) verdict: Option<String>,
 }
 
-/// What to do with grants.
+/// Commands about grants.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Grants {
-    /// Show each list that has a say in whether an agent may call a tool, which rule decides, and what the call would be bound to
+    /// Show each list that decides whether an agent may call a tool, the rule, and the call's
+    /// bounds
     #[command(after_help = "Example:\n  agent-host grants explain reading-list reading_list_delete")]
     Explain {
         /// An `agentId` of the configuration
@@ -388,22 +297,22 @@ pub(crate) enum Grants {
     },
 }
 
-/// Where to put a backup.
+/// The destination of a backup.
 #[derive(Debug, Args)]
 pub(crate) struct Backup {
     /// A file that is not there yet
     pub(crate) file: PathBuf,
 }
 
-/// How to check what was stored.
+/// Options for checking the stored data.
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// Before that, do what `rebuild` does
+    /// Do the same as `rebuild` first
     #[arg(long)]
     pub(crate) rebuild: bool,
 }
 
-/// What to restore where.
+/// The backup to restore, and its destination.
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
     /// The backup
@@ -413,12 +322,21 @@ pub(crate) struct Restore {
     pub(crate) data: PathBuf,
 }
 
-/// What to do with dead letters.
+/// Commands about the clock.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Clock {
+    /// Show the time by which the host goes, and how far the wall clock is from it
+    Show,
+    /// Say that the wall clock is right: what is due by it is due at once, instead of after the hour for which a jump is doubted
+    Confirm,
+}
+
+/// Commands about dead letters.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DeadLetter {
     /// List them, the newest first
     List,
-    /// Show one: why it was put aside, where it came from, what it says
+    /// Show one: the reason, the origin and the message
     Show {
         /// Its input id
         id: String,
@@ -430,7 +348,7 @@ pub(crate) enum DeadLetter {
     },
 }
 
-/// What to do with the configuration.
+/// Commands about the configuration.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
     /// Print its JSON Schema
@@ -439,23 +357,23 @@ pub(crate) enum Config {
     Check,
 }
 
-/// What to do with API keys.
+/// Commands about API keys.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Key {
-    /// Issue one. It is printed this once, and the host keeps its hash alone
+    /// Issue a key. It is printed only once; the host keeps only its hash
     #[command(after_help = "Examples:\n  agent-host key create --user alice --scopes read,write --expires 90d --name laptop\n  \
         KEY=$(agent-host key create --scopes read --quiet)")]
     Create {
-        /// Whose it is to be; whoever asks, without
+        /// The user that the key is for; the caller by default
         #[arg(long, value_name = "USER")]
         user: Option<String>,
-        /// What it may be used for: any of read, write, keys and admin
+        /// The scopes that it may be used for: any of read, write, keys and admin
         #[arg(long, value_name = "SCOPES", value_delimiter = ',', required = true)]
         scopes: Vec<String>,
-        /// How long it counts: a number with s, m, h or d
+        /// The time for which it is valid: a number with s, m, h or d
         #[arg(long, value_name = "TIME", default_value = "90d")]
         expires: Lifetime,
-        /// What it is called
+        /// Its name
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
     },
@@ -468,17 +386,17 @@ pub(crate) enum Key {
         #[arg(long)]
         all: bool,
     },
-    /// Revoke one, for good and at once
+    /// Revoke a key at once and permanently
     Revoke {
-        /// Its id: what stands between the underscores
+        /// Its id: the part between the underscores
         id: String,
-        /// Why, for the record
+        /// The reason, for the record
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
 }
 
-/// What to do with agents.
+/// Commands about agents.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agents {
     /// Print the living hierarchy as a tree: path, label, how present each is and how much it has to do
@@ -496,7 +414,7 @@ pub(crate) enum Agents {
     },
 }
 
-/// What to do with what services call the users.
+/// Commands about connector keys.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Connector {
     /// Bind a key to a user: what comes from whom the service calls so is theirs
@@ -504,14 +422,14 @@ pub(crate) enum Connector {
     Bind {
         /// The user
         user: String,
-        /// What the service calls them
+        /// The key, such as telegram:123456
         key: String,
     },
-    /// Unbind a key: it stands for nobody any more
+    /// Unbind a key: it is no longer bound to any user
     Unbind {
         /// The user
         user: String,
-        /// What the service calls them
+        /// The key, such as telegram:123456
         key: String,
     },
     /// List a user's keys
@@ -521,7 +439,7 @@ pub(crate) enum Connector {
     },
 }
 
-/// What to do with the token.
+/// Commands about the token.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
     /// Print it
@@ -529,7 +447,7 @@ pub(crate) enum Token {
     Show,
 }
 
-/// What compiling may take.
+/// Limits for compiling a component.
 #[derive(Debug, Args)]
 pub(crate) struct CompileComponent {
     /// The process that must be its parent: with another one, or none any more, nothing is compiled
@@ -543,12 +461,13 @@ pub(crate) struct CompileComponent {
     pub(crate) cpu_s_max: u64,
 }
 
-/// Whether a command line asks for JSON, be the rest of it as it may.
+/// Returns whether a command line asks for JSON, even if the rest of it is invalid.
 pub(crate) fn wants_json(arguments: impl IntoIterator<Item = OsString>) -> bool {
     arguments.into_iter().skip(1).take_while(|argument| argument != "--").any(|argument| argument == "--json")
 }
 
-/// Why a command line makes no sense, out of the parser's text: what is wrong, perhaps a tip, and how it is meant to be.
+/// Returns the failure for an invalid command line, made from the parser's text: the error, perhaps
+/// a tip, and the usage.
 pub(crate) fn failure(wrong: &clap::Error) -> Failure {
     let text = wrong.render().to_string();
     let on_one_line = |part: &str| part.split_whitespace().collect::<Vec<_>>().join(" ");

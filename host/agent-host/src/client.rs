@@ -21,7 +21,7 @@ const CONNECT_S: u64 = 5;
 /// Seconds without a byte, heartbeats included, after which an event stream counts as dead.
 const SILENCE_S: u64 = 60;
 
-/// What the host said no with.
+/// A refusal by the host.
 #[derive(Debug, thiserror::Error)]
 #[error("{title}: {detail}{}", field.as_ref().map(|field| format!(" (at `{field}`)")).unwrap_or_default())]
 pub(crate) struct Refused {
@@ -29,7 +29,7 @@ pub(crate) struct Refused {
     pub(crate) code: String,
     title: String,
     detail: String,
-    /// What of the request is at fault.
+    /// The part of the request that is at fault.
     pub(crate) field: Option<String>,
 }
 
@@ -79,12 +79,12 @@ impl Client {
         self.answer(self.request(Method::POST, path).json(body)).await
     }
 
-    /// Says that something is so, where the path says all of it.
+    /// Sends a PUT request without a body.
     pub(crate) async fn put(&self, path: &str) -> Result<Value, Failure> {
         self.answer(self.request(Method::PUT, path)).await
     }
 
-    /// Takes something away.
+    /// Deletes something.
     pub(crate) async fn delete(&self, path: &str) -> Result<Value, Failure> {
         self.answer(self.request(Method::DELETE, path)).await
     }
@@ -150,7 +150,8 @@ fn of_file(loaded: &Loaded, start: &str) -> Result<String, Failure> {
     token::read(&file)
 }
 
-/// Where the host listens: as the one that runs on this data folder says, which may have been told so on its command line, or as configured.
+/// Returns the address of the host. The host that runs on this data folder records its own, which
+/// its command line may have set; otherwise it is the configured one.
 fn address(loaded: &Loaded) -> SocketAddr {
     let configured = loaded.config.server.listen;
     let said = || std::fs::read_to_string(loaded.data_dir().join(ADDRESS_FILE)).ok()?.trim().parse().ok();

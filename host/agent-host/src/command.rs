@@ -3,6 +3,7 @@
 mod agents;
 mod audit;
 mod chat;
+mod clock;
 mod compile;
 mod component;
 mod config;
@@ -47,6 +48,7 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal, veil: Veil) -> Result<(), 
         Command::Restore(what) => store::restore(&what, terminal).await,
         Command::DeadLetter(what) => dead_letter::run(&load()?, what, terminal).await,
         Command::Import { file } => import::run(&load()?, &file, terminal).await,
+        Command::Clock(what) => clock::run(&load()?, &what, terminal).await,
         Command::Config(what) => config::run(&what, load, terminal).await,
         Command::Key(what) => key::run(&load()?, what, terminal).await,
         Command::Agents(what) => agents::run(&load()?, what, terminal).await,

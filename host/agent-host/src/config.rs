@@ -61,41 +61,44 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Config {
     /// The agents that this host serves.
     pub(crate) agents: Vec<Definition>,
-    /// WebAssembly components and what each is granted, by name. The built-in `assistant`, `worker`, `tutor`, `thought`, `evaluator`,
-    /// `files`, `web` and `lists` need no entry unless they are to offer their tools, or are to be granted something.
+    /// WebAssembly components and their grants, by name. The built-in `assistant`, `worker`,
+    /// `tutor`, `thought`, `evaluator`, `files`, `web` and `lists` need no entry unless they are to
+    /// offer their tools or to get a grant.
     pub(crate) components: BTreeMap<String, ComponentConfig>,
-    /// Whether every component, the built-in ones too, has to be pinned by `sha256`: one that is not is refused, so that no changed file is
-    /// given the grant of the one before.
+    /// True if every component, built-in ones included, must be pinned by `sha256`. An unpinned
+    /// component is refused, so that no changed file gets the grant of the one before.
     pub(crate) require_pins: bool,
     /// Personas: identities with permissions, put over threads. Each narrows what agents may do that work as it; none names a model.
     pub(crate) personas: Vec<Persona>,
-    /// The model alias that is meant when nobody names one. Not needed when there is only one.
+    /// The model alias that is used by default. Not needed when there is only one.
     pub(crate) default_model: Option<String>,
-    /// Secrets by name, and where their values come from: `{ env = "NAME" }`, `{ file = "path" }` or `{ command = ["program", "word"] }`.
-    /// No value ever stands here.
+    /// Secrets by name, and the sources of their values: `{ env = "NAME" }`, `{ file = "path" }` or
+    /// `{ command = ["program", "word"] }`. Values never appear here.
     pub(crate) secrets: BTreeMap<String, SecretSource>,
-    /// Where models are, by name.
+    /// The providers of models, by name.
     pub(crate) providers: BTreeMap<String, llm::ProviderConfig>,
     /// Models by alias. Only these can be asked.
     pub(crate) models: BTreeMap<String, llm::ModelConfig>,
-    /// How often and when a failed call of a model is made again.
+    /// The number and timing of retries of a failed model call.
     pub(crate) retry: llm::RetryLimits,
-    /// How long calls of models may take.
+    /// The time limits of model calls.
     pub(crate) timeouts: llm::Timeouts,
-    /// When a failing provider is left alone.
+    /// The conditions under which a failing provider is left alone.
     pub(crate) breaker: llm::BreakerLimits,
-    /// What the host as a whole may take on, and how far agents may go with each other.
+    /// Limits on the load of the host as a whole, and on the work that agents give each other.
     pub(crate) limits: LimitsConfig,
-    /// What happens to words that arrive while their agent is busy.
+    /// The queue for messages that arrive while their agent is busy.
     pub(crate) queue: QueueConfig,
-    /// Where the host listens and keeps its data.
+    /// The address at which the host listens, and the location of its data.
     pub(crate) server: ServerConfig,
-    /// Who may do what with the agents of which subtree of paths. Without a rule that fits a user, roles alone decide; rules only narrow. As
-    /// soon as one of a user's rules permits something (`read`, `write`), what none of them covers is not there for them; one with `none`
-    /// wins over all others, and takes all that is below with it.
+    /// Rules on what users may do with the agents in a subtree of paths. Rules only narrow: where
+    /// no rule fits a user, roles alone decide. As soon as one of a user's rules permits something
+    /// (`read`, `write`), agents that none of them covers do not exist for that user. A rule with
+    /// `none` wins over all others, and covers everything below its path too.
     pub(crate) path_rules: Vec<UserRule>,
-    /// The models of the roles that agents have by their paths, by alias: `user`, `subagent`, `memory`, `memorySearch`, `task`. What a
-    /// message or a session says goes before them, and what an agent's definition says comes after.
+    /// The models of the roles that agents have by their paths, by alias: `user`, `subagent`,
+    /// `memory`, `memorySearch`, `task`. The model of a message or a session takes precedence over
+    /// them; that of an agent's definition comes after them.
     pub(crate) roles: BTreeMap<ModelRole, String>,
 }
 
@@ -112,12 +115,13 @@ impl Config {
         }
     }
 
-    /// What the broker keeps.
+    /// Returns the limits of the broker.
     pub(crate) fn broker(&self) -> broker::Limits {
         broker::Limits { queue: self.queue.into(), ..self.limits.broker() }
     }
 
-    /// The agents as they are to be driven: one that names a `chat.provider` and no model has that provider's model.
+    /// Returns the agents as they are driven. One that names a `chat.provider` and no model has
+    /// that provider's model.
     pub(crate) fn definitions(&self) -> Vec<Definition> {
         let mut definitions = self.agents.clone();
         for definition in &mut definitions {
@@ -129,20 +133,21 @@ impl Config {
         definitions
     }
 
-    /// What the broker is told of agents by their paths.
+    /// Returns the settings of agents by their paths, for the broker.
     pub(crate) fn path_settings(&self) -> broker::PathSettings {
         // What is wrong with them is an error of the check.
         broker::PathSettings { rules: UserRules::new(&self.path_rules).unwrap_or_default(), models: self.roles.clone() }
     }
 
-    /// The configured model that a name means: an alias, the provider's name of a model, or both with a slash between.
+    /// Returns the configured model for a name: an alias, the provider's name of a model, or both
+    /// joined by a slash.
     fn model(&self, name: &str) -> Option<(&str, &llm::ModelConfig)> {
         let named = |model: &llm::ModelConfig| model.model == name || format!("{}/{}", model.provider, model.model) == name;
         let found = self.models.get_key_value(name).or_else(|| self.models.iter().find(|(_, model)| named(model)));
         found.map(|(alias, model)| (alias.as_str(), model))
     }
 
-    /// The configured model that is meant when nobody names one.
+    /// Returns the configured model that is used by default.
     fn model_by_default(&self) -> Option<(&str, &llm::ModelConfig)> {
         match &self.default_model {
             Some(name) => self.model(name),
@@ -159,7 +164,7 @@ impl Config {
 /// A configuration with where it came from.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Loaded {
-    /// What it says.
+    /// The configuration.
     pub(crate) config: Config,
     /// The file.
     pub(crate) file: PathBuf,
@@ -178,17 +183,17 @@ impl Loaded {
         self.folder().join(path)
     }
 
-    /// Whether it is written as TOML, and not as JSON.
+    /// Returns whether it is written as TOML, and not as JSON.
     pub(crate) fn is_toml(&self) -> bool {
         self.file.extension().is_some_and(|extension| extension == "toml")
     }
 
-    /// Where data is kept.
+    /// Returns the folder for data.
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.config.server.data_dir.as_ref().map_or_else(place::state_dir, |path| self.resolve(path))
     }
 
-    /// Where the bearer token is kept.
+    /// Returns the file that holds the bearer token.
     pub(crate) fn token_file(&self) -> PathBuf {
         self.config.server.token_file.as_ref().map_or_else(|| self.data_dir().join("token"), |path| self.resolve(path))
     }

@@ -1,16 +1,16 @@
-//! Why a command did not succeed: its exit code, what happened, and what to do about it.
+//! The failure of a command: its exit code, the error, and advice.
 
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// What the program ends with. 2 is also what the command line's parser ends with.
+/// The exit codes of the program. 2 is also the exit code of the command line's parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Something went wrong.
     Failed = 1,
     /// The command or the configuration makes no sense.
     Usage = 2,
-    /// The host, or a rule, said no.
+    /// The host or a rule refused.
     Refused = 3,
     /// No host is running.
     Unreachable = 4,
@@ -19,11 +19,11 @@ pub(crate) enum Exit {
 /// A failure. Not an error itself, so that every error can become one.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// What the program ends with.
+    /// The exit code of the program.
     pub(crate) exit: Exit,
-    /// What happened, with its causes.
+    /// The error, with its causes.
     pub(crate) error: anyhow::Error,
-    /// What to do about it.
+    /// Advice on how to fix it.
     pub(crate) advice: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 }
 
 impl Failure {
-    /// With another exit code.
+    /// Makes a failure with another exit code.
     pub(crate) fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
         Self { exit, error: error.into(), advice: None }
     }
@@ -45,7 +45,7 @@ impl Failure {
         self
     }
 
-    /// What happened, its causes and what to do, a line each.
+    /// Returns the error, its causes and the advice, a line each.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("error: {}", self.error)];
         lines.extend(self.error.chain().skip(1).map(|cause| format!("  because: {cause}")));
@@ -59,7 +59,7 @@ impl Failure {
         json!({ "error": { "message": self.error.to_string(), "causes": causes, "advice": self.advice, "exit": self.exit as u8 } })
     }
 
-    /// For the shell.
+    /// Returns the exit code for the shell.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.exit as u8)
     }

@@ -13,9 +13,9 @@ use tokio::io::AsyncReadExt;
 
 /// The variable that names the folder with the built-in components.
 const FOLDER_VARIABLE: &str = "AGENT_HOST_COMPONENTS";
-/// Where they are in the repository, when this program was built from it.
+/// Their location in the repository, when this program was built from it.
 const IN_REPOSITORY: &str = "guests/target/wasm32-wasip2/release";
-/// How far above the program the repository then is, its own folder included.
+/// Number of folders from the program up to the repository, its own folder included.
 const REPOSITORY_ABOVE: usize = 3;
 
 /// Loads every component that the configuration has or means.
@@ -114,7 +114,8 @@ pub(crate) fn places() -> Vec<PathBuf> {
     folders.into_iter().chain(files).collect()
 }
 
-/// Where built-in components are looked for. One folder that was named is the only one.
+/// Returns the folders in which built-in components are looked for. A folder that was named is the
+/// only one.
 fn folders() -> Vec<PathBuf> {
     if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
         return vec![folder.into()];
@@ -122,7 +123,7 @@ fn folders() -> Vec<PathBuf> {
     folders_of(&std::env::current_exe().unwrap_or_default())
 }
 
-/// Beside a program, and in the repository that it was built from.
+/// Returns the folders beside a program, and in the repository that it was built from.
 fn folders_of(program: &Path) -> Vec<PathBuf> {
     let at = |above: usize, folder: &str| Some(program.ancestors().nth(above)?.join(folder));
     [at(1, "components"), at(REPOSITORY_ABOVE, IN_REPOSITORY)].into_iter().flatten().collect()

@@ -1,4 +1,4 @@
-//! Commands that a user is told to type, so that they can be typed as they are printed.
+//! Commands suggested to the user, printed so that they can be typed as they are.
 
 use crate::config::{Loaded, locate};
 use std::path::Path;

@@ -8,12 +8,13 @@ use std::sync::{Arc, OnceLock};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What is taken out of the log, once it is known.
+/// The redactor of the log, once the secrets are known.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Veil(Arc<OnceLock<Redactor>>);
 
 impl Veil {
-    /// From here on these are taken out. Only the first call counts: a process reads its secrets once.
+    /// Removes these secrets from the log from here on. Only the first call counts: a process reads
+    /// its secrets once.
     pub(crate) fn drop_over(&self, redactor: Redactor) {
         _ = self.0.set(redactor);
     }
@@ -42,7 +43,8 @@ impl<'a> MakeWriter<'a> for Veil {
     }
 }
 
-/// The log goes to stderr: everything of note while serving, warnings otherwise; `RUST_LOG` says otherwise.
+/// Begins to log to stderr: notable events while serving, otherwise warnings. `RUST_LOG` overrides
+/// this.
 pub(crate) fn begin(serving: bool) -> Veil {
     let veil = Veil::default();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(if serving { "info" } else { "warn" }));
@@ -53,7 +55,8 @@ pub(crate) fn begin(serving: bool) -> Veil {
     veil
 }
 
-/// A panic is a line of the log like any other, and whoever watches that finds it. With `RUST_BACKTRACE` it says how it came to it.
+/// Logs a panic as an ordinary line, so that it is found by whatever monitors the log. With
+/// `RUST_BACKTRACE` it includes the backtrace.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string);
     let backtrace = Backtrace::capture();

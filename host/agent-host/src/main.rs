@@ -21,10 +21,11 @@ use std::time::Duration;
 use terminal::Terminal;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The signal to a process that writes more to a file than it may: the same number on Linux and macOS.
+/// The signal to a process that exceeds its limit on file sizes: the same number on Linux and
+/// macOS.
 const SIGXFSZ: i32 = 25;
 
-/// How long the end of the process waits for what still runs in it.
+/// Time that the exiting process waits for tasks that still run.
 const LEAVE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
@@ -63,8 +64,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// A file that has reached the limit of the process (`ulimit -f`) is from here on an error for whoever writes to it, and not the end of the
-/// process.
+/// Turns writes beyond the process's limit on file sizes (`ulimit -f`) into errors. Otherwise they
+/// would end the process.
 fn outlive_files_that_are_full() -> std::io::Result<()> {
     // Whoever listens to a signal takes its effect away, for good; it need not be heard.
     signal(SignalKind::from_raw(SIGXFSZ)).map(drop)

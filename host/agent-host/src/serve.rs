@@ -29,13 +29,18 @@ const CONNECTIONS_DRAIN_S: u64 = 2;
 /// The two ways on for a data folder that was restored with work under way.
 const AFTER_RESTORE: &str = "`serve --resume-effects` goes on with it, and sends again what was sent after the backup; `serve --settle-unknown` \
                              tells the agents that nobody knows what came of these calls, and puts the inputs aside as dead letters";
-/// The file in the data folder that says where a running host listens.
+/// The refusal of a session that is to be skipped and does not exist.
+const UNKNOWN_SESSION: &str = "SESSION_NOT_FOUND";
+/// The file in the data folder with the address of a running host.
 pub(crate) const ADDRESS_FILE: &str = "address";
 
-/// Runs the host until it is told to stop.
+/// The file in the data folder that carries the host's time from one start to the next.
+const CLOCK_FILE: &str = "clock";
+
+/// Runs the host until it is stopped.
 ///
 /// # Errors
-/// Whatever keeps it from starting. Once it serves, nothing does.
+/// Any failure to start. Once it serves, it does not fail.
 pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Terminal, veil: &Veil) -> Result<(), Failure> {
     // Before anything else: from now on a terminal that goes away does not end the process.
     let hangups = signal(SignalKind::hangup())?;
@@ -61,7 +66,12 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
     let limits = server_config.limits;
     let server = Server::bind(server_config.listen, limits).with_context(|| format!("cannot listen at {}", server_config.listen))?;
     let (address, stopper) = (server.address()?, server.stopper());
-    let access = Access::new(&token, address, &server_config.hosts).trusting(identity(&loaded)?);
+    let clock = broker::Clock::carried_by(data.join(CLOCK_FILE));
+    let credentials = {
+        let clock = clock.clone();
+        Clock::of(move || clock.for_credentials())
+    };
+    let access = Access::new(&token, address, &server_config.hosts).by(credentials.clone()).trusting(identity(&loaded, credentials)?);
     let api = Api::new(access, limits, data.join("backups"), stopper.stopping());
     let server = server.checked_by(api::checks(&api));
     let serving = TaskTracker::new();
@@ -69,7 +79,7 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
     serving.spawn(async move { until_stopped.run_until_cancelled(ignore(hangups)).await });
     let mut accepting = serving.spawn(server.serve(api::router(&api)));
 
-    let broker = open(&loaded, options, &data, gateway, secrets).await?;
+    let broker = open(&loaded, options, &data, Means { gateway, secrets, clock }).await?;
     let address_file = AddressFile::write(&data, address)?;
     // From before anybody is told that it is ready: until then a signal ends the process at once, and nothing is lost by that.
     let mut signals = Signals::listen()?;
@@ -90,6 +100,7 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
         () = shut_down(&api, &broker, &stopper, limits.drain()) => tracing::info!("stopped"),
         () = signals.told_to_stop() => {
             tracing::warn!("stopped without waiting for turns in progress; they go on at the next start");
+            broker.note_end().await;
             stopper.stop(Duration::ZERO).await;
         }
     }
@@ -99,8 +110,16 @@ pub(crate) async fn serve(mut loaded: Loaded, options: &cli::Serve, terminal: Te
     Ok(())
 }
 
+/// Inputs of a broker besides its data folder.
+struct Means {
+    gateway: Gateway,
+    secrets: Secrets,
+    clock: broker::Clock,
+}
+
 /// Store, guests, and the broker that joins them and the models.
-async fn open(loaded: &Loaded, options: &cli::Serve, data: &Path, gateway: Gateway, secrets: Secrets) -> Result<Broker, Failure> {
+async fn open(loaded: &Loaded, options: &cli::Serve, data: &Path, means: Means) -> Result<Broker, Failure> {
+    let Means { gateway, secrets, clock } = means;
     // After a crash the store reads its log, and guests take their time at any start: neither waits for the other.
     let (store, guests) = tokio::join!(open_store(data), load_guests(loaded, data, secrets));
     let (store, (runtime, entries)) = (store?, guests?);
@@ -114,8 +133,11 @@ async fn open(loaded: &Loaded, options: &cli::Serve, data: &Path, gateway: Gatew
         (false, false) => AfterRestore::Ask,
     };
     let paths = loaded.config.path_settings();
-    let parts = broker::Parts { store, runtime, gateway, catalogue, limits, after_restore, paths };
+    let skipped = options.skip.clone();
+    let parts = broker::Parts { store, runtime, gateway, catalogue, limits, after_restore, paths, skipped, clock };
     Broker::start(parts).await.map_err(|error| match error {
+        broker::Error::Refused(refusal) if refusal.code == UNKNOWN_SESSION => Failure::new(Exit::Usage, anyhow!(refusal.message))
+            .advise("`--skip` takes the id of a session, as the log and the events name it"),
         broker::Error::Refused(refusal) => Failure::new(Exit::Refused, anyhow!(refusal.message)).advise(AFTER_RESTORE),
         error => error.into(),
     })
@@ -152,12 +174,12 @@ async fn look_over(store: Store) {
     }
 }
 
-/// What tools can reach of the world; by default nothing.
+/// The outside access of tools; none by default.
 #[derive(Debug, Default)]
 pub(crate) struct Reach {
     /// The way out.
     egress: Option<Arc<Egress>>,
-    /// What is put into requests on it.
+    /// The secrets that are put into outgoing requests.
     secrets: Secrets,
 }
 
@@ -192,9 +214,9 @@ fn way_out(loaded: &Loaded) -> Result<Option<Arc<Egress>>, Failure> {
 }
 
 /// The issuers of tokens that the configuration trusts.
-fn identity(loaded: &Loaded) -> Result<Identity, Failure> {
+fn identity(loaded: &Loaded, clock: Clock) -> Result<Identity, Failure> {
     let resolver: Arc<dyn Resolve> = Arc::new(SystemResolver);
-    Identity::new(loaded.config.server.identity.clone(), &resolver, Clock::system())
+    Identity::new(loaded.config.server.identity.clone(), &resolver, clock)
         .map_err(|(index, problem)| Failure::new(Exit::Usage, anyhow!("server.identity[{index}].{problem}")))
 }
 
@@ -229,7 +251,8 @@ pub(crate) fn make_private(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says where a running host listens, for commands that find no port in the configuration. Gone when the host is.
+/// The file with the address of a running host, for commands that ask it. It is removed when the
+/// host ends.
 struct AddressFile(PathBuf);
 
 impl AddressFile {

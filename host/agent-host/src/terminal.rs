@@ -4,25 +4,25 @@ use crate::failure::Failure;
 use serde_json::Value;
 use std::io::{self, IsTerminal, Write};
 
-/// How results are shown.
+/// The form in which results are shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
-    /// As JSON: one document, or a line for each.
+    /// True if results are JSON: one document, or one line for each.
     json: bool,
-    /// Without notices.
+    /// True if notices are left out.
     quiet: bool,
-    /// With colours.
+    /// True if text has colours.
     colours: bool,
 }
 
 /// The shades that text can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shade {
-    /// As it is.
+    /// Text without a shade.
     Plain,
-    /// What stands beside the conversation.
+    /// Text beside the conversation.
     Faint,
-    /// What asks for attention.
+    /// Text that asks for attention.
     Bold,
 }
 
@@ -36,12 +36,13 @@ impl Terminal {
         self.json
     }
 
-    /// Whether somebody sits in front of it and types.
+    /// Returns whether a person sits in front of it and types.
     pub(crate) fn is_interactive(self) -> bool {
         !self.json && io::stdin().is_terminal() && io::stdout().is_terminal()
     }
 
-    /// A result: the document with `--json`, the lines without. A line stays one line and steers no terminal, whoever wrote what is in it.
+    /// Prints a result: the document with `--json`, otherwise the lines. A line stays one line and
+    /// cannot steer the terminal, whatever its content.
     pub(crate) fn result(self, document: &Value, lines: impl FnOnce() -> Vec<String>) {
         if self.json {
             self.line(&document.to_string());
@@ -62,7 +63,7 @@ impl Terminal {
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
 
-    /// A file that somebody asked for, as it is.
+    /// Writes a requested file as it is.
     ///
     /// # Errors
     /// It cannot be written as a whole.
@@ -80,14 +81,14 @@ impl Terminal {
         }
     }
 
-    /// Something about a result, unless nobody wants to hear it.
+    /// Prints a notice about a result, unless notices are left out.
     pub(crate) fn notice(self, text: &str) {
         if !self.quiet {
             let _ = writeln!(io::stderr().lock(), "{}", clean(text));
         }
     }
 
-    /// Why there is no result.
+    /// Prints the reason why there is no result.
     pub(crate) fn failure(self, failure: &Failure) {
         let mut err = io::stderr().lock();
         if self.json {
@@ -100,7 +101,8 @@ impl Terminal {
     }
 }
 
-/// Text from outside as it may be shown: no control characters, which could move the cursor or pass for something else.
+/// Returns text from outside in a form that is safe to show: without control characters, which
+/// could move the cursor or forge other text.
 pub(crate) fn clean(text: &str) -> String {
     let bidirectional = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().filter(|c| *c == '\n' || *c == '\t' || !(c.is_control() || bidirectional(*c))).collect()

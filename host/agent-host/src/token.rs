@@ -1,4 +1,4 @@
-//! The bearer token: made on first run, and readable by nobody else.
+//! The bearer token: created on the first run, and readable by its owner alone.
 
 use crate::failure::{Exit, Failure};
 use anyhow::{Context, anyhow};
@@ -9,10 +9,11 @@ use std::path::Path;
 
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 32;
-/// Characters that a token has at least, whoever wrote it.
+/// Minimum number of characters of a token, even of one that was written by hand.
 const TOKEN_CHARS_MIN: usize = 32;
 
-/// The variable with a credential for the commands that ask a running host: its token, an API key, or a token of an issuer that it trusts.
+/// The variable with a credential for commands that ask a running host: its token, an API key, or a
+/// trusted issuer's token.
 pub(crate) const TOKEN_VARIABLE: &str = "AGENT_HOST_TOKEN";
 
 /// The credential that the environment names for commands; none when it names none, and the host's own token is meant.

@@ -1,4 +1,5 @@
-//! Who may use the API: what is presented with a request, and the names under which the host may be addressed.
+//! Admission of requests to the API: the credential of a request, and the names under which the
+//! host may be addressed.
 //!
 //! The names guard against DNS rebinding: a web page that points its own name at this machine still sends that name, and is refused.
 
@@ -13,7 +14,7 @@ use http::uri::Authority;
 use http::{HeaderMap, StatusCode, Uri};
 use std::net::{IpAddr, SocketAddr};
 
-/// What decides whether a request is let in.
+/// The rules that decide whether a request is let in.
 #[derive(Debug)]
 pub struct Access {
     token: Digest,
@@ -23,18 +24,20 @@ pub struct Access {
     clock: Clock,
 }
 
-/// What a request presents, by its form. Whether it is any good is for [`crate::credential`] to find out, but for the host's own token.
+/// The credential of a request, by its form. Only the host's own token has been verified;
+/// [`crate::credential`] verifies the others.
 pub(crate) enum Presented<'a> {
     /// The host's own token, the right one.
     HostToken,
     /// An API key.
     Key(ApiKey),
-    /// What may be a token of an issuer that the host trusts.
+    /// A token that may come from an issuer that the host trusts.
     Token(&'a Identity, &'a str),
 }
 
 impl Access {
-    /// Lets in whoever has the token and addresses the host by a loopback name, by the address that it listens at, or by one of `hosts`.
+    /// Admits callers that have the token and address the host by one of its names. Those are a
+    /// loopback name, the address that it listens at, and `hosts`.
     #[must_use]
     pub fn new(token: &str, listen: SocketAddr, hosts: &[String]) -> Self {
         Self {
@@ -46,19 +49,19 @@ impl Access {
         }
     }
 
-    /// Lets in also whom these issuers vouch for.
+    /// Also admits users that these issuers vouch for.
     #[must_use]
     pub fn trusting(self, identity: Identity) -> Self {
         Self { identity: Some(identity), ..self }
     }
 
-    /// By another clock than the machine's.
+    /// Uses another clock than the machine's.
     #[must_use]
     pub fn by(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
 
-    /// How the users of an issuer are called; none for one that is not trusted.
+    /// Returns how user ids are derived for an issuer; none for one that is not trusted.
     pub(crate) fn naming_of(&self, issuer: &str) -> Option<Naming> {
         self.identity.as_ref()?.naming_of(issuer)
     }

@@ -1,4 +1,5 @@
-//! Who asks: the user behind a request, and what the credential that it came with may be used for.
+//! The caller: the user behind a request, and the permitted uses of the credential that it came
+//! with.
 
 use crate::problem::Problem;
 use crate::state::Api;
@@ -12,42 +13,44 @@ use http::request::Parts;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// See the module. Put into each request by whoever lets it in.
+/// See the module. The access check puts it into each admitted request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     /// The user.
     pub(crate) user: UserId,
-    /// What the credential may be used for.
+    /// The permitted uses of the credential.
     pub(crate) scopes: Arc<BTreeSet<Scope>>,
     /// The credential.
     pub(crate) credential: Credential,
-    /// Whether the operator reads here what is not theirs by any role: [`Self::user`] is then the user as whom they read.
+    /// True if the operator reads here without a role of their own. [`Self::user`] is then the user
+    /// as whom they read.
     pub(crate) reads_as_operator: bool,
 }
 
-/// With what a caller came. What it says of its end is what it said then: see [`crate::standing`].
+/// The credential of a caller. Its expiry is as it was at the time of the request: see
+/// [`crate::standing`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Credential {
-    /// The host's own token. It counts as long as the host runs.
+    /// The host's own token. It is valid as long as the host runs.
     HostToken,
     /// An API key.
     Key {
         /// Its id.
         id: KeyId,
-        /// When it ends by itself.
+        /// The time at which it expires.
         expires_at: Timestamp,
     },
     /// A token of an issuer that the host trusts.
     Token {
         /// The issuer.
         issuer: Arc<str>,
-        /// When it ends.
+        /// The time at which it expires.
         expires_at: Timestamp,
     },
 }
 
 impl Credential {
-    /// When it ends by itself; none when it does not.
+    /// Returns the time at which it expires; none if it does not expire.
     pub(crate) fn expires_at(&self) -> Option<Timestamp> {
         match self {
             Self::HostToken => None,
@@ -57,7 +60,7 @@ impl Credential {
 }
 
 impl Caller {
-    /// Whoever holds the host's own token: its operator, who may do everything.
+    /// The holder of the host's own token: its operator, who may do everything.
     pub(crate) fn local() -> Self {
         Self { user: UserId::local(), scopes: Arc::new(Scope::ALL.into()), credential: Credential::HostToken, reads_as_operator: false }
     }
@@ -83,7 +86,7 @@ impl Caller {
         Ok(if self.reads_as_operator { broker.for_operator() } else { broker.clone() })
     }
 
-    /// The same as whoever issues keys.
+    /// Returns the caller as an issuer of keys.
     pub(crate) fn issuer(&self) -> Issuer {
         let key = match &self.credential {
             Credential::Key { id, expires_at } => Some((id.clone(), *expires_at)),

@@ -1,4 +1,4 @@
-//! What time it is, handed to whatever asks: tests have hands of their own.
+//! The clock of the API, passed to the code that needs the time. Tests set one of their own.
 
 use domain::time::Timestamp;
 use std::fmt;
@@ -19,13 +19,13 @@ impl Clock {
         })
     }
 
-    /// One that shows what a function says.
+    /// Makes a clock that shows the result of a function.
     #[must_use]
     pub fn of(shows: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(shows))
     }
 
-    /// What time it is.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         (self.0)()

@@ -1,4 +1,5 @@
-//! Which codes each route may say no with, and under which status: what the API's description lists, operation by operation.
+//! The error codes that each route may answer with, and their statuses. The API's description lists
+//! them by operation.
 //!
 //! What follows from the form of a request (a body, a query, a key) is derived from the description itself; the table has what is the
 //! route's own. A code that comes and is not listed fails the tests that send every route what it does not take.
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 /// A status and a stable code.
 pub(crate) type Code = (u16, &'static str);
 
-/// What of a request an operation reads, as far as it can be wrong in ways of its own.
+/// The parts of a request that an operation reads. Each can be wrong in ways of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reads {
     /// A JSON body.
@@ -37,7 +38,7 @@ const QUERY: &[Code] = &[(400, "INVALID_QUERY")];
 const PATH: &[Code] = &[(400, "INVALID_ID")];
 const KEY: &[Code] = &[(400, "INVALID_IDEMPOTENCY_KEY"), (409, "IDEMPOTENCY_KEY_REUSED"), (422, "INVALID")];
 
-/// Of every route that needs a credential.
+/// Codes of every route that needs a credential.
 const GUARDED: &[Code] = &[
     (401, "UNAUTHORIZED"),
     (403, "HOST_NOT_ALLOWED"),
@@ -49,16 +50,19 @@ const GUARDED: &[Code] = &[
     (503, "STARTING"),
     (503, "STORE_UNAVAILABLE"),
 ];
-/// Of every route that records something.
-const RECORDS: &[Code] = &[(429, "BUSY"), (429, "USER_STORAGE_LIMIT"), (503, "DISK_FULL"), (503, "SHUTTING_DOWN")];
-/// Of everything that is done with an agent, or with its sessions.
+/// Codes of every route that records something.
+const RECORDS: &[Code] = &[(422, "NOT_STORABLE"), (429, "BUSY"), (429, "USER_STORAGE_LIMIT"), (503, "DISK_FULL"), (503, "SHUTTING_DOWN")];
+/// Codes of every operation on an agent or its sessions.
 const OF_AGENT: &[Code] = &[(403, "PATH_FORBIDDEN"), (403, "ROLE_FORBIDS"), (404, "AGENT_NOT_FOUND"), (409, "AGENT_ARCHIVED")];
-/// Of everything that is said to an agent: one that was made for a piece of work is dead some time after it.
+/// Codes of every operation that sends something to an agent. An agent made for one piece of work
+/// is dead some time after it.
 const SAID: &[Code] = &[(409, "AGENT_DEAD")];
-/// Of everything that is done with an agent through the topmost one above it.
+/// Codes of every operation on an agent that goes through the topmost one above it.
 const OF_TOPMOST: &[Code] = &[(409, "AGENT_SPAWNED")];
-/// Of what stops a turn, of an archived agent too.
+/// Codes of operations that stop a turn. An archived agent's turns can be stopped too.
 const STOPS: &[Code] = &[(403, "PATH_FORBIDDEN"), (403, "ROLE_FORBIDS"), (404, "AGENT_NOT_FOUND")];
+/// Codes of commands that only the driver of a session can do.
+const DRIVEN: &[Code] = &[(409, "SESSION_QUARANTINED")];
 const OF_SESSION: &[Code] = &[(404, "SESSION_NOT_FOUND"), (410, "SESSION_PURGED")];
 const INVALID: &[Code] = &[(422, "INVALID")];
 const OPENS: &[Code] = &[(404, "DEFINITION_NOT_FOUND"), (409, "AGENT_SPAWNED"), (409, "PATH_TAKEN"), (409, "SESSION_ALREADY_ACTIVE")];
@@ -89,10 +93,10 @@ const CARRIES: &[Code] = &[
 const TURNS: &[Code] = &[(404, "TURN_NOT_FOUND")];
 const STREAMS: &[Code] =
     &[(400, "INVALID_LAST_EVENT_ID"), (429, "KEY_STREAM_LIMIT"), (429, "TOO_MANY_STREAMS"), (429, "USER_STREAM_LIMIT")];
-/// Of everything that opens a session.
+/// Codes of every operation that opens a session.
 const BEGINS: &[Code] = &[(429, "KEY_SESSION_LIMIT"), (429, "USER_SESSION_LIMIT")];
 
-/// What is the routes' own. Routes that are not in it have nothing but the rest.
+/// Codes specific to single routes. A route that is not listed has only the common ones.
 const OWN: &[(&str, &str, &[&[Code]])] = &[
     (
         "POST",
@@ -123,7 +127,7 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
     ("POST", "/api/agents/{id}/sessions", &[OF_AGENT, SAID, OPENS, BEGINS, INVALID]),
     ("GET", "/api/agents/{id}/sessions", &[&[(404, "AGENT_NOT_FOUND")]]),
     ("GET", "/api/agents/{id}/history", &[&[(404, "AGENT_NOT_FOUND")]]),
-    ("DELETE", "/api/agents/{id}/sessions/current", &[OF_AGENT, SAID, INVALID, &[(409, "NO_ACTIVE_SESSION")]]),
+    ("DELETE", "/api/agents/{id}/sessions/current", &[OF_AGENT, SAID, INVALID, DRIVEN, &[(409, "NO_ACTIVE_SESSION")]]),
     ("GET", "/api/agents/{id}/sessions/{sid}", &[OF_SESSION, &[(404, "AGENT_NOT_FOUND")]]),
     ("GET", "/api/agents/{id}/sessions/{sid}/items", &[OF_SESSION, &[(404, "AGENT_NOT_FOUND")]]),
     (
@@ -136,7 +140,7 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
         "/api/agents/{id}/sessions/{sid}/messages",
         &[OF_AGENT, SAID, OF_SESSION, INVALID, &[(409, "SESSION_CLOSED"), (413, "MESSAGE_TOO_LARGE"), (429, "QUEUE_FULL")]],
     ),
-    ("POST", "/api/agents/{id}/sessions/{sid}/cancel", &[OF_SESSION, INVALID, STOPS]),
+    ("POST", "/api/agents/{id}/sessions/{sid}/cancel", &[OF_SESSION, INVALID, STOPS, DRIVEN]),
     (
         "POST",
         "/api/agents/{id}/sessions/{sid}/files",
@@ -158,7 +162,7 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
             &[(409, "INPUT_NOT_WAITING"), (409, "INPUT_NOT_WORDS")],
         ],
     ),
-    ("POST", "/api/agents/{id}/respond", &[OF_AGENT, SAID, OF_SESSION, ANSWERS]),
+    ("POST", "/api/agents/{id}/respond", &[OF_AGENT, SAID, OF_SESSION, ANSWERS, DRIVEN]),
     ("GET", "/api/agents/{id}/stream", &[OF_SESSION, STREAMS, &[(404, "AGENT_NOT_FOUND")]]),
     ("GET", "/api/sessions/{sid}", &[OF_SESSION]),
     (
@@ -196,14 +200,15 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
             &[(409, "AGENT_SPAWNED"), (409, "RUN_OPEN"), (409, "SESSION_NOT_DELETED")],
         ],
     ),
+    ("POST", "/api/quarantine/{id}/release", &[&[(404, "NOT_QUARANTINED")]]),
     ("POST", "/api/import", &[INVALID]),
     ("POST", "/api/keys", &[INVALID, &[(403, "KEY_REVOKED"), (409, "KEY_ISSUED_BEFORE"), (409, "TOO_MANY_KEYS")]]),
     ("DELETE", "/api/keys/{id}", &[INVALID, &[(404, "KEY_NOT_FOUND")]]),
     ("POST", "/api/session/", &[OF_AGENT, SAID, OPENS, BEGINS, INVALID, &[(400, "INVALID_SESSION_TYPE")]]),
     ("GET", "/api/session/{sid}", &[OF_SESSION]),
     ("GET", "/api/session/{sid}/state", &[OF_SESSION]),
-    ("POST", "/api/session/{sid}/respond", &[OF_AGENT, SAID, OF_SESSION, ANSWERS, &[(400, "INVALID_TOOL_CALL_ID")]]),
-    ("DELETE", "/api/session/{sid}", &[OF_AGENT, SAID, OF_SESSION, INVALID, &[(409, "NO_ACTIVE_SESSION")]]),
+    ("POST", "/api/session/{sid}/respond", &[OF_AGENT, SAID, OF_SESSION, ANSWERS, DRIVEN, &[(400, "INVALID_TOOL_CALL_ID")]]),
+    ("DELETE", "/api/session/{sid}", &[OF_AGENT, SAID, OF_SESSION, INVALID, DRIVEN, &[(409, "NO_ACTIVE_SESSION")]]),
     ("GET", "/api/session/{sid}/stream", &[OF_SESSION, STREAMS, &[(404, "AGENT_NOT_FOUND")]]),
     ("PATCH", "/api/agents/{id}/sessions/{sid}", &[OF_AGENT, OF_SESSION, INVALID]),
     (
@@ -219,7 +224,12 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
     (
         "POST",
         "/api/agents/{id}/sessions/{sid}/compact",
-        &[OF_AGENT, OF_SESSION, &[(409, "NOTHING_TO_COMPACT"), (409, "RUN_OPEN"), (409, "SESSION_CLOSED"), (409, "SESSION_STRUCTURED")]],
+        &[
+            OF_AGENT,
+            OF_SESSION,
+            DRIVEN,
+            &[(409, "NOTHING_TO_COMPACT"), (409, "RUN_OPEN"), (409, "SESSION_CLOSED"), (409, "SESSION_STRUCTURED")],
+        ],
     ),
     ("POST", "/api/agents/{id}/sessions/{sid}/fork", &[OF_AGENT, OF_SESSION, INVALID, TURNS, BEGINS, &[(409, "THREAD_EMPTY")]]),
     ("GET", "/api/turns/{turn_id}", &[TURNS]),
@@ -240,13 +250,13 @@ const OWN: &[(&str, &str, &[&[Code]])] = &[
     ("GET", "/readyz", &[&[(503, "DISK_FULL"), (503, "SHUTTING_DOWN"), (503, "STARTING"), (503, "STORE_UNAVAILABLE")]]),
 ];
 
-/// What is asked of the store by the operator, and records nothing.
-const RECORDS_NOTHING: &[&str] = &["/api/backups", "/api/rebuilds", "/api/verifications"];
+/// Routes by which the operator asks something of the store, and which record nothing.
+const RECORDS_NOTHING: &[&str] = &["/api/backups", "/api/clock/confirm", "/api/rebuilds", "/api/verifications"];
 
-/// Where what was purged before is told of, and is no refusal.
+/// The route at which an earlier purge is reported instead of refused.
 const PURGES: &str = "/api/purges";
 
-/// Everything that an operation may say no with.
+/// Returns all codes that an operation may answer with.
 pub(crate) fn of(method: &Method, route: &str, reads: Reads, is_open: bool) -> BTreeSet<Code> {
     let records = *method != Method::GET && !RECORDS_NOTHING.contains(&route);
     let common = [

@@ -1,4 +1,4 @@
-//! From what a request presents to who asks.
+//! The step from the credential of a request to its caller.
 
 use crate::access::{Presented, unauthorized};
 use crate::caller::{Caller, Credential};
@@ -7,10 +7,11 @@ use crate::state::Api;
 use domain::key::{ApiKey, Ended};
 use std::sync::Arc;
 
-/// Who asks. Keys are looked up each time, so that one that was revoked is refused at its next request.
+/// Returns the caller behind a credential. Keys are looked up each time, so that a revoked one is
+/// refused at its next request.
 ///
 /// # Errors
-/// 401 for what does not count, or not any more; 503 while that cannot be told.
+/// 401 for a credential that is not or no longer valid; 503 while that cannot be determined.
 pub(crate) async fn caller(api: &Api, presented: Presented<'_>) -> Result<Caller, Problem> {
     match presented {
         Presented::HostToken => Ok(Caller::local()),

@@ -1,4 +1,5 @@
-//! Where a list in the order of time goes on: time and id of a page's last row, as they were on that page, in one opaque token.
+//! A cursor into a list ordered by time. One opaque token holds time and id of a page's last row,
+//! as they were on that page.
 //!
 //! The id alone would not do: when the row is touched before the next page is asked for, it stands elsewhere in the list, and the page
 //! would begin there.
@@ -41,7 +42,7 @@ impl List {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The place that the query's `after` says.
+    /// Reads the position from the query's `after`.
     pub(crate) fn after(self, token: Option<&str>) -> Result<Option<(Timestamp, SessionId)>, Problem> {
         let malformed = || {
             let detail = "after: this is not the `next_after` of a page of this list; leave it out to begin with the first page";

@@ -1,4 +1,4 @@
-//! Users whom somebody else vouches for: signed tokens (JWT) of the issuers that the operator trusts.
+//! Users vouched for by issuers: signed tokens (JWT) of the issuers that the operator trusts.
 //!
 //! A token says by itself who issued it, with which key and by which algorithm. None of that is believed: the issuer must be configured, the
 //! algorithm must be one of that issuer's and fit the key's kind, and the key must be one of those that the issuer publishes where the
@@ -67,12 +67,12 @@ impl Identity {
         Ok(Self { issuers: trusted.collect::<Result<_, _>>()?, clock })
     }
 
-    /// Whether there is none.
+    /// Returns whether no issuer is trusted.
     pub(crate) fn is_empty(&self) -> bool {
         self.issuers.is_empty()
     }
 
-    /// How the users of an issuer are called; none for one that is not trusted.
+    /// Returns how user ids are derived for an issuer; none for one that is not trusted.
     pub(crate) fn naming_of(&self, issuer: &str) -> Option<Naming> {
         self.issuers.iter().find(|trusted| trusted.config.issuer == issuer).map(|trusted| trusted.naming)
     }

@@ -1,4 +1,5 @@
-//! What a request brings: strict bodies, queries and ids, and a problem that names the field for everything that is wrong with them.
+//! The input of a request: strict bodies, queries and ids. For each fault there is a problem that
+//! names the field.
 
 mod strict;
 #[cfg(test)]
@@ -24,10 +25,10 @@ use serde_path_to_error::Segment;
 use std::str::FromStr;
 use strict::Strict;
 
-/// What axum says before what is wrong with a query.
+/// The prefix that axum puts before the fault of a query.
 const QUERY_REJECTED: &str = "Failed to deserialize query string: ";
 
-/// A JSON body. Unknown fields are errors where the type says so.
+/// A JSON body. Unknown fields are errors where the type declares so.
 #[derive(Debug)]
 pub(crate) struct Json<T>(pub(crate) T);
 
@@ -93,7 +94,7 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 #[derive(Debug)]
 pub(crate) struct Idempotency(pub(crate) Option<String>);
 
-/// How that is documented.
+/// The documentation of that header.
 #[derive(Debug, utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "describes what `Idempotency` reads")]
@@ -105,7 +106,7 @@ pub(crate) struct IdempotencyKey {
 }
 
 impl Idempotency {
-    /// Whoever asks, under this key.
+    /// Returns the user together with this key.
     pub(crate) fn by<'a>(&'a self, user: &'a UserId) -> By<'a> {
         By { user, key: self.0.as_deref() }
     }
@@ -128,7 +129,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Idempotency {
     }
 }
 
-/// What the path names.
+/// The parameters in the path.
 #[derive(Debug)]
 pub(crate) struct InPath<T>(pub(crate) T);
 
@@ -178,7 +179,7 @@ pub(crate) fn id_in_query<T: FromStr<Err = NotAnId>>(name: &str, text: Option<&s
     parsed.map_err(|error: NotAnId| Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query(name)))
 }
 
-/// How many items of a list are asked for: `without` when the query does not say.
+/// Returns the requested number of items of a list, or `without` when the query names none.
 pub(crate) fn limit(asked: Option<usize>, without: usize, max: usize) -> Result<usize, Problem> {
     match asked.unwrap_or(without) {
         limit if (1..=max).contains(&limit) => Ok(limit),

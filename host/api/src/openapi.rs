@@ -1,4 +1,4 @@
-//! What the description of the API says besides its routes.
+//! The description of the API, without its routes.
 
 mod headers;
 mod session_config;
@@ -60,7 +60,8 @@ impl Modify for Bearer {
     }
 }
 
-/// Completes the description of the routes: what each needs, with what it may say no, and what is told in ways of its own.
+/// Completes the description of the routes: the scopes that each needs, its errors, and the parts
+/// described by code.
 pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     for (path, item) in &mut document.paths.paths {
         for (method, operation) in operations(item) {
@@ -99,7 +100,7 @@ fn security(method: &Method, path: &str) -> Vec<SecurityRequirement> {
     }
 }
 
-/// Says with what an operation may answer instead, by status.
+/// Adds the problems that an operation may answer with, by status.
 fn add_problems(operation: &mut Operation, method: &Method, path: &str, is_open: bool) {
     let has = |place: &ParameterIn, name: Option<&str>| {
         operation.parameters.iter().flatten().any(|parameter| match parameter {
@@ -170,7 +171,7 @@ fn describe_streams(document: &mut utoipa::openapi::OpenApi) {
     }
 }
 
-/// What sessions of the built-in types are opened with, by type.
+/// Describes the configurations with which sessions of the built-in types are opened, by type.
 fn describe_configs(document: &mut utoipa::openapi::OpenApi) {
     let components = document.components.get_or_insert_default();
     let mut by_type = Map::new();

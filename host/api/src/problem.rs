@@ -1,4 +1,4 @@
-//! Problem details (RFC 9457): the only shape in which this API says no.
+//! Problem details (RFC 9457), the only form of this API's errors.
 
 use axum::response::{IntoResponse, Response};
 use domain::refusal::{Kind, Refusal};
@@ -15,28 +15,30 @@ const TEXT_BYTES_MAX: usize = 4_096;
 const BUSY_RETRY_AFTER_S: u64 = 1;
 /// Seconds that a user is asked to wait who has opened too many sessions in a minute.
 const SESSIONS_RETRY_AFTER_S: u64 = 30;
-/// Seconds that a user is asked to wait who has too much stored: somebody has to purge something first.
+/// Seconds that a user with too much stored data is asked to wait: an operator has to purge
+/// something first.
 const STORAGE_RETRY_AFTER_S: u64 = 3_600;
 /// Seconds that a client is asked to wait while the host starts or stops.
 const STARTING_RETRY_AFTER_S: u64 = 2;
 /// Seconds that a client is asked to wait when nothing can be recorded.
 const STORE_RETRY_AFTER_S: u64 = 10;
 
-/// Why a request did not succeed.
+/// The reason why a request did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The HTTP status.
     pub status: StatusCode,
     /// A stable code.
     pub code: &'static str,
-    /// What is wrong this time and how to mend it.
+    /// A description of this occurrence and how to fix it.
     pub detail: String,
-    /// What of the request is at fault; see [`Place`] for how it is written.
+    /// The part of the request that is at fault; see [`Place`] for how it is written.
     pub field: Option<String>,
     retry_after_s: Option<u64>,
 }
 
-/// What of a request is at fault. Domain and broker write the same forms in their refusals.
+/// The part of a request that is at fault. Domain and broker write the same forms in their
+/// refusals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place<'a> {
     /// A field of the body, as a JSON pointer: `/content/0/text`.
@@ -71,19 +73,21 @@ pub(crate) struct Details {
     #[serde(rename = "type")]
     #[schema(example = "urn:agent-host:problem:session-not-found")]
     kind: String,
-    /// The sort of problem, in words; the same whenever `code` is.
+    /// The kind of problem, in words; it depends on `code` alone.
     #[schema(example = "Session not found")]
     title: String,
     /// The HTTP status.
     #[schema(example = 404)]
     status: u16,
-    /// What is wrong this time and how to mend it. For people: may change between versions.
+    /// A description of this occurrence and how to fix it. For people: it may change between
+    /// versions.
     detail: String,
     /// A stable code. For programs.
     #[schema(example = "SESSION_NOT_FOUND")]
     code: &'static str,
-    /// What of the request is at fault: a JSON pointer into the body (`/content/0/text`), `body` for one that is not JSON,
-    /// or `header:`, `query:` or `path:` and a name.
+    /// The part of the request that is at fault. It is a JSON pointer into the body
+    /// (`/content/0/text`), `body` for a body that is not JSON, or `header:`, `query:` or `path:`
+    /// and a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "/content")]
     field: Option<String>,
@@ -121,21 +125,21 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "DISK_FULL", detail).retry_after(STORE_RETRY_AFTER_S)
     }
 
-    /// The store does not answer, 503. What it said is for the log.
+    /// Reports with 503 that the store does not answer. Its error is only logged.
     #[must_use]
     pub fn unavailable() -> Self {
         let detail = "the event store is not available, so nothing was recorded; try again in a moment";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail).retry_after(STORE_RETRY_AFTER_S)
     }
 
-    /// The store records nothing at this moment, 503: what `/readyz` says.
+    /// Reports with 503 that the store records nothing at this moment, as `/readyz` does.
     #[must_use]
     pub fn not_recording() -> Self {
         let detail = "the event store records nothing at this moment: its disk fails or does not answer, or another program has locked it";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail).retry_after(STORE_RETRY_AFTER_S)
     }
 
-    /// The store cannot be read at this moment, 503: what `/readyz` says.
+    /// Reports with 503 that the store cannot be read at this moment, as `/readyz` does.
     #[must_use]
     pub fn not_reading() -> Self {
         let detail = "the event store cannot be read at this moment: its disk fails or does not answer";
@@ -163,7 +167,7 @@ impl Problem {
     }
 }
 
-/// What is said repeats what was given, which may be megabytes.
+/// Shortens a text. A detail repeats its input, which may be megabytes.
 fn cut(mut text: String) -> String {
     if text.len() > TEXT_BYTES_MAX {
         text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));

@@ -1,8 +1,10 @@
-//! What one user and one API key may take of the server at the same time and in a while: streams, requests, sessions.
+//! Limits on what one user and one API key may use of the server: concurrent streams, and rates of
+//! requests and sessions.
 //!
-//! It is kept for this process and measured by a clock that never jumps: a restart begins anew, and nothing that is stored rests on it. What
-//! a user may have stored, and how many sessions they open in all, is guarded where it is committed ([`broker::UserLimits`]). The host's own
-//! token has no limits here: whoever holds it runs the host.
+//! They are kept for this process and measured by a monotonic clock: a restart begins anew, and
+//! nothing that is stored depends on them. The limits on what a user may have stored, and on all
+//! sessions that they open, are enforced at the commit ([`broker::UserLimits`]). The host's own
+//! token has no limits here: its holder runs the host.
 
 use crate::caller::{Caller, Credential};
 use crate::problem::Problem;
@@ -22,14 +24,14 @@ const HOLDERS_KEPT: usize = 4_096;
 /// Seconds after which a client is asked to come back for a stream.
 const STREAM_RETRY_AFTER_S: u64 = 5;
 
-/// Whose share it is.
+/// The owner of a share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Holder {
     User(UserId),
     Key(KeyId),
 }
 
-/// What somebody has taken.
+/// The resources that one holder has taken.
 #[derive(Debug, Default)]
 struct Share {
     streams: usize,
@@ -37,7 +39,7 @@ struct Share {
     sessions: Rate,
 }
 
-/// Something that may happen so often: the time at which all that has happened will have been made up for.
+/// A rate limit, stored as the time at which all past uses will be made up for.
 #[derive(Debug, Default)]
 struct Rate(Option<Instant>);
 
@@ -53,12 +55,17 @@ impl Rate {
         Ok(())
     }
 
+    /// Undoes one that was let happen and did not.
+    fn give_back(&mut self, interval: Duration) {
+        self.0 = self.0.and_then(|due| due.checked_sub(interval));
+    }
+
     fn is_idle(&self, now: Instant) -> bool {
         self.0.is_none_or(|due| due <= now)
     }
 }
 
-/// Which limit was met.
+/// A limit that can be reached.
 #[derive(Debug, Clone, Copy)]
 struct Limited {
     code: &'static str,
@@ -72,6 +79,30 @@ const SESSIONS: Limited = Limited { code: "KEY_SESSION_LIMIT", what: "sessions o
 /// The shares of all users and keys. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Quotas(Arc<Mutex<HashMap<Holder, Share>>>);
+
+/// One session of a key's, given back when it is dropped: unless it is kept, none was opened.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct SessionShare {
+    quotas: Quotas,
+    taken: Option<(Holder, Duration)>,
+}
+
+impl SessionShare {
+    /// Counts it for good.
+    pub(crate) fn keep(mut self) {
+        self.taken = None;
+    }
+}
+
+impl Drop for SessionShare {
+    fn drop(&mut self) {
+        let Some((key, interval)) = self.taken.take() else { return };
+        if let Some(share) = self.quotas.lock().get_mut(&key) {
+            share.sessions.give_back(interval);
+        }
+    }
+}
 
 /// One event stream of a user's and a key's; given back when it is dropped.
 #[derive(Debug)]
@@ -119,28 +150,22 @@ impl Quotas {
         Ok(())
     }
 
-    /// Counts a session that is opened with a key.
+    /// Counts a session that is to be opened with a key, until it turns out that none was.
     ///
     /// # Errors
     /// 429: there were too many.
-    pub(crate) fn session(&self, caller: &Caller, limits: &Limits) -> Result<(), Problem> {
+    pub(crate) fn session(&self, caller: &Caller, limits: &Limits) -> Result<SessionShare, Problem> {
         let now = Instant::now();
         let max = limits.key_sessions_per_minute_max;
         let minute = Duration::from_secs(60);
+        let interval = minute / max.max(1);
         let key = holders(caller).into_iter().find(|holder| matches!(holder, Holder::Key(_)));
-        let taken = key.map_or(Ok(()), |key| self.lock().entry(key).or_default().sessions.take(now, minute / max.max(1), minute));
-        taken.map_err(|wait| limited(Limited { max: u64::from(max), ..SESSIONS }, wait))
+        let taken = key.as_ref().map_or(Ok(()), |key| self.lock().entry(key.clone()).or_default().sessions.take(now, interval, minute));
+        taken.map_err(|wait| limited(Limited { max: u64::from(max), ..SESSIONS }, wait))?;
+        Ok(SessionShare { quotas: self.clone(), taken: key.map(|key| (key, interval)) })
     }
 
-    /// The refusal of one more session that is opened with a key; none while there may be more.
-    pub(crate) fn sessions_spent(&self, caller: &Caller, limits: &Limits) -> Option<Problem> {
-        let (now, max, minute) = (Instant::now(), limits.key_sessions_per_minute_max, Duration::from_secs(60));
-        let key = holders(caller).into_iter().find(|holder| matches!(holder, Holder::Key(_)))?;
-        let taken = Rate(self.lock().get(&key)?.sessions.0).take(now, minute / max.max(1), minute);
-        taken.err().map(|wait| limited(Limited { max: u64::from(max), ..SESSIONS }, wait))
-    }
-
-    /// Takes a stream, until what is returned is dropped.
+    /// Takes a stream, which is given back when the result is dropped.
     ///
     /// # Errors
     /// 429: the user, or the key, has too many.
@@ -170,7 +195,7 @@ impl Quotas {
     }
 }
 
-/// Whose share a caller takes from; nobody's for the host's own token.
+/// Returns the holders from whose shares a caller takes; none for the host's own token.
 fn holders(caller: &Caller) -> Vec<Holder> {
     match &caller.credential {
         Credential::HostToken => Vec::new(),
@@ -209,6 +234,8 @@ mod tests {
         tokio::time::advance(Duration::from_secs(3_600)).await;
         assert!(rate.is_idle(Instant::now()));
         assert_eq!(taken(&mut rate), 20);
+        rate.give_back(interval);
+        assert_eq!(taken(&mut rate), 1);
         // One in a while is let happen whatever the burst is.
         assert!(Rate::default().take(Instant::now(), Duration::from_secs(60), burst).is_ok());
     }

@@ -1,5 +1,5 @@
-//! The operator's reading: with the host's own token any agent, session and turn can be looked at, and each such reading is in the ledger
-//! before it is answered.
+//! The operator's reading. With the host's own token any agent, session and turn can be read, and
+//! each such reading is in the ledger before it is answered.
 //!
 //! Only requests that look come here. Nothing is said, answered or changed in anybody's name.
 
@@ -16,7 +16,7 @@ use domain::id::{AgentId, SessionId, TurnId};
 use http::Method;
 use std::collections::BTreeSet;
 
-/// What a request names.
+/// The agent, session and turn that a request names.
 #[derive(Debug, Default)]
 struct Named {
     agent: Option<String>,
@@ -24,7 +24,8 @@ struct Named {
     turn: Option<TurnId>,
 }
 
-/// The caller as whom a request is answered: of one of the operator's that looks at what is not theirs by a role, the user as whom they read.
+/// Returns the caller as whom a request is answered. When the operator reads without a role of
+/// their own, it is the user as whom they read.
 ///
 /// # Errors
 /// The reading cannot be recorded.
@@ -84,12 +85,13 @@ async fn named(route: &str, request: &mut Request) -> Named {
     named
 }
 
-/// The agents of which stored events show what users say. What is about no session says nothing of that, and neither does the ledger.
+/// Returns the agents whose stored events reveal what users say. Events without a session reveal
+/// none of it, and neither do those of the ledger.
 pub(crate) fn agents_of_words(shown: &[Recorded]) -> impl Iterator<Item = AgentId> {
     shown.iter().filter(|it| it.subject.session.is_some() && !is_of_ledger(it)).filter_map(|it| it.subject.agent)
 }
 
-/// Puts a list of the operator's on record, as far as it shows what is not the caller's by a role.
+/// Records a list that the operator reads, as far as it shows more than the caller's roles would.
 ///
 /// # Errors
 /// It cannot be recorded.

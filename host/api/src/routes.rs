@@ -3,6 +3,7 @@
 mod agents;
 mod assignments;
 mod audit;
+mod clock;
 mod compacting;
 mod components;
 mod connectors;
@@ -20,6 +21,7 @@ mod operator;
 mod paths;
 mod probes;
 mod purges;
+mod quarantine;
 mod queue;
 mod route;
 mod search;
@@ -45,7 +47,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Every route that needs a credential; `scopes` says for what it must be good.
+/// Every route that needs a credential; `scopes` has the scopes that each needs.
 fn guarded() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(agents::create, agents::list))
@@ -77,9 +79,13 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::requeue))
         .routes(routes!(dead_letters::show))
+        .routes(routes!(quarantine::list))
+        .routes(routes!(quarantine::release))
         .routes(routes!(operator::back_up))
         .routes(routes!(operator::verify))
         .routes(routes!(operator::store_state))
+        .routes(routes!(clock::show))
+        .routes(routes!(clock::confirm))
         .routes(routes!(operator::rebuild, operator::rebuilt))
         .routes(routes!(purges::purge))
         .routes(routes!(import::import))
@@ -119,7 +125,8 @@ fn deprecated() -> OpenApiRouter<Api> {
         .route("/api/session", axum::routing::get(legacy::list).post(legacy::create))
 }
 
-/// Every route that needs none. They pass through no middleware: whoever watches the host asks them all the time.
+/// Every route that needs no credential. They pass through no middleware, because monitors call
+/// them all the time.
 fn open() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(probes::healthz)).routes(routes!(probes::readyz)).routes(routes!(probes::openapi))
 }
@@ -155,7 +162,8 @@ pub fn router(api: &Api) -> Router {
         .with_state(api.clone())
 }
 
-/// The routes that answer health checks when all connections are taken: everything else is told that.
+/// The routes that answer health checks when all connections are taken. Every other request is told
+/// that they are.
 pub fn checks(api: &Api) -> Router {
     let ends = |mut response: Response| async move {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -170,7 +178,7 @@ async fn crowded() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "TOO_MANY_CONNECTIONS", detail).retry_after(CROWDED_RETRY_AFTER_S)
 }
 
-/// Lets in whoever may come in, as far as their credential goes.
+/// Admits a request, as far as its credential permits.
 async fn admit(State(api): State<Api>, mut request: Request, next: Next) -> Result<Response, Problem> {
     let presented = api.access().check(request.uri(), request.headers())?;
     let caller = caller(&api, presented).await?;

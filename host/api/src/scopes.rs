@@ -1,11 +1,12 @@
-//! Which scope each route needs, as a table. A route that is not in it is closed to everybody.
+//! The scopes that each route needs, as a table. A route that is not listed is closed to everybody.
 
 use crate::caller::Caller;
 use crate::problem::Problem;
 use domain::user::Scope;
 use http::{Method, StatusCode};
 
-/// What users do with their agents, and everything below: looking needs `read`, anything else `write`.
+/// Routes of users and their agents, and everything below: reading needs `read`, anything else
+/// `write`.
 const USE: &[&str] = &[
     "/api/agents",
     "/api/sessions",
@@ -17,10 +18,12 @@ const USE: &[&str] = &[
     "/api/search",
     "/api/turns",
 ];
-/// What the operator does: `admin`.
+/// Routes of the operator: `admin`.
 const OPERATE: &[&str] = &[
     "/api/audit",
     "/api/backups",
+    "/api/clock",
+    "/api/clock/confirm",
     "/api/components",
     "/api/dead-letters",
     "/api/dead-letters/{id}",
@@ -29,6 +32,8 @@ const OPERATE: &[&str] = &[
     "/api/import",
     // Beyond the scope it takes the host's own token.
     "/api/purges",
+    "/api/quarantine",
+    "/api/quarantine/{id}/release",
     "/api/rebuilds",
     "/api/store",
     "/api/verifications",
@@ -37,12 +42,14 @@ const OPERATE: &[&str] = &[
 ];
 /// Keys: `keys` for one's own. An administrator needs no other scope for anybody's.
 const KEYS: &[&str] = &["/api/keys", "/api/keys/{id}"];
-/// What services call a user: `read` for one's own. An administrator needs no other scope for anybody's.
+/// Connector keys of a user: `read` for one's own. An administrator needs no other scope for
+/// anybody's.
 const CONNECTORS: &[&str] = &["/api/users/{user}/connectors"];
 /// Open to every credential.
 const SELF: &[&str] = &["/api/me"];
 
-/// The scopes of which a route needs one; an empty list needs none, and none at all says that the route is not in the table.
+/// Returns the scopes of which a route needs one. An empty list needs none; none at all means that
+/// the route is not in the table.
 pub(crate) fn needed(method: &Method, route: &str) -> Option<&'static [Scope]> {
     let below = |root: &&str| route.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     if USE.iter().any(below) {

@@ -7,6 +7,7 @@ mod body;
 mod connection;
 mod limits;
 mod pulse;
+mod silent;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ pub use limits::{
 };
 
 use axum::Router;
+use silent::{Guest, Silent};
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -29,7 +31,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Which connection a request came on; in the extensions of every request.
+/// The connection on which a request came, in the extensions of every request.
 #[derive(Debug, Clone)]
 pub struct Connected {
     /// The peer.
@@ -43,7 +45,7 @@ pub struct Connected {
 pub struct Server {
     listener: TcpListener,
     limits: Limits,
-    /// What answers health checks when all connections are taken.
+    /// Answers health checks when all connections are taken.
     checks: Option<Router>,
     connections: TaskTracker,
     /// No further requests.
@@ -68,13 +70,14 @@ impl Server {
         Ok(Self { listener, limits, checks: None, connections: TaskTracker::new(), stop, hang_up })
     }
 
-    /// With places of their own for health checks, which these routes answer when all other connections are taken, or all of an address.
+    /// Reserves connections for health checks, which these routes answer. They are used when all
+    /// other connections are taken, in all or for an address.
     #[must_use]
     pub fn checked_by(self, checks: Router) -> Self {
         Self { checks: Some(checks), ..self }
     }
 
-    /// Where it listens: the port that was given when 0 was asked for.
+    /// Returns the address it listens at, with the assigned port if 0 was requested.
     ///
     /// # Errors
     /// What the operating system says.
@@ -94,6 +97,7 @@ impl Server {
         let goodbyes = Arc::new(Semaphore::new(GOODBYES_MAX));
         let addresses = Arc::new(Addresses::default());
         let check_places = Arc::new(Semaphore::new(CHECKS_MAX));
+        let silent = Silent::default();
         let mut pause_ms = ACCEPT_PAUSE_MS.0;
         loop {
             let accepted = tokio::select! {
@@ -116,9 +120,9 @@ impl Server {
             let Some(place) = slot.and_then(|slot| addresses.clone().enter(peer.ip(), slot, &self.limits)) else {
                 tracing::debug!(%peer, "too many connections");
                 if let Some(checks) = &self.checks
-                    && let Ok(place) = check_places.clone().try_acquire_owned()
+                    && let Some(guest) = silent.enter(check_places.clone().try_acquire_owned().ok())
                 {
-                    self.answer_check(stream, peer, checks.clone(), place);
+                    self.answer_check(stream, peer, checks.clone(), guest);
                     continue;
                 }
                 match goodbyes.clone().try_acquire_owned() {
@@ -147,7 +151,7 @@ impl Server {
     }
 
     /// Answers the one request of a connection that may be a health check, and soon ends it otherwise.
-    fn answer_check(&self, stream: TcpStream, peer: SocketAddr, checks: Router, place: OwnedSemaphorePermit) {
+    fn answer_check(&self, stream: TcpStream, peer: SocketAddr, checks: Router, guest: Guest) {
         let soon = |ms: u64| ms.min(CHECK_MS_MAX);
         let Limits { header_ms_max, body_ms_max, idle_ms_max, write_ms_max, linger_ms_max, .. } = self.limits;
         let limits = Limits {
@@ -158,7 +162,20 @@ impl Server {
             linger_ms_max: soon(linger_ms_max),
             ..self.limits
         };
-        self.answer(stream, peer, checks, limits, place);
+        settle_in(&stream);
+        let connected = Connected { peer, hang_up: self.hang_up.child_token() };
+        let stop = self.stop.clone();
+        self.connections.spawn(async move {
+            let within = Duration::from_millis(limits.header_ms_max);
+            let spoken = tokio::select! {
+                () = stop.cancelled() => None,
+                spoken = guest.speaks(&stream, within) => spoken,
+            };
+            if let Some(place) = spoken {
+                connection::serve(stream, connected, checks, limits, stop).await;
+                drop(place);
+            }
+        });
     }
 }
 
@@ -171,7 +188,8 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Takes no further connections and requests, waits until those in progress are answered, `drain` at most, and hangs up on the rest.
+    /// Accepts no further connections and requests, waits up to `drain` for those in progress, and
+    /// closes the rest.
     pub async fn stop(&self, drain: Duration) {
         self.stop.cancel();
         self.connections.close();
@@ -188,7 +206,7 @@ impl Stopper {
     }
 }
 
-/// What a client is told when all connections are taken: a fresh socket has room for that.
+/// Returns the response to a client when all connections are taken. A fresh socket has room for it.
 fn crowded() -> String {
     let body = r#"{"type":"urn:agent-host:problem:too-many-connections","title":"Too many connections","status":503,"code":"TOO_MANY_CONNECTIONS"}"#;
     format!(
@@ -198,8 +216,8 @@ fn crowded() -> String {
     )
 }
 
-/// Tells a client that all connections are taken. What it still sends is then read and dropped for a while, or it might not see the
-/// answer: see [`socket`].
+/// Answers a client that all connections are taken. The bytes that it still sends are read and
+/// dropped for a while, or it might not see the answer: see [`socket`].
 async fn turn_away(mut stream: TcpStream, _goodbye: OwnedSemaphorePermit, linger_ms_max: u64, stop: CancellationToken) {
     if stream.write_all(crowded().as_bytes()).await.is_err() || stream.shutdown().await.is_err() {
         return;
@@ -214,7 +232,8 @@ async fn turn_away(mut stream: TcpStream, _goodbye: OwnedSemaphorePermit, linger
     }
 }
 
-/// Tells a client that all connections are taken and hangs up: one that is sending may not see why.
+/// Answers a client that all connections are taken and closes. A client that is still sending may
+/// not see the answer.
 fn turn_away_at_once(stream: TcpStream) {
     // The socket does not block: it takes what it has room for.
     if let Ok(mut stream) = stream.into_std() {
@@ -237,7 +256,7 @@ fn settle_in(stream: &TcpStream) {
     }
 }
 
-/// How many connections each address has.
+/// Number of connections per address.
 #[derive(Debug, Default)]
 struct Addresses(Mutex<HashMap<IpAddr, usize>>);
 

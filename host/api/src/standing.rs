@@ -1,4 +1,5 @@
-//! Whether a credential that was good when a request came still is: what lasts as long as an event stream asks again.
+//! The standing of a credential after its request was let in: anything as long-lived as an event
+//! stream checks it again.
 
 use crate::caller::{Caller, Credential};
 use crate::clock::Clock;
@@ -52,7 +53,7 @@ impl Standing {
         }
     }
 
-    /// How long to wait until it is looked again; none when the credential has ended.
+    /// Returns the time to wait until the next check; none when the credential has ended.
     async fn wait_ms(&self, expires_at: Timestamp) -> Option<u64> {
         let now = self.clock.now();
         let left = expires_at.since_ms(now);

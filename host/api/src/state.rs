@@ -1,4 +1,5 @@
-//! What all routes share: the broker once it is there, who may call, and whether the host is ready.
+//! The state that all routes share: the broker once it is open, the access rules, and whether the
+//! host is ready.
 
 use crate::access::Access;
 use crate::problem::Problem;
@@ -20,7 +21,8 @@ const UPLOADS_MAX: usize = 16;
 
 /// The API of one host. Cheap to clone.
 ///
-/// It can serve before there is a broker: until [`Api::open`], `/readyz` says no and every other route 503.
+/// It can serve before there is a broker: until [`Api::open`], `/readyz` and every route that needs
+/// a credential answer 503.
 #[derive(Debug, Clone)]
 pub struct Api {
     shared: Arc<Shared>,
@@ -42,18 +44,21 @@ struct Shared {
     stopping: CancellationToken,
 }
 
-/// What there is once there is a broker.
+/// The parts that exist once there is a broker.
 #[derive(Debug)]
 struct Opened {
     broker: Broker,
     tail: Tail,
 }
 
-/// Whether the host takes requests.
+/// The readiness of the host to accept requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Readiness {
     Starting,
-    Ready,
+    Ready {
+        /// Sessions for which nothing is done.
+        quarantined: usize,
+    },
     DiskFull,
     NotRecording,
     NotReading,
@@ -81,7 +86,8 @@ impl Api {
         }
     }
 
-    /// From here on requests are served. Only the first broker counts. Within a runtime: a task reads what event streams show.
+    /// Serves requests from here on. Only the first broker counts. It must run within a runtime: a
+    /// task reads the events that streams show.
     pub fn open(&self, broker: Broker) {
         self.shared.opened.get_or_init(|| {
             let (tail, reading) = Tail::begin(broker.store().clone(), self.shared.stopping.clone());
@@ -90,7 +96,8 @@ impl Api {
         });
     }
 
-    /// From here on `/readyz` says no and commands are refused; reads and event streams go on.
+    /// Refuses commands from here on, and lets `/readyz` report that. Reads and event streams
+    /// continue.
     pub fn drain(&self) {
         self.shared.draining.store(true, Ordering::Relaxed);
     }
@@ -148,7 +155,9 @@ impl Api {
         match self.shared.opened.get() {
             None => Readiness::Starting,
             Some(opened) => match opened.broker.store().health() {
-                Health::Well if opened.broker.store().is_readable().await => Readiness::Ready,
+                Health::Well if opened.broker.store().is_readable().await => {
+                    Readiness::Ready { quarantined: opened.broker.stats().quarantined }
+                }
                 Health::Well => Readiness::NotReading,
                 Health::Full => Readiness::DiskFull,
                 Health::Failing | Health::Stalled => Readiness::NotRecording,

@@ -48,18 +48,20 @@ const SESSIONS_ASKED_MAX: usize = 100;
 /// Events of one session that are looked at, of those that came while the client came.
 const EVENTS_SINCE_MAX: usize = 100;
 
-/// Which part of the stream.
+/// Query that selects a part of the stream.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StreamParams {
     /// Only this session.
     session: Option<String>,
-    /// With `session`: also the sessions that it began by handing work to other agents, those that they began, and so on.
+    /// True to include the sessions that `session` began by handing work to other agents. Those
+    /// that they began are included too, and so on.
     spawned: Option<bool>,
-    /// Only events after this position. `Last-Event-ID` goes before it. Without both: from now on.
+    /// Only events after this position. `Last-Event-ID` takes precedence. Without both, the stream
+    /// begins with new events.
     after: Option<String>,
-    /// How it is told: `session` (without) or `log`.
+    /// The form in which events are shown: `session` (default) or `log`.
     #[param(inline)]
     view: Option<View>,
 }
@@ -71,28 +73,34 @@ impl StreamParams {
     }
 }
 
-/// Follows an agent.
+/// Follows an agent as a stream of server-sent events.
 ///
-/// Server-sent events, of what your role lets you see: a mentee gets their own sessions. The `id` of a frame is the position of a stored
-/// event: come back with it as `Last-Event-ID`, and you get what you missed. Where an event comes in several frames, those before its last
-/// have the position before it and a number, such as `41.1`. Frames without an id are ephemeral. A client that does not
-/// read is disconnected and may come back; the stream ends with the credential that opened it. With `spawned=true`, what is about a session below the followed one says so in `spawned`.
+/// You get the events that your role lets you see; a mentee gets those of their own sessions. The
+/// `id` of a frame is the position of a stored event: reconnect with it as `Last-Event-ID`, and you
+/// get what you missed. Where an event comes in several frames, those before its last have the
+/// position before it and a number, such as `41.1`. Frames without an id are ephemeral. A client
+/// that does not read is disconnected and may reconnect. The stream ends with the credential that
+/// opened it. With `spawned=true`, frames about a session below the followed one have its place in
+/// `spawned`.
 ///
-/// A position that is ahead of all events, as a client has it after the host was restored from a backup, is answered by the frame `reset` (in both
-/// views; its `id` and `position` are where the stream goes on): read again what you show.
+/// A client's position may be ahead of all events, as after the host was restored from a backup. It
+/// is answered by the frame `reset` in both views; its `id` and `position` are where the stream
+/// continues. Read again what you show.
 ///
-/// In the view `session` the frames are: `connected` (`session_id`, `status`, `control_mode`, `pending_action`) first; `client_action`
-/// (a `PendingAction`) when the client is asked something, and again when it comes back for every question that still waits;
-/// `client_action_withdrawn`; `file_uploaded` when a user handed over a file; `run_started`,
-/// `run_suspended`, `run_resumed`; `content_chunk` (ephemeral; void after `content_discarded` of its attempt, which who comes back is told too), `content_complete`;
-/// `tool_calls_detected`, `tool_executing`, `tool_progress` (ephemeral), `tool_result`; `message_complete` when a turn is stored,
-/// `stream_complete` when its run has ended; `state_change` (`status`); `session_completed`, `session_expired`, `terminated`; `error`;
-/// `heartbeat` every 15 seconds; `disconnected` when the host ends the stream.
+/// In the view `session` the frames are: `connected` (`session_id`, `status`, `control_mode`,
+/// `pending_action`) first; `client_action` (a `PendingAction`) when the client is asked something,
+/// and again when it reconnects for every question that still waits; `client_action_withdrawn`;
+/// `file_uploaded` when a user has uploaded a file; `run_started`, `run_suspended`, `run_resumed`;
+/// `content_chunk` (ephemeral; void after `content_discarded` of its attempt, which clients that
+/// reconnect get too), `content_complete`; `tool_calls_detected`, `tool_executing`, `tool_progress`
+/// (ephemeral), `tool_result`; `message_complete` when a turn is stored, `stream_complete` when its
+/// run has ended; `state_change` (`status`); `session_completed`, `session_expired`, `terminated`;
+/// `error`; `heartbeat` every 15 seconds; `disconnected` when the host ends the stream.
 ///
-/// In the view `log` the `event` of a frame is the event's type and its `data` an `Event`; ephemeral are `delta` (`kind` is `text`,
-/// `thinking`, `call_started`, `note` or `performing`) and `attempt-discarded`, after which all deltas of that attempt are void, as those of earlier attempts are after
-/// `operation.attempted.v1`. A comment
-/// comes every 15 seconds.
+/// In the view `log` the `event` of a frame is the event's type and its `data` an `Event`.
+/// Ephemeral are `delta` (`kind` is `text`, `thinking`, `call_started`, `note` or `performing`) and
+/// `attempt-discarded`. After the latter, all deltas of that attempt are void, as those of earlier
+/// attempts are after `operation.attempted.v1`. A comment comes every 15 seconds.
 #[utoipa::path(
     get, path = "/api/agents/{id}/stream", tag = "sessions",
     params(
@@ -112,7 +120,7 @@ pub(crate) async fn follow(
     begin(&api, target, params, caller, connected, &headers).await
 }
 
-/// Begins a stream.
+/// Starts a stream.
 pub(crate) async fn begin(
     api: &Api,
     target: Target,
@@ -196,7 +204,8 @@ pub(crate) async fn begin(
     Ok((headers, Body::from_stream(body)).into_response())
 }
 
-/// What is followed: an agent, one session of it, or that with those that work for it.
+/// Returns the scope to follow: an agent, a session of it, or a session with those that work for
+/// it.
 fn scope_of(agent: AgentId, session: Option<SessionId>, spawned: bool, tree: impl FnOnce(SessionId) -> Tree) -> Result<Scope, Problem> {
     match (session, spawned) {
         (None, false) => Ok(Scope::Agent(agent)),
@@ -209,7 +218,7 @@ fn scope_of(agent: AgentId, session: Option<SessionId>, spawned: bool, tree: imp
     }
 }
 
-/// What a client that shows a session is told first.
+/// Returns the first frames for a client that shows a session.
 async fn welcome(broker: &Broker, user: &UserId, shown: Option<&SessionView>, scope: &Scope, last: u64) -> Result<Welcome, broker::Error> {
     let Some(shown) = shown else {
         let nothing = json!({ "session_id": null, "status": null, "control_mode": null, "pending_action": null });
@@ -264,12 +273,12 @@ async fn waiting(broker: &Broker, shown: &SessionView, last: u64) -> Result<Vec<
     Ok(before.map(told).collect())
 }
 
-/// Where a stream goes on.
+/// The point at which a stream continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Resumed {
-    /// Right after this position.
+    /// The position right after which it continues.
     position: u64,
-    /// Without so many frames of the event that comes right after it.
+    /// Number of frames to leave out of the event right after it.
     frames: usize,
 }
 

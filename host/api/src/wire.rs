@@ -18,6 +18,7 @@ mod legacy;
 mod message;
 mod operation;
 mod path;
+mod quarantine;
 mod queue;
 mod session;
 mod session_event;
@@ -41,6 +42,7 @@ pub use legacy::{LegacySession, LegacyState, LegacySummary, legacy_session, lega
 pub use message::{CallView, MessageView, PartView, message};
 pub use operation::{ClientActionView, client_action, operation, settlements};
 pub use path::{ConnectorView, PathView, connector, path};
+pub use quarantine::{QuarantinedView, quarantined};
 pub use queue::{InputView, QueueView, WaitingInputView, WaitingInputsView, input, queue, waiting_inputs, waits_for};
 pub use session::{
     ExecutionStateView, ItemView, MetricsView, PastSessionView, PendingActionView, UiStateView, execution_state, item, metrics,

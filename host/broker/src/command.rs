@@ -17,6 +17,7 @@ mod opening;
 mod paths;
 mod placing;
 mod purge;
+mod quarantine;
 mod queue;
 mod quota;
 mod reach;
@@ -44,16 +45,19 @@ pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};
 pub use trees::{DIFF_TURNS_MAX, Fork, Other};
 
 use crate::catalogue::Catalogue;
+use crate::clock::{Clock, ClockState};
 pub(crate) use crate::command::agents::Whom;
 pub use crate::command::agents::{Setup, Template};
 pub(crate) use crate::command::files::{room_for, uploaded};
 pub use crate::command::import::Imported;
 pub(crate) use crate::command::once::{AnswerAt, Request};
+pub(crate) use crate::command::quota::{may_store, passed_limit};
 pub use crate::command::route::{Address, Meant, PostRouted, Routed, RoutedReceipt};
 pub(crate) use crate::command::sessions::allowed;
 use crate::core::{Core, Stats};
 use crate::driver::Trouble;
 use crate::live::Live;
+use crate::quarantine::Quarantined;
 use domain::agent::role::Role;
 use domain::agent::session::ActiveSession;
 use domain::definition::DefinitionId;
@@ -246,6 +250,8 @@ pub struct SessionView {
     pub run: Option<RunId>,
     /// Whether that compacts the thread.
     pub compacts: bool,
+    /// The reason why nothing is done for it; none of a session that is not in quarantine.
+    pub quarantined: Option<Quarantined>,
     /// Its open operations.
     pub open: Vec<Operation>,
     /// The questions that wait for the user, with the ids to answer under.
@@ -290,6 +296,10 @@ impl From<CommitError> for Error {
             CommitError::Closed => Self::ShuttingDown,
             CommitError::Busy => crate::refusals::busy("too much is being recorded at this moment; try again shortly").into(),
             CommitError::KeyReused => crate::refusals::key_reused().into(),
+            CommitError::Unstorable { source } => {
+                tracing::warn!(error = &*source as &dyn std::error::Error, "what a client wants recorded can never be stored");
+                crate::refusals::not_storable().into()
+            }
             error => Self::unavailable(error),
         }
     }
@@ -354,6 +364,21 @@ impl Broker {
     #[must_use]
     pub fn revocations(&self) -> watch::Receiver<u64> {
         self.core.revocations.subscribe()
+    }
+
+    /// What time it is, and what the host goes by.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.core.clock
+    }
+
+    /// Follows the wall clock ahead, because an operator says that it is right: what is due by it is due, and keys are kept no longer for it.
+    #[must_use]
+    pub fn confirm_clock(&self) -> ClockState {
+        let state = self.core.clock.confirm();
+        self.core.keep_keys();
+        self.core.timers.notify_one();
+        state
     }
 
     /// How many drivers there are, and what they were woken for.

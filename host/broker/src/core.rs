@@ -2,6 +2,7 @@
 
 use crate::buckets::Holds;
 use crate::catalogue::Catalogue;
+use crate::clock::Clock;
 use crate::command::{Broker, Error, UserLimits};
 use crate::driver::{Driver, Signal};
 use crate::live::Live;
@@ -9,6 +10,8 @@ use crate::outfit::Outfits;
 use crate::panics::{caught, end_process};
 use crate::paths::PathSettings;
 use crate::places::Places;
+use crate::quarantine::Quarantine;
+use crate::recovery::Recovering;
 use crate::restored::AfterRestore;
 use domain::digest::{Digest, Salt};
 use domain::dispatch;
@@ -98,6 +101,10 @@ pub struct Parts {
     pub after_restore: AfterRestore,
     /// What the operator says of agents by their paths.
     pub paths: PathSettings,
+    /// Sessions that are left alone: nothing of them is begun until they are released.
+    pub skipped: Vec<SessionId>,
+    /// What time it is. It begins anew with the store.
+    pub clock: Clock,
 }
 
 impl std::fmt::Debug for Parts {
@@ -119,6 +126,8 @@ pub struct Stats {
     pub starting: usize,
     /// Sessions that may have work of before the start and were not looked at yet.
     pub to_recover: usize,
+    /// Sessions for which nothing is done.
+    pub quarantined: usize,
 }
 
 /// What all of the broker shares.
@@ -130,6 +139,7 @@ pub(crate) struct Core {
     pub(crate) outfits: Outfits,
     pub(crate) limits: Limits,
     pub(crate) paths: PathSettings,
+    pub(crate) clock: Clock,
     pub(crate) live: Live,
     /// How many API keys were revoked since the start.
     pub(crate) revocations: watch::Sender<u64>,
@@ -137,6 +147,10 @@ pub(crate) struct Core {
     /// As many steps at a time as there are places for guests: in which order sessions get one is decided here.
     pub(crate) steps: Arc<Places>,
     pub(crate) holds: Arc<Holds>,
+    /// Sessions for which nothing is done.
+    pub(crate) quarantine: Quarantine,
+    /// Sessions whose turns are gone on with after the host ended without being told to.
+    pub(crate) recovering: Recovering,
     /// Held while something is decided upon a session's queue and stored; several sessions share one.
     deciding: [tokio::sync::Mutex<()>; DECIDING],
     /// Held while a key is issued, so that no two together pass the limit of their user's keys.
@@ -202,11 +216,14 @@ impl Wake {
 }
 
 impl Core {
-    /// The present. The one place in this crate where a clock is read.
-    #[expect(clippy::disallowed_methods, clippy::unused_self, reason = "this is the clock that everything else is handed")]
+    /// The present.
     pub(crate) fn now(&self) -> Timestamp {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        self.clock.now()
+    }
+
+    /// Has the store keep idempotency keys for as much longer as nobody knows whether it has passed.
+    pub(crate) fn keep_keys(&self) {
+        self.store.keep_keys_longer(self.clock.state().gap.map_or(0, |gap| gap.ms));
     }
 
     /// Waits for its turn to decide something upon a session's queue. What it decides is guarded by its commit all the same; in turn, nobody
@@ -227,10 +244,11 @@ impl Core {
         }))
     }
 
-    /// Sends a signal to a session's driver, and starts one if there is none. Waits while its mailbox is full.
+    /// Sends a signal to a session's driver, and starts one if there is none. Waits while its mailbox is full. Nothing comes of what is sent
+    /// to a session that is left alone.
     pub(crate) async fn signal(self: &Arc<Self>, session: SessionId, mut signal: Signal) {
         loop {
-            if self.stopping.is_cancelled() {
+            if self.stopping.is_cancelled() || self.quarantine.has(session) {
                 return;
             }
             let mailbox = self.mailbox(session, &mut self.drivers(), None);
@@ -254,7 +272,7 @@ impl Core {
     /// be started and too many are being started already.
     pub(crate) fn try_wake(self: &Arc<Self>, session: SessionId) -> bool {
         let is_driven = self.drivers().get(&session).is_some_and(|mailbox| !mailbox.signals.is_closed());
-        if is_driven {
+        if is_driven || self.quarantine.has(session) {
             self.wake(session);
             return true;
         }
@@ -272,7 +290,7 @@ impl Core {
     }
 
     fn wake_with(self: &Arc<Self>, session: SessionId, starting: Option<OwnedSemaphorePermit>) {
-        if self.stopping.is_cancelled() {
+        if self.stopping.is_cancelled() || self.quarantine.has(session) {
             return;
         }
         self.wakes.fetch_add(1, Ordering::Relaxed);
@@ -289,6 +307,7 @@ impl Core {
             looks: count(&self.looks),
             starting: STARTING_MAX.saturating_sub(self.starting.available_permits()),
             to_recover: self.to_recover.load(Ordering::Relaxed),
+            quarantined: self.quarantine.count(),
         }
     }
 
@@ -349,7 +368,7 @@ impl Core {
     /// again instead; not while the host stops, when a successor at the next start does.
     pub(crate) fn retire(&self, session: SessionId, mailbox: &Mailbox) -> bool {
         let mut drivers = self.drivers();
-        if mailbox.wake.is_set() && !self.stopping.is_cancelled() {
+        if mailbox.wake.is_set() && !self.stopping.is_cancelled() && !self.quarantine.has(session) {
             return false;
         }
         if drivers.get(&session).is_some_and(|there| there.signals.same_channel(&mailbox.signals)) {
@@ -420,7 +439,9 @@ impl Broker {
     /// When the store cannot be read, and `RESTORED_FROM_BACKUP` when it was made from a backup with work under way and nobody has said what is
     /// to become of that ([`AfterRestore`]).
     pub async fn start(parts: Parts) -> Result<Self, Error> {
-        let Parts { store, runtime, gateway, catalogue, limits, after_restore, paths } = parts;
+        let Parts { store, runtime, gateway, catalogue, limits, after_restore, paths, skipped, clock } = parts;
+        clock.begin(store.latest_at_open());
+        clock.carry().await;
         let outfits = Outfits::new(&catalogue);
         let guests = runtime.stats();
         let guests_max = usize::try_from(guests.in_flight + guests.slots_free).unwrap_or(usize::MAX).max(1);
@@ -432,11 +453,14 @@ impl Broker {
             catalogue,
             limits,
             paths,
+            clock,
             live: Live::default(),
             revocations: watch::Sender::default(),
             model_calls: Places::new(limits.model_calls_max),
             steps: Places::new(guests_max),
             holds: Arc::default(),
+            quarantine: Quarantine::default(),
+            recovering: Recovering::default(),
             deciding: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             issuing: tokio::sync::Mutex::default(),
             timers: Notify::new(),
@@ -451,11 +475,16 @@ impl Broker {
             to_recover: AtomicUsize::default(),
             starting: Arc::new(Semaphore::new(STARTING_MAX)),
         });
+        core.quarantine.skip(&core, skipped).await?;
+        // What a host did of which a backup was made says nothing of how this store's own ended.
+        let was_ended = core.store.was_ended() || core.store.backup_mark().await.map_err(Error::unavailable)?.is_some();
+        core.keep_keys();
         crate::restored::see_to(&core, after_restore).await?;
         crate::purge::finish_open(&core).await;
         crate::admission::admit(&core).await?;
         let work = core.store.sessions_with_work(core.now()).await.map_err(Error::unavailable)?;
         core.to_recover(work.len());
+        core.recovering.begin(&core, was_ended, &work).await;
         core.spawn(crate::recovery::go_on(core.clone(), work));
         core.spawn(crate::timers::watch(core.clone()));
         Ok(Self { core, is_unruled: false })
@@ -472,8 +501,27 @@ impl Broker {
             // A driver that is in the middle of a commit finishes it.
             let _ = tokio::time::timeout(LEAVE, self.core.tasks.wait()).await;
         }
-        if tokio::time::timeout(CLOSE, self.core.store.close()).await.is_err() {
+        let end = async {
+            self.end_work().await;
+            self.core.store.close().await;
+        };
+        if tokio::time::timeout(CLOSE, end).await.is_err() {
             tracing::warn!("the disk does not answer: the store is left as it is, and takes up what its log holds when it is opened again");
+        }
+    }
+    /// Notes that the host is about to end because somebody said so: what was under way is gone on with at the next start, and is none the
+    /// worse for it.
+    pub async fn note_end(&self) {
+        if tokio::time::timeout(CLOSE, self.end_work()).await.is_err() {
+            tracing::warn!("the disk does not answer: it is not noted that the host was told to end");
+        }
+    }
+
+    async fn end_work(&self) {
+        match self.core.store.end_work().await {
+            // Then it is noted already.
+            Ok(()) | Err(CommitError::Closed) => {}
+            Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "it cannot be noted that the host was told to end"),
         }
     }
 }

@@ -22,10 +22,12 @@ mod panicked;
 mod perform;
 mod queue;
 mod record;
+mod recovered;
 mod resolve;
 mod step;
 mod stopwatch;
 mod story;
+mod stuck;
 mod talk;
 mod unstorable;
 
@@ -146,6 +148,8 @@ pub(crate) struct Driver {
     stale: bool,
     /// Panics in a row, with nothing recorded in between.
     panics: u32,
+    /// Looks in a row at what could not be read or folded.
+    unreadable: u32,
     /// What the ledger is to have of a run that a panic made it forget.
     owed: Option<Owed>,
     /// What the ledger is to have of runs that have ended: what the boundary decided until their work was stopped.
@@ -190,6 +194,7 @@ impl Driver {
             roomy: None,
             stale: true,
             panics: 0,
+            unreadable: 0,
             owed: None,
             afterwards: Vec::new(),
         }
@@ -199,6 +204,11 @@ impl Driver {
     pub(crate) async fn drive(mut self) {
         while let Err(panic) = Box::pin(caught(self.keep_on())).await {
             self.begin_anew(&panic).await;
+            if let Some(reason) = self.is_stuck_panicking(&panic)
+                && self.quarantine(reason).await
+            {
+                return self.leave().await;
+            }
             if self.core.stopping.is_cancelled() {
                 // There is no successor who could record what the ledger is to have.
                 let _ = Box::pin(caught(self.record_what_is_owed())).await;
@@ -216,17 +226,25 @@ impl Driver {
             self.core.looked();
             let looked = Box::pin(self.look()).await;
             self.starting = None;
+            if looked.is_ok() {
+                self.backoff.end();
+                self.unreadable = 0;
+            }
             match looked {
-                Ok(Look::Working) => self.backoff.end(),
+                Ok(Look::Working) => {}
                 Ok(Look::Waiting) => {
-                    self.backoff.end();
                     if self.inbox.is_empty() && self.core.retire(self.session, &self.mailbox) {
                         return self.leave().await;
                     }
                 }
                 Err(trouble) => {
                     self.stumble(&trouble);
-                    Box::pin(self.end_what_cannot_be_stored(&trouble)).await;
+                    let unstorable = Box::pin(self.end_what_cannot_be_stored(&trouble)).await;
+                    if let Some(reason) = unstorable.or_else(|| self.is_stuck(&trouble))
+                        && Box::pin(self.quarantine(reason)).await
+                    {
+                        return self.leave().await;
+                    }
                     // Nobody waits for a place that is not used during a pause.
                     self.ticket = None;
                     // Last, because what is recorded ends a pause, and nothing else has this driver look again.
@@ -377,11 +395,14 @@ impl Driver {
                 if self.expire_idle().await? || self.compact_if_due().await? {
                     continue;
                 }
-                let (Some(opening), Some(session)) = (self.opening().await?, self.idle.take()) else { return Ok(Look::Waiting) };
+                let (Some(opening), Some(session)) = (self.opening().await?, self.idle.take()) else {
+                    self.core.recovering.take(self.session);
+                    return Ok(Look::Waiting);
+                };
                 self.start(opening, session).await?;
                 continue;
             }
-            if self.check_limits().await? || self.interrupt().await? {
+            if self.recover().await? || self.check_limits().await? || self.interrupt().await? {
                 continue;
             }
             self.record_continued().await?;

@@ -8,6 +8,7 @@ mod admission;
 mod asking;
 mod buckets;
 pub mod catalogue;
+mod clock;
 pub mod command;
 mod core;
 mod driver;
@@ -21,6 +22,7 @@ mod paths;
 mod performance;
 mod places;
 mod purge;
+mod quarantine;
 mod recovery;
 mod refusals;
 pub mod replay;
@@ -30,6 +32,7 @@ mod timers;
 mod view;
 
 pub use catalogue::{Catalogue, Entry, Misfit};
+pub use clock::{Clock, ClockState};
 pub use command::{
     Address, AgentView, Became, Below, Broker, By, Cancelled, CreateAgent, DIFF_TURNS_MAX, Error, Fork, Gone, ImportSession, Imported,
     ImportedSession, InputReceipt, InputView, IssuedKey, KeysOf, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostRouted,
@@ -39,6 +42,7 @@ pub use command::{
 pub use core::{Limits, Parts, Stats};
 pub use live::{Frame, Live, Show};
 pub use paths::PathSettings;
+pub use quarantine::{Quarantined, Why};
 pub use restored::AfterRestore;
 
 /// The crash points of this crate, for a test that goes through all of them; see `store::point`.
@@ -49,6 +53,8 @@ pub const CRASH_POINTS: &[&str] = &[
     "broker.step.after",
     "broker.commit.before",
     "broker.commit.after",
+    "broker.recover.before",
+    "broker.recover.after",
     "broker.started.after",
     "broker.attempt.before",
     "broker.attempt.after",

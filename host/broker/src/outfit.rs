@@ -118,7 +118,15 @@ impl Outfits {
             read.push(Sealed { digest, bytes: Arc::new(bytes) });
         }
         let Some(mut outfit) = Outfit::read(read) else { return Ok(None) };
-        outfit.arguments = self.schemas.of_arguments(&outfit.tool_list).await.into_iter().collect();
+        match self.schemas.of_arguments(&outfit.tool_list).await {
+            Ok(arguments) => outfit.arguments = arguments.into_iter().collect(),
+            // Not remembered: it may be otherwise the next time.
+            Err(given_up) => {
+                let refused = |tool: &ToolDefinition| (tool.name.clone(), Err(given_up.to_string()));
+                outfit.arguments = outfit.tool_list.iter().map(refused).collect();
+                return Ok(Some(Arc::new(outfit)));
+            }
+        }
         let outfit = Arc::new(outfit);
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
         if earlier.len() >= EARLIER_OUTFITS_MAX {

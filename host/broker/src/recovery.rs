@@ -8,10 +8,42 @@ use domain::id::SessionId;
 use domain::run::Run;
 use domain::run::recover::goes_on;
 use futures::StreamExt;
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Sessions that are looked at side by side for whether they have work.
 const LOOKED_AT_MAX: usize = 8;
+
+/// Sessions that were at work, or were to be, when the host ended without being told to: that their turns are gone on with is recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Recovering(Mutex<HashSet<SessionId>>);
+
+impl Recovering {
+    /// Notes which sessions these are, and that the host is at work from here on.
+    pub(crate) async fn begin(&self, core: &Core, was_ended: bool, work: &[SessionId]) {
+        if !was_ended {
+            tracing::warn!(sessions = work.len(), "the host ended last time without being told to: how it goes on is on record");
+            self.sessions().extend(work);
+        }
+        // Otherwise it is still noted, and the next end counts as one that somebody wanted.
+        if let Err(error) = core.store.begin_work().await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "it cannot be noted that the host is at work");
+        }
+    }
+
+    pub(crate) fn has(&self, session: SessionId) -> bool {
+        self.sessions().contains(&session)
+    }
+
+    /// It is on record, or nothing of the session was at work.
+    pub(crate) fn take(&self, session: SessionId) {
+        self.sessions().remove(&session);
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Goes on with the sessions that may have work.
 pub(crate) async fn go_on(core: Arc<Core>, sessions: Vec<SessionId>) {
@@ -20,9 +52,12 @@ pub(crate) async fn go_on(core: Arc<Core>, sessions: Vec<SessionId>) {
 }
 
 async fn look_at(core: Arc<Core>, session: SessionId) {
-    // What cannot be read is its driver's to deal with.
-    if has_work(&core, session).await.unwrap_or(true) {
-        core.wake_in_turn(session).await;
+    if !core.quarantine.has(session) {
+        // What cannot be read is its driver's to deal with.
+        match has_work(&core, session).await {
+            Ok(false) => core.recovering.take(session),
+            Ok(true) | Err(_) => core.wake_in_turn(session).await,
+        }
     }
     core.recovered_one();
 }

@@ -1,7 +1,7 @@
 //! The broker's refusals, in the designs' words.
 
 use domain::digest::Digest;
-use domain::id::{InputId, TurnId};
+use domain::id::{InputId, SessionId, TurnId};
 use domain::path::Verdict;
 use domain::queue::QueueFull;
 use domain::refusal::{Kind, Refusal};
@@ -57,6 +57,26 @@ pub(crate) fn agent_not_archived(agent: impl std::fmt::Display) -> Refusal {
 
 pub(crate) fn file_not_found(digest: Digest) -> Refusal {
     Refusal::new(Kind::NotFound, "FILE_NOT_FOUND", format!("this session has no file `{}`", digest.reference()))
+}
+
+/// A command of which something can be stored neither now nor later: to repeat it would be in vain.
+pub(crate) fn not_storable() -> Refusal {
+    Refusal::new(Kind::Invalid, "NOT_STORABLE", "this can never be recorded; whoever runs the host finds the reason in its log")
+}
+
+/// A session that nobody said the agent of.
+pub(crate) fn session_unknown(session: SessionId) -> Refusal {
+    Refusal::new(Kind::NotFound, "SESSION_NOT_FOUND", format!("there is no session `{session}`"))
+}
+
+/// A command that only the driver of a session can do, which it does not get.
+pub(crate) fn session_quarantined(session: SessionId, reason: &str) -> Refusal {
+    let message = format!("session `{session}` is in quarantine, and nothing is done for it until the operator releases it: {reason}");
+    Refusal::new(Kind::Conflict, "SESSION_QUARANTINED", message)
+}
+
+pub(crate) fn not_quarantined(session: SessionId) -> Refusal {
+    Refusal::new(Kind::NotFound, "NOT_QUARANTINED", format!("session `{session}` is not in quarantine"))
 }
 
 pub(crate) fn session_closed() -> Refusal {

@@ -6,7 +6,7 @@
 
 use crate::command::Error;
 use crate::core::Core;
-use crate::driver::{load_run, waiting_for};
+use crate::driver::{Trouble, load_run, waiting_for};
 use crate::journal::Context;
 use crate::refusals::restored_from_backup;
 use domain::event::{Event, HostRestored, InputAccepted, InputDead, RestoreChoice, RunSettled};
@@ -17,7 +17,7 @@ use domain::run::Run;
 use domain::run::recover::{goes_on, would_be_sent};
 use domain::run::settle::{Ended, settlement};
 use domain::time::Timestamp;
-use store::{BackupMark, Commit, CommitError, Expected, Guard};
+use store::{BackupMark, Commit, CommitError, Expected, Guard, ReadError};
 
 /// What the operator wants done about work that was under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,8 +68,9 @@ impl UnderWay {
         let mut found = Self::default();
         for session in core.store.sessions_with_work(now).await.map_err(Error::unavailable)? {
             let row = core.store.session(session).await.map_err(Error::unavailable)?;
-            if let Some(run) = row.and_then(|row| row.open_run) {
-                let (run, _) = load_run(&core.store, run).await.map_err(Error::unavailable)?;
+            if let Some(run) = row.and_then(|row| row.open_run)
+                && let Some(run) = readable(core, run).await?
+            {
                 let id = run.started.run;
                 found.calls.extend(run.open.values().filter(|open| would_be_sent(open, now)).map(|open| (id, open.operation.id)));
                 if goes_on(&run, now) {
@@ -127,6 +128,15 @@ impl UnderWay {
             commit(core, buried).await?;
         }
         Ok(())
+    }
+}
+
+/// A run; none of one that does not read as a run: it goes nowhere by itself, and must not keep the host from starting.
+async fn readable(core: &Core, run: RunId) -> Result<Option<Run>, Error> {
+    match load_run(&core.store, run).await {
+        Ok((run, _)) => Ok(Some(run)),
+        Err(Trouble::Corrupt(_) | Trouble::Missing(_) | Trouble::Read(ReadError::Unreadable { .. })) => Ok(None),
+        Err(trouble) => Err(Error::unavailable(trouble)),
     }
 }
 

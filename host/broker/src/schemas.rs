@@ -11,6 +11,7 @@ use domain::tool::ToolDefinition;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use threads::GivenUp;
 use threads::Threads;
 
@@ -20,6 +21,8 @@ const COMPLAINTS_MAX: usize = 5;
 const COMPLAINED_MAX: u64 = 50_000;
 /// Bytes of a compiled regular expression.
 const PATTERN_COMPILED_BYTES_MAX: usize = 1 << 20;
+/// States of all regular expressions of a component's tools, about.
+const COMPONENT_PATTERN_STATES_MAX: u64 = 4 * schema::PATTERN_STATES_MAX;
 /// Bytes of states that a regular expression keeps while it is matched.
 const PATTERN_STATES_BYTES_MAX: usize = 2 << 20;
 
@@ -31,6 +34,8 @@ pub(crate) struct Schema(Arc<Compiled>);
 struct Compiled {
     source: Value,
     validator: Validator,
+    /// True once a comparison with it was given up.
+    given_up: AtomicBool,
 }
 
 /// Who compiles schemas and compares documents with them. All clones share their threads.
@@ -52,8 +57,16 @@ impl Schemas {
     /// # Errors
     /// Nobody could compare it in time.
     pub(crate) async fn complaints(&self, schema: &Schema, document: Value) -> Result<Option<String>, GivenUp> {
-        let schema = schema.clone();
-        self.0.run(move || complaints(&schema, &document)).await
+        // A schema that took a thread from everybody does not get another one.
+        if schema.0.given_up.load(Ordering::Relaxed) {
+            return Err(GivenUp::TooLong);
+        }
+        let compared = schema.clone();
+        let done = self.0.run(move || complaints(&compared, &document)).await;
+        if matches!(done, Err(GivenUp::TooLong)) {
+            schema.0.given_up.store(true, Ordering::Relaxed);
+        }
+        done
     }
 
     /// The same for a schema that is compared once. A schema that is none is what is wrong with every document.
@@ -72,15 +85,16 @@ impl Schemas {
     /// The first schema that cannot be used: of which tool, which of its schemas, and why.
     pub(crate) fn of_tools(&self, tools: &[ToolDefinition]) -> Result<Vec<ToolSchemas>, String> {
         let tools = tools.to_vec();
-        self.0.run_and_wait(move || tools.iter().map(ToolSchemas::new).collect()).unwrap_or_else(|given_up| Err(given_up.to_string()))
+        self.0.run_and_wait(move || of_tools(&tools)).unwrap_or_else(|given_up| Err(given_up.to_string()))
     }
 
-    /// What the arguments of tools have to fit, as they were stored. One that cannot be used any more refuses all arguments.
-    pub(crate) async fn of_arguments(&self, tools: &[ToolDefinition]) -> Vec<(String, Result<Schema, String>)> {
+    /// Compiles the schemas of the arguments of tools, as they were stored. One that cannot be used any more refuses all arguments.
+    ///
+    /// # Errors
+    /// They could not be compiled now.
+    pub(crate) async fn of_arguments(&self, tools: &[ToolDefinition]) -> Result<Vec<(String, Result<Schema, String>)>, GivenUp> {
         let arguments: Vec<(String, Value)> = tools.iter().map(|tool| (tool.name.clone(), tool.arguments.clone())).collect();
-        let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
-        let compiled = self.0.run(move || arguments.into_iter().map(|(name, schema)| (name, compiled(schema))).collect()).await;
-        compiled.unwrap_or_else(|given_up| names.into_iter().map(|name| (name, Err(given_up.to_string()))).collect())
+        self.0.run(move || arguments.into_iter().map(|(name, schema)| (name, compiled(schema))).collect()).await
     }
 }
 
@@ -101,6 +115,15 @@ impl ToolSchemas {
     }
 }
 
+fn of_tools(tools: &[ToolDefinition]) -> Result<Vec<ToolSchemas>, String> {
+    let schemas = tools.iter().flat_map(|tool| [Some(&tool.arguments), tool.results.as_ref()]).flatten();
+    let states = schemas.map(schema::pattern_states).fold(0, u64::saturating_add);
+    if states > COMPONENT_PATTERN_STATES_MAX {
+        return Err(format!("the regular expressions of all tools come to {states} states; {COMPONENT_PATTERN_STATES_MAX} at most"));
+    }
+    tools.iter().map(ToolSchemas::new).collect()
+}
+
 fn compiled(source: Value) -> Result<Schema, String> {
     schema::check(&source).map_err(|unfit| unfit.to_string())?;
     let mut anonymous = source.clone();
@@ -110,11 +133,11 @@ fn compiled(source: Value) -> Result<Schema, String> {
     }
     let patterns = PatternOptions::regex().size_limit(PATTERN_COMPILED_BYTES_MAX).dfa_size_limit(PATTERN_STATES_BYTES_MAX);
     let validator = jsonschema::options().with_pattern_options(patterns).build(&anonymous).map_err(|error| error.to_string())?;
-    Ok(Schema(Arc::new(Compiled { source, validator })))
+    Ok(Schema(Arc::new(Compiled { source, validator, given_up: AtomicBool::new(false) })))
 }
 
 fn complaints(schema: &Schema, document: &Value) -> Option<String> {
-    let Compiled { source, validator } = &*schema.0;
+    let Compiled { source, validator, .. } = &*schema.0;
     let comparisons = match schema::comparisons(source, document) {
         Ok(comparisons) => comparisons,
         Err(too_costly) => return Some(too_costly.to_string()),

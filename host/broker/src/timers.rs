@@ -48,6 +48,8 @@ pub(crate) async fn watch(core: Arc<Core>) {
 async fn rounds(core: &Arc<Core>, panics: &AtomicU32) {
     let mut woken = Woken::default();
     loop {
+        core.keep_keys();
+        core.clock.carry().await;
         let came_to = round(core, &mut woken, core.now()).await;
         panics.store(0, Ordering::Relaxed);
         let pause = came_to.unwrap_or_else(|error| {

@@ -1,10 +1,11 @@
-//! Accounts: what all may use together that one message began.
+//! Accounts: limits shared by all work that one message began.
 //!
-//! A turn that somebody's words begin opens an account with what its limits say, and work that is handed over has one of its own, with the
-//! share that it was given. Everything that comes of that work draws on it and on those above it, however late: its turns, the turns that
-//! late replies to it begin, those that it reminds itself of, and the work that it hands over in turn. An account never gets anything
-//! back but what was reserved and not used. So along a chain of agents, and over all that comes after its first turn, what is left only
-//! shrinks.
+//! A turn that a message begins opens an account with its own limits. Work that is handed over has
+//! an account of its own, with the share that it was given. Everything that comes of that work
+//! draws on its account and on those above it, however late: its turns, the turns that late replies
+//! to it begin, its reminders, and the work that it hands over in turn. An account never gets
+//! anything back but what was reserved and not used. So along a chain of agents, and over all that
+//! comes after its first turn, what is left only shrinks.
 
 use crate::budget::{Budget, Left, Spent};
 use crate::id::{AccountId, InputId, RunId};
@@ -14,7 +15,7 @@ use crate::operation::{Operation, Performer, Settlement};
 use crate::step::Outcome;
 use serde::{Deserialize, Serialize};
 
-/// What one message, or one piece of work, may use with everything that comes of it.
+/// Limits of one message, or one piece of work, with everything that comes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     /// The run that a message began, or the input that handed the work over.
@@ -23,7 +24,7 @@ pub struct Account {
     pub tokens: u64,
     /// Calls of tools and of agents.
     pub calls: u32,
-    /// Millionths that models may cost; none for as many as it takes.
+    /// Millionths that models may cost; none for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
 }
@@ -34,14 +35,15 @@ pub struct Account {
 pub struct Accounts(Vec<Account>);
 
 impl Accounts {
-    /// Those of a run that a message began.
+    /// Returns the accounts of a run that a message began.
     #[must_use]
     pub fn of_message(run: RunId, limits: &TurnLimits) -> Self {
         let TurnLimits { tokens_max, tool_calls_max, cost_micros_max, .. } = *limits;
         Self(vec![Account { id: AccountId(run.0), tokens: tokens_max, calls: tool_calls_max, cost_micros: cost_micros_max }])
     }
 
-    /// Those of work that is handed over by whoever has these, with such a share of what they have left.
+    /// Returns the accounts of work that is handed over by a run with these accounts. The work gets
+    /// `share` of what the run has left.
     #[must_use]
     pub fn handing(&self, input: InputId, share: Budget, left: Left) -> Self {
         let Budget { tokens, calls, cost_micros } = share.within(left);
@@ -50,13 +52,14 @@ impl Accounts {
         Self(self.0.iter().copied().chain([own]).collect())
     }
 
-    /// Whether there are none: of a run that a message began, and of what was stored before there were any.
+    /// Returns whether there are no accounts. So it is with the event of a run that a message
+    /// began, and with events from before accounts existed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// That of the message which began everything.
+    /// Returns the account of the message which began everything.
     #[must_use]
     pub fn first(&self) -> Option<AccountId> {
         self.0.first().map(|account| account.id)
@@ -82,7 +85,8 @@ impl Accounts {
         self.addresses().pop().unwrap_or_default()
     }
 
-    /// What is left, where others have drawn so much on each of them, and oneself this: the least of all.
+    /// Returns what is left: the least over all accounts. `others` is what others have drawn on
+    /// each of them; `own` is the run's own draw on all of them.
     #[must_use]
     pub fn left(&self, others: &[Spent], own: Spent) -> Left {
         let all = Left { tokens: u64::MAX, calls: u32::MAX, cost_micros: None };
@@ -93,8 +97,10 @@ impl Accounts {
         })
     }
 
-    /// Which of them does not have so much more, and what of, where others have drawn so much on each, and oneself this; none when all have.
-    /// Of what no more is drawn nothing is lacking, also on an account from which more was taken than it had.
+    /// Returns a text that names the first account without enough left for `more`, and what it
+    /// lacks. None if all have enough. `others` is what others have drawn on each account; `own` is
+    /// the run's own draw on all of them. A resource of which no more is drawn is never lacking,
+    /// even on an overdrawn account.
     #[must_use]
     pub fn lacking(&self, others: &[Spent], own: Spent, more: Spent) -> Option<String> {
         self.0.iter().zip(others).find_map(|(account, others)| {
@@ -113,13 +119,14 @@ impl Accounts {
     }
 }
 
-/// What an operation draws when it starts: a model's call what is reserved for it, and whatever counts as one a call.
+/// Returns what an operation draws when it starts. A model's call draws what is reserved for it;
+/// anything that counts as a call draws a call.
 #[must_use]
 pub fn drawn(operation: &Operation) -> Spent {
     Spent { calls: u32::from(is_call(&operation.performer)), ..reserved(&operation.performer) }
 }
 
-/// What is reserved for a call of a model; nothing for anything else.
+/// Returns what is reserved for a call of a model; nothing for other operations.
 #[must_use]
 pub fn reserved(performer: &Performer) -> Spent {
     match performer {
@@ -130,8 +137,8 @@ pub fn reserved(performer: &Performer) -> Spent {
     }
 }
 
-/// Whether it counts as a call of a tool or an agent. Before it had a performer of its own, work that nobody waits for was what settles at
-/// once with a result.
+/// Returns whether it counts as a call of a tool or an agent. Work without a waiting caller once
+/// had no performer of its own. It then was an operation that settles at once with a result.
 #[must_use]
 pub fn is_call(performer: &Performer) -> bool {
     match performer {
@@ -141,8 +148,9 @@ pub fn is_call(performer: &Performer) -> bool {
     }
 }
 
-/// What a model's call has used that drew so much until it settled. A lost outcome is charged its reservation: that of an attempt, or all that
-/// a call drew which was stopped while it was made.
+/// Returns what a model's call has used, given what it drew until it settled (`reserved`). A lost
+/// outcome is charged its reservation. That is the reservation of an attempt, or everything drawn
+/// by a call that was stopped while it was made.
 #[must_use]
 pub fn used(reserved: Spent, settlement: &Settlement) -> (Usage, u64) {
     if settlement.attempts.is_empty() {
@@ -152,8 +160,8 @@ pub fn used(reserved: Spent, settlement: &Settlement) -> (Usage, u64) {
     charged(&settlement.attempts, reserved)
 }
 
-/// What attempts at a model are charged: what they used, and one of which nobody knows that what was reserved for it. That is `reserved` where
-/// the attempt itself does not say.
+/// Returns the charge for attempts at a model: their usage, or the reservation if the usage is
+/// unknown. The reservation is `reserved` if the attempt itself names none.
 #[must_use]
 pub fn charged(attempts: &[Attempt], reserved: Spent) -> (Usage, u64) {
     attempts.iter().fold((Usage::default(), 0), |(usage, micros), attempt| {
@@ -163,7 +171,7 @@ pub fn charged(attempts: &[Attempt], reserved: Spent) -> (Usage, u64) {
     })
 }
 
-/// As what the reservation of a lost attempt is counted.
+/// Returns the usage as which a lost attempt's reservation is counted.
 fn lost(reserved: Spent) -> Usage {
     Usage { input_tokens: reserved.tokens, output_tokens: 0, cached_tokens: 0 }
 }

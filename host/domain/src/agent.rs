@@ -1,9 +1,9 @@
-//! The agent aggregate (design S0): what an agent is, as the fold of its stream. Its transitions are in the modules below, one file each;
-//! each takes the agent as it is and returns what happens, or why it may not.
+//! The agent aggregate (design S0): an agent as the fold of its stream. Its transitions are in the
+//! modules below, one file each. Each takes the agent as it is and returns events, or a refusal.
 //!
 //! Transcripts are not in it: they are turns and messages. The seven invariants of the design hold in every fold: at most one session is
 //! active; an execution state exists only while it waits; an answer names what waits; none starts while another is active; none is active
-//! when the agent is archived; each user has one role; somebody is PRIMARY.
+//! when the agent is archived; each user has one role; a user is PRIMARY.
 
 pub mod assignment;
 pub mod configure;
@@ -43,65 +43,67 @@ pub struct Agent {
     pub id: AgentId,
     /// The template it was made from.
     pub definition: DefinitionId,
-    /// What sort of agent it is, such as `tutor`.
+    /// The agent's type, such as `tutor`.
     pub agent_type: String,
     /// Its address.
     pub path: String,
-    /// What sort of address that is; none where it was not said when the agent was made.
+    /// The kind of that address; none if it was not recorded when the agent was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<path::Kind>,
-    /// What is kept about it beside its address.
+    /// Configuration of the agent beside its address.
     #[serde(default, skip_serializing_if = "AgentConfig::is_empty")]
     pub config: AgentConfig,
-    /// Who created it. What a user may do with it follows from the assignments alone.
+    /// The user who created it. A user's rights to the agent follow from the assignments alone.
     pub owner_user_id: UserId,
     /// Its name.
     pub name: String,
-    /// Why and when it was archived.
+    /// Time and reason of its archiving; none while it is not archived.
     pub archived: Option<Archived>,
     /// Its users, in the order in which they were assigned.
     pub assignments: Vec<Assignment>,
-    /// What the agents that spawned it may not do: it may not either, for as long as it lives.
+    /// Denials of the agents that spawned it. They bind this agent too, for as long as it lives.
     #[serde(default, skip_serializing_if = "Denies::is_empty")]
     pub denies: Denies,
-    /// What personas, roles and paths permit of all turns that spawned it: it may do no more, for as long as it lives.
+    /// Permissions of all turns that spawned it, by personas, roles and paths. It may do no more,
+    /// for as long as it lives.
     #[serde(default, skip_serializing_if = "Permissions::are_all")]
     pub permissions: Permissions,
     /// Its own system prompt, in place of its definition's.
     pub system_prompt_override: Option<String>,
     /// Its own settings, over those of its definition.
     pub settings: Map<String, Value>,
-    /// What it remembers for all its users.
+    /// Preferences that it remembers for all its users.
     pub preferences: Map<String, Value>,
-    /// Whether anything of what it remembers, of whomever, was learned in a turn that rests on content from outside.
+    /// True if anything that it remembers, for any user, was learned in a turn that rests on
+    /// content from outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remembers_untrusted: bool,
-    /// What it remembers of each.
+    /// Preferences that it remembers for each user.
     pub user_preferences: BTreeMap<UserId, Map<String, Value>>,
-    /// How many structured sessions it has begun.
+    /// Number of structured sessions that it has begun.
     pub total_sessions: u64,
-    /// How many client actions were answered.
+    /// Number of client actions that were answered.
     pub total_interactions: u64,
-    /// How many structured sessions ended well.
+    /// Number of structured sessions that ended well.
     pub successful_completions: u64,
     /// The structured session that holds its slot.
     pub active_session: Option<ActiveSession>,
-    /// Those that ended last, the latest first: [`HISTORY_MAX`] at most.
+    /// Sessions that ended last, the latest first: [`HISTORY_MAX`] at most.
     pub session_history: Vec<PastSession>,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When its stream last changed what it is.
+    /// Time at which its stream last changed the agent.
     pub updated_at: Timestamp,
-    /// When a structured session last began or went on.
+    /// Time at which a structured session last began or went on.
     pub last_interaction_at: Option<Timestamp>,
 }
 
-/// Why and when an agent was archived.
+/// Time and reason of an agent's archiving.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Archived {
-    /// When.
+    /// Time of archiving.
     pub at: Timestamp,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -126,7 +128,8 @@ impl Agent {
         after
     }
 
-    /// Its creator is PRIMARY from the beginning: the created event says so, and no second one does.
+    /// Makes an agent from its first event. Its creator is PRIMARY from the beginning, by that
+    /// event and no second one.
     fn created(created: &AgentCreated) -> Self {
         let owner = created.owner_user_id.clone();
         let primary =
@@ -180,7 +183,7 @@ impl Agent {
             }
             Event::UserUnassigned(it) => {
                 self.assignments.retain(|assignment| assignment.user_id != it.user_id);
-                // What it remembers of somebody goes with them.
+                // Memories of a user are removed with the user.
                 self.user_preferences.remove(&it.user_id);
                 self.changed(it.unassigned_at);
             }
@@ -312,7 +315,8 @@ impl Agent {
         self.changed(at);
     }
 
-    /// In front, unless it ended before others did, as one that is imported may have.
+    /// Adds a session in front, unless it ended before others did, as one that is imported may
+    /// have.
     fn remember(&mut self, session: PastSession) {
         let earlier = self.session_history.iter().position(|past| past.completed_at <= session.completed_at);
         self.session_history.insert(earlier.unwrap_or(self.session_history.len()), session);

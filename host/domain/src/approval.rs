@@ -1,9 +1,10 @@
 //! Approvals: calls of tools that a user has to agree to before they are made.
 //!
-//! Which calls those are is said by the definition of the agent that calls, by those that handed it the work, and by the grant of the tool's
-//! component. What is agreed to is one operation and the hash of exactly what it would do; it is used up when the call is sent, which is
-//! recorded before, so that a crash does not use it twice. The question is the host's own: no guest can ask in its name, and nothing but a
-//! user's answer over the API settles it.
+//! The calls that need one are named by the definition of the calling agent, by those of the agents
+//! that handed it the work, and by the grant of the tool's component. A user agrees to one
+//! operation and to the hash of exactly what it would do. The approval is used up when the call is
+//! sent. That is recorded before, so that a crash does not use it twice. The question is the host's
+//! own: no guest can ask in its name, and nothing but a user's answer over the API settles it.
 
 use crate::digest::Digest;
 use crate::grant::PatternList;
@@ -17,32 +18,32 @@ use serde_json::{Value, json};
 
 /// The widget of the host's own questions. Guests may not use it.
 pub const WIDGET: &str = "host_approval";
-/// The word of a configuration for all tools that say of themselves that they are destructive.
+/// The keyword of a configuration for all tools that declare themselves destructive.
 const DESTRUCTIVE: &str = "destructive";
 
 /// Tools that are asked about: `"destructive"`, or a list of patterns.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Confirm {
-    /// Those that say that they can destroy something.
+    /// True for tools that declare themselves destructive.
     pub destructive: bool,
-    /// Those of these names.
+    /// Tools with matching names.
     pub tools: PatternList,
 }
 
 impl Confirm {
-    /// Whether nothing is asked about.
+    /// Returns whether no call needs an approval.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether a call of a tool is asked about.
+    /// Returns whether a call of a tool needs an approval.
     #[must_use]
     pub fn asks(&self, tool: &ToolDefinition) -> bool {
         (self.destructive && tool.destructive) || self.tools.matches(&tool.name)
     }
 
-    /// What either of them asks about.
+    /// Returns the union of both.
     #[must_use]
     pub fn both(&self, others: &Self) -> Self {
         Self { destructive: self.destructive || others.destructive, tools: self.tools.and(Some(&others.tools)) }
@@ -89,18 +90,18 @@ impl schemars::JsonSchema for Confirm {
     }
 }
 
-/// What a user has to agree to before an operation is performed.
+/// The approval that a user has to give before an operation is performed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     /// The hash of exactly what would be done ([`call_digest`]).
     pub call: Digest,
-    /// Until when it may be agreed to; then the call has failed.
+    /// Time until which it may be agreed to; then the call has failed.
     pub until: Timestamp,
     /// The question, as the user is shown it.
     pub action: ClientAction,
 }
 
-/// What would be called.
+/// The exact call to approve.
 #[derive(Debug, Clone, Copy)]
 pub struct Exact<'a> {
     /// The operation, which is performed once.
@@ -152,13 +153,13 @@ impl Approval {
         Self { call, until, action }
     }
 
-    /// Whether it is one for exactly this.
+    /// Returns whether the approval is for exactly this call.
     #[must_use]
     pub fn is_for(&self, exact: &Exact<'_>) -> bool {
         self.call == call_digest(exact)
     }
 
-    /// Whether an answer that fits the question's schema agrees to it.
+    /// Returns whether an answer that fits the question's schema agrees to it.
     #[must_use]
     pub fn agrees(&self, answer: &Value) -> bool {
         answer.get("approve") == Some(&Value::Bool(true)) && answer.get("call").and_then(Value::as_str) == Some(&self.call.hex())
@@ -167,22 +168,23 @@ impl Approval {
 
 /// The code of a call that a user did not agree to.
 const DENIED: &str = "approval-denied";
-/// The code of a call that nobody agreed to in time.
+/// The code of a call that no user agreed to in time.
 const EXPIRED: &str = "approval-expired";
 
-/// Whether a call failed because nobody agreed to it: that is told in the host's words.
+/// Returns whether a call failed because no user agreed to it. The text of such a failure is the
+/// host's own.
 #[must_use]
 pub fn is_of(failure: &Failure) -> bool {
     [DENIED, EXPIRED].contains(&failure.code.as_str())
 }
 
-/// What an agent is told of a call that a user did not agree to.
+/// Returns the failure that an agent sees for a call that a user did not agree to.
 #[must_use]
 pub fn declined() -> Failure {
     Failure::lasting(DENIED, "the user did not agree to this call, and it was not made; do not try it again unasked")
 }
 
-/// The same when nobody answered in time.
+/// Returns the failure that an agent sees for a call that no user agreed to in time.
 #[must_use]
 pub fn expired() -> Failure {
     Failure::lasting(EXPIRED, "nobody agreed to this call in time, and it was not made")
@@ -197,11 +199,11 @@ pub struct ApprovalAnswered {
     pub operation: OperationId,
     /// The hash of what was agreed to, or not.
     pub call: Digest,
-    /// Whether it was agreed to.
+    /// True if the user agreed.
     pub approved: bool,
-    /// By whom.
+    /// The user who answered.
     pub by: UserId,
-    /// When.
+    /// Time of the answer.
     pub time: Timestamp,
 }
 

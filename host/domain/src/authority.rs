@@ -1,11 +1,15 @@
 //! Authority: what one call of a tool may do, and which rule decided each part of it.
 //!
-//! Effective is what the tool asks for ∩ what the operator grants its component ∩ the calling agent's lists ∩ what persona, role and path
-//! permit − every deny list, those of the agents that handed the work down included. An agent's allow lists are its own and do not travel;
-//! denies do, and what personas, roles and paths permit, so authority only shrinks along a chain of callers. A tool that asks to write asks to read as well: whoever may not read
-//! may not call it. What a run began with is its ceiling: a grant that is widened meanwhile is not for it, one that is narrowed is.
+//! Effective is what the tool asks for ∩ what the operator grants its component ∩ the calling
+//! agent's lists ∩ what persona, role and path permit − every deny list, those of the agents that
+//! handed the work down included. An agent's allow lists are its own and do not travel. Denies
+//! travel, and so do permissions of personas, roles and paths, so authority only shrinks along a
+//! chain of callers. A tool that asks to write asks to read as well: an agent that may not read may
+//! not call it. The ceiling of a run is what it began with. A grant that is widened meanwhile does
+//! not apply to it; one that is narrowed does.
 //!
-//! This is the only place where that is computed. What it comes to is bound into the instance that runs the call.
+//! This is the only place where that is computed. The result is bound into the instance that runs
+//! the call.
 
 mod explain;
 mod review;
@@ -25,7 +29,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Which rule decided. For the operator; a guest and a model learn nothing but that something was denied.
+/// The rule that decided. For the operator; a guest and a model learn only that something was
+/// denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Rule {
     /// It is granted to the component, and no list is against it.
@@ -70,7 +75,7 @@ pub enum Rule {
     /// It was not granted when the run began.
     #[serde(rename = "ceiling")]
     Ceiling,
-    /// The tool says that it only reads, and may therefore run again at the same time.
+    /// The tool declares that it only reads, and may therefore run again at the same time.
     #[serde(rename = "readOnly")]
     ReadOnly,
     /// One of the component's limits, of the turn's or of the host's.
@@ -82,7 +87,7 @@ pub enum Rule {
     /// There is no such thing.
     #[serde(rename = "unknown")]
     Unknown,
-    /// What the guest returned is not what its contract with the host allows.
+    /// The guest returned something that its contract with the host does not allow.
     #[serde(rename = "contract")]
     Contract,
 }
@@ -127,7 +132,7 @@ impl fmt::Display for Rule {
 pub struct Denied {
     /// The rule that decided.
     pub rule: Rule,
-    /// What was asked for.
+    /// The thing that was asked for.
     pub what: String,
 }
 
@@ -139,7 +144,7 @@ impl Denied {
     }
 }
 
-/// What the agents that handed work down may not do, and so whoever does it for them may not either.
+/// Denials of the agents that handed work down. They bind every agent that does the work for them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Denies {
     /// Tools.
@@ -168,7 +173,7 @@ impl Denies {
         }
     }
 
-    /// Both of them.
+    /// Returns the denials of both.
     #[must_use]
     pub fn both(&self, others: &Self) -> Self {
         Self {
@@ -179,15 +184,15 @@ impl Denies {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no denials.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty() && self.capabilities.is_empty() && self.agents.is_empty() && self.confirm.is_nothing()
     }
 }
 
-/// What a role, a persona or a path permits. Unlike an agent's own allow lists these travel: whoever works for a turn, in whatever turn that
-/// comes of it, may do no more.
+/// Permissions of a role, a persona or a path. Unlike an agent's own allow lists they travel: any
+/// agent that works for a turn may do no more, in whatever turn that comes of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Permissions {
     /// Tools; none for all of them.
@@ -202,13 +207,13 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// Whether they permit everything.
+    /// Returns whether they permit everything.
     #[must_use]
     pub fn are_all(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What these and others permit: each of them counts, and counts once.
+    /// Returns the permissions of both: each of them counts, and counts once.
     #[must_use]
     pub fn both(&self, others: &Self) -> Self {
         let mut each: Vec<Self> = Vec::new();
@@ -223,13 +228,13 @@ impl Permissions {
         Self { and: each.collect(), ..first }
     }
 
-    /// Whether all of them permit a tool.
+    /// Returns whether all of them permit a tool.
     #[must_use]
     pub fn permit_tool(&self, tool: &str) -> bool {
         self.each().filter_map(|one| one.tools.as_ref()).all(|list| list.matches(tool))
     }
 
-    /// Whether all of them permit a capability.
+    /// Returns whether all of them permit a capability.
     #[must_use]
     pub fn permit_capability(&self, capability: &str) -> bool {
         self.each().filter_map(|one| one.capabilities.as_ref()).all(|list| list.matches(capability))
@@ -241,7 +246,7 @@ impl Permissions {
     }
 }
 
-/// What a tool asks for.
+/// The requirements of a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// Its name.
@@ -287,7 +292,8 @@ impl<'a> From<&'a ToolDefinition> for Asked<'a> {
     }
 }
 
-/// What a run's agent could have had when the run began: stored once per configuration as a blob, which the run names.
+/// The most that a run's agent could have had when the run began. Stored once per configuration as
+/// a blob, which the run names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
     /// Its definition, with the lists.
@@ -296,31 +302,32 @@ pub struct Ceiling {
     pub grants: BTreeMap<String, Grant>,
 }
 
-/// Who calls, and on whose behalf.
+/// The calling agent, with the rules of the chain on whose behalf it calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
     /// The agent that calls.
     pub agent: &'a Definition,
-    /// What the agents above it may not do.
+    /// Denials of the agents above it.
     pub denies: &'a Denies,
-    /// What its role, persona and path permit.
+    /// Permissions of its role, persona and path.
     pub permissions: &'a Permissions,
 }
 
-/// Whether a capability may be used, and by which rule.
+/// Decision on one capability, with the rule behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ruling {
     /// The capability.
     pub capability: String,
-    /// Whether it may be used.
+    /// True if the capability may be used.
     pub allowed: bool,
     /// The rule that decided.
     pub rule: Rule,
 }
 
 impl Caller<'_> {
-    /// Whether the lists let the agent call a tool at all (S3.3, S3.18–S3.20). `system_*` tools pass allow lists; a deny wins over
-    /// everything. A tool needs all of the capabilities that it asks for, and those that they bring with them.
+    /// Checks whether the lists let the agent call a tool at all (S3.3, S3.18–S3.20). `system_*`
+    /// tools pass allow lists; a deny wins over everything. A tool needs all of the capabilities
+    /// that it asks for, and those that they bring with them.
     ///
     /// # Errors
     /// The rule that decided.
@@ -351,14 +358,15 @@ impl Caller<'_> {
         Ok(if system { Rule::System } else { Rule::Granted })
     }
 
-    /// Whether a user has to agree to a call of the tool first, when its component has this grant: the agent's definition says so, one of an
-    /// agent that handed it the work, or the grant.
+    /// Returns whether a user must first approve a call of the tool, when its component has this
+    /// grant. The approval may be required by the agent's definition, by that of an agent that
+    /// handed it the work, or by the grant.
     #[must_use]
     pub fn must_ask(&self, tool: &ToolDefinition, grant: &Grant) -> bool {
         [&self.agent.confirm, &self.denies.confirm, &grant.confirm].into_iter().any(|confirm| confirm.asks(tool))
     }
 
-    /// Whether the lists let the agent's tools use a capability.
+    /// Checks whether the lists let the agent's tools use a capability.
     ///
     /// # Errors
     /// The rule that decided.
@@ -380,7 +388,8 @@ impl Caller<'_> {
         Ok(())
     }
 
-    /// Whether the agent may dispatch to another that it names (S3.12). `granted` is what its component is granted.
+    /// Checks whether the agent may dispatch to another that it names (S3.12). `granted` is the
+    /// grant of its component.
     ///
     /// # Errors
     /// The rule that decided.
@@ -389,7 +398,8 @@ impl Caller<'_> {
         if other.ui_visible { Ok(()) } else { Err(Denied { rule: Rule::UiVisible, what: other.agent_id.0.clone() }) }
     }
 
-    /// Whether the agent may have another work for it, be it visible or not: those to whom the host's own `delegate` leads need not be.
+    /// Checks whether the agent may have another work for it, be it visible or not. Agents that the
+    /// host's own `delegate` leads to need not be visible.
     ///
     /// # Errors
     /// The rule that decided.
@@ -412,7 +422,7 @@ impl Caller<'_> {
         Ok(())
     }
 
-    /// What a call of the tool may do, when its component has this grant.
+    /// Returns what a call of the tool may do when its component has this grant.
     ///
     /// # Errors
     /// It may not be called at all.
@@ -442,7 +452,8 @@ impl Caller<'_> {
     }
 }
 
-/// Whether a name is kept for tools of the host's own, which pass allow lists. No component may offer one.
+/// Returns whether a name is reserved for tools of the host's own, which pass allow lists. No
+/// component may offer one.
 #[must_use]
 pub fn is_system(tool: &str) -> bool {
     tool.starts_with("system_")

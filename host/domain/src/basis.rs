@@ -1,4 +1,4 @@
-//! What a step was decided upon: enough to run the same step again and get the same decision.
+//! The basis of a step's decision: enough to run the same step again and get the same decision.
 
 use crate::digest::Digest;
 use crate::id::{RunId, TurnId};
@@ -8,7 +8,7 @@ use crate::user::UserId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What is left of a turn's limits.
+/// The part of a turn's limits that is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitsLeft {
     /// Further steps.
@@ -29,7 +29,7 @@ pub struct Basis {
     pub base: Option<TurnId>,
     /// The last message of the thread as this step sees it; 0 when there is none.
     pub head: MessageId,
-    /// Who and where: agent id, path, session type. A blob of JSON ([`Scene`]).
+    /// The scene of the step: agent id, path, session type. A blob of JSON ([`Scene`]).
     pub scene: Digest,
     /// The definition's prompt and settings, a blob of JSON.
     pub settings: Digest,
@@ -39,10 +39,11 @@ pub struct Basis {
     pub peers: Digest,
     /// The agent's preferences with those of the run's user over them, a blob of JSON.
     pub preferences: Digest,
-    /// Those that hold for all its users alone, a blob of JSON; none when these are all.
+    /// The preferences that hold for all its users, a blob of JSON. None when these are the same as
+    /// `preferences`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_preferences: Option<Digest>,
-    /// What the session was opened with, a blob of JSON; none when with nothing.
+    /// The configuration with which the session was opened, a blob of JSON; none if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_config: Option<Digest>,
     /// The agent's structured sessions that have ended, as far as the user would see them, a blob of JSON; none when there are none.
@@ -50,19 +51,21 @@ pub struct Basis {
     pub history: Option<Digest>,
     /// The session's state, a blob of JSON.
     pub session_state: Digest,
-    /// How many of the session's files the step may read, counted from the first that was handed over.
+    /// Number of the session's files that the step may read, counted from the first that was
+    /// uploaded.
     #[serde(default, skip_serializing_if = "is_none")]
     pub files: u64,
-    /// When the step was first begun.
+    /// Time at which the step was first begun.
     pub now: Timestamp,
-    /// What is left of the turn's limits.
+    /// The part of the turn's limits that is left.
     pub left: LimitsLeft,
     /// Seeds the guest's randomness: follows from run and step.
     pub seed: Digest,
 }
 
-/// What an agent sees of the host for as long as a run is open: its settings, tools and peers, each a blob as in [`Basis`]. Frozen when the
-/// run begins, so that all model calls of a turn have the same tools in the same order, whatever is configured meanwhile.
+/// An agent's view of the host for as long as a run is open: its settings, tools and peers. Each is
+/// a blob as in [`Basis`]. It is frozen when the run begins, so that all model calls of a turn have
+/// the same tools in the same order, whatever is configured meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct OutfitDigests {
     /// The definition's prompt and settings.
@@ -71,7 +74,8 @@ pub struct OutfitDigests {
     pub tools: Digest,
     /// The peers.
     pub peers: Digest,
-    /// What it may have at most: a [`Ceiling`](crate::authority::Ceiling). None in events from before it was frozen.
+    /// The most that it may have: a [`Ceiling`](crate::authority::Ceiling). None in events from
+    /// before it was frozen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Digest>,
 }
@@ -89,7 +93,7 @@ impl Basis {
     }
 }
 
-/// What of a step's view rarely changes within a session.
+/// The part of a step's view that rarely changes within a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scene {
     /// The agent's id.
@@ -103,22 +107,22 @@ pub struct Scene {
     pub user: UserId,
 }
 
-/// What of an agent's prompt and settings is its own.
+/// The part of an agent's prompt and settings that is its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Overrides {
-    /// In place of its definition's prompt.
+    /// Its system prompt, in place of its definition's.
     pub system_prompt: Option<String>,
-    /// Over its definition's settings.
+    /// Its settings, over its definition's.
     pub settings: Map<String, Value>,
 }
 
 /// An agent that may be dispatched to, as a guest sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
-    /// What to put into a dispatch's target.
+    /// The id to put into a dispatch's target.
     pub id: String,
     /// Its display name.
     pub name: String,
-    /// What it is for.
+    /// Purpose of the agent.
     pub description: String,
 }

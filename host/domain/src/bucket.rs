@@ -17,7 +17,7 @@ pub const BATCH_KEYS_MAX: usize = 1_000;
 /// Bytes of all keys and values that one batch reads: 2 MiB.
 pub const BATCH_BYTES_MAX: usize = 2 << 20;
 
-/// How much a bucket holds in one scope.
+/// Number of keys and bytes that a bucket holds in one scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BucketSize {
     /// Keys.
@@ -26,7 +26,7 @@ pub struct BucketSize {
     pub bytes: u64,
 }
 
-/// What a key holds once a call's writes are committed.
+/// A key and the value that it has once a call's writes are committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenEntry {
     /// The key.
@@ -35,7 +35,7 @@ pub struct WrittenEntry {
     pub value: WrittenValue,
 }
 
-/// A value as an event holds it: as text where somebody may read it as such.
+/// A value as an event holds it: as text where it can be read as such.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WrittenValue {
@@ -72,7 +72,7 @@ impl WrittenValue {
     }
 }
 
-/// Why a bucket does not take what it is given, or a counter does not count. The guest reads it.
+/// The reason why a bucket refuses an input or a counter does not count. The guest reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// A key without a letter.
@@ -99,13 +99,13 @@ pub enum Unfit {
     /// More bytes than the grant lets the bucket hold.
     #[error("quota: the bucket holds at most {max} bytes, keys included (bytesMax)")]
     QuotaBytes {
-        /// As many.
+        /// The limit in bytes.
         max: u64,
     },
     /// More keys than the grant lets the bucket hold.
     #[error("quota: the bucket holds at most {max} keys (keysMax)")]
     QuotaKeys {
-        /// As many.
+        /// The limit in keys.
         max: u32,
     },
     /// Something that is no counter.
@@ -137,7 +137,7 @@ impl Unfit {
     }
 }
 
-/// Whether something can be a key: 1 to [`KEY_BYTES_MAX`] bytes.
+/// Checks that a text can be a key: 1 to [`KEY_BYTES_MAX`] bytes.
 ///
 /// # Errors
 /// It is empty or too long.
@@ -149,7 +149,7 @@ pub fn check_key(key: &str) -> Result<(), Unfit> {
     }
 }
 
-/// Whether a batch is short enough, and each of its keys can be one.
+/// Checks that a batch is short enough and that each of its keys can be one.
 ///
 /// # Errors
 /// The first thing that is wrong.
@@ -177,7 +177,8 @@ pub fn counted(value: Option<&[u8]>, delta: u64) -> Result<u64, Unfit> {
 }
 
 impl BucketGrant {
-    /// Whether a bucket may grow from one size to another. It may always shrink, also when the quota was lowered meanwhile.
+    /// Checks that a bucket may grow from one size to another. It may always shrink, also when the
+    /// quota was lowered meanwhile.
     ///
     /// # Errors
     /// The quota that is in the way.

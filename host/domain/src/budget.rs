@@ -1,47 +1,51 @@
-//! What work that is handed over may use, and what it did use.
+//! Budgets of work that is handed over: what it may use, and what it did use.
 //!
-//! Whoever hands work over may name a budget for it. It never has more than they have left themselves, so along a chain of agents a budget
-//! only shrinks. A share is always set aside in the commit that hands the work over, and settled when the work has ended; work whose end
-//! nobody hears of is charged what was set aside. What all of it may use together is kept in accounts ([`crate::account`]).
+//! An agent that hands work over may name a budget for it. The budget never has more than the agent
+//! has left itself, so along a chain of agents a budget only shrinks. A share is always set aside
+//! in the commit that hands the work over, and settled when the work has ended. If the end of the
+//! work is never known, it is charged what was set aside. Limits on all of it together are kept in
+//! accounts ([`crate::account`]).
 
 use crate::limits::TurnLimits;
 use crate::price::Price;
 use serde::{Deserialize, Serialize};
 
-/// What a turn may use at most, besides what its agent's own limits say.
+/// The most that a turn may use, besides what its agent's own limits say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Budget {
-    /// Tokens of prompts and replies together; none for as many as its limits say.
+    /// Tokens of prompts and replies together; none to apply the agent's own limits alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Calls of tools and of agents; none for as many as its limits say.
+    /// Calls of tools and of agents; none to apply the agent's own limits alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<u32>,
-    /// Millionths that models may cost ([`crate::price`]); none for as many as its limits say.
+    /// Millionths that models may cost ([`crate::price`]); none to apply the agent's own limits
+    /// alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
 }
 
-/// What is left to whoever hands work over.
+/// The amount left to the agent that hands work over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Left {
     /// Tokens.
     pub tokens: u64,
     /// Calls.
     pub calls: u32,
-    /// Millionths; none when nobody limits what it costs.
+    /// Millionths; none when the cost is not limited.
     pub cost_micros: Option<u64>,
 }
 
 impl Budget {
-    /// Whether it says nothing.
+    /// Returns whether it names no limit.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The same with a share of what it names nothing of: half of what is left, so that all who are handed work at once come to no more than
-    /// there is, and whoever hands it over keeps something.
+    /// Returns the budget with a share for each limit that it does not name: half of what is left.
+    /// All agents that are handed work at once thus get no more than there is, and the one that
+    /// hands it over keeps something.
     #[must_use]
     pub fn sharing(self, left: Left) -> Self {
         Self {
@@ -51,7 +55,8 @@ impl Budget {
         }
     }
 
-    /// The same as far as whoever names it has so much left. What they do not name is all that they have left.
+    /// Returns the budget, reduced to what its giver has left. A limit that it does not name
+    /// becomes all that is left.
     #[must_use]
     pub fn within(self, left: Left) -> Self {
         Self {
@@ -61,7 +66,8 @@ impl Budget {
         }
     }
 
-    /// What is set aside for it: what it names, as far as it is there. What is not named is charged when it was used.
+    /// Returns what is set aside for it: what it names, as far as that is available. Anything that
+    /// it does not name is charged when it was used.
     #[must_use]
     pub fn reserved(self, left: Left) -> Spent {
         Spent {
@@ -73,10 +79,11 @@ impl Budget {
 }
 
 impl Left {
-    /// What a model's call of so many tokens of prompt and reply costs at most, which is set aside for it; none when the model has no price.
+    /// Returns the highest cost of a model's call with `prompt` and `reply` tokens, which is set
+    /// aside for it. None when the model has no price.
     ///
     /// # Errors
-    /// It is more than is left, or nobody knows.
+    /// It is more than is left, or the cost is limited and the model has no price.
     pub fn afford(&self, price: Option<Price>, prompt: u64, reply: u64) -> Result<Option<u64>, String> {
         let needed = price.map(|price| price.at_most(prompt, reply));
         match (self.cost_micros, needed) {
@@ -92,8 +99,9 @@ impl Left {
         }
     }
 
-    /// The limit of which too little is left for so much more, with words for people; none when there is enough of all. `of` says whose limits
-    /// they are.
+    /// Returns the limit, of cost or of tokens, of which too little is left for `more`. A text for
+    /// people comes with it. None when there is enough of both. `of` names what the limits belong
+    /// to.
     #[must_use]
     pub fn short_of(&self, more: Spent, of: &str) -> Option<(&'static str, String)> {
         let Self { tokens, cost_micros, .. } = *self;
@@ -129,7 +137,7 @@ fn lesser(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 }
 
 impl TurnLimits {
-    /// The same as far as a budget allows it.
+    /// Returns the limits, reduced to what a budget allows.
     #[must_use]
     pub fn within(self, budget: Budget) -> Self {
         Self {
@@ -141,7 +149,7 @@ impl TurnLimits {
     }
 }
 
-/// What was used of a budget, or set aside for it.
+/// An amount that was used of a budget, or set aside for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spent {
     /// Tokens.
@@ -159,13 +167,13 @@ fn is_zero(micros: &u64) -> bool {
 }
 
 impl Spent {
-    /// Whether it is nothing.
+    /// Returns whether it is nothing.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Both.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {

@@ -1,8 +1,9 @@
-//! The hash chain over all events: whoever changes, drops or reorders one breaks every hash after it.
+//! The hash chain over all events: to change, drop or reorder one breaks every hash after it.
 
 use crate::digest::Digest;
 
-/// What of an event its hash commits to. The payload enters as its salted digest, so that it can be erased and the chain still holds.
+/// The parts of an event that its hash commits to. The payload enters as its salted digest: it can
+/// be erased and the chain still holds.
 #[derive(Debug, Clone, Copy)]
 pub struct Link<'a> {
     /// The hash of the event before; 32 zero bytes before the first.
@@ -17,15 +18,15 @@ pub struct Link<'a> {
     pub id: &'a str,
     /// Its CloudEvents type.
     pub kind: &'a str,
-    /// Who caused it.
+    /// The actor that caused it.
     pub actor: &'a str,
-    /// When, in milliseconds.
+    /// The time at which it happened, in milliseconds.
     pub time: u64,
-    /// What led to it; empty for nothing.
+    /// The id of the event or input that caused it; empty for none.
     pub causation: &'a str,
-    /// What it belongs to; empty for nothing.
+    /// The id of the input that it belongs to; empty for none.
     pub correlation: &'a str,
-    /// Whom it is about: agent, session and run, each empty for none.
+    /// Its subject: agent, session and run, each empty for none.
     pub subject: [&'a str; 3],
     /// The salted digest of its payload.
     pub payload: Digest,

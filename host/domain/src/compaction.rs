@@ -1,10 +1,14 @@
-//! Compaction: a thread that has grown to its model's window gets a turn that says in few words what was said so far.
+//! Compaction: a thread that has grown to its model's window gets a turn with a summary of what
+//! came before.
 //!
-//! The turn is made by a run of its own in which no agent decides: its steps are [`step`]. Its one message is a notice with the summary, and
-//! beside it a [`Mark`] that says what was summarised and from where on turns are kept as they are. Nothing is taken out of the tree: what was
-//! summarised stands before the turn as it stood, is addressed, found, exported and forked from, and a fork from before the compaction sees
-//! the thread as it was. Only what models are shown of the whole thread begins with the newest summary ([`shown`]).
-//! Never in here: whose turn it is, and where threads are stored.
+//! The turn is made by a run of its own in which no agent decides: its steps are [`step`]. Its one
+//! message is a notice with the summary, and beside it a [`Mark`]. The mark names what was
+//! summarised, and the turn from which on turns are kept as they are. Nothing is taken out of the
+//! tree. What was summarised stays before the turn as it was; it can still be addressed, found,
+//! exported and forked from, and a fork from before the compaction sees the thread as it was. Only
+//! what models are shown of the whole thread begins with the newest summary ([`shown`]).
+//!
+//! This module does not deal with the owner of a turn, nor with the storage of threads.
 
 mod cut;
 mod material;
@@ -22,35 +26,37 @@ use crate::model::arrange;
 use crate::user::UserId;
 use serde::{Deserialize, Serialize};
 
-/// How much of a model's window, in percent, the newest call of a turn has to fill for its thread to be compacted.
+/// Percentage of a model's window at which a thread is due for compaction. It is measured by the
+/// newest call of a turn.
 pub const DUE_PERCENT: u64 = 90;
 /// Tokens of turns that are kept as they are.
 pub const KEPT_TOKENS_MAX: u64 = 30_000;
-/// What part of the window they are at most: a quarter.
+/// Part of the window that they may take at most: a quarter.
 pub const KEPT_PART: u64 = 4;
 /// Tokens of a summary.
 pub const SUMMARY_TOKENS_MAX: u64 = 8_192;
-/// What part of the window it is at most: an eighth.
+/// Part of the window that it may take at most: an eighth.
 pub const SUMMARY_PART: u64 = 8;
-/// How often a compaction is tried by itself after one turn. Then its session goes on uncompacted until the next.
+/// Number of times that a compaction is tried automatically after one turn. Then its session goes
+/// on uncompacted until the next.
 pub const ATTEMPTS_MAX: usize = 2;
-/// Bytes of text that are taken for a token where nobody has counted.
+/// Bytes of text that are counted as a token where no exact count exists.
 pub const TOKEN_BYTES: u64 = 4;
 /// Tokens that a blob is taken for.
 pub const BLOB_TOKENS: u64 = 1_000;
-/// Tokens that a message is taken for beside what it says.
+/// Tokens that are added for each message beside its content.
 pub const MESSAGE_TOKENS: u64 = 4;
-/// Where the message of a compaction comes from.
+/// Origin of a compaction's message.
 pub const ORIGIN: &str = "host:compaction";
-/// The same of one that another program made, in a session that was imported.
+/// Origin of a compaction's message that another program made, in a session that was imported.
 pub const ORIGIN_IMPORTED: &str = "pi:compaction";
-/// What stands before a summary where a model sees it.
+/// Text before a summary where a model sees it.
 pub const PREFACE: &str = "What was said before this point is summarised here. The newest turns may follow word for word.";
 
 /// The provider and the model of the part that holds a mark: none that a request ever goes to.
 const MARKED_BY: (&str, &str) = ("agent-host", "compaction");
 
-/// What a run that compacts its thread is to do, decided when it began.
+/// The task of a run that compacts its thread, decided when it began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
     /// The last turn that it summarises.
@@ -66,15 +72,17 @@ pub struct Compaction {
     pub kept_tokens: u64,
     /// Tokens that the summary may have.
     pub summary_tokens_max: u32,
-    /// Whether anything of what is summarised came from outside the user's and the operator's control.
+    /// True if any part of what is summarised came from outside the user's and the operator's
+    /// control.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
-    /// Who asked for it; none when it was due.
+    /// The user who requested it; none when it was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<UserId>,
 }
 
-/// How models see a thread that was compacted: its newest summary, then the messages that were kept and all that came later.
+/// The view that models have of a compacted thread. It has the newest summary, the messages that
+/// were kept, and all later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compacted {
     /// The message with the summary.
@@ -83,7 +91,7 @@ pub struct Compacted {
     pub kept_from: MessageId,
 }
 
-/// What the message of a compaction says beside its summary.
+/// Data in the message of a compaction beside its summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// The last turn that was summarised.
@@ -92,7 +100,7 @@ pub struct Mark {
     pub first_kept: Option<TurnId>,
     /// Tokens of the thread as a model saw it before.
     pub tokens_before: u64,
-    /// The same after it, estimated.
+    /// Estimated tokens of the thread as a model sees it after.
     pub tokens_after: u64,
 }
 
@@ -104,7 +112,7 @@ impl Mark {
         Part::Opaque { provider: provider.to_owned(), model: model.to_owned(), value: serde_json::json!(self) }
     }
 
-    /// That of a message; none of one that is no compaction's.
+    /// Returns the mark of a message; none if the message is not that of a compaction.
     #[must_use]
     pub fn of(message: &Message) -> Option<Self> {
         if message.role != Role::Notice || ![ORIGIN, ORIGIN_IMPORTED].contains(&message.origin.as_str()) {
@@ -117,7 +125,8 @@ impl Mark {
     }
 }
 
-/// Whether a call that used so many tokens fills its model's window so far that the thread is to be compacted.
+/// Returns whether a call with this many tokens makes its thread due for compaction. It does if it
+/// fills at least [`DUE_PERCENT`] of its model's window.
 #[must_use]
 pub fn is_due(tokens: u64, window: u64) -> bool {
     u128::from(tokens) * 100 >= u128::from(window) * u128::from(DUE_PERCENT)
@@ -135,7 +144,7 @@ pub fn summary_tokens_max(window: u64) -> u32 {
     u32::try_from(SUMMARY_TOKENS_MAX.min(window / SUMMARY_PART).max(1)).unwrap_or(u32::MAX)
 }
 
-/// How many tokens some messages are, where nobody has counted.
+/// Returns the estimated number of tokens of some messages, where it was not counted.
 #[must_use]
 pub fn estimated_tokens<'m>(messages: impl IntoIterator<Item = &'m Message>) -> u64 {
     messages.into_iter().map(|message| message.parts.iter().map(part_tokens).sum::<u64>() + MESSAGE_TOKENS).sum()
@@ -151,20 +160,21 @@ fn part_tokens(part: &Part) -> u64 {
     text_tokens(bytes)
 }
 
-/// How many tokens some parts of a message are, where nobody has counted.
+/// Returns the estimated number of tokens of some parts of a message, where it was not counted.
 #[must_use]
 pub fn parts_tokens(parts: &[Part]) -> u64 {
     parts.iter().map(part_tokens).sum()
 }
 
-/// How many tokens so many bytes of text are, where nobody has counted.
+/// Returns the estimated number of tokens of a text of this many bytes, where it was not counted.
 #[must_use]
 pub fn text_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(TOKEN_BYTES)
 }
 
-/// What a model is shown of a whole thread that was compacted: the summary, and behind it what was kept and came later. Older summaries are
-/// part of the newest, and are not shown again.
+/// Returns what a model is shown of a whole thread that was compacted. The summary comes first,
+/// then what was kept and what came later. Older summaries are part of the newest, and are not
+/// shown again.
 #[must_use]
 pub fn shown(summary: Message, kept: Vec<Message>) -> Vec<Message> {
     let mut first = summary;

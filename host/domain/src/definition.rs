@@ -24,18 +24,18 @@ impl fmt::Display for DefinitionId {
     }
 }
 
-/// How an agent is driven.
+/// The driver of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentType {
-    /// By a component on this host.
+    /// A component on this host drives it.
     #[default]
     Chat,
-    /// By a process elsewhere.
+    /// A process elsewhere drives it.
     External,
 }
 
-/// How tools are shown to an agent.
+/// The form in which tools are shown to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolExposure {
@@ -64,26 +64,29 @@ pub const SESSION_TIME_LIMIT_S_MAX: u32 = 31_536_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SessionPolicy {
-    /// How long it may last; then it is terminated as expired. In seconds, from 1 to 31,536,000 (a year).
+    /// Time limit of the session in seconds, from 1 to 31,536,000 (a year). After that it is
+    /// terminated as expired.
     #[schemars(range(min = 1, max = 31_536_000))]
     pub time_limit_s: Option<u32>,
-    /// How long the client may take for one action, of the agent's or of a tool's; then the agent is told that it timed out. In seconds,
-    /// from 1 to 31,536,000.
+    /// Time limit of one client action in seconds, from 1 to 31,536,000. It holds for actions of
+    /// the agent and of its tools. After that the action is reported to the agent as timed out.
     #[schemars(range(min = 1, max = 31_536_000))]
     pub item_time_limit_s: Option<u32>,
-    /// How many items may go on its record; then the agent asks no client action any more. From 1 to 10,000.
+    /// Number of items that may go on its record, from 1 to 10,000. After that the agent asks no
+    /// further client action.
     #[schemars(range(min = 1, max = 10_000))]
     pub items_max: Option<u32>,
 }
 
 impl SessionPolicy {
-    /// Until when a question that is asked now waits for its answer; none when it may wait as long as its session.
+    /// Returns the time until which a question that is asked now waits for its answer. None when it
+    /// may wait as long as its session.
     #[must_use]
     pub fn item_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         self.item_time_limit_s.map(|seconds| now.plus_ms(u64::from(seconds) * 1_000))
     }
 
-    /// What holds for a type unless a definition says otherwise.
+    /// Returns the limits of a type for which a definition names none.
     #[must_use]
     pub fn of_type(session_type: &str) -> Self {
         match session_type {
@@ -93,7 +96,7 @@ impl SessionPolicy {
         }
     }
 
-    /// How long it may last, in milliseconds, if it is to last `asked` seconds at most.
+    /// Returns the time limit in milliseconds, if the session is to last `asked` seconds at most.
     #[must_use]
     pub fn time_limit_ms(&self, asked: Option<u32>) -> Option<u64> {
         let limit = match (self.time_limit_s, asked) {
@@ -110,14 +113,15 @@ impl SessionPolicy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Definition {
-    /// 1 to 64 of `a-z`, `0-9`, `-` and `_`; not a UUID, and none of the words that give segments of paths their meaning.
+    /// The agent's id: 1 to 64 of `a-z`, `0-9`, `-` and `_`. It is not a UUID, and none of the
+    /// keywords of path segments.
     pub agent_id: DefinitionId,
     /// Its name for people.
     pub display_name: String,
-    /// What it is for.
+    /// Purpose of the agent.
     #[serde(default)]
     pub description: String,
-    /// How it is driven.
+    /// The driver of the agent.
     #[serde(default, rename = "type")]
     pub agent_type: AgentType,
     /// Chat settings.
@@ -132,7 +136,7 @@ pub struct Definition {
     /// Tools that it may not use.
     #[serde(default)]
     pub tool_denylist: Option<PatternList>,
-    /// How tools are shown to it. Anything but `tools` has no effect yet.
+    /// The form in which tools are shown to it. Anything but `tools` has no effect yet.
     #[serde(default)]
     pub tool_exposure: ToolExposure,
     /// Skills that it may use. Has no effect yet.
@@ -153,13 +157,15 @@ pub struct Definition {
     /// Agents that it may not dispatch to.
     #[serde(default)]
     pub agent_denylist: Option<PatternList>,
-    /// Tools that it calls only when a user has agreed to that very call: `"destructive"` for all that say that they can destroy something,
-    /// or a list of patterns such as `["delete_*"]`. Holds for whoever works for it as well. Not for the host's own tools, by which agents
-    /// talk with each other.
+    /// Tools that it calls only when a user has agreed to that very call. It is `"destructive"` for
+    /// all tools that declare themselves destructive, or a list of patterns such as `["delete_*"]`.
+    /// It also holds for agents that work for it. It does not hold for the host's own tools, by
+    /// which agents talk with each other.
     #[serde(default, skip_serializing_if = "Confirm::is_nothing")]
     pub confirm: Confirm,
-    /// Whether it is shown to users and to other agents. A hidden one is left out of lists unless they are asked for all; whoever names it
-    /// can still look at it and talk with it, but for other agents.
+    /// True if it is shown to users and to other agents. A hidden one is left out of lists unless
+    /// all are requested. Users who name it can still look at it and talk with it; other
+    /// agents cannot.
     #[serde(default = "yes")]
     pub ui_visible: bool,
     /// Kept from the design's format, where nothing uses it; has no effect here either.
@@ -179,10 +185,11 @@ pub struct Definition {
     /// user shall not choose the questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixed_settings: Vec<String>,
-    /// What one of its turns may use.
+    /// Limits of one of its turns.
     #[serde(default)]
     pub limits: TurnLimits,
-    /// What sort of agent it makes, such as `tutor`: what agents are filtered and found by. Without one, what the component calls itself.
+    /// Type of the agents that it makes, such as `tutor`, by which agents are filtered and found.
+    /// Without one, the id that the component gives itself.
     #[serde(default, rename = "agentType")]
     pub type_tag: Option<String>,
     /// Limits of its structured sessions, by type. For a type that is not named here: `learning` lasts an hour at most; `validation` half an
@@ -206,7 +213,7 @@ impl Definition {
         self.sessions.get(session_type).copied().unwrap_or_else(|| SessionPolicy::of_type(session_type))
     }
 
-    /// Whether an agent may have these settings of its own.
+    /// Checks whether an agent may have these settings of its own.
     ///
     /// # Errors
     /// One of them is fixed here. Taking one away (`null`) is no such setting.

@@ -1,4 +1,5 @@
-//! `delegate`: the tool that the host builds for whoever is granted it, as rules about its arguments and its results.
+//! `delegate`: the tool that the host builds for agents that are granted it, as rules about its
+//! arguments and its results.
 //!
 //! It hands one named operation to an agent of a kind (worker, researcher, coder). It exists apart from the tools of components because
 //! no component runs it: the host checks the arguments here and dispatches the work to another agent. Validation comes before anything
@@ -51,7 +52,7 @@ impl Target {
         }
     }
 
-    /// How long its work may take when the call does not say, in milliseconds.
+    /// Returns the time limit for its work if the call sets none, in milliseconds.
     #[must_use]
     pub fn timeout_ms_default(self) -> u64 {
         match self {
@@ -61,7 +62,7 @@ impl Target {
         }
     }
 
-    /// How long its work may take at most, in milliseconds.
+    /// Returns the longest time limit that a call may set for its work, in milliseconds.
     #[must_use]
     pub fn timeout_ms_max(self) -> u64 {
         match self {
@@ -87,7 +88,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// How urgent a task is. On the wire a number from 1, low, to 4, critical.
+/// Urgency of a task. On the wire a number from 1, low, to 4, critical.
 ///
 /// Of the model calls that wait for a place on this host (`limits.modelCallsMax`), those of the most urgent tasks go first, and of equally
 /// urgent ones the one that has waited longest. Nothing that has begun is interrupted. Work that the task dispatches
@@ -122,20 +123,20 @@ impl Priority {
 /// A call of `delegate` that passed every check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delegation {
-    /// Who is to do it.
+    /// The kind of agent that is to do it.
     pub target: Target,
-    /// What to do: one of the target's operations.
+    /// The operation to carry out: one of the target's.
     pub operation: String,
-    /// With what: fits the operation's parameters.
+    /// The parameters; they fit those of the operation.
     pub parameters: Map<String, Value>,
     /// The task's deadline in milliseconds from its start: the call's timeout, or the target's default.
     pub timeout_ms: u64,
-    /// How urgent it is.
+    /// Its urgency.
     pub priority: Priority,
 }
 
 impl Delegation {
-    /// What the target is told: JSON text of `operation` and `parameters`.
+    /// Returns the content of the message to the target: JSON text of `operation` and `parameters`.
     #[must_use]
     pub fn content(&self) -> String {
         json!({ "operation": self.operation, "parameters": self.parameters }).to_string()
@@ -184,7 +185,8 @@ pub struct Invalid {
 }
 
 impl Invalid {
-    /// Which rule refused it: the public code. What is wrong and what would be allowed is its `Display`.
+    /// Returns the public code of the rule that refused it. Its `Display` says what is wrong and
+    /// what would be allowed.
     #[must_use]
     pub fn code(&self) -> &'static str {
         self.code.name()
@@ -314,7 +316,8 @@ fn operation(value: Option<Value>, target: Target) -> Result<&'static OperationR
     }
 }
 
-/// Models write `null` for an argument that they leave out; here as well as in an operation's parameters it is taken for that.
+/// Reads the timeout. Models write `null` for an argument that they leave out; it is taken for that
+/// here as well as in an operation's parameters.
 fn timeout_ms(value: Option<Value>, target: Target) -> Result<u64, Invalid> {
     let longest_ms = target.timeout_ms_max();
     match value {

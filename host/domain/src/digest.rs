@@ -30,7 +30,8 @@ impl Digest {
         Self(hash.finalize().into())
     }
 
-    /// Whether two digests are the same, looking at every byte whatever the first ones say: how long it takes tells nothing of them.
+    /// Returns whether two digests are equal, in a time that depends on neither. It looks at every
+    /// byte, whatever the first ones are.
     #[must_use]
     pub fn is_secretly(&self, other: &Self) -> bool {
         std::hint::black_box(self.0.iter().zip(other.0).fold(0, |difference, (a, b)| difference | (a ^ b))) == 0
@@ -48,7 +49,7 @@ impl Digest {
         self.hex().chars().take(32).collect()
     }
 
-    /// As blob references on the wire write it: `sha256:` and 64 hexadecimal digits.
+    /// Returns the form of blob references on the wire: `sha256:` and 64 hexadecimal digits.
     #[must_use]
     pub fn reference(&self) -> String {
         format!("sha256:{}", self.hex())

@@ -1,5 +1,5 @@
-//! Whether an agent may hand work to another: how deep calls nest, how much is under way at once, and how long agents may go on answering
-//! each other.
+//! The limits on work that one agent hands to another. They bound how deep calls nest, how much is
+//! under way at once, and how long agents may go on answering each other.
 //!
 //! Every dispatch passes here, whether a call of one of the host's tools or an operation of the agent's own. It is one of two kinds of
 //! edges: a *call*, whose target is waited for or is an agent of its own, or a *spawn*, a worker that is made for the work and goes on by
@@ -13,20 +13,22 @@ use crate::step::Failure;
 /// The code of every refusal.
 const CODE: &str = "limit-reached";
 
-/// How far agents may go with each other.
+/// Limits on the work that agents hand to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How deep calls nest. With 1 an agent may call another, which may call nobody; with 0 nobody calls anybody.
+    /// Depth to which calls may nest. With 1 an agent may call another, which may call none; with 0
+    /// no agent calls another.
     pub call_depth_max: u32,
-    /// How deep workers that go on by themselves nest. With 1 an agent may spawn workers, which may spawn none.
+    /// Depth to which workers that go on by themselves may nest. With 1 an agent may spawn workers,
+    /// which may spawn none.
     pub spawn_depth_max: u32,
     /// Dispatches of one run that are open at the same time: work that it handed over, detached or not, and that has not ended.
     pub children_max: u32,
     /// Dispatches of one tree of agents that are open at the same time. A tree is an agent of a user's with all that were made for its work.
     pub tree_dispatches_max: u32,
-    /// Hops of one conversation between agents. A late reply (of work that was detached, or that nobody waits for any more) is one hop more
-    /// than the work that it replies to; work that is handed over has as many as the run that hands it over. What a user says
-    /// begins anew.
+    /// Hops of one conversation between agents. A late reply is one hop more than the work that it
+    /// replies to. Its work was detached, or its caller no longer waits. Work that is handed over
+    /// has as many hops as the run that hands it over. A message of a user begins anew.
     pub hops_max: u32,
     /// Turns that one message begins in all, with everything that comes of it: work that is handed over, late replies, reminders.
     pub runs_per_message_max: u32,
@@ -38,7 +40,7 @@ impl Default for Limits {
     }
 }
 
-/// How the one who hands work over and the one who does it are joined.
+/// The kind of link between the agent that hands work over and the agent that does it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edge {
     /// It is waited for, or done by an agent that is there anyway.
@@ -47,7 +49,7 @@ pub enum Edge {
     Spawn,
 }
 
-/// How many edges of each kind lead to a run.
+/// Number of edges of each kind that lead to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Depth {
     /// Calls.
@@ -56,10 +58,10 @@ pub struct Depth {
     pub spawn: u32,
 }
 
-/// What is so before a dispatch.
+/// The state before a dispatch, as the limits need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Standing {
-    /// How deep the run is that asks.
+    /// The depth of the run that asks for the dispatch.
     pub depth: Depth,
     /// Its open dispatches.
     pub of_run: u64,
@@ -70,7 +72,7 @@ pub struct Standing {
 }
 
 impl Limits {
-    /// How deep the work will be that a dispatch over such an edge hands over.
+    /// Returns the depth of the work that a dispatch over such an edge would hand over.
     ///
     /// # Errors
     /// The limit that it would exceed. Too deep is too deep for good; too many at once may pass.
@@ -109,7 +111,8 @@ impl Limits {
         Ok(depth)
     }
 
-    /// Why a message that has begun so many turns, with everything that came of it, begins no more; none when it may.
+    /// Returns the reason why a message that has begun so many turns begins no more. The
+    /// turns of everything that came of it count. None if it may begin another.
     #[must_use]
     pub fn too_many_runs(&self, runs: u64) -> Option<String> {
         let max = self.runs_per_message_max;
@@ -117,7 +120,8 @@ impl Limits {
         (runs >= u64::from(max)).then(reason)
     }
 
-    /// Why a late reply of so many hops becomes a dead letter; none when it may be dealt with.
+    /// Returns the reason why a late reply of so many hops becomes a dead letter. None if it
+    /// may be processed.
     #[must_use]
     pub fn too_many_hops(&self, hops: u32) -> Option<String> {
         let hops_max = self.hops_max;

@@ -1,4 +1,4 @@
-//! Egress: where a component may send an HTTP request, and which addresses nobody dials.
+//! Egress: where a component may send an HTTP request, and which addresses are never dialled.
 //!
 //! One pass, in this order: [`Target::parse`] turns a URL into the value that is checked and dialled, [`permit`] finds the grant that
 //! allows it, the name is resolved once outside of here, [`Permit::admits`] judges each address of the answer, and the header rules say

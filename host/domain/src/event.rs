@@ -40,7 +40,9 @@ pub use label::{
 pub use purge::{Erased, Kept, PurgeBegun, Purged, Remains};
 pub use reader::READER;
 pub use record::{NewEvent, Recorded, Subject};
-pub use run::{OperationAttempted, OperationStarted, PluginEmitted, RunEnded, RunSettled, RunStarted, RunStepped, StepFailed};
+pub use run::{
+    OperationAttempted, OperationStarted, PluginEmitted, RunEnded, RunRecovered, RunSettled, RunStarted, RunStepped, StepFailed,
+};
 pub use session::{FileUploaded, ItemRecorded, SessionOpened, TurnCommitted, UiSaved};
 
 use crate::approval::ApprovalAnswered;
@@ -69,7 +71,7 @@ pub enum Event {
     /// An agent has another name.
     #[serde(rename = "agent.renamed.v1")]
     AgentRenamed(AgentRenamed),
-    /// What is kept about an agent beside its address is another.
+    /// The configuration of an agent changed: all that is kept about it beside its address.
     #[serde(rename = "agent.config.updated.v1")]
     AgentConfigured(Box<AgentConfigured>),
     /// An agent got a system prompt of its own, or lost it.
@@ -81,7 +83,7 @@ pub enum Event {
     /// Keys were merged into an agent's preferences.
     #[serde(rename = "agent.preferences.updated.v1")]
     PreferencesUpdated(PreferencesUpdated),
-    /// What an agent remembers of a user who hands it over was taken over by their successor.
+    /// The preferences about a user who handed over an agent were copied to their successor.
     #[serde(rename = "agent.preferences.carried.v1")]
     PreferencesCarried(PreferencesCarried),
     /// A structured session took its agent's slot.
@@ -129,10 +131,11 @@ pub enum Event {
     /// A session points to an empty thread again. Its turns stay, and what else points to them.
     #[serde(rename = "session.cleared.v1")]
     SessionCleared(SessionCleared),
-    /// A session is gone: nobody finds it any more. Its turns stay, and what else points to them.
+    /// A session was deleted: it can no longer be found. Its turns stay, and what else points to
+    /// them.
     #[serde(rename = "session.deleted.v1")]
     SessionDeleted(SessionDeleted),
-    /// A session says something else of its queue.
+    /// A session's own queue settings changed.
     #[serde(rename = "session.queue.configured.v1")]
     QueueConfigured(QueueConfigured),
     /// An input was accepted: from here on nothing loses it.
@@ -159,7 +162,8 @@ pub enum Event {
     /// An input that waited was cancelled.
     #[serde(rename = "session.input.cancelled.v1")]
     InputCancelled(InputCancelled),
-    /// Inputs that waited were dropped, because more came than the queue holds. The next turn of words tells of them.
+    /// Inputs that waited were dropped, because more came than the queue holds. The next turn of
+    /// messages reports them.
     #[serde(rename = "session.inputs.dropped.v1")]
     InputsDropped(InputsDropped),
     /// A run began and claimed its inputs.
@@ -171,6 +175,9 @@ pub enum Event {
     /// A step trapped or met a limit; nothing of it counts but the attempt.
     #[serde(rename = "run.step_failed.v1")]
     StepFailed(StepFailed),
+    /// A run is gone on with after the host ended without being told to. Recorded before anything of it is done again.
+    #[serde(rename = "run.recovered.v1")]
+    RunRecovered(RunRecovered),
     /// Outcomes arrived and no step followed at once.
     #[serde(rename = "run.settled.v1")]
     RunSettled(RunSettled),
@@ -183,16 +190,19 @@ pub enum Event {
     /// A user agreed to a call that the host asked about, or did not. The answer is used up when the call is sent.
     #[serde(rename = "operation.approval.answered.v1")]
     ApprovalAnswered(ApprovalAnswered),
-    /// A non-idempotent segment is about to be sent. After a crash this tells "sent" from "never sent".
+    /// A non-idempotent segment is about to be sent. After a crash this distinguishes "sent" from
+    /// "never sent".
     #[serde(rename = "operation.started.v1")]
     OperationStarted(OperationStarted),
-    /// A model is about to be asked again for the same call: it is afforded. After a crash this tells which attempts there may have been.
+    /// A model is about to be asked again for the same call, which the budget allows. After a crash
+    /// this shows which attempts there may have been.
     #[serde(rename = "operation.attempted.v1")]
     OperationAttempted(Box<OperationAttempted>),
     /// A run ended.
     #[serde(rename = "run.ended.v1")]
     RunEnded(RunEnded),
-    /// What the boundary decided during a call: what was granted, refused and limited, and what left the host.
+    /// The decisions of the boundary during a call: what was granted, refused and limited. They
+    /// include what left the host.
     #[serde(rename = "boundary.decided.v1")]
     BoundaryDecided(Box<BoundaryDecided>),
     /// A tool's call wrote to a bucket. In the commit of the call's outcome, or of what it left for its next segment.
@@ -207,16 +217,17 @@ pub enum Event {
     /// An API key no longer counts.
     #[serde(rename = "user.key.revoked.v1")]
     KeyRevoked(KeyRevoked),
-    /// What a service calls somebody stands for a user from now on.
+    /// A service's key for a person stands for a user from now on.
     #[serde(rename = "user.connector.bound.v1")]
     ConnectorKeyBound(ConnectorKeyBound),
-    /// It stands for nobody any more.
+    /// A service's key no longer stands for a user.
     #[serde(rename = "user.connector.unbound.v1")]
     ConnectorKeyUnbound(ConnectorKeyUnbound),
     /// The host serves a store that was restored from a backup.
     #[serde(rename = "host.restored.v1")]
     HostRestored(HostRestored),
-    /// The operator read what users of an agent say, without being assigned to it. Recorded before the answer was given.
+    /// The operator read the messages of an agent's users without being assigned to it. Recorded
+    /// before the answer was given.
     #[serde(rename = "operator.read.v1")]
     OperatorRead(OperatorRead),
     /// An event of an agent's own.
@@ -225,7 +236,8 @@ pub enum Event {
     /// Turns that were made elsewhere joined the tree.
     #[serde(rename = "session.turns.imported.v1")]
     TurnsImported(TurnsImported),
-    /// A session that was deleted, or an agent that was archived, is being purged: what was said in it is erased from here on.
+    /// The purge of a session that was deleted, or of an agent that was archived, began. Its
+    /// content is erased from here on.
     #[serde(rename = "purge.begun.v1")]
     PurgeBegun(PurgeBegun),
     /// It was: this much is gone, and this much stays because others point to it.

@@ -17,7 +17,7 @@ pub const SESSION_FILES_BYTES_MAX: u64 = 200 << 20;
 pub const NAME_BYTES_MAX: usize = 255;
 /// Bytes of a media type with its parameters.
 pub const MEDIA_TYPE_BYTES_MAX: usize = 255;
-/// What a file is of which nobody says what it is.
+/// The media type of a file for which the client gives none.
 pub const UNKNOWN_MEDIA_TYPE: &str = "application/octet-stream";
 
 /// A file as its session knows it.
@@ -25,16 +25,16 @@ pub const UNKNOWN_MEDIA_TYPE: &str = "application/octet-stream";
 pub struct File {
     /// The digest of its bytes.
     pub digest: Digest,
-    /// What its client calls it.
+    /// Its name, given by the client.
     pub name: String,
-    /// What it is, in its client's words.
+    /// Its media type, given by the client.
     pub media_type: String,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
 impl File {
-    /// As an agent reads it in an answer.
+    /// Returns it as an agent reads it in an answer.
     #[must_use]
     pub fn told(&self) -> Value {
         json!({ "digest": self.digest.reference(), "name": self.name, "media_type": self.media_type, "bytes": self.bytes })
@@ -85,7 +85,8 @@ fn essence(media_type: &str) -> &str {
     media_type.split(';').next().unwrap_or_default().trim_end()
 }
 
-/// Whether one of the accepted media types, such as `text/plain` or `image/*`, stands for this one.
+/// Returns whether one of the accepted media types, such as `text/plain` or `image/*`, stands for
+/// this one.
 #[must_use]
 pub fn is_accepted<'a>(accepted: impl IntoIterator<Item = &'a str>, media_type: &str) -> bool {
     let found = essence(media_type).to_ascii_lowercase();
@@ -96,7 +97,7 @@ pub fn is_accepted<'a>(accepted: impl IntoIterator<Item = &'a str>, media_type: 
     })
 }
 
-/// Whether a session has no room for a further file.
+/// The refusal of a file for which its session has no room.
 #[must_use]
 pub fn full() -> Refusal {
     let told = format!("a session has at most {SESSION_FILES_MAX} files of {SESSION_FILES_BYTES_MAX} bytes together; open another one");

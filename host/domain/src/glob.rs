@@ -32,7 +32,7 @@ enum Part {
     Name(Vec<char>),
 }
 
-/// Why a text is no pattern, and what to write instead.
+/// The reason why a text is no pattern, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GlobError {
     /// It has no name in it.
@@ -41,7 +41,7 @@ pub enum GlobError {
     /// It is long.
     #[error("the pattern has {bytes} bytes; {PATTERN_BYTES_MAX} is the most")]
     TooLong {
-        /// How long.
+        /// Its length.
         bytes: usize,
     },
     /// It begins with `/`.
@@ -70,7 +70,7 @@ pub enum GlobError {
 }
 
 impl Glob {
-    /// Whether it matches the whole path. The granted folder itself is matched by nothing.
+    /// Returns whether it matches the whole path. No pattern matches the granted folder itself.
     #[must_use]
     pub fn matches(&self, path: &Inside) -> bool {
         self.covers_names(&path.0)
@@ -80,7 +80,8 @@ impl Glob {
         !names.is_empty() && wildcard::matches(&self.parts, names, Part::is_folders, |part, name| part.is(&name.letters))
     }
 
-    /// Whether every path that the other matches is one that this matches, or is in one. Says no where it is not plain to see.
+    /// Returns whether it covers another pattern. It does if each path that the other matches is
+    /// one that it matches, or is inside one. The answer is no where that is not plain to see.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let beginnings = (1..=other.parts.len()).filter_map(|length| other.parts.get(..length));
@@ -207,13 +208,13 @@ impl Inside {
         self.0.pop().is_some()
     }
 
-    /// How many names there are.
+    /// Returns the number of names.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether one of the patterns matches it or a folder that it is in.
+    /// Returns whether one of the patterns matches it or a folder that it is in.
     pub(crate) fn is_within_any(&self, patterns: &[Glob]) -> bool {
         let mut beginnings = (1..=self.0.len()).filter_map(|length| self.0.get(..length));
         !patterns.is_empty() && beginnings.any(|names| patterns.iter().any(|pattern| pattern.covers_names(names)))

@@ -20,9 +20,10 @@ use crate::wildcard;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Capabilities that bind what a tool may use of its component's grant. A tool names what it needs; an agent's lists say what it may have.
-/// A bucket adds two of its own: `<bucket>.read` and `<bucket>.write`. Writing without reading is not offered: whoever asks for `X.write`
-/// asks for `X.read` too.
+/// Capabilities that bind what a tool may use of its component's grant. A tool names what it needs;
+/// an agent's lists decide what it may have. A bucket adds two of its own: `<bucket>.read` and
+/// `<bucket>.write`. Writing without reading is not offered: a tool that asks for `X.write` asks
+/// for `X.read` too.
 pub mod capability {
     /// Reading in the granted folders.
     pub const FILES_READ: &str = "files.read";
@@ -48,7 +49,7 @@ pub mod capability {
 pub struct PatternList(pub Vec<String>);
 
 impl PatternList {
-    /// Whether any pattern matches the whole name. An empty list matches nothing.
+    /// Returns whether any pattern matches the whole name. An empty list matches nothing.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         self.matching(name).is_some()
@@ -60,7 +61,7 @@ impl PatternList {
         self.0.iter().find(|pattern| matches(pattern, name)).map(String::as_str)
     }
 
-    /// Whether it matches nothing because nothing is in it.
+    /// Returns whether the list is empty, and so matches nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -90,7 +91,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     wildcard::matches(&pattern, &name, |wanted| *wanted == '*', |wanted, letter| wanted == letter)
 }
 
-/// How a folder may be used.
+/// Access to a folder or a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
@@ -100,7 +101,7 @@ pub enum Access {
     ReadWrite,
 }
 
-/// What a guest may use of the machine, per call.
+/// Limits of a guest's use of the machine, per call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct GuestLimits {
@@ -141,7 +142,7 @@ impl Default for GuestLimits {
     }
 }
 
-/// What an operator grants a component. What is missing is not granted.
+/// An operator's grant to a component. Anything that is missing is not granted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Grant {
@@ -162,11 +163,12 @@ pub struct Grant {
     /// Tools of it that are called only when a user has agreed to that very call.
     #[serde(skip_serializing_if = "Confirm::is_nothing")]
     pub confirm: Confirm,
-    /// What it may use of the machine.
+    /// Limits of its use of the machine.
     pub limits: GuestLimits,
 }
 
-/// What of a component's grant one call is bound to. Computed by [`Caller::bound`](crate::authority::Caller::bound) and by nothing else.
+/// The part of a component's grant to which one call is bound. Computed by
+/// [`Caller::bound`](crate::authority::Caller::bound) and by nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bound {
     /// The folders, each with no more access than the caller's capabilities allow.
@@ -179,7 +181,7 @@ pub struct Bound {
     pub key_value: Vec<BucketGrant>,
     /// Secrets that the host puts into its requests.
     pub secrets: Vec<SecretGrant>,
-    /// What it may use of the machine.
+    /// Limits of its use of the machine.
     pub limits: GuestLimits,
     /// Every capability that the tool asks for or that its component is granted, with the rule that decided, by name.
     pub rulings: Vec<Ruling>,

@@ -10,9 +10,9 @@ use uuid::Uuid;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {expected}")]
 pub struct NotAnId {
-    /// What was given.
+    /// The text that was given.
     pub text: String,
-    /// What an id of this kind looks like.
+    /// The form that an id of this kind has.
     pub expected: &'static str,
 }
 
@@ -117,7 +117,8 @@ impl OperationId {
         Self(Digest::of_parts(&[b"approval", &self.0.0]))
     }
 
-    /// What goes to peers that can make use of an idempotency key: one for each segment of a call.
+    /// Returns the idempotency key for peers that can make use of one. Each segment of a call has
+    /// its own.
     #[must_use]
     pub fn idempotency_key(self, segment: u32) -> String {
         format!("{}-{segment}", self.0.short())

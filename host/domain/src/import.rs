@@ -33,8 +33,8 @@ const AHEAD_MS_MAX: u64 = 300_000;
 pub struct OldSessions {
     /// [`FORMAT`].
     pub format: String,
-    /// Who vouched for the users of the old system: their sessions are then of the users whom that issuer's tokens mean here. Without it
-    /// their ids are taken as they are.
+    /// The issuer that vouched for the users of the old system. Their sessions then belong to the
+    /// users whom that issuer's tokens mean here. Without it their ids are taken as they are.
     pub issuer: Option<Voucher>,
     /// The sessions, in any order.
     pub sessions: Vec<Value>,
@@ -43,19 +43,19 @@ pub struct OldSessions {
 /// An issuer of tokens, and how its users are called here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Voucher {
-    /// What its tokens have in `iss`.
+    /// The `iss` of its tokens.
     pub issuer: String,
-    /// How its users are called.
+    /// The rule by which its users are named.
     pub naming: Naming,
 }
 
-/// What is wrong with a document, and where.
+/// A fault in a document, and its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct Fault {
     /// The element at fault, a JSON pointer into the document: `/sessions/3/items/1/started_at`.
     pub field: String,
-    /// What is wrong with it, and how to mend it.
+    /// The fault, and how to correct it.
     pub message: String,
 }
 

@@ -1,5 +1,5 @@
-//! JSON from outside: not nested deeper than what can be read again, wherever it is stored, and with each key once, so that everybody who
-//! reads the text reads the same.
+//! JSON from outside. It is not nested deeper than what can be read again, wherever it is stored.
+//! Each object has each key once, so that all readers of the text read the same.
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -15,7 +15,7 @@ pub const STORED_DEPTH_MAX: usize = 120;
 /// Characters that are shown of a key.
 const KEY_CHARS_SHOWN: usize = 80;
 
-/// Why a text is not taken.
+/// The reason why a text is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum NotTaken {
     /// It is not JSON.
@@ -121,7 +121,8 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 }
 
-/// How deep lists and objects are nested in a JSON text; of a text that is not JSON, some number that is not too small.
+/// Returns how deep lists and objects are nested in a JSON text. For a text that is not JSON, the
+/// number is not too small.
 #[must_use]
 pub fn depth(text: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
@@ -142,7 +143,8 @@ pub fn depth(text: &[u8]) -> usize {
     deepest
 }
 
-/// Whether lists and objects in a value are nested deeper than so many levels. Looks no deeper.
+/// Returns whether lists and objects in a value are nested deeper than so many levels. It looks no
+/// deeper.
 #[must_use]
 pub fn is_deeper(value: &Value, levels: usize) -> bool {
     match (value, levels.checked_sub(1)) {

@@ -1,8 +1,9 @@
 //! API keys: what one is made of, what is kept of it, who may issue which, and until when one counts.
 //!
-//! A key is `ahk_<key id>_<secret>`. The id names it in lists and in the log; the secret is 32 random bytes. Only the SHA-256 of those bytes
-//! is stored. A fast hash is right for them: slow ones make guessing a *password* dear, of which people choose some billions; of 256 random
-//! bits nobody guesses any, however fast, and a slow hash would be paid at every request.
+//! A key is `ahk_<key id>_<secret>`. The id names it in lists and in the log; the secret is 32
+//! random bytes. Only the SHA-256 of those bytes is stored. A fast hash is right for them. Slow
+//! ones make guesses of *passwords* expensive, of which people choose some billions. 256 random
+//! bits cannot be guessed, however fast the hash, and a slow one would cost time at every request.
 
 use crate::digest::Digest;
 use crate::id::NotAnId;
@@ -14,7 +15,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// What every key begins with.
+/// The prefix of every key.
 pub const KEY_PREFIX: &str = "ahk_";
 /// Characters of a key's id.
 pub const KEY_ID_CHARS: usize = 12;
@@ -24,13 +25,13 @@ pub const KEY_SECRET_BYTES: usize = 32;
 pub const KEY_NAME_CHARS_MAX: usize = 100;
 /// Characters of the reason for which a key is revoked.
 pub const KEY_REASON_CHARS_MAX: usize = 200;
-/// Seconds that a key counts for: at least, when nobody says, at most. 60 seconds, 90 days, 366 days.
+/// Lifetime of a key in seconds: least, default, most. 60 seconds, 90 days, 366 days.
 pub const KEY_LIFETIME_S: (u64, u64, u64) = (60, 90 * DAY_S, 366 * DAY_S);
 /// Keys of one user that count at the same time.
 pub const KEYS_OF_A_USER_MAX: u64 = 100;
 
 const DAY_S: u64 = 24 * 3_600;
-/// What ids are made of: no capitals, and no digits that pass for letters.
+/// The characters of ids: no capitals, and no digits that look like letters.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// The id of a key: 12 of `a-z` and `2-7`. Says nothing of the secret.
@@ -106,7 +107,7 @@ impl ApiKey {
         Some(Self { id: id.parse().ok()?, secret })
     }
 
-    /// The key as its user has it. Shown once, to whom it is issued.
+    /// Returns the key as its user has it. It is shown once, to the user to whom it is issued.
     #[must_use]
     pub fn expose(&self) -> String {
         format!("{KEY_PREFIX}{}_{}", self.id, hex::encode(self.secret))
@@ -118,7 +119,7 @@ impl ApiKey {
         &self.id
     }
 
-    /// What is stored of the secret.
+    /// Returns the hash of the secret, which is what is stored.
     #[must_use]
     pub fn hash(&self) -> Digest {
         Digest::of(&self.secret)
@@ -131,12 +132,12 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// Who issues a key: a user, with a credential.
+/// The issuer of a key: a user, with a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issuer {
     /// The user.
     pub user: UserId,
-    /// What the credential may be used for.
+    /// The scopes of the credential.
     pub scopes: BTreeSet<Scope>,
     /// The key that the credential is, and when it ends; none when it is something else.
     pub key: Option<(KeyId, Timestamp)>,
@@ -145,19 +146,19 @@ pub struct Issuer {
 /// A key that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewKey {
-    /// Whose it is to be.
+    /// The user whose key it is to be.
     pub user: UserId,
-    /// What it is called; may be empty.
+    /// Its name; may be empty.
     pub name: String,
-    /// What it is to be used for.
+    /// The scopes that it is to have.
     pub scopes: BTreeSet<Scope>,
-    /// Seconds that it is to count for; without, as long as keys count that nobody said it of ([`KEY_LIFETIME_S`]), and no longer than the
-    /// key that asks.
+    /// Lifetime in seconds. Without it, the default of [`KEY_LIFETIME_S`] counts, and no longer
+    /// than the key that asks lasts.
     pub lifetime_s: Option<u64>,
 }
 
 impl NewKey {
-    /// When it ends, issued by somebody at a time.
+    /// Returns the time at which it ends if this issuer issues it now.
     #[must_use]
     pub fn expires_at(&self, issuer: &Issuer, now: Timestamp) -> Timestamp {
         let after = |seconds: u64| now.plus_ms(seconds.saturating_mul(1_000));
@@ -169,11 +170,12 @@ impl NewKey {
     }
 }
 
-/// Whether a key may be issued: never for more than its issuer's own credential is good for, and never, by a key, for longer than that key
-/// lasts. Only an administrator issues keys for another user.
+/// Checks that a key may be issued. It never has more scopes than its issuer's own credential. A
+/// key that is issued with a key never lasts longer than that one. Only an administrator issues
+/// keys for another user.
 ///
 /// # Errors
-/// Why not, with the field at fault.
+/// The reason why it may not, with the field at fault.
 pub fn may_issue(issuer: &Issuer, asked: &NewKey, now: Timestamp) -> Result<(), Refusal> {
     let invalid = |message: String, field| Err(Refusal::new(Kind::Invalid, "INVALID", message).at(field));
     let missing = |message: String, field| Err(Refusal::new(Kind::Forbidden, "SCOPE_MISSING", message).at(field));
@@ -202,16 +204,16 @@ pub fn may_issue(issuer: &Issuer, asked: &NewKey, now: Timestamp) -> Result<(), 
     }
 }
 
-/// Why a key no longer counts.
+/// The way in which a key ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Somebody revoked it.
+    /// It was revoked.
     Revoked,
     /// Its time is over.
     Expired,
 }
 
-/// Whether a key has ended, and how.
+/// Returns whether a key has ended, and how.
 #[must_use]
 pub fn ended(expires_at: Timestamp, revoked_at: Option<Timestamp>, now: Timestamp) -> Option<Ended> {
     match revoked_at {

@@ -12,6 +12,7 @@ pub mod basis;
 pub mod bucket;
 pub mod budget;
 pub mod chain;
+pub mod clock;
 pub mod compaction;
 pub mod definition;
 pub mod delegate;

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What one turn may use. Counted by the host; a guest cannot spend what is not there.
+/// Limits on the use of resources in one turn. The host counts it; a guest cannot spend what is not
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct TurnLimits {
@@ -21,8 +22,9 @@ pub struct TurnLimits {
     /// Operations that are open at the same time.
     #[schemars(range(min = 1, max = 10_000))]
     pub open_operations_max: u32,
-    /// Millionths of the currency of the models' prices that its model calls, and those of whom it hands work to, may cost together; as much as
-    /// it takes without. Only models that have a price can be asked then.
+    /// Highest cost of its model calls, in millionths of the currency of the models' prices. The
+    /// calls of agents to which it hands work count too. Without it there is no limit; with it,
+    /// only models that have a price can be asked.
     #[schemars(range(min = 0, max = 1_000_000_000_000_000_u64))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_micros_max: Option<u64>,
@@ -41,7 +43,9 @@ impl Default for TurnLimits {
     }
 }
 
-/// How often a step that trapped is tried again before its run fails.
+/// Recoveries of a run in a row, with no progress in between, after the host ended without being told to: with the last one the run is given up.
+pub const RECOVERIES_MAX: u32 = 3;
+/// Number of attempts at a step that traps, before its run fails.
 pub const STEP_ATTEMPTS_MAX: u32 = 3;
 /// Tool calls of one run that are performed at the same time.
 pub const PARALLEL_CALLS_MAX: usize = 8;
@@ -63,8 +67,8 @@ pub const SPILL_EDGE_BYTES: usize = 4 << 10;
 pub const INPUT_BYTES_MAX: usize = 1 << 20;
 /// Inputs of one session that wait at the same time; more are refused as busy.
 pub const WAITING_INPUTS_MAX: usize = 1_000;
-/// Inputs of one session that wait at the same time when a late reply comes: with so many it becomes a dead letter, so that agents that answer
-/// leave places to the users' words.
+/// Inputs of one session that wait at the same time when a late reply comes. With so many it
+/// becomes a dead letter, so that agents that answer leave places to the users' messages.
 pub const LATE_REPLIES_WAITING_MAX: u64 = 500;
 /// Segments of one tool call (`later`, `ask`).
 pub const SEGMENTS_MAX: u32 = 1_000;
@@ -76,5 +80,5 @@ pub const RECALL_HITS_MAX: u32 = 50;
 pub const REPLY_BYTES_MAX: usize = 8 << 20;
 /// Repairs of a reply that does not fit its schema.
 pub const REPLY_REPAIRS_MAX: u32 = 2;
-/// How long an idempotency key is remembered: seven days, in milliseconds.
+/// Milliseconds for which an idempotency key is remembered: seven days.
 pub const IDEMPOTENCY_MS: u64 = 7 * 24 * 3_600_000;

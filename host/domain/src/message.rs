@@ -7,17 +7,17 @@ use serde_json::Value;
 /// A message's place in its thread, counted from 1.
 pub type MessageId = u64;
 
-/// Who a message is from.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The user, or whoever stands in for one.
+    /// The user, or a caller in the user's place.
     User,
     /// The model, or the agent itself.
     Assistant,
     /// The result of one call that the model made.
     Tool,
-    /// Something the host wants both to know.
+    /// A notice of the host to both of them.
     Notice,
 }
 
@@ -32,11 +32,11 @@ pub enum Part {
     },
     /// Bytes kept outside the message.
     Blob {
-        /// Where they are.
+        /// Digest under which they are stored.
         digest: Digest,
         /// Their media type.
         media_type: String,
-        /// How many they are.
+        /// Number of bytes.
         size: u64,
     },
     /// A call that the model made. Calls are counted from 0 within their message, in order.
@@ -48,7 +48,8 @@ pub enum Part {
         /// The arguments, as the model wrote them: not necessarily JSON.
         arguments: String,
     },
-    /// What a provider wants back verbatim (thinking, signatures, unknown content blocks). Sent back to the same provider and model only.
+    /// A block that a provider wants back verbatim (thinking, signatures, unknown content blocks).
+    /// Sent back to the same provider and model only.
     Opaque {
         /// The provider's name.
         provider: String,
@@ -66,7 +67,7 @@ impl Part {
     }
 }
 
-/// Which call a tool message answers.
+/// The call that a tool message answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answers {
     /// The assistant message.
@@ -77,7 +78,7 @@ pub struct Answers {
     pub call_id: String,
     /// The tool's name.
     pub name: String,
-    /// Whether the call failed.
+    /// True if the call failed.
     pub failed: bool,
 }
 
@@ -86,16 +87,16 @@ pub struct Answers {
 pub struct Message {
     /// Its place in the thread.
     pub id: MessageId,
-    /// Who it is from.
+    /// The author.
     pub role: Role,
-    /// What it says, in order.
+    /// Its content, in order.
     pub parts: Vec<Part>,
-    /// Where it came from: `api`, `model:<name>`, `tool:<name>`, `agent:<path>`, `host`.
+    /// Origin of the message: `api`, `model:<name>`, `tool:<name>`, `agent:<path>`, `host`.
     pub origin: String,
-    /// Whether its content came from outside the user's and the operator's control.
+    /// True if its content came from outside the user's and the operator's control.
     #[serde(default)]
     pub untrusted: bool,
-    /// For the result of a call: which one.
+    /// The call that it answers, if it is the result of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
     /// The salt of its digest; gone when it was erased.
@@ -103,7 +104,8 @@ pub struct Message {
 }
 
 impl Message {
-    /// What the turn tree commits to: the salted digest of role, parts, origin and pairing. Its place is not part of it.
+    /// Returns the digest to which the turn tree commits. It is the salted digest of role, parts,
+    /// origin and pairing. The message's place is not part of it.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let content = serde_json::json!({
@@ -164,16 +166,16 @@ pub fn text_of(parts: &[Part]) -> String {
 /// A message before it has a place and a salt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Draft {
-    /// Who it is from.
+    /// The author.
     pub role: Role,
-    /// What it says.
+    /// Its content.
     pub parts: Vec<Part>,
-    /// Where it came from.
+    /// Origin of the message.
     pub origin: String,
-    /// Whether its content came from outside the user's and the operator's control.
+    /// True if its content came from outside the user's and the operator's control.
     #[serde(default)]
     pub untrusted: bool,
-    /// For the result of a call: which one.
+    /// The call that it answers, if it is the result of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
 }

@@ -1,4 +1,4 @@
-//! What goes to a model and what comes back, in no provider's dialect.
+//! Requests to models and their replies, in no provider's dialect.
 
 use crate::budget::Spent;
 use crate::message::{Message, Part};
@@ -36,11 +36,11 @@ impl Usage {
     }
 }
 
-/// Why a reply ended.
+/// Reason why a reply ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// The model had said all.
+    /// The model had finished.
     End,
     /// It wants tools to be called.
     ToolCalls,
@@ -61,9 +61,9 @@ pub struct Prompt {
     pub system: Vec<String>,
     /// The conversation.
     pub messages: Vec<Message>,
-    /// What the model may call, in a fixed order.
+    /// The tools that the model may call, in a fixed order.
     pub tools: Vec<ToolDefinition>,
-    /// At most so many tokens of reply.
+    /// The most tokens of reply.
     pub max_tokens: Option<u32>,
     /// JSON Schema of the reply.
     pub reply_schema: Option<Value>,
@@ -74,7 +74,7 @@ pub struct Prompt {
 pub struct Reply {
     /// Text, calls and opaque parts, in the model's order.
     pub parts: Vec<Part>,
-    /// Why it ended.
+    /// Reason why it ended.
     pub stop: Stop,
     /// The provider that gave it.
     pub provider: String,
@@ -89,23 +89,25 @@ pub struct Attempt {
     pub provider: String,
     /// The provider's name of the model; for one that was cut off the name by which it was asked for.
     pub model: String,
-    /// What it used, where the provider said so; otherwise its reservation is charged.
+    /// Tokens that it used, if the provider reported them; otherwise its reservation is charged.
     pub usage: Option<Usage>,
-    /// What that cost, in millionths ([`crate::price`]), where the model has a price and the provider said what was used.
+    /// Cost in millionths ([`crate::price`]), if the model has a price and the provider reported
+    /// the usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
-    /// How long it took, in milliseconds.
+    /// Wall time in milliseconds.
     pub wall_ms: u64,
-    /// What went wrong; none for the attempt that gave the reply.
+    /// The error; none for the attempt that gave the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What was reserved for it, where nobody said what it used; without this, what was reserved for its call.
+    /// The amount reserved for it, if its usage was not reported. Without this, the reserve of its
+    /// call counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<Spent>,
 }
 
-/// Puts results right behind the message whose calls they answer, in the order of the calls, as every provider demands, and leaves
-/// everything else in its order.
+/// Puts results right behind the message whose calls they answer, as every provider demands. They
+/// are in the order of the calls. Everything else stays in its order.
 #[must_use]
 pub fn arrange(messages: Vec<Message>) -> Vec<Message> {
     let (mut results, others): (Vec<Message>, Vec<Message>) = messages.into_iter().partition(|message| message.answers.is_some());

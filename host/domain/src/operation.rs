@@ -15,19 +15,20 @@ use crate::tool::{ClientAction, EffectClass};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Who carries an operation out. Decided when the operation is started, from the grants of that moment, and recorded with it.
+/// The performer of an operation. Decided when the operation is started, from the grants of that
+/// moment, and recorded with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Performer {
     /// The gateway asks a model.
     Model {
-        /// What to ask.
+        /// The request to the model.
         request: ModelRequest,
         /// The last message that the model sees.
         through: u64,
         /// Tokens reserved for it: what its prompt is estimated at, and what its reply may have.
         reserved_tokens: u64,
-        /// What they cost at most, in millionths ([`crate::price`]), where the model has a price.
+        /// The most they can cost, in millionths ([`crate::price`]), if the model has a price.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reserved_micros: Option<u64>,
     },
@@ -55,16 +56,17 @@ pub enum Performer {
         session: SessionId,
         /// The input that carries the work.
         input: InputId,
-        /// For a call of `delegate`: its arguments, in whose terms the result is told.
+        /// Arguments of a call of `delegate`, in whose terms the result is reported.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         delegation: Option<String>,
-        /// For a call of `agents_message`: in whose terms its result is told.
+        /// Data of a call of `agents_message`, in whose terms the result is reported.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<Messaged>,
-        /// When it was handed over.
+        /// Time at which the work was handed over.
         since: Timestamp,
     },
-    /// The same, and nobody waits for it: it settles at once, and its reply comes as an input.
+    /// Another agent's session was given the work, and no caller waits for it. It settles at once,
+    /// and its reply comes as an input.
     Detached {
         /// The agent.
         agent: AgentId,
@@ -72,36 +74,38 @@ pub enum Performer {
         session: SessionId,
         /// The input that carries the work.
         input: InputId,
-        /// What whoever hands it over is told.
+        /// The text that the agent handing it over is given.
         told: String,
     },
     /// The store is searched.
     Recall {
         /// Words to look for.
         query: String,
-        /// At most so many hits.
+        /// The most hits to return.
         limit: u32,
     },
     /// Time passes.
     Timer {
-        /// When it is due.
+        /// Time at which it is due.
         due: Timestamp,
     },
-    /// Nobody: a rule refused it, and this is its outcome.
+    /// No performer: a rule refused it, and this is its outcome.
     Refused {
         /// The outcome.
         outcome: Outcome,
     },
-    /// Whoever handed the run its work was replied to, in the commit that started the operation.
+    /// The caller that handed the run its work was replied to, in the commit that started the
+    /// operation.
     Reply {
-        /// To whom.
+        /// The operation that is replied to.
         to: ReplyTo,
-        /// Whether it settled what they waited for; otherwise it became an input of their session.
+        /// True if it settled the operation that waited; otherwise it became an input of the
+        /// caller's session.
         settled: bool,
     },
 }
 
-/// What a call of the model's needs to be paired with its result.
+/// The data that pairs a model's call with its result.
 pub type PairedWith = Option<Answers>;
 
 /// An operation as it was started.
@@ -115,22 +119,23 @@ pub struct Operation {
     pub step: u32,
     /// Its place among the operations of that step, counted from 0.
     pub place: u32,
-    /// Who carries it out.
+    /// The performer of the operation.
     pub performer: Performer,
-    /// What doing it again does.
+    /// The effect of running it again.
     pub effect: EffectClass,
-    /// How long one segment may take, in milliseconds; none for what waits on people and clocks.
+    /// Time limit of one segment, in milliseconds; none for what waits on people and clocks.
     pub time_limit_ms: Option<u64>,
-    /// When it ends as timed out whatever it is doing; none for no such time.
+    /// Time at which it ends as timed out, whatever it is doing; none without such a limit.
     pub deadline: Option<Timestamp>,
     /// The model's call that it answers, if it answers one.
     pub answers: PairedWith,
-    /// Whether its result goes to the thread (audience `user`, or a model's call).
+    /// True if its result goes to the thread (audience `user`, or a model's call).
     pub in_thread: bool,
-    /// What of the run's limits is set aside for it until it is known what it used: the share of another agent's work.
+    /// The part of the run's limits that is set aside until its actual use is known. This is the
+    /// share of another agent's work.
     #[serde(default, skip_serializing_if = "Spent::is_nothing")]
     pub reserved: Spent,
-    /// What a user has to agree to before it is performed.
+    /// The approval that it needs from a user before it is performed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<Approval>>,
 }
@@ -145,7 +150,7 @@ impl Operation {
         }
     }
 
-    /// When its time comes, if it is a timer.
+    /// Returns the time at which it is due, if it is a timer.
     #[must_use]
     pub fn due(&self) -> Option<Timestamp> {
         match self.performer {
@@ -155,7 +160,7 @@ impl Operation {
     }
 }
 
-/// Where an operation is between its segments.
+/// The state of an operation between its segments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Pause {
@@ -171,11 +176,12 @@ pub enum Pause {
     Asking {
         /// The question.
         action: ClientAction,
-        /// Until when it may be answered; then the call has timed out.
+        /// Time until which it may be answered; then the call has timed out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
     },
-    /// A user has to agree to it, as its [`Operation::approval`] says. Before its first segment alone.
+    /// A user has to agree to it, as its [`Operation::approval`] says. This happens before its
+    /// first segment only.
     Approving,
     /// The user did not agree: it settles as refused.
     Declined,
@@ -188,10 +194,10 @@ pub struct Continuation {
     pub operation: OperationId,
     /// The segment that comes next, counted from 1.
     pub segment: u32,
-    /// What the tool left for it.
+    /// State that the tool left for that segment.
     #[serde(with = "crate::tool::bytes_as_hex")]
     pub state: Vec<u8>,
-    /// What it waits for.
+    /// The pause before that segment: what it waits for.
     pub pause: Pause,
     /// Milliseconds of the run's active time that are recorded with it ([`Settlement::active_ms`]).
     #[serde(default, skip_serializing_if = "is_none")]
@@ -206,33 +212,37 @@ impl Continuation {
     }
 }
 
-/// How an operation ended, with what goes on record beside it.
+/// The end of an operation, with what goes on record beside it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settlement {
     /// The operation.
     pub operation: OperationId,
-    /// How it ended. A result that goes to the thread is in `result`, and this becomes its message once it has a place.
+    /// The outcome. A result that goes to the thread is in `result`, and this becomes its message
+    /// once it has a place.
     pub outcome: Outcome,
-    /// What enters the thread.
+    /// The result that enters the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Draft>,
-    /// Whether what it brings rests on content from outside, also where no result enters the thread.
+    /// True if what it brings rests on content from outside, also where no result enters the
+    /// thread.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
-    /// What each attempt at a model cost.
+    /// The attempts at a model, with the cost of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
-    /// What each call of a guest used.
+    /// Resources that the guest's call used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<CallUsage>,
-    /// What another agent used for it; what was set aside for it counts where nobody can say.
+    /// Resources that another agent used for it. If they are unknown, the amount set aside for it
+    /// counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
-    /// Milliseconds of the run's active time that are recorded with it: models and tools were at work, and no earlier outcome of the run
-    /// has them. Measured by a monotonic clock where the work was done; 0 in outcomes from before it was.
+    /// Milliseconds of the run's active time that are recorded with it. Models and tools were at
+    /// work then, and no earlier outcome of the run counts this time. It is measured by a monotonic
+    /// clock where the work was done; 0 in outcomes from before it was.
     #[serde(default, skip_serializing_if = "is_none")]
     pub active_ms: u64,
-    /// When it ended.
+    /// Time at which it ended.
     pub time: Timestamp,
 }
 
@@ -262,7 +272,7 @@ fn is_none(ms: &u64) -> bool {
     *ms == 0
 }
 
-/// What one call of a guest used, as the host's meters saw it.
+/// Resources that one call of a guest used, as measured by the host's meters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CallUsage {
     /// Wall time in microseconds, host calls included.
@@ -277,18 +287,19 @@ pub struct CallUsage {
     pub log_bytes_dropped: u64,
 }
 
-/// Which run and operation wait for a reply.
+/// The run and the operation that wait for a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyTo {
     /// The waiting run.
     pub run: RunId,
     /// Its operation.
     pub operation: OperationId,
-    /// Whether the work is of no use once that operation has ended. A detached dispatch goes on, and its reply comes as an input.
+    /// True if the work is of no use once that operation has ended. A detached dispatch goes on,
+    /// and its reply comes as an input.
     pub attached: bool,
 }
 
-/// What a client answered.
+/// The answer of a client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// The operation that asked.
@@ -304,6 +315,6 @@ pub struct Answer {
 pub enum Kept {
     /// Itself.
     Value(Value),
-    /// Where it is: a blob of JSON, when it is too long for an event.
+    /// The blob of JSON that holds it, when it is too long for an event.
     Blob(Digest),
 }

@@ -9,8 +9,9 @@
 //! <path>/sub/<n>   <path>/memory   <path>/search/<n>   what works for the agent at `path`, to any depth
 //! ```
 //!
-//! Every segment stands in a place where it has one meaning, so no text reads as two kinds: a word that says a kind is nobody's name.
-//! What is kept about an agent by its path (kind, role, parent) is stored when it is made; reading a path again only checks it.
+//! Every segment stands in a place where it has one meaning, so no text reads as two kinds: a word
+//! that marks a kind is never a name. The kind, the role and the parent of an agent, which follow
+//! from its path, are stored when it is made; reading a path again only checks it.
 
 mod build;
 mod config;
@@ -53,7 +54,8 @@ pub const CONNECTOR_NAME_BYTES_MAX: usize = 64;
 /// Bytes of a name after `agent`, `cron`, `task` and `subuser`.
 pub const NAME_BYTES_MAX: usize = 512;
 
-/// What is made of names that fit is a path that fits, so roots are built without a failure.
+/// Checks that a root of names that fit is a path that fits. Roots are therefore built without a
+/// failure.
 const _: () = assert!("/".len() + USER_BYTES_MAX + "/subuser/".len() + NAME_BYTES_MAX <= PATH_BYTES_MAX);
 
 /// The address of an agent. It serializes as its text.
@@ -66,29 +68,30 @@ pub struct AgentPath {
     /// First, because it decides the order.
     text: String,
     root: Root,
-    /// What follows the root, from the root on.
+    /// The suffixes after the root, in order.
     suffixes: Vec<Suffix>,
 }
 
-/// What a path begins with: an agent that no other made.
+/// The beginning of a path: an agent that no other made.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Root {
     /// `/system/<tag>`
     System(Tag),
     /// `/<user>/<connector>`
     Connector {
-        /// Who is talked with: a person, or a group, which has a user's id of its own.
+        /// The other side of the conversation: a person, or a group, which has a user's id of its
+        /// own.
         user: UserId,
-        /// Through what.
+        /// The connector through which they talk.
         connector: ConnectorName,
     },
     /// `/<user>/<folder>/<name>`
     Named {
-        /// Whose it is.
+        /// The user to whom it belongs.
         user: UserId,
-        /// What it is.
+        /// Its kind.
         folder: Folder,
-        /// Which of them.
+        /// Its name.
         name: Name,
     },
 }
@@ -106,7 +109,7 @@ pub enum Folder {
     Subuser,
 }
 
-/// What is appended to the path of an agent for an agent that works for it.
+/// A suffix that the path of an agent gets for an agent that works for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Suffix {
     /// `sub/<n>`: an agent that it spawned.
@@ -124,19 +127,20 @@ impl AgentPath {
         &self.text
     }
 
-    /// What it begins with.
+    /// Returns the root with which it begins.
     #[must_use]
     pub fn origin(&self) -> &Root {
         &self.root
     }
 
-    /// What follows the root, from the root on.
+    /// Returns the suffixes after the root, in order.
     #[must_use]
     pub fn suffixes(&self) -> &[Suffix] {
         &self.suffixes
     }
 
-    /// Whose it is: the first segment; none of the host's own agents and of what is below them.
+    /// Returns the user to whom it belongs: the first segment. None for the host's own agents and
+    /// what is below them.
     #[must_use]
     pub fn user(&self) -> Option<&UserId> {
         match &self.root {
@@ -145,8 +149,9 @@ impl AgentPath {
         }
     }
 
-    /// The connector that the agent itself talks through. None of what is below such an agent: it answers its parent and nobody outside.
-    /// Who wants the connector of the whole tree asks its [`AgentPath::root`].
+    /// Returns the connector that the agent itself talks through. None for what is below such an
+    /// agent: it answers its parent alone. The connector of the whole tree is that of its
+    /// [`AgentPath::root`].
     #[must_use]
     pub fn connector_name(&self) -> Option<&ConnectorName> {
         match &self.root {
@@ -173,20 +178,21 @@ impl AgentPath {
         Self::of(self.root.clone(), Vec::new())
     }
 
-    /// How many agents are between it and nobody: 0 of a root, 1 of `/u/telegram/sub/0`.
+    /// Returns the number of agents above it: 0 for a root, 1 for `/u/telegram/sub/0`.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.suffixes.len()
     }
 
-    /// Whether it is the other path or below it.
+    /// Returns whether it is the other path or below it.
     #[must_use]
     pub fn is_within(&self, subtree: &Self) -> bool {
         self.root == subtree.root && self.suffixes.starts_with(&subtree.suffixes)
     }
 
-    /// The bounds of the texts of everything below it, as in `path >= ? AND path < ?`. The path itself is not between them, and cannot be:
-    /// `/u/agent/a-b` is a text between `/u/agent/a` and `/u/agent/a/`. Whoever wants the whole subtree asks for `path = ?` besides.
+    /// Returns the bounds of the texts of everything below it, as in `path >= ? AND path < ?`. The
+    /// path itself is not between them, and cannot be: `/u/agent/a-b` is a text between
+    /// `/u/agent/a` and `/u/agent/a/`. A query for the whole subtree asks for `path = ?` besides.
     #[must_use]
     pub fn subtree_range(&self) -> (String, String) {
         // The sign after `/`, so that nothing that begins with the lower bound is left out and nothing else gets in.

@@ -71,7 +71,7 @@ pub struct Persona {
     pub id: PersonaId,
     /// Its name for people.
     pub display_name: String,
-    /// Who it is, in words that go into the system prompt of its turns.
+    /// Identity of the persona, as text for the system prompt of its turns.
     #[serde(default)]
     pub identity: String,
     /// The definition whose agents lead its main sessions.
@@ -79,37 +79,38 @@ pub struct Persona {
     /// Users who may write to it; all users without.
     #[serde(default)]
     pub users: Option<Vec<String>>,
-    /// Tools that its turns may use, and whoever works for them.
+    /// Tools that may be used in its turns, and by agents that work for them.
     #[serde(default)]
     pub tool_allowlist: Option<PatternList>,
-    /// Tools that they may not use, nor whoever works for them.
+    /// Tools that may not be used in its turns, nor by agents that work for them.
     #[serde(default)]
     pub tool_denylist: Option<PatternList>,
-    /// Capabilities that tools may use in its turns, and whoever works for them.
+    /// Capabilities that tools may use in its turns, and in those of agents that work for them.
     #[serde(default)]
     pub capability_allowlist: Option<PatternList>,
-    /// Capabilities that they may not use, nor whoever works for them.
+    /// Capabilities that tools may not use in its turns, nor in those of agents that work for them.
     #[serde(default)]
     pub capability_denylist: Option<PatternList>,
-    /// Agents that its turns may not hand work to, nor whoever works for them.
+    /// Agents that its turns, and agents that work for them, may not hand work to.
     #[serde(default)]
     pub agent_denylist: Option<PatternList>,
 }
 
 impl Persona {
-    /// Whether a user may write to it.
+    /// Returns whether a user may write to it.
     #[must_use]
     pub fn admits(&self, user: &UserId) -> bool {
         self.users.as_ref().is_none_or(|users| users.iter().any(|named| named == user.as_str()))
     }
 
-    /// What its turns may do at most, and whoever works for them.
+    /// Returns the most that its turns may do, and agents that work for them.
     #[must_use]
     pub fn permissions(&self) -> Permissions {
         Permissions { tools: self.tool_allowlist.clone(), capabilities: self.capability_allowlist.clone(), and: Vec::new() }
     }
 
-    /// What its turns may not do, beside what they may not anyway; it goes down with the work that they hand over.
+    /// Returns the denials of its turns, added to those of `others`. They go down with the work
+    /// that the turns hand over.
     #[must_use]
     pub fn denies(&self, others: &Denies) -> Denies {
         Denies {

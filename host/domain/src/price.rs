@@ -1,35 +1,38 @@
-//! What models cost: a price for each million tokens, and sums in millionths of the currency that prices are in.
+//! Costs of models: a price for each million tokens, and sums in millionths of the currency that
+//! prices are in.
 //!
-//! Which currency that is says nobody: all prices of a host are in the same. A sum is worked out once, when an attempt at a model has ended,
-//! and stored with the attempt, so a price that changes later changes nothing that is past.
+//! The currency is not recorded anywhere: all prices of a host are in the same one. A sum is
+//! computed once, when an attempt at a model has ended, and stored with the attempt. So a price
+//! that changes later changes no past sum.
 
 use crate::model::Usage;
 
 /// The highest price of a million tokens.
 pub const PER_MILLION_MAX: f64 = 1_000_000.0;
-/// Of what a price is kept as whole numbers there are so many in a millionth.
+/// Number of the units in which a price is kept, as a whole number, in one millionth.
 const NANOS: u64 = 1_000;
 
-/// What a model costs, exact to a thousandth of a millionth for each token.
+/// Price of a model, exact to a thousandth of a millionth for each token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Price {
-    /// For a token of the prompt.
+    /// Price of a token of the prompt.
     input: u64,
-    /// For a token of the prompt that was read from a cache.
+    /// Price of a token of the prompt that was read from a cache.
     cached: u64,
-    /// For a token of the reply.
+    /// Price of a token of the reply.
     output: u64,
 }
 
 impl Price {
-    /// The price of a million tokens of prompt, of those that were read from a cache (as any of a prompt's, if nothing is said) and of reply.
-    /// None when one of them is no price: negative, beyond [`PER_MILLION_MAX`], or no number.
+    /// Makes the price from that of a million tokens of prompt, of cached prompt and of reply.
+    /// Without a price for cached tokens, they cost as much as any of the prompt. None when one of
+    /// them is no price: negative, beyond [`PER_MILLION_MAX`], or no number.
     #[must_use]
     pub fn per_million(input: f64, cached: Option<f64>, output: f64) -> Option<Self> {
         Some(Self { input: nanos(input)?, cached: nanos(cached.unwrap_or(input))?, output: nanos(output)? })
     }
 
-    /// What so many tokens cost, in millionths, a begun one being a whole one.
+    /// Returns the cost of some tokens in millionths, rounded up.
     #[must_use]
     pub fn of(&self, usage: Usage) -> u64 {
         let cached = usage.cached_tokens.min(usage.input_tokens);
@@ -38,7 +41,8 @@ impl Price {
         u64::try_from(nanos.div_ceil(u128::from(NANOS))).unwrap_or(u64::MAX)
     }
 
-    /// What so many tokens of prompt and reply cost at most: whatever came from a cache, and whatever those of the reply turn out to be.
+    /// Returns the highest cost of some tokens of prompt and reply. It holds for any share of
+    /// tokens from a cache, and for any kind of tokens in the reply.
     #[must_use]
     pub fn at_most(&self, prompt: u64, reply: u64) -> u64 {
         let input = self.input.max(self.cached);

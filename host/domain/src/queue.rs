@@ -1,9 +1,12 @@
-//! The broker's queue: what comes of words that arrive while an agent is busy, and which of those that wait are taken next.
+//! The broker's queue: the fate of messages that arrive while an agent is busy, and which of those
+//! that wait are taken next.
 //!
-//! Two moments ask for a rule. When an input arrives, [`Queue::arrive`] says what its mode comes to, and what it pushes out of a queue that
-//! is full. When a session's driver is free or at the boundary of a step, [`Queue::plan`] says which waiting inputs to claim, as what they
-//! enter the thread, or until when to wait. Both are functions of the rows that are stored and of nothing else: asked again after a crash,
-//! they answer the same. Nothing is lost on the way: an input is claimed, or dropped with a notice, or refused, or it waits.
+//! There are two moments of decision. When an input arrives, [`Queue::arrive`] says how its mode
+//! applies, and what it pushes out of a queue that is full. When a session's driver is free or at
+//! the boundary of a step, [`Queue::plan`] says which waiting inputs to claim, as what they enter
+//! the thread, or until when to wait. Both are functions of the rows that are stored and of nothing
+//! else: asked again after a crash, they answer the same. Nothing is lost on the way: an input is
+//! claimed, or dropped with a notice, or refused, or it waits.
 //!
 //! | mode | while a run is open | else |
 //! |---|---|---|
@@ -35,9 +38,10 @@ pub use waiting::{Kind, Manner, Queue, Queued, Waiting};
 
 use crate::limits::WAITING_INPUTS_MAX;
 
-/// The result of a call that had not begun when words steered its run: it is not made, and every call has a result.
+/// The result of a call that had not begun when a message steered its run. The call is not made,
+/// and every call has a result.
 pub const SKIPPED: &str = "Skipped due to queued user message.";
-/// How a message begins that stands for several.
+/// The beginning of a message that stands for several.
 pub const COLLECTED_TITLE: &str = "[Queued messages while agent was busy]";
 /// The longest debounce: one day, in milliseconds.
 pub const DEBOUNCE_MS_MAX: u64 = 24 * 3_600_000;
@@ -49,12 +53,13 @@ pub const JOINED_INPUTS_MAX: usize = 32;
 pub const COLLECTED_BYTES_MAX: u64 = 2 << 20;
 /// Letters of the one line that stays of an input that was dropped.
 pub const EXCERPT_CHARS_MAX: usize = 160;
-/// Lines that are kept of inputs that were dropped, at most as many as the cap; the oldest are lost and still count.
+/// Lines that are kept of inputs that were dropped, at most as many as the cap. The oldest are lost
+/// and still count.
 pub const OVERFLOW_LINES_MAX: usize = 100;
 /// Letters of a wrong word that an error repeats.
 const SHOWN_CHARS_MAX: usize = 64;
 
-/// As much of a wrong word as an error repeats.
+/// Returns the beginning of a wrong word, as an error repeats it.
 fn shown(word: &str) -> String {
     word.chars().take(SHOWN_CHARS_MAX).collect()
 }

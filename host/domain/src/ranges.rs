@@ -17,8 +17,8 @@ pub struct OutOfRange {
     pub most: u64,
 }
 
-/// Every number of a section that is outside of the range that the section's schema tells, in the order of the keys. Numbers without both
-/// bounds are not looked at.
+/// Returns the numbers of a section that are outside of their ranges, in the order of the keys. The
+/// section's schema has the ranges. Numbers without both bounds are not checked.
 #[must_use]
 pub fn out_of_range<T: JsonSchema + Serialize>(section: &T) -> Vec<OutOfRange> {
     let schema = schemars::schema_for!(T);

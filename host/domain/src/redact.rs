@@ -4,9 +4,11 @@
 //! Each of these is found in plain and behind up to three layers of escapes: those of URLs, of JSON and of HTML, in any mixture within a
 //! layer. Each byte of what is found becomes a `*`, so that lengths stay true.
 //!
-//! Whoever has the secret and wants to hide it can. Not found are: text that was reversed, encrypted, compressed or cut into parts that
-//! stand apart; a fourth layer; base64 of base64, or with line breaks in it; a `+` that stands for a space, and entities of HTML without
-//! their semicolon. A secret that itself has what looks like an escape in it (`%41`) is found as it is, and where that is escaped too.
+//! A server that has the secret and wants to hide it can. Not found are: text that was reversed,
+//! encrypted, compressed or cut into parts that stand apart; a fourth layer; base64 of base64, or
+//! with line breaks in it; a `+` that stands for a space, and entities of HTML without their
+//! semicolon. A secret that itself has what looks like an escape in it (`%41`) is found as it is,
+//! and where that is escaped too.
 
 mod escape;
 mod needle;
@@ -21,7 +23,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// What stands in the place of each byte of a secret.
+/// The byte that replaces each byte of a secret.
 const MASK: u8 = b'*';
 
 /// Takes some secrets out of texts. Cheap to clone; by default there are none.
@@ -29,13 +31,13 @@ const MASK: u8 = b'*';
 pub struct Redactor(Arc<[Arc<Needle>]>);
 
 impl Redactor {
-    /// For one secret.
+    /// Returns a redactor for one secret.
     #[must_use]
     pub fn of(secret: &Secret) -> Self {
         Self(Arc::new([Arc::new(Needle::of(secret.expose().as_bytes()))]))
     }
 
-    /// For all that these are for, each once.
+    /// Returns a redactor for all secrets of these redactors, each once.
     #[must_use]
     pub fn all<'a>(redactors: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all: Vec<Arc<Needle>> = Vec::new();
@@ -47,7 +49,7 @@ impl Redactor {
         Self(all.into())
     }
 
-    /// Whether there is nothing to take out.
+    /// Returns whether there is nothing to take out.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -145,7 +147,7 @@ impl Redaction {
         self.release(kept)
     }
 
-    /// What was held back. Nothing more is to come.
+    /// Returns the bytes that were held back. No piece may follow.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut found = Vec::new();
         for scan in &mut self.scans {

@@ -1,6 +1,6 @@
-//! Refusals: what a rule says no to, told so that the caller can mend it.
+//! Refusals of commands by a rule, with what the caller needs to correct them.
 
-/// What sort of no it is. Decides the HTTP status and nothing else.
+/// The kind of a refusal. It decides the HTTP status and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// There is no such thing, or it is not the caller's (404).
@@ -11,9 +11,9 @@ pub enum Kind {
     Forbidden,
     /// Its state rules this out (409).
     Conflict,
-    /// What was sent makes no sense (422).
+    /// The input makes no sense (422).
     Invalid,
-    /// What was sent is too large (413).
+    /// The input is too large (413).
     TooLarge,
     /// Not now: try again later (429).
     Busy,
@@ -23,13 +23,14 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// What sort of no.
+    /// Its kind.
     pub kind: Kind,
     /// A stable code, such as `SESSION_ALREADY_ACTIVE`.
     pub code: &'static str,
-    /// What is wrong and how to mend it.
+    /// The fault, and how to correct it.
     pub message: String,
-    /// The field at fault, as a JSON pointer into the request's body or as `header:` and a name; none when it is not a field's fault.
+    /// The field at fault; none when it is not a field's fault. It is a JSON pointer into the
+    /// request's body, or `header:` and a name.
     pub field: Option<String>,
 }
 

@@ -13,7 +13,7 @@ pub const IDLE_SIGNAL_MS: u64 = 60_000;
 /// Milliseconds without work after which an agent that was made for a piece of work is dead.
 pub const POISON_PILL_MS: u64 = 3_600_000;
 
-/// How present an agent is.
+/// The residency of an agent: whether it is at work, rests, or is done for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Residency {
@@ -25,7 +25,7 @@ pub enum Residency {
     Dead,
 }
 
-/// After how long without work an agent is what.
+/// The times without work after which an agent sleeps or is dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
     /// Milliseconds until it sleeps.
@@ -40,26 +40,27 @@ impl Default for Patience {
     }
 }
 
-/// What is known of an agent's work.
+/// The known facts about an agent's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
-    /// Whether a run of it is open, or an input waits whose time has come.
+    /// True if a run of it is open, or an input waits whose time has come.
     pub is_busy: bool,
-    /// When an input or a turn last came; none when none ever did.
+    /// Time at which an input or a turn last came; none when none ever did.
     pub last: Option<Timestamp>,
-    /// When the agent was made.
+    /// Time at which the agent was made.
     pub made: Timestamp,
 }
 
 impl Work {
-    /// Since when it has nothing to do; none while it has.
+    /// Returns the time since which it has nothing to do; none while it has.
     #[must_use]
     pub fn idle_since(&self) -> Option<Timestamp> {
         (!self.is_busy).then(|| self.last.unwrap_or(self.made))
     }
 }
 
-/// How present an agent is at a time. One that never had any work is never dead: its work is still to come.
+/// Returns the residency of an agent at a time. One that never had any work is never dead: its work
+/// is still to come.
 #[must_use]
 pub fn residency(kind: Kind, work: Work, patience: Patience, now: Timestamp) -> Residency {
     let Some(since) = work.idle_since() else { return Residency::Active };

@@ -1,8 +1,10 @@
-//! Which thread words go to whose sender does not say it: those that speak of the same thing, by what was found and how long ago it was.
+//! Routing of a message whose sender names no thread. It goes to the thread that speaks of the same
+//! thing, by what a search found and how long ago that was written.
 //!
-//! No model is asked. Every message that full-text search finds has a rank, the more of the words it has and the rarer they are the higher;
-//! a thread has that of its best message, and a part of that of the next few. What was said lately weighs more. When two threads are close,
-//! whoever sent the words is asked which one they mean.
+//! No model is asked. Every message that full-text search finds has a rank: the more of the
+//! searched terms it has and the rarer they are, the higher. A thread has the rank of its best
+//! message, and a part of that of the next few. Recent messages weigh more. When two threads are
+//! close, the sender is asked which one is meant.
 
 use crate::id::SessionId;
 use crate::time::Timestamp;
@@ -10,13 +12,13 @@ use std::collections::HashMap;
 
 /// Messages of one thread that count beside its best.
 const SUPPORTING_MAX: usize = 3;
-/// What each of them counts of its rank.
+/// The part of its rank that each of them adds.
 const SUPPORT: f64 = 0.25;
 /// Days after which half of what recency adds is gone.
 const HALF_LIFE_DAYS: f64 = 14.0;
 /// The part of a rank that recency does not touch.
 const LASTING: f64 = 0.5;
-/// From this part of the best thread's score on another one is close.
+/// Part of the best thread's score from which another one is close.
 const CLOSE: f64 = 0.8;
 /// Threads of which one is asked at most.
 pub const ASKED_MAX: usize = 5;
@@ -27,9 +29,9 @@ const DAY_MS: f64 = 86_400_000.0;
 pub struct Found {
     /// The session whose thread it is of.
     pub session: SessionId,
-    /// How well it fits; more is better.
+    /// Its rank; more is better.
     pub rank: f64,
-    /// When it was said.
+    /// Time at which it was written.
     pub time: Timestamp,
 }
 
@@ -38,27 +40,27 @@ pub struct Found {
 pub struct Candidate {
     /// The session.
     pub session: SessionId,
-    /// How well it fits; more is better, and 1 is the best of those that were found.
+    /// Its score; more is better, and 1 is the best of those that were found.
     pub score: f64,
     /// Messages of it that were found.
     pub found: usize,
-    /// When the last of them was said.
+    /// Time at which the last of them was written.
     pub last: Timestamp,
 }
 
-/// Where words go.
+/// The thread to which a message goes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pick {
     /// No thread speaks of it.
     None,
     /// This one does; the next best, if there is one, is not close.
     One {
-        /// It.
+        /// The best.
         best: Candidate,
         /// The next best.
         next: Option<Candidate>,
     },
-    /// These do, the best first, and nobody can say which is meant.
+    /// These do, the best first, and none of them is clearly meant.
     Several(Vec<Candidate>),
 }
 
@@ -104,7 +106,7 @@ fn rank(found: &[Found], now: Timestamp) -> Vec<Candidate> {
     candidates
 }
 
-/// What a message's rank counts, by its age.
+/// Returns the factor for a message's rank, by its age.
 fn recency(time: Timestamp, now: Timestamp) -> f64 {
     // Ages of millions of years are not told apart.
     #[expect(clippy::cast_precision_loss, reason = "an age in milliseconds is far below what a float tells apart")]
@@ -112,7 +114,7 @@ fn recency(time: Timestamp, now: Timestamp) -> f64 {
     LASTING + (1.0 - LASTING) * (-days / HALF_LIFE_DAYS).exp2()
 }
 
-/// Why a thread was picked, for people.
+/// Returns the reason why a thread was picked, as text for people.
 #[must_use]
 pub fn explain(best: &Candidate, next: Option<&Candidate>) -> String {
     let times = if best.found == 1 { "message speaks".to_owned() } else { "messages speak".to_owned() };

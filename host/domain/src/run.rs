@@ -1,8 +1,9 @@
 //! The run aggregate: one turn in the making, as the fold of its stream.
 //!
-//! The step engine's rules are in the modules below, one transition each: what wakes an agent and what it is told ([`intake`]),
-//! what its decision leads to ([`decide`]), what attempts at models draw ([`attempt`]), how operations settle ([`settle`]), how a run ends ([`end`]), and what a restart does with
-//! what was open ([`recover`]).
+//! The step engine's rules are in the modules below, one transition each: what wakes an agent and
+//! the news it is given ([`intake`]), what its decision leads to ([`decide`]), what attempts at
+//! models draw ([`attempt`]), how operations settle ([`settle`]), how a run ends ([`end`]), and
+//! what a restart does with what was open ([`recover`]).
 
 pub mod attempt;
 pub mod decide;
@@ -34,13 +35,13 @@ use std::sync::Arc;
 /// An operation without an outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Open {
-    /// As it was started.
+    /// The operation as it was started.
     pub operation: Operation,
     /// The segment that runs or comes next, counted from 0.
     pub segment: u32,
-    /// What the last segment left.
+    /// State that the last segment left.
     pub state: Option<Vec<u8>>,
-    /// What the next segment waits for.
+    /// The pause before the next segment: what that waits for.
     pub pause: Pause,
     /// The client's answer for it.
     pub answer: Option<Kept>,
@@ -52,13 +53,14 @@ pub struct Open {
 }
 
 impl Open {
-    /// Whether this segment may have reached the world.
+    /// Returns whether this segment may have reached the world.
     #[must_use]
     pub fn may_have_been_sent(&self) -> bool {
         self.sent == Some(self.segment)
     }
 
-    /// Whether this segment may have done what must not be done twice, so that a lost outcome is not known.
+    /// Returns whether this segment may have done what must not be done twice. If so, a lost
+    /// outcome is unknown.
     #[must_use]
     pub fn may_have_taken_effect(&self) -> bool {
         self.operation.effect == EffectClass::NonIdempotent && self.may_have_been_sent()
@@ -73,7 +75,7 @@ impl Open {
         }
     }
 
-    /// Whether a model or a tool is, or should be, at work on it.
+    /// Returns whether a model or a tool is, or should be, working on it.
     #[must_use]
     pub fn is_active(&self) -> bool {
         matches!(self.operation.performer, Performer::Model { .. } | Performer::Tool { .. }) && self.pause == Pause::None
@@ -85,70 +87,77 @@ impl Open {
 pub struct NewestCall {
     /// The model that was asked, by its alias or name; none for the host's own.
     pub model: Option<String>,
-    /// What it used.
+    /// Tokens that the call used.
     pub usage: Usage,
 }
 
 /// Something that the client was asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
-    /// What it was shown.
+    /// The question as the client was shown it.
     pub action: ClientAction,
-    /// When.
+    /// Time of the question.
     pub at: Timestamp,
-    /// When it answered.
+    /// Time of the answer.
     pub answered_at: Option<Timestamp>,
 }
 
 /// A run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// How it began.
+    /// The event with which it began.
     pub started: RunStarted,
     /// Steps that were taken: the number of the next one.
     pub step: u32,
     /// Attempts at the next step that failed.
     pub failed_attempts: u32,
+    /// Recoveries in a row, after the host ended without being told to. A step, an outcome and another segment of a call
+    /// are progress, after which it counts anew; another attempt at what was lost is none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub recoveries: u32,
     /// The component that its next step runs on.
     pub component: Digest,
-    /// Its messages, in order; shared, so that a copy of a run is not a copy of what was said.
+    /// Its messages, in order. They are shared, so that a copy of a run does not copy them.
     #[serde(with = "crate::message::shared")]
     pub messages: Vec<Arc<Message>>,
     /// Its operations without an outcome.
     pub open: BTreeMap<OperationId, Open>,
     /// Every key that was ever used.
     pub keys: BTreeSet<String>,
-    /// What the client was asked, by the guest's key, for the record of a structured session.
+    /// Questions to the client by the guest's key, for the record of a structured session.
     #[serde(default)]
     pub asked: BTreeMap<String, Asked>,
-    /// Outcomes that are recorded and that the agent has not been told.
+    /// Outcomes that are recorded and not yet reported to the agent.
     pub untold: Vec<(Operation, Settlement)>,
-    /// Outcomes that stand in the thread already and that the agent has not been told.
+    /// Outcomes that stand in the thread already and are not yet reported to the agent.
     pub untold_stopped: Vec<News>,
-    /// What it waits for; none before the first step.
+    /// The outcomes and messages it waits for; none before the first step.
     pub wait: Option<(Until, bool)>,
-    /// How its agent would have ended it with the last step, if no words had arrived meanwhile: when those are taken back, it ends so.
+    /// The decision with which the last step would have ended the run, had no messages arrived
+    /// meanwhile. If those are taken back, the run ends so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Decision>,
     /// Inputs that it claimed.
     pub claimed: Vec<InputId>,
     /// The most hops of what it claimed ([`crate::dispatch::Limits::hops_max`]).
     pub hops: u32,
-    /// What the last step left.
+    /// The memo that the last step left.
     pub memo: Option<Memo>,
     /// The session's state, a blob.
     pub session_state: Digest,
     /// Blobs that results outside the thread have shown it.
     pub shown: BTreeSet<Digest>,
-    /// What it has used.
+    /// The part of its limits that is used.
     pub used: Used,
-    /// Whether it replied to whoever handed it its work, before its end: then its end says nothing to them any more.
+    /// True if it replied to its caller before its end. Its end then tells the caller nothing more.
     #[serde(default)]
     pub replied: bool,
-    /// Whether it has heard what rests on content from outside: see [`Run::is_untrusted`].
+    /// True if it has heard something that rests on content from outside: see
+    /// [`Run::is_untrusted`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
-    /// Whether others draw on its accounts, or may: it has handed work over, or set itself a reminder.
+    /// True if others draw on its accounts, or may. It has handed work over, or set itself a
+    /// reminder.
     #[serde(default)]
     pub shares: bool,
     /// The newest call of a model that was shown the whole thread.
@@ -156,7 +165,7 @@ pub struct Run {
     pub newest_call: Option<NewestCall>,
     /// Models that took part.
     pub models: Vec<String>,
-    /// How it ended.
+    /// The way in which it ended; none while it is open.
     pub ended: Option<TurnEnd>,
 }
 
@@ -172,6 +181,7 @@ impl Run {
         Self {
             step: 0,
             failed_attempts: 0,
+            recoveries: 0,
             component: started.component,
             messages: Vec::new(),
             open: BTreeMap::new(),
@@ -222,7 +232,7 @@ impl Run {
         Ok(self)
     }
 
-    /// [`Self::apply`] in place, for whoever folds as events are committed.
+    /// [`Self::apply`] in place, for callers that fold as events are committed.
     ///
     /// # Errors
     /// When the event cannot follow; the run is then of no further use.
@@ -230,7 +240,9 @@ impl Run {
         match event {
             Event::RunStepped(stepped) => self.apply_stepped(stepped)?,
             Event::StepFailed(failed) => self.failed_attempts = failed.attempt,
+            Event::RunRecovered(recovered) => self.recoveries = recovered.count,
             Event::RunSettled(settled) => {
+                self.recoveries = 0;
                 for settlement in &settled.settled {
                     let open = self.close(settlement)?;
                     self.untold.push((open.operation, settlement.clone()));
@@ -239,6 +251,7 @@ impl Run {
             Event::OperationStarted(started) => self.open_mut(started.operation)?.sent = Some(started.segment),
             Event::OperationAttempted(attempted) => self.open_mut(attempted.operation)?.attempts.go_on(attempted),
             Event::OperationContinued(continuation) => {
+                self.recoveries = 0;
                 let open = self.open_mut(continuation.operation)?;
                 open.segment = continuation.segment;
                 open.state = Some(continuation.state.clone());
@@ -268,6 +281,7 @@ impl Run {
         if stepped.step != self.step {
             return Err(Corrupt(format!("step {} follows step {}", stepped.step, self.step)));
         }
+        self.recoveries = 0;
         for settlement in &stepped.settled {
             self.close(settlement)?;
         }
@@ -296,7 +310,7 @@ impl Run {
         self.failed_attempts = 0;
         (self.wait, self.held) = match &stepped.decision {
             Decision::Wait(Wait { until, hear, .. }) => (Some((*until, *hear)), None),
-            // Said while words were waiting: the run goes on with them at once.
+            // Decided while messages were waiting: the run goes on with them at once.
             decision => (Some((Until::Any, decision.hears())), Some(decision.clone())),
         };
         Ok(())
@@ -380,11 +394,16 @@ impl Run {
         unpaired(self.messages.iter().map(Arc::as_ref))
     }
 
-    /// Whether a model or a tool is, or should be, at work.
+    /// Returns whether a model or a tool is, or should be, working.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.open.values().any(Open::is_active)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Calls among some messages that have no result among them.

@@ -3,12 +3,13 @@
 //! Two things are counted here, because four kilobytes of schema can ask for more work than there is time. [`check`] looks at a schema when it
 //! enters: its size, its references, and the number of schemas that one place of a document would be compared with. [`comparisons`] counts, for one
 //! schema and one document, the comparisons that they come to together. Neither compares anything, and neither does more work than the
-//! limits say.
+//! limits say. A match of a regular expression counts as many comparisons as its states and the length of the text come to.
 
 mod count;
 #[cfg(test)]
 mod fuzz;
 mod graph;
+mod pattern;
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +28,8 @@ pub const SCHEMA_DEPTH_MAX: usize = json::DEPTH_MAX;
 pub const SCHEMA_NODES_MAX: usize = 20_000;
 /// References in a schema.
 pub const REFERENCES_MAX: usize = 1_000;
-/// Schemas that apply to the same place of a document because each is part of the one before, or is referred to by it.
+/// Length of a chain of schemas that apply to the same place of a document. Each is part of the one
+/// before, or is referred to by it.
 pub const CHAIN_MAX: usize = 64;
 /// Schemas that one place of a document is compared with, each counted as often as it is reached.
 pub const EXPANDED_MAX: u64 = 10_000;
@@ -35,6 +37,10 @@ pub const EXPANDED_MAX: u64 = 10_000;
 pub const PATTERN_BYTES_MAX: usize = 32 << 10;
 /// Regular expressions in a schema.
 pub const PATTERNS_MAX: usize = 500;
+/// States of all regular expressions in a schema, about: a few megabytes once they are compiled.
+pub const PATTERN_STATES_MAX: u64 = 50_000;
+/// Bytes of a reference.
+pub const REFERENCE_BYTES_MAX: usize = 1 << 10;
 /// Comparisons of one document with its schema.
 pub const COMPARISONS_MAX: u64 = 1_000_000;
 
@@ -48,7 +54,7 @@ const PLACE_STEPS_MAX: usize = 16;
 pub struct Unfit {
     /// A JSON pointer into the schema; empty for the whole of it.
     pub place: String,
-    /// What is wrong, and the limit.
+    /// The problem, and the limit.
     pub problem: Problem,
 }
 
@@ -58,7 +64,7 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// Why a schema is not taken.
+/// The reason why a schema is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// It is neither an object nor a boolean.
@@ -76,7 +82,8 @@ pub enum Problem {
     /// It has too many references.
     #[error("the schema has more than {REFERENCES_MAX} references")]
     References,
-    /// A reference leads out of the schema, or to what cannot be told without comparing.
+    /// A reference leads out of the schema, or to a place that is known only once a document is
+    /// compared.
     #[error("only references within the schema can be followed, such as `#/$defs/name`")]
     Outside,
     /// A reference leads nowhere.
@@ -100,6 +107,14 @@ pub enum Problem {
     /// A regular expression is too long.
     #[error("the regular expression has {0} bytes; {PATTERN_BYTES_MAX} at most")]
     Pattern(usize),
+    /// Its regular expressions have too many states.
+    #[error(
+        "the regular expressions up to this one come to {0} states; {PATTERN_STATES_MAX} at most in a schema: repeat less, as in `{{1,100}}`"
+    )]
+    PatternStates(u64),
+    /// A reference is too long.
+    #[error("the reference has {0} bytes; {REFERENCE_BYTES_MAX} at most")]
+    Reference(usize),
 }
 
 /// A document that takes too many comparisons with its schema.
@@ -125,7 +140,13 @@ pub fn check(schema: &Value) -> Result<(), Unfit> {
     Graph::read(schema)?.check()
 }
 
-/// What of a schema's size is over a limit.
+/// Estimates the states of all regular expressions in a schema that [`check`] has passed.
+#[must_use]
+pub fn pattern_states(schema: &Value) -> u64 {
+    graph::patterns(schema).map(pattern::states).fold(0, u64::saturating_add)
+}
+
+/// Returns the first limit of size that a schema exceeds.
 fn size(schema: &Value) -> Option<Problem> {
     let mut nodes = 0_usize;
     let mut rest = vec![(schema, 1_usize)];

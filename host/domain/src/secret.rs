@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Characters of a secret's name.
 pub const SECRET_NAME_CHARS_MAX: usize = 64;
-/// Bytes of a secret's value, at least: to replace a shorter one in what comes back would garble words.
+/// Least bytes of a secret's value. To replace a shorter one in what comes back would garble text.
 pub const SECRET_BYTES_MIN: usize = 8;
 /// Bytes of a secret's value: 16 KiB.
 pub const SECRET_BYTES_MAX: usize = 16 << 10;
@@ -57,7 +57,8 @@ impl Secret {
         Self(format!("{prefix}{}", self.0).into())
     }
 
-    /// The value itself. Whoever asks for it sees to it that it goes nowhere but where it is bound to.
+    /// Returns the value itself. The caller sees to it that it goes nowhere but where it is bound
+    /// to.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -70,7 +71,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Whether text can be the name of a secret: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
+/// Returns whether text can be the name of a secret: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
@@ -81,7 +82,8 @@ pub fn is_secret_name(name: &str) -> bool {
 #[derive(Clone, Default)]
 pub struct Secrets {
     values: Arc<BTreeMap<String, Secret>>,
-    /// What takes all of them out of texts, and with them what else the host keeps to itself. Made once: every call has it.
+    /// The redactor of all of them, and of what else the host keeps to itself. It is made once and
+    /// used by every call.
     redactor: Redactor,
 }
 
@@ -107,8 +109,8 @@ impl Secrets {
         self.values.get(name)
     }
 
-    /// What takes all of them out of whatever comes back, to whomever they are granted: a server that was told a secret by one call may
-    /// repeat it to another.
+    /// Returns the redactor of all of them, to which every response is subject. The grants do not
+    /// matter: a server that got a secret from one call may repeat it to another.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.redactor

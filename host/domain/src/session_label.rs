@@ -1,4 +1,5 @@
-//! What may be changed about a session as a label: how it is called, whether it is pinned, what is noted of it.
+//! The label of a session, which users may change: its name, whether it is pinned, and its
+//! attributes.
 
 use crate::agent::configure::check_name;
 use crate::event::{Event, SessionAttributed, SessionPinned, SessionRenamed};
@@ -15,27 +16,27 @@ pub const ATTRIBUTES_BYTES_MAX: usize = 16 << 10;
 pub struct Label<'a> {
     /// The session.
     pub session: SessionId,
-    /// What it is called.
+    /// Its name.
     pub name: Option<&'a str>,
-    /// Whether it is pinned.
+    /// True if it is pinned.
     pub pinned: bool,
-    /// What is noted of it.
+    /// Its attributes.
     pub attributes: &'a Map<String, Value>,
 }
 
-/// What is to be changed about it; what is none stays.
+/// Changes of a label; a field that is none stays as it is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changes {
     /// Its name; none within takes it away.
     pub name: Option<Option<String>>,
-    /// Whether it is pinned.
+    /// True to pin it, false to unpin it.
     pub pinned: Option<bool>,
     /// Keys to merge into its attributes; `null` takes one away.
     pub attributes: Option<Map<String, Value>>,
 }
 
 impl Label<'_> {
-    /// What happens when it is changed; nothing when it is so already.
+    /// Returns the events of a change; none if nothing differs.
     ///
     /// # Errors
     /// The name is none; there would be more attributes than are kept.

@@ -1,14 +1,16 @@
 //! Characters that change how the text around them is shown, or that are not shown at all.
 
-/// Whether a character controls what is shown: line breaks and other control characters, and what makes text run in another direction than it
-/// is written, so that a name reads as another one than it is (Trojan Source, CVE-2021-42574).
+/// Returns whether a character controls what is shown. Such characters are line breaks and other
+/// control characters, and those that turn the direction of text. With them a name reads as another
+/// one than it is (Trojan Source, CVE-2021-42574).
 #[must_use]
 pub fn controls_what_is_shown(char: char) -> bool {
     matches!(char, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') || char.is_control()
 }
 
-/// Whether nobody sees a character, or it changes how others are seen: what controls, turns the reading direction, has no width, or is a tag
-/// or a variation that no text of people needs. A model reads all of them.
+/// Returns whether a character is invisible, or changes how others are shown. Such a character
+/// controls, turns the reading direction, has no width, or is a tag or a variation that no text of
+/// people needs. A model reads all of them.
 #[must_use]
 pub fn is_hidden(char: char) -> bool {
     controls_what_is_shown(char)

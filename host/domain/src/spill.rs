@@ -1,4 +1,5 @@
-//! What is too long for a conversation: the whole goes to a blob; head, tail and a handle stay.
+//! Spilling of texts that are too long for a conversation: the whole goes to a blob; head, tail and
+//! a handle stay.
 //!
 //! Tools' outputs, clients' answers and agents' replies all go through here, so that no result is larger in a thread, an event or a prompt
 //! than [`INLINE_TEXT_BYTES_MAX`], and every longer one can be read with a view's `read-blob`.

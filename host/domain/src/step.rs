@@ -1,4 +1,5 @@
-//! What passes between the host and an agent's `step`: news in, one decision with effects and a memo out.
+//! Types that pass between the host and an agent's `step`. News goes in; one decision with effects
+//! and a memo comes out.
 //!
 //! These are the WIT types of `wit/agent.wit` in the host's own terms; the runtime translates.
 
@@ -7,7 +8,7 @@ use crate::tool::ClientAction;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Which messages a model sees.
+/// The messages that a model sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Context {
@@ -28,7 +29,7 @@ impl Context {
     }
 }
 
-/// Which tools a model may call.
+/// The tools that a model may call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Toolset {
@@ -40,13 +41,13 @@ pub enum Toolset {
     None,
 }
 
-/// Who sees a model's reply while it is made.
+/// The audience of a model's reply while it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Audience {
     /// The user: tokens stream and the reply enters the thread.
     User,
-    /// Nobody: the outcome carries the reply.
+    /// No audience: the outcome carries the reply.
     Hidden,
 }
 
@@ -55,27 +56,27 @@ pub enum Audience {
 pub struct ModelRequest {
     /// The system prompt in blocks.
     pub system: Vec<String>,
-    /// What the model sees of the thread.
+    /// The part of the thread that the model sees.
     pub context: Context,
     /// Messages after those, for this call only.
     #[serde(default)]
     pub also: Vec<Part>,
-    /// What it may call.
+    /// The tools that it may call.
     pub tools: Toolset,
     /// A model or alias.
     #[serde(default)]
     pub model: Option<String>,
-    /// At most so many tokens of reply.
+    /// The most tokens of reply.
     #[serde(default)]
     pub max_tokens: Option<u32>,
     /// JSON Schema of the reply.
     #[serde(default)]
     pub reply_schema: Option<Value>,
-    /// Who sees it.
+    /// The audience of the reply.
     pub audience: Audience,
 }
 
-/// Which tool to call with what.
+/// The tool to call, and its arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Call {
@@ -100,12 +101,12 @@ pub enum Call {
 pub struct Dispatch {
     /// A peer's id.
     pub target: String,
-    /// What it is told.
+    /// The message to the other agent.
     pub content: Vec<Part>,
-    /// Whether not to wait.
+    /// True if the agent does not wait for the reply.
     #[serde(default)]
     pub detached: bool,
-    /// How long the other may take.
+    /// Time limit for the other agent, in milliseconds.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
 }
@@ -118,7 +119,7 @@ pub enum Work {
     Model(ModelRequest),
     /// Call a tool.
     Tool {
-        /// Which, with what.
+        /// The tool and its arguments.
         call: Call,
     },
     /// Ask the user.
@@ -129,12 +130,12 @@ pub enum Work {
     Recall {
         /// Words to look for.
         query: String,
-        /// At most so many hits.
+        /// The most hits to return.
         limit: u32,
     },
     /// Wait.
     Timer {
-        /// For so many milliseconds.
+        /// Milliseconds to wait.
         ms: u64,
     },
 }
@@ -144,17 +145,17 @@ pub enum Work {
 pub struct Request {
     /// A name of the agent's choosing, unused in this turn before.
     pub key: String,
-    /// What to do.
+    /// The work to do.
     pub work: Work,
 }
 
-/// When to be stepped again.
+/// The condition for the next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Until {
     /// As soon as one operation has settled.
     Any,
-    /// When all that are open have settled.
+    /// As soon as all open operations have settled.
     All,
 }
 
@@ -165,13 +166,13 @@ pub struct Wait {
     pub start: Vec<Request>,
     /// Keys of open operations to stop.
     pub cancel: Vec<String>,
-    /// When to be stepped again.
+    /// The condition for the next step.
     pub until: Until,
-    /// Whether also when the user speaks.
+    /// True if a message from the user also leads to a step.
     pub hear: bool,
 }
 
-/// What is to happen next.
+/// The next thing to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Decision {
@@ -179,7 +180,7 @@ pub enum Decision {
     Wait(Wait),
     /// Say this and end the turn.
     Reply {
-        /// What to say.
+        /// The reply.
         parts: Vec<Part>,
     },
     /// End the turn and the structured session.
@@ -189,13 +190,14 @@ pub enum Decision {
     },
     /// End the turn as failed.
     Fail {
-        /// For the user.
+        /// The reason, as shown to the user.
         reason: String,
     },
 }
 
 impl Decision {
-    /// Whether words are taken in after it: where the agent waits for them, and where it would have ended its turn and words came first.
+    /// Returns whether messages are taken in after the decision. They are if the agent waits for
+    /// them, and if it would have ended its turn and a message came first.
     #[must_use]
     pub fn hears(&self) -> bool {
         match self {
@@ -211,7 +213,7 @@ impl Decision {
 pub enum Effect {
     /// Show this as a message while work goes on.
     Say {
-        /// What to show.
+        /// The message to show.
         parts: Vec<Part>,
     },
     /// Merge into the agent's preferences.
@@ -226,11 +228,11 @@ pub enum Effect {
     },
     /// Add to the structured session's record.
     RecordItem {
-        /// What was asked.
+        /// The question.
         prompt: Value,
-        /// What was answered.
+        /// The answer.
         response: Value,
-        /// What was made of it.
+        /// The evaluation of the answer.
         evaluation: Option<Value>,
         /// The key of the client operation that asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -255,14 +257,14 @@ pub enum Effect {
     },
     /// Be reminded later.
     Schedule {
-        /// In so many milliseconds.
+        /// Milliseconds until the reminder is due.
         after_ms: u64,
-        /// What the agent is then told.
+        /// The text that the agent is then given.
         content: String,
     },
 }
 
-/// What an agent hands from step to step.
+/// Data that an agent hands from step to step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memo {
     /// The version of the layout.
@@ -272,25 +274,25 @@ pub struct Memo {
     pub bytes: Vec<u8>,
 }
 
-/// What a step comes to.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepResult {
-    /// What happens next.
+    /// The decision about what happens next.
     pub decision: Decision,
-    /// What is stored with it.
+    /// The effects that are stored with it.
     pub effects: Vec<Effect>,
-    /// What to hand to the next step.
+    /// The memo for the next step.
     pub memo: Option<Memo>,
 }
 
-/// Why an operation failed.
+/// The reason why an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// A stable code.
     pub code: String,
-    /// For people and models.
+    /// A message for people and models.
     pub message: String,
-    /// Whether the same again may succeed.
+    /// True if the same operation may succeed when it is tried again.
     pub retryable: bool,
 }
 
@@ -306,13 +308,13 @@ impl Failure {
     }
 }
 
-/// How an operation ended.
+/// The outcome of an operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
     /// Its result stands in the thread.
     Message {
-        /// As this message.
+        /// The message.
         id: MessageId,
     },
     /// Its result, which is not in the thread.
@@ -329,7 +331,7 @@ pub enum Outcome {
     Elapsed,
     /// It failed.
     Failed {
-        /// Why.
+        /// The failure.
         failure: Failure,
     },
     /// The agent may not do that.
@@ -338,7 +340,7 @@ pub enum Outcome {
     TimedOut,
     /// It was cancelled.
     Cancelled,
-    /// The host cannot tell whether it happened.
+    /// It is unknown whether it happened.
     Unknown,
 }
 
@@ -348,7 +350,7 @@ pub enum Outcome {
 pub enum News {
     /// The session has begun.
     Opened,
-    /// The user said these messages.
+    /// The user sent messages.
     Said {
         /// Their ids.
         messages: Vec<MessageId>,
@@ -357,7 +359,7 @@ pub enum News {
     Settled {
         /// Its key.
         key: String,
-        /// How.
+        /// The outcome.
         outcome: Outcome,
     },
 }

@@ -1,8 +1,9 @@
 //! The tools with which agents talk to each other, as rules about their arguments and results: `dispatch_to_agent`, `reply_to_caller` and
 //! `agents_message`.
 //!
-//! Like `delegate` they are built by the host, because they need the broker, and like it they are ways to ask for one thing, a dispatch.
-//! What is wrong with a call is said before anything happens, with a code and what would be right, so that a model can mend it.
+//! Like `delegate` they are built by the host, because they need the broker, and like it they are
+//! ways to ask for one thing, a dispatch. A fault of a call is reported before anything happens,
+//! with a code and what would be right, so that a model can correct it.
 
 mod arguments;
 mod result;
@@ -17,9 +18,9 @@ use serde_json::{Value, json};
 
 /// Hands work over: to a worker of one's own, or to an agent that is there.
 pub const DISPATCH: &str = "dispatch_to_agent";
-/// Replies to whoever handed this turn its work, before it ends.
+/// Replies to the caller of this turn, before it ends.
 pub const REPLY: &str = "reply_to_caller";
-/// Says something in another agent's session.
+/// Sends a message in another agent's session.
 pub const MESSAGE: &str = "agents_message";
 /// All of them.
 pub const NAMES: [&str; 3] = [DISPATCH, REPLY, MESSAGE];
@@ -39,19 +40,19 @@ pub const AGENT_NOT_ACCESSIBLE: &str = "agent_not_accessible";
 pub const AGENT_SESSION_ERROR: &str = "agent_session_error";
 /// The code when the other agent's turn failed or was cancelled.
 pub const AGENT_MESSAGE_FAILED: &str = "agent_message_failed";
-/// The code of a reply to nobody.
+/// The code of a reply without a caller.
 pub const NO_CALLER: &str = "no_caller";
 
-/// Somebody who can be reached, as a tool's description names them.
+/// An agent that can be reached, as a tool's description names it.
 #[derive(Debug, Clone, Copy)]
 pub struct Reachable<'a> {
     /// The definition.
     pub id: &'a str,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<&'a str>,
 }
 
-/// The tools as an agent sees them that may reach these, and that may be called by somebody (`called`).
+/// The tools of an agent that may reach these agents, and that others may call if `called`.
 #[must_use]
 pub fn definitions(reachable: &[Reachable<'_>], called: bool) -> Vec<ToolDefinition> {
     let mut tools = Vec::new();

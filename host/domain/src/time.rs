@@ -16,7 +16,7 @@ impl Timestamp {
         Self(self.0.saturating_add(ms))
     }
 
-    /// How many milliseconds have passed since an earlier point; 0 when that is later.
+    /// Returns how many milliseconds have passed since an earlier point; 0 if that is later.
     #[must_use]
     pub fn since_ms(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)

@@ -6,7 +6,8 @@ use crate::message::Part;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What running a tool again does, which decides what the host may do after a crash. In the order of the care that it takes.
+/// The effect of running a tool again. It decides what the host may do after a crash. Ordered by
+/// the care that it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EffectClass {
@@ -23,22 +24,22 @@ pub enum EffectClass {
 pub struct ToolDefinition {
     /// 1 to 64 of `a-z`, `0-9` and `_`.
     pub name: String,
-    /// What it does, for the model.
+    /// Its description for the model.
     pub description: String,
     /// JSON Schema of the arguments object.
     pub arguments: Value,
     /// JSON Schema of the result, where one is promised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results: Option<Value>,
-    /// What it needs from the host, such as `files.read`.
+    /// The capabilities that it needs from the host, such as `files.read`.
     #[serde(default)]
     pub capabilities: Vec<String>,
-    /// What running it again does.
+    /// The effect of running it again.
     pub effect: EffectClass,
-    /// Whether it can destroy something that the user may miss.
+    /// True if it can destroy something that the user may miss.
     #[serde(default)]
     pub destructive: bool,
-    /// How long one call may take, in milliseconds.
+    /// Time limit of one call in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_ms: Option<u32>,
 }
@@ -48,17 +49,17 @@ pub struct ToolDefinition {
 pub struct ClientAction {
     /// The widget.
     pub widget: String,
-    /// What it shows: an object.
+    /// The props with which it is shown: an object.
     pub props: Value,
     /// JSON Schema of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
-    /// Whether the client should lock its message box meanwhile.
+    /// True if the client should lock its message box meanwhile.
     #[serde(default)]
     pub lock_input: bool,
 }
 
-/// How a tool call goes on.
+/// The next step of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Progress {
@@ -69,9 +70,9 @@ pub enum Progress {
     },
     /// Call again after a time.
     Later {
-        /// In so many milliseconds.
+        /// The time in milliseconds.
         after_ms: u64,
-        /// What to hand over.
+        /// The state to hand over.
         #[serde(with = "bytes_as_hex")]
         state: Vec<u8>,
     },
@@ -79,19 +80,19 @@ pub enum Progress {
     Ask {
         /// The question.
         action: ClientAction,
-        /// What to hand over.
+        /// The state to hand over.
         #[serde(with = "bytes_as_hex")]
         state: Vec<u8>,
     },
 }
 
-/// Why a tool call failed, as the tool says it.
+/// The reason why a tool call failed, as the tool gives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "detail", rename_all = "kebab-case")]
 pub enum ToolError {
     /// The arguments make no sense.
     InvalidArguments(String),
-    /// What was asked for is not there.
+    /// The thing that was asked for is not there.
     NotFound(String),
     /// The host or the world refused.
     Denied,

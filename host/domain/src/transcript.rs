@@ -47,7 +47,7 @@ pub const TIME_MS_MAX: u64 = 253_370_764_799_999;
 /// The state of a session that has none yet, a blob of JSON.
 pub const EMPTY_STATE: &[u8] = b"null";
 
-/// What is carried of a session.
+/// The content of a session that is carried between hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transcript {
     /// The session.
@@ -71,7 +71,7 @@ pub struct Header {
     pub agent_path: String,
     /// The definition that its agent was made from.
     pub definition: String,
-    /// When it was opened.
+    /// Time at which it was opened.
     pub created: Timestamp,
     /// The turn that it goes on from; none when it stands before the first.
     pub head: Option<TurnId>,
@@ -87,7 +87,7 @@ pub struct Header {
 pub struct Label {
     /// The turn.
     pub turn: TurnId,
-    /// What it says, 1 to [`WORD_BYTES_MAX`] bytes.
+    /// Its text, 1 to [`WORD_BYTES_MAX`] bytes.
     pub label: String,
 }
 
@@ -96,7 +96,7 @@ pub struct Label {
 pub struct Turn {
     /// Its node.
     pub node: TurnNode,
-    /// When it was committed.
+    /// Time at which it was committed.
     pub committed: Timestamp,
     /// Its messages in order, as many as the node has digests; none in the place of one that was erased.
     pub messages: Vec<Option<Message>>,
@@ -124,7 +124,7 @@ impl Transcript {
         Ok(Self { header: Header { head: Some(turn), labels, ..self.header.clone() }, turns, blobs })
     }
 
-    /// Whether everything in it fits: see [`Unsound`].
+    /// Checks that everything in it fits together: see [`Unsound`].
     ///
     /// # Errors
     /// The first thing that does not.
@@ -145,12 +145,13 @@ impl Turn {
     }
 }
 
-/// What was read from a file.
+/// The result of reading a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// What it holds.
+    /// Its content.
     pub transcript: Transcript,
-    /// Whether this host wrote it, so that it is exactly what was exported; otherwise its turns were made on reading.
+    /// True if this host wrote it, so that it is exactly what was exported. Otherwise its turns
+    /// were made on reading.
     pub exact: bool,
     /// Lines of another program's file that have no place in a transcript.
     pub left_out: Vec<LeftOut>,
@@ -161,7 +162,7 @@ pub struct Reading {
 pub struct LeftOut {
     /// Its number, counted from 1.
     pub line: usize,
-    /// What it is, such as `thinking_level_change`.
+    /// Its type, such as `thinking_level_change`.
     pub what: String,
 }
 

@@ -6,13 +6,13 @@ use crate::message::MessageId;
 use crate::model::Usage;
 use serde::{Deserialize, Serialize};
 
-/// How a turn ended.
+/// The way in which a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnEnd {
-    /// With a reply.
+    /// It ended with a reply.
     Replied,
-    /// With the end of its structured session.
+    /// It ended with the end of its structured session.
     Completed,
     /// The agent, the host or a limit failed it.
     Failed,
@@ -21,7 +21,7 @@ pub enum TurnEnd {
 }
 
 impl TurnEnd {
-    /// Its word.
+    /// Returns its name on the wire.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ pub struct TurnNode {
     pub parent: Option<TurnId>,
     /// An ancestor further up, so that walking to any ancestor takes a logarithmic number of steps.
     pub jump: Option<TurnId>,
-    /// How many turns its thread has, itself included.
+    /// Number of turns in its thread, itself included.
     pub depth: u64,
     /// The run that made it. Its messages are that run's messages.
     pub run: RunId,
@@ -54,9 +54,9 @@ pub struct TurnNode {
     pub messages: Vec<Digest>,
     /// The digest of the session's state after it, a blob.
     pub session_state: Digest,
-    /// How it ended.
+    /// The way in which it ended.
     pub end: TurnEnd,
-    /// What it used.
+    /// Tokens that it used.
     pub usage: Usage,
     /// The models that took part.
     pub models: Vec<String>,
@@ -88,7 +88,8 @@ impl TurnNode {
     }
 }
 
-/// Where a new turn's jump pointer goes, given its parent and the parent's jump target.
+/// Returns whether a new turn's jump pointer goes to the jump of its parent's jump target.
+/// Otherwise it goes to the parent.
 ///
 /// The skew-binary rule of Myers ("An applicative random-access stack", 1983): if the parent's jump and the jump before it span the same
 /// distance, join them; otherwise point to the parent. Any ancestor is then O(log depth) steps away.

@@ -1,4 +1,4 @@
-//! Users: who they are to the host, and what a credential of theirs may be used for.
+//! Users: their ids on this host, and the scopes of their credentials.
 
 use crate::digest::Digest;
 use crate::path::RESERVED_WORDS;
@@ -8,11 +8,11 @@ use std::str::FromStr;
 
 /// Bytes of a user's id.
 pub(crate) const USER_BYTES_MAX: usize = 64;
-/// What the ids begin with that are made of claims.
+/// The beginning of ids that are made of claims.
 const FOREIGN: &str = "oidc-";
 
-/// A user's id: 1 to 64 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.` and `@`, beginning with a letter or a digit, and none of the words that give
-/// segments of paths their meaning.
+/// A user's id: 1 to 64 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.` and `@`. It begins with a letter or a
+/// digit, and is none of the words that give segments of paths their meaning.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct UserId(String);
@@ -28,18 +28,19 @@ pub struct NotAUser {
     given: String,
 }
 
-/// How a host calls the users of an issuer of tokens.
+/// The rule by which a host names the users of an issuer of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Naming {
-    /// As the issuer does, where that can be an id: its `alice` is whoever has an API key as `alice`. At most one issuer's users are called
-    /// so, because two that know an `alice` need not mean the same person.
+    /// As the issuer does, where that can be an id: its `alice` is the user who has an API key as
+    /// `alice`. At most one issuer's users are named so, because two that know an `alice` need not
+    /// mean the same person.
     Plain,
-    /// By what follows from issuer and claim together, so that nobody else's users are theirs.
+    /// By what follows from issuer and claim together, so that no other user has the same id.
     ByIssuer,
 }
 
 impl UserId {
-    /// The user of a host that nobody shares.
+    /// The user of a host that has no other.
     #[must_use]
     pub fn local() -> Self {
         Self("local".to_owned())
@@ -96,7 +97,7 @@ impl From<UserId> for String {
     }
 }
 
-/// What a credential may be used for. A user's roles decide which agents it reaches.
+/// A permission of a credential. A user's roles decide which agents it reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -106,7 +107,8 @@ pub enum Scope {
     Write,
     /// Issuing, listing and revoking the user's own keys.
     Keys,
-    /// Everything that the operator does: all events, the ledger, dead letters, backups, everybody's keys.
+    /// Everything that the operator does: all events, the ledger, dead letters, backups, all users'
+    /// keys.
     Admin,
 }
 

@@ -1,4 +1,5 @@
-//! Widgets: what a client action shows, checked before anybody sees it, and what fits as an answer to it.
+//! Widgets: the props of a client action, checked before they are shown, and what fits as an answer
+//! to it.
 //!
 //! A client may have widgets of its own, of which nothing is known here but that they have a name.
 
@@ -20,7 +21,8 @@ pub fn check(action: &ClientAction) -> Result<Option<Value>, String> {
     shapes::check(&action.widget, &action.props)
 }
 
-/// What is wrong with an answer that fits its schema and contradicts itself: a choice that names another option than it points at.
+/// Returns the fault of an answer that fits its schema and contradicts itself. That is a choice
+/// that names another option than it points at.
 #[must_use]
 pub fn contradiction(action: &ClientAction, answer: &Value) -> Option<String> {
     let options = action.props.get("options")?.as_array()?;

@@ -1,7 +1,8 @@
 //! Every kind of event that was ever stored can be read for ever, and reads as what it was.
 //!
-//! `golden/<kind>.json` holds payloads as they were stored, among them every form that the kind has; nobody changes or removes one.
-//! `golden/<kind>.now.json` holds what they are today: `AGENT_HOST_ACCEPT=1` writes it anew, for a change that is meant.
+//! `golden/<kind>.json` holds payloads as they were stored, among them every form that the kind
+//! has; none is ever changed or removed. `golden/<kind>.now.json` holds what they are today:
+//! `AGENT_HOST_ACCEPT=1` writes it anew, for a change that is meant.
 
 #![expect(clippy::unwrap_used, reason = "these are tests: what is not there fails them")]
 

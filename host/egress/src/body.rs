@@ -1,5 +1,6 @@
 //! The answer and its body, which is read piece by piece within its limits.
 
+use crate::awake::{Instant, Sleep, sleep_until};
 use crate::dial::Deadline;
 use crate::error::{Broken, EgressError, Phase, TooLarge};
 use crate::exchange::{Link, failure};
@@ -18,7 +19,6 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::time::{Instant, Sleep, sleep_until};
 
 /// An answer.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The body.
     pub body: Body,
-    /// Where the answer comes from, after redirects.
+    /// The target that sent the answer, after redirects.
     pub target: Target,
 }
 
@@ -44,12 +44,12 @@ pub struct Body(Option<Open>);
 pub(crate) struct Open {
     pub(crate) incoming: Incoming,
     pub(crate) link: Link,
-    /// Where the connection goes when all was read.
+    /// The pool to which the connection returns when all was read.
     pub(crate) home: Option<Home>,
     pub(crate) gzip: Option<Gzip>,
-    /// What may still come, as it was sent.
+    /// Bytes that may still come, as they are sent.
     pub(crate) wire_left: u64,
-    /// What may still come out.
+    /// Bytes that may still come out.
     pub(crate) left: u64,
     pub(crate) bytes_max: u64,
     pub(crate) over: Pin<Box<Sleep>>,
@@ -60,7 +60,7 @@ pub(crate) struct Open {
     pub(crate) redactor: Redactor,
     /// The same at work on the body; none if there is nothing to take out, or no more.
     pub(crate) redaction: Option<Redaction>,
-    /// What comes after the last data, when that was held back: trailers.
+    /// The trailers, if they were held back to follow the last data.
     pub(crate) last: Option<HeaderMap>,
     pub(crate) trace: Trace,
     pub(crate) _slot: Slot,
@@ -126,7 +126,8 @@ impl HttpBody for Body {
     }
 }
 
-/// What is dropped before its end is kept too if its end has come by then: whoever reads an event stream stops at its last event.
+/// Keeps the connection of a dropped body whose end has come by then, although it was not read to
+/// it. A reader of an event stream stops at its last event.
 impl Drop for Body {
     fn drop(&mut self) {
         if let Some(open) = self.0.take() {
@@ -223,7 +224,8 @@ impl Open {
         Ok((!data.is_empty()).then(|| Frame::data(data)))
     }
 
-    /// What is still to go on when all has come: what was held back, then the trailers.
+    /// Returns the frame that still follows when all has come: the bytes that were held back, then
+    /// the trailers.
     fn finish(&mut self) -> Result<Option<Frame<Bytes>>, EgressError> {
         if let Some(gzip) = &mut self.gzip {
             gzip.finish().map_err(Broken::Gzip)?;

@@ -14,7 +14,7 @@ impl ByteBudget {
         Self(Arc::new(AtomicU64::new(bytes)))
     }
 
-    /// What is left.
+    /// Returns the bytes that are left.
     #[must_use]
     pub fn left(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

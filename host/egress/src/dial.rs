@@ -1,5 +1,7 @@
-//! From a permitted target to a connection: the name is resolved once, every address is judged, and only those are dialled.
+//! The way from a permitted target to a connection. The name is resolved once, every address is
+//! judged, and only those are dialled.
 
+use crate::awake::{Instant, timeout_at};
 use crate::error::{EgressError, Phase, Refused, Unreachable};
 use crate::limits::{DIALS_MAX, Limits};
 use crate::record::Trace;
@@ -14,7 +16,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 /// TLS as the host uses it: by ring, trusting the machine's authorities, without tickets that would tell a server that two connections
@@ -29,7 +30,8 @@ pub fn system_tls() -> Result<rustls::ClientConfig, rustls::Error> {
     Ok(builder.with_platform_verifier()?.with_no_client_auth())
 }
 
-/// TLS that trusts nobody, for whoever sends nothing but plain HTTP: it needs no authorities.
+/// TLS that trusts no authority, for clients that send nothing but plain HTTP: it needs no
+/// authorities.
 ///
 /// # Errors
 /// None on any machine that is known.
@@ -39,7 +41,7 @@ pub fn no_tls() -> Result<rustls::ClientConfig, rustls::Error> {
     Ok(builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
 }
 
-/// When a request must be over, and how long it may take.
+/// The end of a request's time, and the time that it had.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {
     pub(crate) at: Instant,
@@ -71,7 +73,7 @@ pub(crate) struct Dialled {
     pub(crate) address: IpAddr,
 }
 
-/// What a dial needs to know.
+/// The inputs of a dial.
 pub(crate) struct Dial<'a> {
     pub(crate) target: &'a Target,
     pub(crate) permit: &'a Permit<'a>,
@@ -120,7 +122,7 @@ impl Dial<'_> {
         let mut last = io::Error::from(io::ErrorKind::TimedOut);
         for (&address, left) in addresses.iter().zip((1..=tried).rev()) {
             trace.dialled(address);
-            let share = end.duration_since(Instant::now()) / u32::try_from(left).unwrap_or(1);
+            let share = end.saturating_duration_since(Instant::now()) / u32::try_from(left).unwrap_or(1);
             match timeout_at(Instant::now() + share, TcpStream::connect(SocketAddr::new(address, self.target.port()))).await {
                 Ok(Ok(stream)) => {
                     // Only a matter of speed: a socket that does not know the option works without.

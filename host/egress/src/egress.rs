@@ -1,5 +1,6 @@
 //! The sequence of gates, once for each hop.
 
+use crate::awake::{Instant, sleep_until};
 use crate::body::{Body, Open, Response};
 use crate::dial::{Deadline, Dial};
 use crate::error::{EgressError, Refused, TooLarge};
@@ -22,7 +23,6 @@ use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
 
 /// The way out. One for all components, so that what is under way can be counted.
 #[derive(Debug)]
@@ -34,13 +34,13 @@ pub struct Egress {
     pool: Arc<Pool>,
 }
 
-/// What holds for all hops of a request. Made on the first that is permitted.
+/// The state that all hops of a request share. It is made on the first hop that is permitted.
 struct Passage {
     deadline: Deadline,
     slot: Slot,
 }
 
-/// What is known of a hop once it is permitted.
+/// The known facts about a hop once it is permitted.
 struct Way<'a> {
     caller: &'a Caller,
     target: &'a Target,
@@ -134,7 +134,8 @@ impl Egress {
         Ok(Answer { head, link, home, limits, redirects_max: permit.grant.redirects() })
     }
 
-    /// Sends a request over a connection that waits, if there is one that has not been closed meanwhile, or else over a new one.
+    /// Sends a request over a waiting connection that was not closed meanwhile, or else over a new
+    /// one.
     async fn ask(
         &self,
         way: &Way<'_>,
@@ -209,8 +210,8 @@ fn recorded<T>(trace: &mut Trace, result: Result<T, EgressError>) -> Result<T, E
     result.inspect_err(|error| trace.fail(error))
 }
 
-/// The request of one hop as it goes over the wire, with the path and query of the target in its first line, the credentials put in, and
-/// nothing else.
+/// Builds the request of one hop as it goes over the wire. Its first line has the path and query of
+/// the target, the credentials are put in, and it has nothing else.
 fn request(leg: &Leg, limits: &RequestLimits, after: After) -> Result<http::Request<Full<Bytes>>, EgressError> {
     let (bytes, bytes_max) = (leg.body.len() as u64, limits.request_bytes_max);
     if bytes > bytes_max {

@@ -1,9 +1,9 @@
-//! What goes wrong with a request: in full for the operator, and as little of it as a guest may see.
+//! Errors of a request: in full for the operator, and as little of it as a guest may see.
 
 use domain::egress::{Barred, Denied, TargetError};
 use std::io;
 
-/// Why a request has no answer, or an answer no end.
+/// The reason why a request has no answer, or an answer no end.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     /// A rule says no. Nothing was sent on this hop.
@@ -21,7 +21,7 @@ pub enum EgressError {
     /// Something took too long.
     #[error("{phase} took longer than {ms_max} ms")]
     TimedOut {
-        /// What took too long.
+        /// The part that took too long.
         phase: Phase,
         /// Its limit.
         ms_max: u64,
@@ -34,7 +34,7 @@ pub enum EgressError {
     Broken(#[from] Broken),
 }
 
-/// Which rule says no.
+/// The rule that refuses a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     /// The URL is not accepted.
@@ -54,7 +54,7 @@ pub enum Refused {
     Barred {
         /// The host.
         host: String,
-        /// Which address, and where it leads.
+        /// The address, and the kind of network to which it leads.
         #[source]
         source: Barred,
     },
@@ -81,7 +81,7 @@ pub enum Refused {
     },
 }
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreachable {
     /// The name cannot be resolved.
@@ -89,7 +89,7 @@ pub enum Unreachable {
     Unresolved {
         /// The name.
         host: String,
-        /// What the resolver says.
+        /// The resolver's error.
         #[source]
         source: io::Error,
     },
@@ -104,7 +104,7 @@ pub enum Unreachable {
     Dial {
         /// The host.
         host: String,
-        /// What the last attempt came to.
+        /// The error of the last attempt.
         #[source]
         source: io::Error,
     },
@@ -113,13 +113,13 @@ pub enum Unreachable {
     Tls {
         /// The host.
         host: String,
-        /// What the TLS library says.
+        /// The TLS library's error.
         #[source]
         source: io::Error,
     },
 }
 
-/// What is too large.
+/// The part that is too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
     /// The request's headers.
@@ -144,16 +144,16 @@ pub enum TooLarge {
     },
 }
 
-/// How the server broke the protocol.
+/// The way in which the server broke the protocol.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
-    /// What it sent is no HTTP, or ends too early.
+    /// The bytes that it sent are no HTTP, or end too early.
     #[error("the server breaks the protocol or the connection")]
     Protocol(#[source] hyper::Error),
-    /// It changes to another protocol, which nobody asked for.
+    /// It changes to another protocol, which was not asked for.
     #[error("the server changes to another protocol")]
     Upgrade,
-    /// It answers in an encoding that nobody asked for.
+    /// It answers in an encoding that was not asked for.
     #[error("the answer is encoded in a way that nobody asked for")]
     Encoding,
     /// It answers a request that carried a secret with a part of an answer.
@@ -197,18 +197,19 @@ impl std::fmt::Display for Phase {
     }
 }
 
-/// Whose doing an error is.
+/// The origin of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// A rule of the operator's or the host's is against it.
+    /// A rule of the operator's or the host's.
     Rule,
-    /// A limit was met.
+    /// A limit.
     Limit,
     /// The other side, or the network.
     Outside,
 }
 
-/// What a guest learns: enough to go on, and nothing of the rules, the addresses or the network.
+/// The part of an error that a guest learns: enough to go on, and nothing of the rules, the
+/// addresses or the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
     /// The guest's own URL or header makes no sense.
@@ -228,7 +229,7 @@ pub enum Seen {
 }
 
 impl EgressError {
-    /// What the guest learns of it.
+    /// Returns the part of it that the guest learns.
     #[must_use]
     pub fn seen(&self) -> Seen {
         match self {
@@ -250,7 +251,7 @@ impl EgressError {
         }
     }
 
-    /// Whose doing it is.
+    /// Returns its origin.
     #[must_use]
     pub fn cause(&self) -> Cause {
         match self {

@@ -1,7 +1,9 @@
 //! One exchange over one connection: the request out, the head of the answer in.
 //!
-//! Nothing runs on its own: whoever waits for the answer drives the connection, and whoever drops it closes the connection.
+//! Nothing runs on its own: the task that waits for the answer drives the connection, and dropping
+//! it closes the connection.
 
+use crate::awake::timeout;
 use crate::dial::{Deadline, Dialled};
 use crate::error::{Broken, EgressError, Phase, TooLarge};
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
@@ -18,14 +20,13 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::time::timeout;
 
 /// Turns that a connection gets to see that an answer is over, or that the server has gone.
 const TURNS_TO_SETTLE: usize = 2;
 
 type Request = http::Request<Full<Bytes>>;
 
-/// What broke.
+/// The part of an exchange that failed.
 enum Lost {
     Connection(hyper::Error),
     Request(Box<TrySendError<Request>>),
@@ -37,13 +38,13 @@ type Driven = Pin<Box<Connection<TokioIo<Wire>, Full<Bytes>>>>;
 /// A connection, as its user has it.
 pub(crate) struct Link {
     sender: SendRequest<Full<Bytes>>,
-    /// The connection itself, which somebody has to drive. It is gone when it has ended.
+    /// The connection itself, which has to be driven. It is gone when it has ended.
     driven: Option<Driven>,
     meter: Arc<Meter>,
     address: IpAddr,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 pub(crate) enum Unanswered {
     /// Nothing of the request went out: the connection was closed meanwhile.
     Unsent(EgressError),
@@ -70,7 +71,7 @@ impl Link {
         self.address
     }
 
-    /// Who pays for what passes from here on.
+    /// Returns the meter that counts the bytes that pass from here on.
     pub(crate) fn meter(&self) -> &Meter {
         &self.meter
     }
@@ -87,7 +88,7 @@ impl Link {
         }
     }
 
-    /// Whether a request can be sent over it now. Nobody is told when that changes.
+    /// Returns whether a request can be sent over it now. A change of that is not notified.
     pub(crate) fn is_usable(&mut self) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
         let driven = (0..TURNS_TO_SETTLE).all(|_| self.drive(&mut cx).is_ok());
@@ -95,7 +96,7 @@ impl Link {
     }
 }
 
-/// What an error of the HTTP library's is: the wire knows better than the library why it stopped.
+/// Converts an error of the HTTP library. The wire knows better than the library why it stopped.
 pub(crate) fn failure(error: hyper::Error, tally: &Tally) -> EgressError {
     if tally.budget_is_spent() {
         EgressError::BudgetSpent

@@ -14,14 +14,15 @@ use http::header::{
 /// Bytes that a header takes beside name and value: the colon, a space and the end of the line.
 const BYTES_AROUND_HEADER: usize = 4;
 
-/// What becomes of the connection after the answer.
+/// The treatment of the connection after the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
     Close,
     Keep,
 }
 
-/// What goes out: the caller's headers as far as they are its own to set, what the host bound, and what the host says itself.
+/// Returns the headers to send. They are the caller's, as far as they are its own to set, those
+/// that the host bound, and the host's own.
 pub(crate) fn outgoing(leg: &Leg, after: After) -> Result<HeaderMap, EgressError> {
     let mut out = HeaderMap::new();
     check_length(leg)?;
@@ -69,7 +70,7 @@ fn refused(name: &HeaderName) -> EgressError {
     Refused::Header { name: name.as_str().to_owned() }.into()
 }
 
-/// How a body is encoded.
+/// The encoding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Plain,
@@ -107,7 +108,8 @@ pub(crate) fn encoding(headers: &HeaderMap) -> Result<Encoding, EgressError> {
     }
 }
 
-/// What a caller gets to see. Length and encoding go where they are no longer those of the body.
+/// Returns the headers that a caller gets to see. Length and encoding are removed where they are no
+/// longer those of the body.
 pub(crate) fn incoming(mut headers: HeaderMap, encoding: Encoding, redactor: &Redactor) -> HeaderMap {
     if encoding == Encoding::Gzip {
         headers.remove(CONTENT_ENCODING);

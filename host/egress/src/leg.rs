@@ -8,7 +8,7 @@ use domain::redact::Redactor;
 use http::header::{CONTENT_LENGTH, HeaderMap, LOCATION};
 use http::{HeaderName, StatusCode};
 
-/// What is sent on one hop.
+/// The request that is sent on one hop.
 #[derive(Debug, Clone)]
 pub(crate) struct Leg {
     pub(crate) target: Target,
@@ -20,7 +20,7 @@ pub(crate) struct Leg {
     pub(crate) hop: u8,
 }
 
-/// What of an answer says where to go on.
+/// The parts of an answer that say where to go on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head<'a> {
     pub(crate) status: StatusCode,
@@ -28,8 +28,8 @@ pub(crate) struct Head<'a> {
 }
 
 impl Leg {
-    /// Where an answer sends the request on to; none if it is no redirect or names no place. Whether the new target is allowed is for the
-    /// next hop to find out.
+    /// Returns the leg to which an answer redirects the request. None if the answer is no redirect
+    /// or names no place. The next hop finds out whether the new target is allowed.
     ///
     /// # Errors
     /// It leads from `https` to `http`, or nowhere that is accepted, or to another origin with a secret in the URL, or has led on more often

@@ -6,6 +6,7 @@
 //! no cache, and a connection serves two requests only for those who ask for it, and only within the same component, scheme, host and port. Every hop leaves a [`Record`], also one that was refused or dropped half-way.
 //! Never in here: WebAssembly, SQL, rules of its own, what a body means.
 
+pub mod awake;
 mod body;
 mod budget;
 mod dial;

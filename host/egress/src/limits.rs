@@ -1,10 +1,12 @@
-//! The limits that hold for every request, whoever sends it. Sizes and the total time of one request are its grant's.
+//! The limits that hold for every request of every caller. Sizes and the total time of one request
+//! are its grant's.
 
 /// Headers of a request or of a response, and trailers.
 pub const HEADERS_MAX: usize = 100;
 /// Bytes of a request's head, or of a response's.
 pub const HEAD_BYTES_MAX: usize = 32 << 10;
-/// Bytes that a server may send until the head of its answer is complete, interim answers (1xx) and what was read ahead included.
+/// Bytes that a server may send until the head of its answer is complete. Interim answers (1xx) and
+/// what was read ahead count.
 pub const PRELUDE_BYTES_MAX: u64 = 128 << 10;
 /// Addresses of an answer that are tried, in their order. All are judged.
 pub(crate) const DIALS_MAX: usize = 4;
@@ -32,10 +34,11 @@ pub struct Limits {
     pub first_byte_ms_max: u64,
     /// Milliseconds without a byte of the body.
     pub idle_ms_max: u64,
-    /// Milliseconds of a request in all, for a part of the host that knows better than a grant; none for what the grant says.
+    /// Milliseconds of a request in all, for a part of the host that knows better than a grant.
+    /// None for the grant's limit.
     pub total_ms_max: Option<u64>,
-    /// Connections that are kept open for the next request of the same component to the same scheme, host and port; none unless somebody
-    /// asks for it.
+    /// Connections that are kept open for the next request of the same component. The scheme, the
+    /// host and the port have to be the same. 0 keeps none, which is the default.
     pub idle_connections_max: usize,
     /// Milliseconds for which such a connection is used again.
     pub idle_connection_ms_max: u64,

@@ -1,8 +1,9 @@
-//! Connections that wait for the next request to the same place, for those who ask for it.
+//! Connections that wait for the next request to the same place.
 //!
-//! None is ever handed to another component, to another scheme, host or port, or to a request whose grant does not open the address at its
-//! other end. Nobody drives them while they wait: one that the server has closed, or that has waited too long, is found out and dropped
-//! when somebody looks for one, so that no more than the limit are ever open.
+//! None is ever handed to another component, to another scheme, host or port, or to a request whose
+//! grant does not open the address at its other end. They are not driven while they wait. One that
+//! the server has closed, or that has waited too long, is found out and dropped at the next search
+//! for one, so that no more than the limit are ever open.
 
 use crate::exchange::Link;
 use domain::egress::{Permit, Scheme, Target};
@@ -12,7 +13,7 @@ use std::time::Duration;
 use tokio::task::yield_now;
 use tokio::time::Instant;
 
-/// Where a connection leads, and whose it is.
+/// The target of a connection, and the component that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     component: String,
@@ -42,7 +43,7 @@ pub(crate) struct Pool {
     wait_max: Duration,
 }
 
-/// Where a connection goes when its answer has been read.
+/// The place to which a connection returns when its answer has been read.
 #[derive(Debug)]
 pub(crate) struct Home {
     pool: Arc<Pool>,
@@ -54,12 +55,13 @@ impl Pool {
         Self { idle: Mutex::default(), connections_max, wait_max: Duration::from_millis(wait_ms_max) }
     }
 
-    /// Whether connections are kept at all.
+    /// Returns whether connections are kept at all.
     pub(crate) fn keeps(&self) -> bool {
         self.connections_max > 0
     }
 
-    /// The connection that has waited for the shortest time among those that lead there, by an address that the permit opens.
+    /// Takes the connection that has waited for the shortest time among those that lead there. The
+    /// permit has to open its address.
     pub(crate) async fn take(&self, place: &Place, permit: &Permit<'_>) -> Option<Link> {
         loop {
             let mut link = self.latest(place, permit)?;
@@ -78,7 +80,7 @@ impl Pool {
         Some(idle.remove(at).link)
     }
 
-    /// Where a connection to a place is to go when it is free; none if none are kept.
+    /// Returns the home of a connection to a place; none if no connections are kept.
     pub(crate) fn home(self: &Arc<Self>, place: Place) -> Option<Home> {
         self.keeps().then(|| Home { pool: Arc::clone(self), place })
     }

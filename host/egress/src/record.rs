@@ -12,11 +12,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// What happened on one hop of a request. For the ledger; nothing of it is for a guest.
+/// The record of one hop of a request. For the ledger; nothing of it is for a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
-    /// On whose behalf.
+    /// The component on whose behalf it was sent.
     pub component: String,
     /// Redirects that led here.
     pub hop: u8,
@@ -38,7 +38,7 @@ pub struct Record {
     pub grant: Option<usize>,
     /// `done`, `redirected`, `dropped` by the caller before its end, or an error's [code](EgressError::code).
     pub outcome: &'static str,
-    /// Whose doing an error is; none when there is none.
+    /// The origin of the error; none if there is none.
     #[serde(skip)]
     pub cause: Option<Cause>,
     /// The rule, address or cause behind an error.
@@ -53,7 +53,8 @@ pub struct Record {
     pub ms: u64,
 }
 
-/// Where records go. Each hop is put exactly once, when it ends, in whatever way: also when nobody waits for it any more.
+/// A sink for records. Each hop is put exactly once, when it ends, in whatever way: also when its
+/// caller no longer waits.
 pub trait Records: Send + Sync + fmt::Debug {
     /// Takes a record. It must neither block nor wait.
     fn put(&self, record: Record);
@@ -124,7 +125,7 @@ impl Trace {
         self.record.status = Some(status);
     }
 
-    /// What passes on this hop.
+    /// Returns the count of what passes on this hop.
     pub(crate) fn tally(&self) -> &Arc<Tally> {
         &self.tally
     }

@@ -1,4 +1,4 @@
-//! What is asked of egress, and on whose behalf.
+//! Requests to egress, and the callers on whose behalf they are sent.
 
 use crate::budget::ByteBudget;
 use crate::record::Records;
@@ -10,21 +10,22 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
 use std::sync::Arc;
 
-/// On whose behalf a request is sent.
+/// The caller on whose behalf a request is sent.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The component, or the part of the host. Requests under way are counted by it.
     pub component: String,
-    /// What it may still send and receive.
+    /// The bytes that it may still send and receive.
     pub budget: ByteBudget,
-    /// Where the records of its requests go.
+    /// The sink for the records of its requests.
     pub records: Arc<dyn Records>,
-    /// What is taken out of answers and records.
+    /// The redactor of answers and records.
     pub redactor: Redactor,
 }
 
-/// What the host adds to a request: credentials that the operator bound to this component and host. Never printed, and put in only where
-/// the request is written. They never go along to another origin.
+/// Credentials that the host adds to a request. The operator bound them to this component and host.
+/// They are never printed, and put in only where the request is written. They never go along to
+/// another origin.
 #[derive(Clone, Default)]
 pub struct Credentials {
     headers: HeaderMap,
@@ -44,7 +45,7 @@ impl Credentials {
         self.query.push((name, value));
     }
 
-    /// Whether nothing is added.
+    /// Returns whether nothing is added.
     pub(crate) fn is_empty(&self) -> bool {
         self.headers.is_empty() && self.query.is_empty()
     }
@@ -62,7 +63,8 @@ impl Credentials {
         if query.is_none() && pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
     }
 
-    /// What goes along with a redirect within the origin: the query is the server's there.
+    /// Returns the credentials that go along with a redirect within the origin. The query is the
+    /// server's there.
     pub(crate) fn without_query(self) -> Self {
         Self { query: Vec::new(), ..self }
     }
@@ -84,7 +86,7 @@ fn encoded(value: &str) -> String {
 /// One request. Its body is whole before it is sent, so that its length is known and a redirect can repeat it.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// On whose behalf.
+    /// The caller on whose behalf it is sent.
     pub caller: Caller,
     /// The method.
     pub method: Method,
@@ -92,7 +94,7 @@ pub struct Request {
     pub url: String,
     /// The headers that the caller wants. One that is not the caller's to set refuses the request.
     pub headers: HeaderMap,
-    /// What the host adds.
+    /// The credentials that the host adds.
     pub bound: Credentials,
     /// The body.
     pub body: Bytes,

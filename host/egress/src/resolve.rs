@@ -1,4 +1,4 @@
-//! The lookup of names: asked once per hop, for names that a grant allows, and never by anybody else.
+//! The lookup of names: done once per hop, for names that a grant allows, and nowhere else.
 
 use crate::slots::Slot;
 use std::fmt;
@@ -12,8 +12,8 @@ pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send
 
 /// Turns a name into addresses.
 pub trait Resolve: Send + Sync + fmt::Debug {
-    /// Looks up a name. Whoever asks may stop waiting at any time; the slot is to be kept until the lookup has really ended, so that
-    /// abandoned ones count as under way.
+    /// Looks up a name. The caller may stop waiting at any time. The slot is to be kept until the
+    /// lookup has really ended, so that abandoned ones count as under way.
     fn resolve(&self, name: String, slot: Slot) -> Resolving;
 }
 

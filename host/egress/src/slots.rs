@@ -1,12 +1,12 @@
 //! Slots: how many requests are under way at once, in all and for each component.
 
+use crate::awake::timeout;
 use crate::error::EgressError;
 use crate::limits::Limits;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 
 /// The place of one request among those under way. It is free again when every clone is gone.
 #[derive(Debug, Clone)]
@@ -34,8 +34,8 @@ impl Slots {
         }
     }
 
-    /// Waits for a slot, first among the component's own requests, so that no component stands in the common queue more often than it
-    /// may have requests under way.
+    /// Waits for a slot, first among the component's own requests. So no component stands in the
+    /// common queue more often than it may have requests under way.
     pub(crate) async fn acquire(&self, component: &str) -> Result<Slot, EgressError> {
         let own = self.of(component);
         let acquire = async {

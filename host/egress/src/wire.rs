@@ -11,12 +11,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// What has passed on one hop, and why it was stopped if it was.
+/// The count of what has passed on one hop, and the reason for a stop.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
-    /// Whether the head of the answer is complete.
+    /// True once the head of the answer is complete.
     head_done: AtomicBool,
     prelude_exceeded: AtomicBool,
     budget_spent: AtomicBool,
@@ -51,7 +51,7 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Whose hop a connection serves at present, and who pays for what passes.
+/// The hop that a connection serves at present, and the budget that pays for what passes.
 #[derive(Debug)]
 pub(crate) struct Meter(Mutex<Account>);
 
@@ -66,7 +66,7 @@ impl Meter {
         Arc::new(Self(Mutex::new(Account { tally, budget })))
     }
 
-    /// From here on it is somebody else.
+    /// Passes the connection on to another hop and budget.
     pub(crate) fn pass_on(&self, tally: Arc<Tally>, budget: ByteBudget) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Account { tally, budget };
     }

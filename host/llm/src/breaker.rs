@@ -1,6 +1,6 @@
 //! A circuit breaker: a provider that failed several times in a row is left alone for a while, then tried with one call.
 
-/// Where a breaker stands.
+/// The state of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Calls go through. After the limit of failures in a row: open.
@@ -13,7 +13,8 @@ enum State {
         /// Milliseconds of the caller's clock.
         until_ms: u64,
     },
-    /// One call is out to see. It succeeds: closed. It fails: open. Nobody learns how it went: open, and due at once.
+    /// One call is out to see. It succeeds: closed. It fails: open. It is abandoned: open, and due
+    /// at once.
     HalfOpen,
 }
 
@@ -30,7 +31,8 @@ impl Breaker {
         Self { failures_max, open_ms, state: State::Closed { failures: 0 } }
     }
 
-    /// Whether a call may go through now. A call that may must be followed by one of the three below.
+    /// Returns whether a call may go through now. If it may, one of the three methods below must
+    /// follow.
     pub(crate) fn admits(&mut self, now_ms: u64) -> bool {
         match self.state {
             State::Closed { .. } => true,
@@ -59,7 +61,7 @@ impl Breaker {
         self.state == open
     }
 
-    /// A call was given up by whoever wanted it.
+    /// A call was given up by its caller.
     pub(crate) fn abandoned(&mut self, now_ms: u64) {
         if self.state == State::HalfOpen {
             self.state = State::Open { until_ms: now_ms };

@@ -1,4 +1,4 @@
-//! Whether a model may be asked again within one call, said by whoever pays for it.
+//! The decision whether a model may be asked again within one call. The payer of the call takes it.
 
 use domain::model::Attempt;
 use std::fmt;
@@ -7,12 +7,14 @@ use std::pin::Pin;
 /// The answer to whether another attempt may be made: its number, or why not, for people.
 pub type Afforded<'a> = Pin<Box<dyn Future<Output = Result<u32, String>> + Send + 'a>>;
 
-/// Says of every attempt but the first whether it may be made, before it is.
+/// Decides on every attempt but the first, before it is made.
 pub trait AttemptBudget: fmt::Debug + Send + Sync {
-    /// The number of the first attempt, which needs nobody's word. What is shown of an attempt is shown under its number.
+    /// The number of the first attempt, which needs no decision. What is shown of an attempt is
+    /// shown under its number.
     fn first(&self) -> u32;
 
-    /// Whether another attempt may be made; `ended` are all before it, in order. An attempt that used nothing may give its number to the next.
+    /// Decides whether another attempt may be made; `ended` are all before it, in order. An attempt
+    /// that used nothing may give its number to the next.
     fn afford<'a>(&'a self, ended: &'a [Attempt]) -> Afforded<'a>;
 }
 

@@ -24,21 +24,21 @@ const MS_MAX: u64 = 24 * 3_600_000;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Config {
-    /// The alias that is meant when nobody names a model. Not needed when there is only one.
+    /// The alias of the model that is used when none is named. Not needed when there is only one.
     pub default_model: Option<String>,
-    /// Where models are, by name.
+    /// Providers of models, by name.
     pub providers: BTreeMap<String, ProviderConfig>,
     /// Models by alias. Only these can be asked.
     pub models: BTreeMap<String, ModelConfig>,
-    /// How often and when a failed call is made again.
+    /// Limits on repeating a failed call.
     pub retry: RetryLimits,
-    /// How long things may take.
+    /// Time limits.
     pub timeouts: Timeouts,
-    /// When a failing provider is left alone.
+    /// Limits after which a failing provider is not asked for a while.
     pub breaker: BreakerLimits,
 }
 
-/// What a provider speaks.
+/// The API of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProviderKind {
@@ -56,9 +56,9 @@ pub enum ProviderKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProviderConfig {
-    /// What it speaks.
+    /// The API of the provider.
     pub kind: ProviderKind,
-    /// Where it is, such as `http://127.0.0.1:8080/v1`. Without query, user or password.
+    /// Its base URL, such as `http://127.0.0.1:8080/v1`. Without query, user or password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// The environment variable that holds the key.
@@ -72,7 +72,7 @@ pub struct ProviderConfig {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub private_addresses: Vec<AddressRange>,
-    /// For `scripted`: the rule file. Relative to the config file.
+    /// The rule file of a `scripted` provider. Relative to the config file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<PathBuf>,
     /// Calls at the same time, 1 to 1,000; 16 without.
@@ -99,7 +99,7 @@ impl<'de> Deserialize<'de> for LiteralKey {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelConfig {
-    /// Where it is: a name in `providers`.
+    /// The name of its provider in `providers`.
     pub provider: String,
     /// The provider's name of it.
     pub model: String,
@@ -107,14 +107,15 @@ pub struct ModelConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub context_window: Option<u64>,
-    /// At most so many tokens of reply, whatever an agent asks for.
+    /// Tokens of a reply, at most, whatever an agent asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,
     /// Aliases that are tried, in this order, when this one does not answer. Their own fallbacks are not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<String>,
-    /// What it costs. Without a price nothing is known of that, and a turn whose costs are limited cannot ask it.
+    /// Its price. A model without a price has unknown costs, and a turn whose costs are limited
+    /// cannot ask it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<PriceConfig>,
     /// More fields of the request in the provider's terms, such as `temperature`.
@@ -122,30 +123,33 @@ pub struct ModelConfig {
     pub parameters: Map<String, Value>,
 }
 
-/// What a million tokens of a model cost, in the currency that all prices are in; 0 for a model of one's own.
+/// The price of a million tokens of a model. All prices are in one currency; 0 for a model of one's
+/// own.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PriceConfig {
-    /// Of the prompt.
+    /// Price of the prompt.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub input_per_million: f64,
-    /// Of what of the prompt was read from a cache; as the rest of it without.
+    /// Price of the part of the prompt that was read from a cache. Without it, that of the rest of
+    /// the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub cached_per_million: Option<f64>,
-    /// Of the reply.
+    /// Price of the reply.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub output_per_million: f64,
 }
 
-/// How often and when a failed call is made again.
+/// Limits on repeating a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RetryLimits {
     /// Attempts at one model, the first included: 1 to 10.
     #[schemars(range(min = 1, max = 10))]
     pub attempts_max: u32,
-    /// Milliseconds before the second attempt, at most; twice as much before each further one, and always a random part of it.
+    /// Milliseconds before the second attempt, at most. The limit doubles before each further one,
+    /// and the pause is a random part of it.
     #[schemars(range(min = 0, max = MS_MAX))]
     pub base_ms: u64,
     /// Milliseconds between two attempts, at most.
@@ -162,20 +166,21 @@ impl Default for RetryLimits {
     }
 }
 
-/// How long things may take, in milliseconds.
+/// Time limits in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Timeouts {
     /// Name, connection and TLS, each of them.
     #[schemars(range(min = 1, max = MS_MAX))]
     pub connect_ms: u64,
-    /// From sending to the first bytes of a streamed reply.
+    /// Time from sending to the first bytes of a streamed reply.
     #[schemars(range(min = 1, max = MS_MAX))]
     pub first_token_ms: u64,
-    /// Between two portions of a reply.
+    /// Time between two portions of a reply.
     #[schemars(range(min = 1, max = MS_MAX))]
     pub idle_ms: u64,
-    /// From sending to the first bytes of a reply that is not streamed: the model is done by then.
+    /// Time from sending to the first bytes of a reply that is not streamed: the model is done by
+    /// then.
     #[schemars(range(min = 1, max = MS_MAX))]
     pub whole_ms: u64,
     /// Everything: waiting, attempts, pauses and fallbacks of one call.
@@ -189,14 +194,14 @@ impl Default for Timeouts {
     }
 }
 
-/// When a failing provider is left alone.
+/// Limits after which a failing provider is not asked for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct BreakerLimits {
-    /// After so many failures in a row: 1 to 1,000.
+    /// Failures in a row after which it is not asked for a while: 1 to 1,000.
     #[schemars(range(min = 1, max = 1_000))]
     pub failures_max: u32,
-    /// For so many milliseconds; then one call goes out to see.
+    /// Milliseconds for which it is not asked; then one call goes out to see.
     #[schemars(range(min = 0, max = MS_MAX))]
     pub open_ms: u64,
 }
@@ -212,7 +217,7 @@ impl Default for BreakerLimits {
 pub struct ConfigError {
     /// The key at fault, such as `providers.local.baseUrl`.
     pub key: String,
-    /// What is wrong.
+    /// The problem with it.
     pub problem: ConfigProblem,
 }
 
@@ -228,7 +233,7 @@ impl std::error::Error for ConfigError {
     }
 }
 
-/// What can be wrong with a key of the config.
+/// A problem with a key of the config.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigProblem {
@@ -237,7 +242,7 @@ pub enum ConfigProblem {
         "a key does not belong in the config; put it into a file and name that in `apiKeyFile`, or into the environment and name the variable in `apiKeyEnv`"
     )]
     LiteralKey,
-    /// `apiKeyEnv` is not the name of a variable. What it is instead is not told: it may be a key.
+    /// `apiKeyEnv` is not the name of a variable. Its text is not repeated: it may be a key.
     #[error("not the name of an environment variable; if this is the key itself, it does not belong in the config")]
     NotAVariable,
     /// The variable is not set.
@@ -265,7 +270,7 @@ pub enum ConfigProblem {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: std::io::Error,
     },
@@ -274,13 +279,13 @@ pub enum ConfigProblem {
     Script {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, and where.
+        /// The problem, and its place in the file.
         problem: String,
     },
     /// Something that this kind of provider needs is missing.
     #[error("missing; {why}")]
     Missing {
-        /// What it is needed for.
+        /// The purpose for which it is needed.
         why: &'static str,
     },
     /// Something that this kind of provider has no use for.
@@ -292,13 +297,13 @@ pub enum ConfigProblem {
     /// A URL that cannot be used.
     #[error("not a usable base URL: {why}")]
     BaseUrl {
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
     /// Addresses that cannot be meant as they are written.
     #[error("cannot be meant as it is written")]
     Addresses {
-        /// What is wrong.
+        /// The problem.
         #[source]
         source: GrantError,
     },
@@ -329,7 +334,7 @@ pub enum ConfigProblem {
     /// TLS cannot be set up.
     #[error("no TLS connection can be made from this machine; are its certificate authorities installed (package `ca-certificates`)?")]
     Tls {
-        /// Why.
+        /// The reason.
         #[source]
         source: rustls::Error,
     },

@@ -13,9 +13,9 @@ const CALL_ID_CHARS_MAX: usize = 40;
 /// One entry of a conversation.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Entry<'a> {
-    /// What the user, or the host, says.
+    /// A message of the user, or of the host.
     User(String),
-    /// What the model said, in its order.
+    /// The pieces of a message of the model, in its order.
     Assistant(Vec<Said<'a>>),
     /// The results of all the calls of the entry before, in the order of the calls.
     Results(Vec<CallResult>),
@@ -35,7 +35,7 @@ pub(crate) enum Said<'a> {
         /// The arguments as the model wrote them.
         arguments: &'a str,
     },
-    /// What this provider and model wants back.
+    /// A value that this provider and model wants back.
     Opaque(&'a Value),
 }
 
@@ -44,16 +44,17 @@ pub(crate) enum Said<'a> {
 pub(crate) struct CallResult {
     /// The call's id.
     pub(crate) id: String,
-    /// What came out.
+    /// Its text.
     pub(crate) text: String,
-    /// Whether it failed.
+    /// True if it failed.
     pub(crate) failed: bool,
 }
 
 /// The conversation in the form that providers agree on. Opaque parts of other providers and models are left out.
 ///
-/// A result is moved up to its call where something came between them; a call without a result gets one that says so, and a result
-/// without a call is told as a notice. So no thread, however it was cut, is refused for its pairing.
+/// A result is moved up to its call where something came between them. A call without a result gets
+/// one that says so, and a result without a call becomes a notice. So no thread, however it was
+/// cut, is refused for its pairing.
 pub(crate) fn entries<'a>(messages: &'a [Message], provider: &str, model: &str) -> Vec<Entry<'a>> {
     let mut pairing = Pairing::of(messages);
     let mut entries = Vec::new();
@@ -80,11 +81,11 @@ pub(crate) fn entries<'a>(messages: &'a [Message], provider: &str, model: &str) 
     entries
 }
 
-/// Which result belongs to which call.
+/// The assignment of results to calls.
 struct Pairing<'a> {
     /// The first result of each call: the call's message and index, and where the result stands.
     results: HashMap<(MessageId, u32), (usize, &'a Message)>,
-    /// Where the results stand that went out with their call.
+    /// The positions of the results that went out with their call.
     paired: HashSet<usize>,
     /// Call ids that are taken.
     ids: HashSet<String>,

@@ -1,4 +1,4 @@
-//! What a reply says while it is made: shown to whoever watches, never stored, never final.
+//! The pieces of a reply while it is made: shown to a watcher, never stored, never final.
 
 use domain::redact::{Redaction, Redactor};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,22 +13,25 @@ pub enum Delta {
     Thinking(String),
     /// The model has begun to write a call.
     CallStarted {
-        /// The call's index in the reply, as far as it can be told by now.
+        /// The call's index in the reply, as far as it is known by now.
         index: u32,
         /// The tool's name.
         name: String,
     },
 }
 
-/// Whoever watches a reply being made. Its methods must return at once: they are called between two reads from the network.
+/// A watcher of a reply in the making. Its methods must return at once: they are called between two
+/// reads from the network.
 pub trait DeltaSink: Send + Sync {
-    /// More of the reply of an attempt, by the number that it has from its [`AttemptBudget`](crate::AttemptBudget); `seq` counts from 0 within an attempt, without gaps.
+    /// Shows more of the reply of an attempt. `attempt` is its number from the
+    /// [`AttemptBudget`](crate::AttemptBudget); `seq` counts from 0 within an attempt, without
+    /// gaps.
     fn delta(&self, attempt: u32, seq: u64, delta: Delta);
     /// All that this attempt said is void. Called at most once an attempt, and only for one that said something.
     fn discarded(&self, attempt: u32);
 }
 
-/// Nobody watches.
+/// A sink for calls that no one watches.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoDeltas;
 
@@ -80,7 +83,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Of a text, redaction holds back from an ASCII character on, so that no character is cut.
+    /// Shows a text. Redaction holds back from an ASCII character on, so that no character is cut.
     fn show(&self, text: &[u8], delta: fn(String) -> Delta) {
         if !text.is_empty() {
             self.send(delta(String::from_utf8_lossy(text).into_owned()));

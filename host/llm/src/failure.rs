@@ -1,8 +1,9 @@
-//! Why there is no reply.
+//! The failures of a call: the reasons for which there is no reply.
 
 use std::fmt;
 
-/// What the peer or the network library said about a failure: cleaned of keys and control characters, and cut.
+/// The message of the peer or the network library about a failure. It is cleaned of keys and
+/// control characters, and cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause(pub(crate) String);
 
@@ -14,7 +15,7 @@ impl fmt::Display for Cause {
 
 impl std::error::Error for Cause {}
 
-/// What keeps a model from answering.
+/// The reason why a model does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// No connection: refused, no such name, no agreement on TLS, or not in time.
@@ -54,7 +55,8 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Why there is no reply. Where several models were tried, this is about the one that was asked for; the attempts tell the rest.
+/// The failure of a call. Where several models were tried, this is about the one that was asked
+/// for; the attempts tell the rest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
@@ -65,9 +67,9 @@ pub enum Failure {
         provider: String,
         /// The provider's name of the model.
         model: String,
-        /// What kept it.
+        /// The reason.
         reason: Reason,
-        /// What was said about it.
+        /// The message about it.
         #[source]
         cause: Option<Cause>,
     },
@@ -78,9 +80,9 @@ pub enum Failure {
         provider: String,
         /// The provider's name of the model.
         model: String,
-        /// How long it wants to be left alone, in milliseconds, where it said so.
+        /// Milliseconds for which it wants to be left alone, where it gave them.
         retry_after_ms: Option<u64>,
-        /// What it said.
+        /// Its message.
         #[source]
         cause: Option<Cause>,
     },
@@ -93,7 +95,7 @@ pub enum Failure {
         model: String,
         /// The HTTP status; 0 when it said so inside a reply.
         status: u16,
-        /// What it said.
+        /// Its message.
         #[source]
         cause: Option<Cause>,
     },
@@ -108,16 +110,16 @@ pub enum Failure {
         #[source]
         cause: Option<Cause>,
     },
-    /// What came is not a reply. May pass.
+    /// The answer is not a reply. May pass.
     #[error("model `{model}` of provider `{provider}` answered something that is not a reply: {problem}")]
     Garbage {
         /// The provider.
         provider: String,
         /// The provider's name of the model.
         model: String,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
-        /// At most 200 characters of it, cleaned of keys and control characters.
+        /// A sample of it: at most 200 characters, cleaned of keys and control characters.
         sample: String,
     },
     /// The prompt does not fit the model. The same with a shorter thread may succeed.
@@ -127,14 +129,14 @@ pub enum Failure {
         provider: String,
         /// The provider's name of the model.
         model: String,
-        /// What it said.
+        /// Its message.
         #[source]
         cause: Option<Cause>,
     },
-    /// Another attempt would be needed, and whoever pays does not afford it.
+    /// Another attempt would be needed, and the budget does not afford it.
     #[error("{told}")]
     Unaffordable {
-        /// What there is too little of, for people.
+        /// A message for people that says what there is too little of.
         told: String,
     },
     /// No such model is configured.
@@ -158,7 +160,7 @@ impl Failure {
         }
     }
 
-    /// Whether the same call may succeed later.
+    /// Returns whether the same call may succeed later.
     #[must_use]
     pub fn retryable(&self) -> bool {
         match self {
@@ -192,7 +194,7 @@ impl Failure {
 /// A model was asked for that is not configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownModel {
-    /// What was asked for; none for the default, which is not set.
+    /// The name that was asked for; none for the default, which is not set.
     pub asked: Option<String>,
     /// The aliases that there are.
     pub known: Vec<String>,
@@ -220,7 +222,7 @@ impl std::error::Error for UnknownModel {}
 
 /// The word among some that looks most like another, if any does.
 pub(crate) fn nearest<'a>(word: &str, among: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    /// How alike two words must be (Jaro-Winkler).
+    /// The least likeness of two words (Jaro-Winkler).
     const LIKENESS_MIN: f64 = 0.75;
     among
         .into_iter()

@@ -3,13 +3,14 @@
 use crate::breaker::Breaker;
 use crate::failure::{Failure, Reason};
 use crate::peer::Peer;
+use egress::awake::{Instant, sleep_until, timeout_at};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// How long a model is left alone at most, in milliseconds, whatever its provider asks for: then one call goes out to see.
+/// Milliseconds for which a model is left alone at most, whatever its provider asks for. Then one
+/// call goes out to see.
 const HOLD_MS_MAX: u64 = 600_000;
 
 /// The state that all calls of one provider share.
@@ -17,7 +18,7 @@ const HOLD_MS_MAX: u64 = 600_000;
 pub(crate) struct Gate {
     places: Semaphore,
     breaker: Mutex<Breaker>,
-    /// Until when which model is not asked, because the provider said so.
+    /// The times until which models are not asked, because the provider said so.
     holds: Mutex<HashMap<String, Instant>>,
     born: Instant,
 }
@@ -100,7 +101,8 @@ impl Drop for Pass<'_> {
     }
 }
 
-/// What these locks guard stays right whatever panics: every change is one assignment.
+/// Locks a mutex, also one that is poisoned. Its value stays right whatever panics: every change is
+/// one assignment.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

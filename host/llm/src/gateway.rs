@@ -12,24 +12,25 @@ use crate::trail::{Traced, Trail};
 use domain::model::{Attempt, Prompt, Reply};
 use domain::price::Price;
 use domain::redact::Redactor;
+use egress::awake::{Instant, sleep, timeout_at};
 use setup::Surroundings;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout_at};
 
 mod setup;
 mod way_out;
 
-/// All the models that can be asked. Shared by everybody; nothing of one call reaches another but what the provider can bear.
+/// All the models that can be asked. Shared by all callers; nothing of one call reaches another but
+/// what the provider can bear.
 pub struct Gateway {
     default: Option<String>,
     models: BTreeMap<String, Model>,
     retry: RetryLimits,
     timeouts: Timeouts,
-    /// What takes the keys of all providers out of texts.
+    /// The redactor of the keys of all providers.
     redactor: Redactor,
 }
 
@@ -54,7 +55,7 @@ impl fmt::Debug for Gateway {
     }
 }
 
-/// What would be asked.
+/// The route of a call: the model that would be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// The model's alias in the config.
@@ -65,15 +66,15 @@ pub struct Route {
     pub model: String,
     /// Tokens of prompt and reply that it can hold; 128,000 where the config does not say.
     pub context_window: u64,
-    /// At most so many tokens of reply, whatever is asked for.
+    /// Tokens of a reply, at most, whatever is asked for.
     pub max_tokens: Option<u32>,
     /// Aliases of the models that are tried when this one does not answer.
     pub fallbacks: Vec<String>,
-    /// What it costs at most, whichever of them answers; none when one of them has no price.
+    /// Its highest price, whichever of them answers; none when one of them has no price.
     pub price: Option<Price>,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone)]
 pub struct Completion {
     /// The reply, or why there is none.
@@ -93,8 +94,8 @@ impl Gateway {
         setup::gateway(config, &Surroundings { base, env, resolver: None })
     }
 
-    /// What a model's alias or name stands for; without one, the default. Only models in the config can be meant: by alias, by the
-    /// provider's name of them, or by `<provider>/<model>`.
+    /// Resolves a model's alias or name; without one, the default. Only models in the config can be
+    /// meant: by alias, by the provider's name of them, or by `<provider>/<model>`.
     ///
     /// # Errors
     /// No such model, or no default. Says which there are and which may have been meant.
@@ -119,13 +120,13 @@ impl Gateway {
         self.models.values().map(|model| model.config.context_window.unwrap_or(CONTEXT_WINDOW_DEFAULT)).min().unwrap_or_default()
     }
 
-    /// What takes the keys of all providers out of texts.
+    /// Returns the redactor of the keys of all providers.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// Whether some model is scripted, which people should be told at start-up.
+    /// Returns whether some model is scripted. The operator should learn that at start-up.
     #[must_use]
     pub fn scripted_in_use(&self) -> bool {
         self.models.values().any(|model| model.upstream.kind == ProviderKind::Scripted)
@@ -133,13 +134,15 @@ impl Gateway {
 
     /// Asks for a reply: retries, falls back, and always comes back within the total time limit with every attempt on record.
     ///
-    /// What `deltas` is told is for show; only the result counts. Dropped before its end, the call stops and its costs are not known.
+    /// The calls of `deltas` are for show; only the result counts. Dropped before its end, the call
+    /// stops and its costs are not known.
     pub async fn complete(&self, prompt: &Prompt, deltas: &dyn DeltaSink) -> Completion {
         self.complete_leaving(prompt, deltas, &Traced, &Unbudgeted).await
     }
 
-    /// The same, leaving a trail of what it does at the boundary, which is there also when the call is dropped before its end. Every attempt but
-    /// the first is made only if `budget` affords it.
+    /// Asks for a reply as [`complete`](Self::complete) does, and leaves a trail of what it does at
+    /// the boundary. The trail is there also when the call is dropped before its end. Every attempt
+    /// but the first is made only if `budget` affords it.
     pub async fn complete_leaving(
         &self,
         prompt: &Prompt,

@@ -11,9 +11,10 @@ use std::path::Path;
 
 /// Bytes of a key file.
 const KEY_BYTES_MAX: u64 = 16 << 10;
-/// Fewer characters than this are not replaced in texts: that would hide words, not a key.
+/// Least characters of a key that is replaced in texts. To replace a shorter one would hide words,
+/// not a key.
 const REPLACED_CHARS_MIN: usize = 4;
-/// What stands in the place of a key.
+/// The text that replaces a key.
 const MASK: &str = "…";
 
 /// A provider's key. Never printed.
@@ -49,13 +50,13 @@ impl ApiKey {
         Self::new(&text)
     }
 
-    /// What takes it out of whatever comes back, in the forms that echoes have. A key that is too short to be told from words, as local
-    /// servers take them, is left.
+    /// Returns the redactor that takes it out of every response, in the forms that echoes have. A
+    /// key that is so short that it looks like a word, as local servers take them, is left.
     pub(crate) fn redactor(&self) -> Redactor {
         Secret::parse(&self.0).map(|secret| Redactor::of(&secret)).unwrap_or_default()
     }
 
-    /// As a header's value, behind a prefix, marked so that nothing prints it.
+    /// Returns it as a header's value, behind a prefix, marked so that nothing prints it.
     pub(crate) fn header(&self, prefix: &str) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(&format!("{prefix}{}", self.0)).ok()?;
         value.set_sensitive(true);
@@ -109,7 +110,7 @@ pub(crate) fn clean(text: &str, key: Option<&ApiKey>, chars_max: usize) -> Strin
     cleaned
 }
 
-/// Where something begins that looks like a key of the most common form.
+/// Returns where something begins that looks like a key of the most common form.
 fn key_like(word: &str) -> Option<usize> {
     let begins = |at: &usize| !word.get(..*at).unwrap_or_default().ends_with(char::is_alphanumeric);
     word.match_indices("sk-").map(|(at, _)| at).find(begins)

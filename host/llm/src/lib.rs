@@ -1,9 +1,10 @@
 //! The model gateway: asks the models that an operator configured and brings back one whole reply, or says why there is none.
 //!
-//! It stands apart because models fail in ways that nothing else in the host does: they are slow, they stop half-way, they limit,
-//! and they answer nonsense. All of that ends here: whoever asks gets a complete [`Reply`](domain::model::Reply) or a typed
-//! [`Failure`], with the cost of every attempt. Keys are read here and never leave.
-//! Never in here: WebAssembly, SQL, what a reply means.
+//! It stands apart because models fail in ways that nothing else in the host does: they are slow,
+//! they stop half-way, they limit, and they answer nonsense. All of that ends here: the caller gets
+//! a complete [`Reply`](domain::model::Reply) or a typed [`Failure`], with the cost of every
+//! attempt. Keys are read here and never leave. Never in here: WebAssembly, SQL, what a reply
+//! means.
 
 mod breaker;
 mod budget;

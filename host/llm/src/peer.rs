@@ -1,4 +1,5 @@
-//! What a provider's errors mean, and how they are put on record without what does not belong there.
+//! Interpretation of a provider's errors. They are put on record without what does not belong
+//! there.
 
 use crate::failure::{Cause, Failure, Reason};
 use crate::key::{ApiKey, clean};
@@ -83,7 +84,7 @@ impl Peer<'_> {
         }
     }
 
-    /// What an answer with an HTTP status other than success means.
+    /// Interprets an answer with an HTTP status other than success.
     pub(crate) fn status(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
         let parsed: Option<Value> = serde_json::from_str(body).ok();
         let error = parsed.as_ref().map(error_of);
@@ -97,7 +98,7 @@ impl Peer<'_> {
         }
     }
 
-    /// What an error that came inside a reply means.
+    /// Interprets an error that came inside a reply.
     pub(crate) fn reported(&self, error: &Value) -> Failure {
         let message = message_of(error).unwrap_or("no message");
         let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
@@ -135,7 +136,8 @@ fn word<'a>(error: &'a Value, field: &str) -> &'a str {
     error.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether an error says that the prompt does not fit. There is no standard: these are the words of the servers that are in use.
+/// Returns whether an error says that the prompt does not fit. There is no standard: these are the
+/// phrases of the servers that are in use.
 fn is_too_long(error: Option<&Value>, message: &str) -> bool {
     let coded = error.is_some_and(|error| {
         word(error, "code") == "context_length_exceeded"

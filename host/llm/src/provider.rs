@@ -24,10 +24,10 @@ pub(crate) const ARGUMENTS_BYTES_MAX: usize = 1 << 20;
 /// Characters of a provider's own word for why a reply ended.
 const STOP_CHARS_MAX: usize = 64;
 
-/// What is asked of a provider.
+/// A request to a provider.
 #[derive(Clone, Copy)]
 pub(crate) struct Ask<'a> {
-    /// What goes to the model.
+    /// The prompt for the model.
     pub(crate) prompt: &'a Prompt,
     /// The provider's name in the config.
     pub(crate) provider: &'a str,
@@ -37,7 +37,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) max_tokens: Option<u32>,
     /// More fields of the request.
     pub(crate) parameters: &'a Map<String, Value>,
-    /// Where it is put on record that it is asked.
+    /// The trail that records that it is asked.
     pub(crate) trail: &'a dyn Trail,
 }
 
@@ -51,7 +51,7 @@ impl Ask<'_> {
     }
 }
 
-/// What a provider said, whole.
+/// The whole answer of a provider.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) parts: Vec<Part>,
@@ -64,7 +64,7 @@ pub(crate) struct Answer {
 pub(crate) enum Broken {
     /// It makes no sense.
     Garbage {
-        /// What is wrong.
+        /// The problem.
         problem: &'static str,
         /// Some of it, not cleaned yet.
         sample: String,
@@ -81,9 +81,9 @@ impl Broken {
     }
 }
 
-/// How a provider on the network wants to be spoken to. Pure: the exchange does the sending.
+/// The protocol of a provider on the network. Pure: the exchange does the sending.
 pub(crate) trait Dialect: Send + Sync {
-    /// Where requests go, below the base URL.
+    /// Returns the path of requests, below the base URL.
     fn path(&self) -> &'static str;
     /// Headers beside the content type.
     fn headers(&self, key: Option<&ApiKey>) -> HeaderMap;
@@ -101,7 +101,7 @@ pub(crate) trait Dialect: Send + Sync {
 pub(crate) trait Assembly: Send {
     /// Takes the next event.
     fn take(&mut self, event: &Event, feed: &Feed<'_>) -> Result<(), Broken>;
-    /// Whether the provider's own end mark was seen and nothing more is to come.
+    /// Returns whether the provider's own end mark was seen and nothing more is to come.
     fn ended(&self) -> bool;
     /// The reply, if it is all there.
     fn finish(self: Box<Self>) -> Result<Answer, Broken>;
@@ -116,7 +116,7 @@ pub(crate) enum Provider {
 }
 
 impl Provider {
-    /// What takes its key out of whatever comes back.
+    /// Returns the redactor that takes its key out of every response.
     pub(crate) fn redactor(&self) -> Redactor {
         match self {
             Self::Remote(remote) => remote.redactor.clone(),
@@ -147,7 +147,7 @@ fn other_stop(word: &str) -> Stop {
     Stop::Other(crate::key::clean(word, None, STOP_CHARS_MAX))
 }
 
-/// Says what the calls of a reply say about why it ended: providers disagree on that.
+/// Settles why a reply ended from whether it has calls: providers disagree on that.
 fn settled_stop(stop: Stop, parts: &[Part]) -> Stop {
     let calls = parts.iter().any(|part| matches!(part, Part::Call { .. }));
     match stop {

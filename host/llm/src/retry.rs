@@ -1,4 +1,4 @@
-//! When a call that failed is made again, how, and after how long: pure rules.
+//! Rules of retries: when a call that failed is made again, how, and after how long. They are pure.
 
 use crate::config::RetryLimits;
 use crate::failure::{Failure, Reason};
@@ -6,16 +6,16 @@ use domain::model::Usage;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 
-/// How a model is asked.
+/// The way in which a model is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// For a stream.
+    /// As a stream.
     Stream,
-    /// For the reply in one piece.
+    /// As one reply, in one piece.
     Whole,
 }
 
-/// How far an attempt came before it failed.
+/// The stage at which an attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Nothing was asked.
@@ -28,16 +28,16 @@ pub(crate) enum Stage {
     Begun,
 }
 
-/// What to do about a failed attempt.
+/// The next step after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// This model is not asked again.
     GiveUp,
     /// It is.
     Again {
-        /// How.
+        /// The way in which it is asked.
         mode: Mode,
-        /// After so many milliseconds.
+        /// The delay in milliseconds.
         delay_ms: u64,
     },
 }
@@ -45,24 +45,24 @@ pub(crate) enum Next {
 /// An attempt that failed.
 #[derive(Debug)]
 pub(crate) struct Mishap {
-    /// Why.
+    /// The reason.
     pub(crate) failure: Failure,
-    /// How the model was asked.
+    /// The way in which the model was asked.
     pub(crate) mode: Mode,
-    /// How far it came.
+    /// The stage at which it failed.
     pub(crate) stage: Stage,
-    /// How long the provider wants to be left alone, where it said so.
+    /// Milliseconds for which the provider wants to be left alone, where it gave them.
     pub(crate) retry_after_ms: Option<u64>,
 }
 
 impl Mishap {
-    /// Whether the provider or the way to it is at fault, rather than the call.
+    /// Returns whether the provider or the way to it is at fault, rather than the call.
     pub(crate) fn counts_against_the_provider(&self) -> bool {
         matches!(self.failure, Failure::Unavailable { .. } | Failure::Garbage { .. })
     }
 
-    /// What it used: nothing when the provider never began to work, and otherwise nobody knows. What a stream says before its end is
-    /// not the final count.
+    /// Returns its usage. It is zero if the provider never began to work, and otherwise unknown.
+    /// The usage that a stream reports before its end is not the final count.
     pub(crate) fn usage(&self) -> Option<Usage> {
         match self.stage {
             Stage::Unsent | Stage::Answered => Some(Usage::default()),
@@ -71,7 +71,8 @@ impl Mishap {
     }
 }
 
-/// What to do after `attempts` attempts, the last of which failed. `dice` is a random number from 0 to 1.
+/// Decides what to do after `attempts` attempts, the last of which failed. `dice` is a random
+/// number from 0 to 1.
 ///
 /// A stream that broke is followed by one call without a stream whatever the limit says, because that often helps where the same
 /// again does not. A provider that asks for more patience than there is ends the attempts: to come back early would only be refused.
@@ -99,7 +100,8 @@ pub(crate) fn backoff_ms(limits: &RetryLimits, failures: u32, dice: f64) -> u64 
     delay
 }
 
-/// What a `Retry-After` header asks for, in milliseconds: seconds, or an HTTP date.
+/// Returns the delay that a `Retry-After` header asks for, in milliseconds. The header has seconds,
+/// or an HTTP date.
 pub(crate) fn retry_after_ms(header: &str, now: Timestamp) -> Option<u64> {
     let text = header.trim();
     if let Ok(seconds) = text.parse::<f64>() {

@@ -9,7 +9,7 @@ pub(crate) const LINE_BYTES_MAX: usize = 1 << 20;
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Event {
-    /// What kind of event it is; empty where the peer does not say.
+    /// The kind of the event; empty where the peer does not give it.
     pub(crate) name: String,
     /// Its data lines.
     pub(crate) data: String,

@@ -1,4 +1,5 @@
-//! What a call does at the boundary: its requests and the keys that go with them, told to whoever keeps the ledger.
+//! The trail of a call at the boundary: its requests and the keys that go with them, for the
+//! ledger.
 
 use egress::{Record, Records};
 use std::fmt;
@@ -6,14 +7,14 @@ use std::sync::Arc;
 
 /// Takes what a call does at the boundary.
 pub trait Trail: fmt::Debug + Send + Sync {
-    /// Where egress puts the records of its requests.
+    /// Returns the sink for egress's records of its requests.
     fn records(&self) -> Arc<dyn Records>;
 
     /// A provider's key is about to go out. `used` says where the key is kept and which host gets it; never the key itself.
     fn key_used(&self, used: &str);
 }
 
-/// Leaves no trail but for whoever looks for a defect.
+/// A trail of debug logs alone.
 #[derive(Debug)]
 pub(crate) struct Traced;
 

@@ -10,7 +10,7 @@ fn path(folder: &Path, digest: Digest) -> PathBuf {
     folder.join(format!("{}.wasm", digest.hex()))
 }
 
-/// Whether a component is kept already.
+/// Returns true if a component is kept already.
 pub(crate) fn is_kept(folder: &Path, digest: Digest) -> bool {
     path(folder, digest).exists()
 }

@@ -1,4 +1,5 @@
-//! What `bindgen!` makes of the WIT files: the types and traits at the boundary, used by nothing but the conversions and the host functions.
+//! The output of `bindgen!` for the WIT files: the types and traits at the boundary. Only the
+//! conversions and the host functions use it.
 
 /// The world of agents, and what both worlds share.
 pub(crate) mod agent {

@@ -1,7 +1,8 @@
 //! Compiled code on disk, by content and configuration, with what the component said of itself.
 //!
-//! Compiled code is trusted like the host's own: whoever can write it can run anything. An entry therefore carries a keyed hash that is
-//! checked before the code is looked at, under a key that only this user can read. An entry that does not check is compiled again.
+//! Compiled code is trusted like the host's own: anyone who can write it can run anything. An entry
+//! therefore carries a keyed hash that is checked before the code is looked at, under a key that
+//! only this user can read. An entry that does not check is compiled again.
 
 use crate::component::Described;
 use domain::digest::Digest;
@@ -16,7 +17,8 @@ use std::time::Duration;
 use wasmtime::Engine;
 use wasmtime::component::Component as Code;
 
-/// What an entry begins with. Changes with the layout of entries and with what `describe` is asked.
+/// The first bytes of an entry. Changes with the layout of entries and with what `describe` is
+/// asked.
 const MAGIC: &[u8; 24] = b"agent-host component 01\n";
 /// The places at which a test can make the process die; see [`store::fault`].
 pub const CRASH_POINTS: &[&str] = &["runtime.cache.write"];
@@ -24,7 +26,7 @@ pub const CRASH_POINTS: &[&str] = &["runtime.cache.write"];
 const KEY_FILE: &str = "key";
 /// Bytes of the key, and of a keyed hash.
 const KEY_BYTES: usize = 32;
-/// How old an unfinished file has to be to be cleared away: one hour.
+/// The age from which an unfinished file is cleared away: one hour.
 const LEFTOVER_AGE: Duration = Duration::from_secs(3_600);
 
 /// The cache folder cannot be used.
@@ -35,7 +37,7 @@ pub enum CacheError {
     Io {
         /// The folder or file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -56,13 +58,13 @@ pub(crate) struct Cache {
     written: AtomicU64,
 }
 
-/// What the cache holds of a component.
+/// The cache entry of a component.
 pub(crate) struct Entry {
     pub(crate) code: Code,
     pub(crate) described: Described,
 }
 
-/// What came of looking for an entry.
+/// The result of looking for an entry.
 pub(crate) enum Found {
     /// It is there and sound.
     Sound(Box<Entry>),

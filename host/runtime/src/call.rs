@@ -23,7 +23,7 @@ use wasmtime::{Engine, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
-/// What a call is for, which decides what it can reach.
+/// The purpose of a call, which decides what it can reach.
 pub(crate) enum Purpose {
     /// A component says what it is: it reaches nothing.
     Describe,
@@ -33,7 +33,7 @@ pub(crate) enum Purpose {
     Tool(Box<ToolWork>),
 }
 
-/// What a tool reaches beside WASI.
+/// The host functions that a tool reaches beside WASI.
 pub(crate) struct ToolWork {
     /// It can say how it is getting on.
     pub(crate) noting: Noting,
@@ -52,7 +52,7 @@ pub(crate) struct CallState {
     pub(crate) book: Book,
     pub(crate) folders: Folders,
     pub(crate) host_calls: u64,
-    /// What the host could not do, when that is why the call ends.
+    /// The failure of the host, when that is why the call ends.
     pub(crate) fault: Option<String>,
     pub(crate) wasi: WasiCtx,
     pub(crate) table: ResourceTable,
@@ -127,7 +127,7 @@ impl CallState {
         }
     }
 
-    /// What the call has written to buckets. Nothing can be written after it.
+    /// Takes the call's writes to buckets. Nothing can be written after it.
     pub(crate) fn take_written(&mut self) -> Written {
         match std::mem::replace(&mut self.purpose, Purpose::Describe) {
             Purpose::Tool(work) => work.shelf.into_written(),
@@ -163,7 +163,7 @@ impl CallState {
         self
     }
 
-    /// What the call has used so far.
+    /// Returns the call's usage so far.
     pub(crate) fn usage(&self, tick_ms: u64, log_bytes_dropped: u64) -> CallUsage {
         let tick_us = u128::from(tick_ms.max(1)) * 1_000;
         CallUsage {

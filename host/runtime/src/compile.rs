@@ -22,7 +22,7 @@ use wasmtime::{Engine, InstanceAllocationStrategy};
 pub const COMPILE_MS_MAX: u64 = 120_000;
 /// Bytes of compiled code of one component.
 pub const CODE_BYTES_MAX: usize = 512 << 20;
-/// What a compiling process ends with when it is the component that is at fault.
+/// The exit code of a compiling process when it is the component that is at fault.
 pub const COMPILE_REFUSED: u8 = 3;
 
 /// Threads of a compiling process, and parts of its heap: each reserves addresses, which count as memory.
@@ -30,7 +30,7 @@ const THREADS_MAX: &str = "4";
 /// Bytes of what a compiling process says is wrong.
 const SAID_BYTES_MAX: usize = 4 << 10;
 
-/// Who compiles components, and how long that may take.
+/// The compiler of components, and its time limit.
 #[derive(Debug, Clone)]
 pub struct Compiler {
     by: By,
@@ -43,7 +43,7 @@ enum By {
     Process { program: PathBuf, arguments: Vec<OsString> },
 }
 
-/// What a compiling process may take, for good.
+/// The lasting limits of a compiling process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompileLimits {
     /// Bytes of addresses.
@@ -58,13 +58,13 @@ impl Default for CompileLimits {
     }
 }
 
-/// Why a compiling process has no code to give.
+/// The reason that a compiling process has no code to give.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
     /// It could not be limited, and so did nothing.
     #[error("the process could not be limited")]
     Unlimited(#[source] rustix::io::Errno),
-    /// Its parent ended before it could be bound to it, or somebody else started it.
+    /// Its parent ended before it could be bound to it, or another process started it.
     #[error("the process is not the child of process {0}")]
     Orphaned(u32),
     /// The component could not be read.
@@ -194,11 +194,13 @@ fn how(ended: ExitStatus, said: &str) -> String {
     if said.is_empty() { ended.to_string() } else { format!("{ended}: {said}") }
 }
 
-/// What a compiling process does: limits itself for good, reads a component to its end, and writes its code.
+/// Runs as a compiling process: limits itself for good, reads a component to its end, and writes
+/// its code.
 ///
-/// It can open no file and no socket any more, and leaves no core behind. On Linux it ends with its parent, and its addresses are limited;
-/// other systems have no such signal, and map more into every process than the limit allows. `parent` is the process that started it; none
-/// when that may be anybody.
+/// It can open no file and no socket any more, and leaves no core behind. On Linux it ends with its
+/// parent, and its addresses are limited; other systems have no such signal, and map more into
+/// every process than the limit allows. `parent` is the process that started it; none when that may
+/// be any process.
 ///
 /// # Errors
 /// It could not be limited, or there is no code to give. A process that reaches its limits does not come back from this.

@@ -10,14 +10,14 @@ use domain::tool::wording::{self, BadWording};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What an agent component says of itself.
+/// The self-description of an agent component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentDescription {
     /// A short name.
     pub id: String,
     /// Its name for people.
     pub display_name: String,
-    /// What it is for.
+    /// Its purpose.
     pub summary: String,
     /// The structured session types that it can lead.
     pub session_types: Vec<String>,
@@ -27,7 +27,7 @@ pub struct AgentDescription {
     pub memo_formats: Vec<u32>,
 }
 
-/// What a component is.
+/// The self-description of a component.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "description", rename_all = "snake_case")]
 pub enum Described {
@@ -38,7 +38,7 @@ pub enum Described {
 }
 
 impl Described {
-    /// Looks for descriptions that are too long, and for characters in them that nobody sees.
+    /// Checks for descriptions that are too long, and for invisible characters in them.
     pub(crate) fn check_wording(&self) -> Result<(), BadWording> {
         match self {
             Self::Agent(AgentDescription { display_name, summary, wants, .. }) => {
@@ -51,7 +51,7 @@ impl Described {
     }
 }
 
-/// What a component exports, ready to be instantiated.
+/// The exports of a component, ready to be instantiated.
 pub(crate) enum World {
     Agent(AgentPluginPre<CallState>),
     Tools(ToolPluginPre<CallState>),
@@ -61,7 +61,7 @@ pub(crate) enum World {
 #[derive(Clone)]
 pub struct Component {
     pub(crate) digest: Digest,
-    /// What it is called where its requests are counted: its digest, until somebody gives it a name.
+    /// The name under which its requests are counted: its digest, until it is given a name.
     pub(crate) name: String,
     pub(crate) described: Arc<Described>,
     pub(crate) imports: Arc<[String]>,
@@ -90,7 +90,7 @@ impl Component {
         self.digest
     }
 
-    /// What it says of itself.
+    /// Returns its self-description.
     #[must_use]
     pub fn describes(&self) -> &Described {
         &self.described
@@ -102,7 +102,7 @@ impl Component {
         &self.imports
     }
 
-    /// How many bytes it has, uncompiled.
+    /// Returns its size in bytes, uncompiled.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes

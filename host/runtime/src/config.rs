@@ -43,10 +43,10 @@ const ASYNC_STACK_BYTES: usize = 2 << 20;
 /// Slots that stay warm for a component that is not running.
 const WARM_SLOTS_MAX: u32 = 32;
 
-/// What a [`Runtime`](crate::Runtime) is made with.
+/// The settings that a [`Runtime`](crate::Runtime) is made with.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where compiled code is kept. Made with mode 0700 when it is not there.
+    /// The folder for compiled code. Made with mode 0700 when it is not there.
     pub cache_dir: PathBuf,
     /// Guests that run at the same time; more wait.
     pub instances_max: u32,
@@ -60,7 +60,7 @@ pub struct Config {
     pub process_memory_bytes_max: u64,
     /// Bytes of a component.
     pub component_bytes_max: usize,
-    /// What `describe` may use.
+    /// The limits of `describe`.
     pub describe: GuestLimits,
     /// Secrets by name, which are put into requests as they are granted.
     pub secrets: Secrets,

@@ -1,5 +1,5 @@
-//! The dossier of one call: what the boundary decides and what goes out while it runs. Whoever has the call made keeps it, so that it is there
-//! also when the call is cut off.
+//! The dossier of one call: the decisions of the boundary and the requests that go out while it
+//! runs. The caller keeps it, so that it is there also when the call is cut off.
 
 use crate::host::book::Book;
 use crate::outcome::Decided;
@@ -16,7 +16,8 @@ use tokio::time::timeout;
 /// Milliseconds that the end of a call waits for requests that it cut off to be put on record.
 const CUT_OFF_MS_MAX: u64 = 1_000;
 
-/// What the boundary decided for one call, and the hops of its requests. All clones are the same dossier.
+/// The decisions of the boundary about one call, and the hops of its requests. All clones are the
+/// same dossier.
 #[derive(Debug, Clone, Default)]
 pub struct Dossier {
     book: Book,
@@ -25,7 +26,7 @@ pub struct Dossier {
     requests: Arc<Mutex<Option<watch::Receiver<()>>>>,
 }
 
-/// Where egress puts the records of one call.
+/// The destination of egress's records of one call.
 #[derive(Debug)]
 struct Ledger {
     traffic: Arc<Mutex<Traffic>>,
@@ -34,12 +35,12 @@ struct Ledger {
 }
 
 impl Dossier {
-    /// Notes what was decided about the call by somebody else than its host functions.
+    /// Notes a decision about the call that was made outside its host functions.
     pub fn decided(&self, capability: &str, verdict: Verdict, rule: Rule, detail: &str) {
         self.book.decided(capability, verdict, rule, detail);
     }
 
-    /// Where to put the records of the call's requests.
+    /// Returns the destination for the records of the call's requests.
     #[must_use]
     pub fn records(&self) -> Arc<dyn Records> {
         let (over, requests) = watch::channel(());
@@ -47,7 +48,7 @@ impl Dossier {
         Arc::new(Ledger { traffic: self.traffic.clone(), book: self.book.clone(), _over: over })
     }
 
-    /// Whether nothing more may be sent, because there would be no room for its record.
+    /// Returns true if nothing more may be sent, because there would be no room for its record.
     pub(crate) fn is_full(&self) -> bool {
         locked(&self.traffic).is_full()
     }
@@ -89,7 +90,8 @@ impl Records for Ledger {
     }
 }
 
-/// What a hop's outcome is to the boundary. One that failed outside of the host was granted.
+/// Returns the boundary's verdict for a hop's outcome. A hop that failed outside of the host was
+/// granted.
 fn verdict(cause: Option<Cause>) -> Verdict {
     match cause {
         Some(Cause::Rule) => Verdict::Refused,

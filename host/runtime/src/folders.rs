@@ -1,4 +1,5 @@
-//! Folders of this machine that are opened once and held. Whatever becomes of their names, a handle means the folder that it meant.
+//! Folders of this machine that are opened once and held. A handle keeps its folder when the
+//! folder's name changes.
 //!
 //! Every folder that a guest may use is opened here when the host starts, and each call works beneath the handle: a folder that is renamed,
 //! removed or replaced by a link meanwhile changes nothing about where calls end up. The way to a folder is gone name by name, so that it
@@ -19,13 +20,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// Links that are followed for one path.
 const LINKS_MAX: usize = 40;
 
-/// How a folder on the way is opened: to go through, not to read.
+/// Flags to open a folder on the way: to go through, not to read.
 #[cfg(target_os = "linux")]
 pub(crate) const PASSING: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
 pub(crate) const PASSING: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Why granted folders are not opened.
+/// The reason that granted folders are not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// A folder cannot be opened.
@@ -99,7 +100,7 @@ impl FolderHandle {
         &self.route
     }
 
-    /// Whether it still has a name somewhere.
+    /// Returns whether the folder still has a name somewhere.
     ///
     /// # Errors
     /// The machine does not tell.
@@ -171,7 +172,7 @@ struct Walked {
     route: PathRoute,
     /// The open folders from the root to the last one.
     stack: Vec<OwnedFd>,
-    /// Whether the end is the last one of them.
+    /// True if the end of the path is the last of the open folders.
     is_folder: bool,
 }
 

@@ -14,27 +14,27 @@ const AGENT_EXPORT: &str = "agent-host:plugin/agent@0.1.0";
 /// The export that makes it a component of tools.
 const TOOLS_EXPORT: &str = "agent-host:plugin/tools@0.1.0";
 
-/// Why a component was not loaded.
+/// The reason that a component was not loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// It has too many bytes.
     #[error("the component is {size} bytes long; {max} at most: build it with opt-level `s` and strip it")]
     TooLarge {
-        /// How many it has.
+        /// Its size in bytes.
         size: usize,
-        /// How many are allowed.
+        /// The largest size allowed.
         max: usize,
     },
     /// The bytes are something else.
     #[error("this is not a WebAssembly component but {found}: build it with `cargo build --target wasm32-wasip2`")]
     NotAComponent {
-        /// What they look like.
+        /// A description of what the bytes look like.
         found: &'static str,
     },
     /// The bytes end too early.
     #[error("the component is cut short after {size} bytes: copy or build it again")]
     Truncated {
-        /// How many bytes there are.
+        /// Number of bytes.
         size: usize,
     },
     /// It is not valid, or uses a feature of WebAssembly that this host leaves out.
@@ -43,7 +43,7 @@ pub enum LoadError {
     /// It takes too long to compile.
     #[error("the component was not compiled within {limit_ms} ms: build it with opt-level `s`, strip it, or make several of it")]
     CompileTimedOut {
-        /// How long it may take.
+        /// The time limit, in milliseconds.
         limit_ms: u64,
     },
     /// The process that compiled it ended without a result.
@@ -67,7 +67,7 @@ pub enum LoadError {
         if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") }
     )]
     NoWorld {
-        /// What it exports.
+        /// Its exports.
         exports: Vec<String>,
     },
     /// It exports both worlds.
@@ -76,19 +76,19 @@ pub enum LoadError {
     /// `describe` trapped.
     #[error("the component trapped in `describe`, which gets no capability at all: {message}")]
     DescribeTrapped {
-        /// What wasmtime and the guest say of it.
+        /// The message of wasmtime and the guest.
         message: String,
     },
     /// `describe` met a limit.
     #[error("the component's `describe` {limit}")]
     DescribeStopped {
-        /// Which one.
+        /// The limit.
         limit: &'static str,
     },
-    /// What `describe` returned is not acceptable.
+    /// The result of `describe` is not acceptable.
     #[error("the component's `describe` returned what is not acceptable: {detail}")]
     DescribeRefused {
-        /// Which field, and why.
+        /// The field, and the reason.
         detail: String,
     },
     /// Too many calls are under way. The same again may succeed.
@@ -97,7 +97,7 @@ pub enum LoadError {
     /// The host could not do its part.
     #[error("the host could not load the component: {detail}")]
     Faulted {
-        /// What it could not do.
+        /// The host's failure.
         detail: String,
     },
 }

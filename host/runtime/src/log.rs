@@ -1,4 +1,4 @@
-//! What a guest writes to its log, its stdout and its stderr: bounded, and harmless to whoever reads it.
+//! The guest's log, stdout and stderr: bounded, and harmless to any reader.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -7,20 +7,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-/// What a line costs beside its text, so that empty lines are bounded too.
+/// The cost of a line beside its text, so that empty lines are bounded too.
 const LINE_COST_BYTES: usize = 32;
 /// Bytes that a guest may write to stdout or stderr at once.
 const WRITE_BYTES_MAX: usize = 64 << 10;
 
-/// How much a line matters.
+/// The severity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Of interest while a defect is being looked for.
+    /// For the search for a defect.
     Trace,
-    /// Of interest while developing.
+    /// For development.
     Debug,
-    /// What an operator may want to know. Stdout is logged so.
+    /// For operators. Stdout is logged so.
     Info,
     /// Unexpected, and dealt with. Stderr is logged so.
     Warn,
@@ -33,11 +33,11 @@ pub enum Level {
 /// One line of a guest's log. Control characters, and characters that change the direction of text, are escaped in both texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// How much it matters.
+    /// Its severity.
     pub level: Level,
     /// The guest's word for where it comes from; `stdout` or `stderr` for these.
     pub context: String,
-    /// What it says.
+    /// Its message.
     pub message: String,
 }
 
@@ -67,7 +67,8 @@ impl Log {
         self.kept().push(level, context, message);
     }
 
-    /// What was written so far, and how many bytes were dropped. Leaves nothing behind.
+    /// Takes the lines written so far, and the number of bytes that were dropped. Leaves nothing
+    /// behind.
     pub(crate) fn take(&self) -> (Vec<LogLine>, u64) {
         let mut kept = self.kept();
         for pipe in [Pipe::Stdout, Pipe::Stderr] {
@@ -152,7 +153,7 @@ pub(crate) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Which of the two streams.
+/// One of the two streams.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pipe {
     /// The guest's stdout.

@@ -1,4 +1,4 @@
-//! What one call uses of the machine: memory as it grows, and the time that it computes.
+//! The machine usage of one call: memory as it grows, and the time that it computes.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::pin::pin;
@@ -65,12 +65,12 @@ impl MemoryMeter {
         self.peak
     }
 
-    /// Whether the guest was refused memory because of its own limit.
+    /// Returns true if the guest was refused memory because of its own limit.
     pub(crate) fn refused(&self) -> bool {
         self.refused
     }
 
-    /// Whether the process had no more memory.
+    /// Returns true if the process had no more memory.
     pub(crate) fn process_refused(&self) -> bool {
         self.process_refused
     }
@@ -90,7 +90,8 @@ impl MemoryMeter {
         Ok(true)
     }
 
-    /// What was allowed did not happen: the pool's own limit for a single memory, or the guest's declared maximum.
+    /// Takes back a growth that was allowed and then did not happen. The reason is the pool's own
+    /// limit for a single memory, or the guest's declared maximum.
     fn undo(&mut self) {
         self.refused = true;
         self.bytes = self.bytes.saturating_sub(self.last);
@@ -125,9 +126,10 @@ impl ResourceLimiter for MemoryMeter {
     }
 }
 
-/// How long a call has computed, in the CPU time of the threads that it ran on. Waiting does not count: not inside host functions, so that
-/// a tool which reads ten thousand files does not run out of computing time while the disk is at work, and not for a CPU that others use, so
-/// that no guest is stopped for what its neighbours do.
+/// The CPU time of a call on the threads that it ran on. Waiting does not count. Time inside host
+/// functions does not, so that a tool which reads ten thousand files does not run out of computing
+/// time while the disk is at work. Waiting for a CPU that others use does not either, so that no
+/// guest is stopped for what its neighbours do.
 #[derive(Debug, Default)]
 pub(crate) struct Computed {
     /// Nanoseconds of the stretches that have ended.
@@ -137,7 +139,7 @@ pub(crate) struct Computed {
 }
 
 impl Computed {
-    /// How long so far; from within [`Self::during`] the stretch under way included.
+    /// Returns the time so far; from within [`Self::during`] the stretch under way included.
     pub(crate) fn so_far(&self) -> Duration {
         let ended = self.ended_ns.load(Ordering::Relaxed);
         match self.began_ns.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! How a call of a guest ended: the outcomes that the broker has to tell apart, each with what the call used.
+//! The outcomes of a guest's call that the broker has to tell apart, each with what the call used.
 
 use crate::log::LogLine;
 use crate::view::Hold;
@@ -11,19 +11,19 @@ use domain::operation::CallUsage;
 use domain::step::StepResult;
 use domain::tool::{Progress, ToolError};
 
-/// How a call of a guest ended.
+/// The outcome of a guest's call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome<T> {
     /// It returned something acceptable.
     Returned(T),
     /// It returned something that is not acceptable: text that is not JSON, more than a limit allows. The same again would come of it.
     Refused {
-        /// Which field, and what is wrong with it.
+        /// The field, and what is wrong with it.
         detail: String,
     },
     /// It stopped itself: a bug in the guest.
     Trapped {
-        /// What wasmtime says of it.
+        /// The message of wasmtime.
         message: String,
         /// The guest's frames, innermost first; empty when there are none.
         backtrace: String,
@@ -44,7 +44,7 @@ pub enum Outcome<T> {
     /// The host could not do its part: the view could not be read, a granted folder is not there, the process is out of memory.
     /// Never the guest's doing. Part of the call may have run.
     Faulted {
-        /// What the host could not do.
+        /// The host's failure.
         detail: String,
     },
 }
@@ -66,16 +66,16 @@ impl<T> Outcome<T> {
     }
 }
 
-/// What the boundary decided during a call, for the ledger.
+/// The decisions of the boundary during a call, for the ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decided {
     /// One entry for each capability, verdict and rule.
     pub decisions: Vec<Decision>,
-    /// How many more there were.
+    /// Number of further decisions that were left out.
     pub left_out: u64,
 }
 
-/// What a call has written to buckets: to be committed with what came of the call, or not at all.
+/// The writes of a call to buckets. They are committed with the outcome of the call, or not at all.
 #[derive(Debug, Clone, Default)]
 pub struct Written {
     /// The buckets, and what each key of them holds from now on.
@@ -84,47 +84,47 @@ pub struct Written {
     pub holds: Vec<Hold>,
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug, Clone)]
 pub struct Stepped {
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome<StepResult>,
-    /// What it used.
+    /// Its usage.
     pub usage: CallUsage,
     /// A running hash over every question that the guest asked of its view and every answer that it got.
     pub answers: Digest,
-    /// What it logged, stdout and stderr included.
+    /// Its log, stdout and stderr included.
     pub logs: Vec<LogLine>,
-    /// What the boundary decided meanwhile.
+    /// The decisions of the boundary meanwhile.
     pub decided: Decided,
 }
 
-/// What came of a tool call, beside what is in its dossier.
+/// The result of a tool call, beside what is in its dossier.
 #[derive(Debug, Clone)]
 pub struct Ran {
-    /// How it ended. An error of the tool's own is `Returned(Err(_))`.
+    /// Its outcome. An error of the tool's own is `Returned(Err(_))`.
     pub outcome: Outcome<Result<Progress, ToolError>>,
-    /// What it used.
+    /// Its usage.
     pub usage: CallUsage,
-    /// What it logged, stdout and stderr included.
+    /// Its log, stdout and stderr included.
     pub logs: Vec<LogLine>,
-    /// What it has written to buckets; nothing unless it returned, and no error.
+    /// Its writes to buckets; nothing unless it returned, and no error.
     pub written: Written,
 }
 
-/// What came of a tool call that was made at once with its dossier.
+/// The result of a tool call that was made at once with its dossier.
 #[derive(Debug, Clone)]
 pub struct Called {
-    /// How it ended. An error of the tool's own is `Returned(Err(_))`.
+    /// Its outcome. An error of the tool's own is `Returned(Err(_))`.
     pub outcome: Outcome<Result<Progress, ToolError>>,
-    /// What it used.
+    /// Its usage.
     pub usage: CallUsage,
-    /// What it logged, stdout and stderr included.
+    /// Its log, stdout and stderr included.
     pub logs: Vec<LogLine>,
-    /// What the boundary decided meanwhile.
+    /// The decisions of the boundary meanwhile.
     pub decided: Decided,
-    /// What it sent out over HTTP, and what it tried to.
+    /// Its HTTP traffic, attempts included.
     pub egress: Traffic,
-    /// What it has written to buckets; nothing unless it returned, and no error.
+    /// Its writes to buckets; nothing unless it returned, and no error.
     pub written: Written,
 }

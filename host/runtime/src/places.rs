@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// How many places are taken, and who waits for one.
+/// The number of places that are taken, and the queue for one.
 #[derive(Debug, Default)]
 pub(crate) struct Places(Mutex<Taken>);
 

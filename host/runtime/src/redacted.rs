@@ -1,5 +1,6 @@
-//! What a call leaves behind, without the secrets of the host: a server that repeats them in a way that was not seen on the way in must not
-//! get them into the log, the thread, a bucket or the ledger either.
+//! The results of a call, without the secrets of the host. A server may repeat them in a way that
+//! was not recognised on the way in. They must not get into the log, the thread, a bucket or the
+//! ledger either.
 
 use crate::log::LogLine;
 use crate::outcome::{Outcome, Written};
@@ -39,7 +40,7 @@ pub(crate) fn outcome(redactor: &Redactor, mut outcome: Outcome<Result>) -> Outc
     outcome
 }
 
-/// What the call wrote to buckets. A value is as long as before, and so within its quota.
+/// Redacts the call's writes to buckets. A value is as long as before, and so within its quota.
 pub(crate) fn written(redactor: &Redactor, mut written: Written) -> Written {
     for entry in written.buckets.iter_mut().flat_map(|(_, entries)| entries) {
         text(redactor, &mut entry.key);

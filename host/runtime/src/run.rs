@@ -4,33 +4,33 @@ use crate::call::{CallState, CallTime};
 use crate::host::senses::TooManyRandomBytes;
 use crate::log::LogLine;
 use crate::outcome::Outcome;
+use egress::awake::{TooLate, timeout};
 use rustix::io::Errno;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::time::error::Elapsed;
 use wasmtime::component::ResourceTableError;
 use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 use wasmtime_wasi_http::FieldMapError;
 
-/// Bytes of a guest's own words that go into the message of a trap.
+/// Bytes of a guest's own message that go into the message of a trap.
 const PANIC_BYTES_MAX: usize = 1_024;
 
-/// A guest's future, run to its end or dropped at the deadline. Dropping it frees the instance, its handles and what it waits for.
+/// A guest's future, run to its end or dropped at the deadline, which is kept in awake time. Dropping it frees the instance, its handles and what it waits for.
 pub(crate) async fn drive<T>(
     time: &CallTime,
     wall_max: Duration,
     guest: impl Future<Output = wasmtime::Result<T>>,
-) -> Result<wasmtime::Result<T>, Elapsed> {
-    tokio::time::timeout(wall_max, time.computed.during(guest)).await
+) -> Result<wasmtime::Result<T>, TooLate> {
+    timeout(wall_max, time.computed.during(guest)).await
 }
 
-/// What kind of end it was. `logs` are the call's.
-pub(crate) fn outcome<T>(ended: Result<wasmtime::Result<T>, Elapsed>, state: &CallState, time: &CallTime, logs: &[LogLine]) -> Outcome<T> {
+/// Returns the outcome of a call that has ended. `logs` are the call's.
+pub(crate) fn outcome<T>(ended: Result<wasmtime::Result<T>, TooLate>, state: &CallState, time: &CallTime, logs: &[LogLine]) -> Outcome<T> {
     let error = match ended {
         Ok(Ok(value)) => return Outcome::Returned(value),
         Ok(Err(error)) => error,
-        Err(Elapsed { .. }) => return Outcome::TimedOut,
+        Err(TooLate) => return Outcome::TimedOut,
     };
     if let Some(limit) = fixed_limit(&error) {
         state.met(limit);
@@ -68,8 +68,9 @@ pub(crate) fn note_limits<T>(outcome: &Outcome<T>, state: &CallState, log_bytes_
     }
 }
 
-/// The limit behind a trap, where it is one that is the same for all guests: the constants in `config`. Of two of them wasmtime gives no type
-/// away but only words; the attacks on the host as a whole notice when those change.
+/// The limit behind a trap, where it is one that is the same for all guests: the constants in
+/// `config`. For two of them wasmtime has no error type but only a message. The attacks on the host
+/// as a whole notice when the messages change.
 fn fixed_limit(error: &wasmtime::Error) -> Option<&'static str> {
     if error.downcast_ref() == Some(&Trap::StackOverflow) {
         return Some("stackBytes");
@@ -90,7 +91,8 @@ fn fixed_limit(error: &wasmtime::Error) -> Option<&'static str> {
     })
 }
 
-/// Whether the system refused this process what an instance needs: descriptors or memory. It may have them again in a moment.
+/// Returns true if the system refused this process what an instance needs: descriptors or memory.
+/// It may have them again in a moment.
 fn is_exhausted(error: &wasmtime::Error) -> bool {
     let passing = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
     error
@@ -111,7 +113,8 @@ fn message(error: &wasmtime::Error, logs: &[LogLine]) -> String {
     }
 }
 
-/// What a guest wrote to stderr last, or logged of a panic, from its last panic on if there was one.
+/// Returns the guest's last line on stderr or about a panic. If there was a panic, the text from
+/// the last one on.
 fn last_words(logs: &[LogLine]) -> Option<String> {
     let stderr: Vec<&str> = logs
         .iter()

@@ -50,7 +50,7 @@ const COMPILING_MAX: usize = 1;
 /// Milliseconds that a component waits for others to be compiled before it is refused as busy.
 const COMPILE_WAIT_MS_MAX: u64 = 600_000;
 
-/// Why the runtime did not start.
+/// The reason that the runtime did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The engine refuses its configuration.
@@ -94,7 +94,7 @@ impl std::fmt::Debug for Runtime {
     }
 }
 
-/// What one call is given of the machine.
+/// The means that one call gets from the machine.
 struct Means<'a> {
     purpose: Purpose,
     senses: Senses,
@@ -119,7 +119,7 @@ impl Runtime {
         Self::with_compiler(config, Compiler::thread())
     }
 
-    /// The same, with somebody else to compile components than a thread of this process.
+    /// The same, with another compiler of components than a thread of this process.
     ///
     /// # Errors
     /// As for [`Runtime::new`].
@@ -147,8 +147,9 @@ impl Runtime {
         })))
     }
 
-    /// Opens every folder that is granted, in the place of those that were open before. A call finds no other folder than these, whatever
-    /// their names stand for by then. `own` are folders of the host's that none of them may hold or lie in, beside the cache. Waits for the
+    /// Opens every folder that is granted, in the place of those that were open before. A call
+    /// finds no other folder than these, even if their names stand for others by then. `own` are
+    /// folders of the host's that none of them may hold or lie in, beside the cache. Waits for the
     /// disk.
     ///
     /// # Errors
@@ -165,13 +166,13 @@ impl Runtime {
         self.0.config.engine()
     }
 
-    /// Bytes of the largest component that is loaded. Whoever reads one need not read more.
+    /// Bytes of the largest component that is loaded. A reader of a component need not read more.
     #[must_use]
     pub fn component_bytes_max(&self) -> usize {
         self.0.config.component_bytes_max
     }
 
-    /// How the runtime is doing.
+    /// Returns the runtime's counters and gauges.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let Inner { counts, slots, config, process, .. } = &*self.0;
@@ -440,13 +441,13 @@ impl Runtime {
         Ended { outcome, usage, answers: state.answers(), logs }
     }
 
-    /// What remains of a call that never began.
+    /// Returns the result of a call that never began.
     fn unmet<T>(&self, outcome: Outcome<T>) -> Ended<T> {
         count(&self.0.counts.calls);
         Ended { outcome, usage: CallUsage::default(), answers: Digest::of(&[]), logs: Vec::new() }
     }
 
-    /// What remains of a call that was not let in. That it was not is on record.
+    /// Returns the result of a call that was not let in, and records that it was not.
     fn turned_away<T>(&self, turned: &Turned, book: &Book, capability: &str) -> Ended<T> {
         book.met(capability, turned.limit());
         self.unmet(match turned {

@@ -15,15 +15,15 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use wasmtime::{Engine, Linker, Module};
 
-/// How long all of it may take before it counts as failed.
+/// Time limit of the whole self-test, after which it counts as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Milliseconds that the guest that loops may compute: every start waits for that.
 const LOOP_CPU_MS_MAX: u64 = 5;
 /// Milliseconds that the guest that grows may compute. It ends by itself, on a busy machine later than on an idle one.
 const GROW_CPU_MS_MAX: u64 = 5_000;
 
-/// A module with a function `loop` that never returns, and a function `grow` that asks for memory until there is none and then traps.
-/// Its text stands in the test below.
+/// A module with a function `loop` that never returns, and a function `grow` that exhausts memory
+/// and traps. Its text stands in the test below.
 const MODULE: &[u8] = b"\0asm\x01\0\0\0\
     \x01\x04\x01\x60\0\0\
     \x03\x03\x02\0\0\

@@ -1,4 +1,4 @@
-//! How many guests run at the same time, and who waits how long for a slot.
+//! The slots for guests that run at the same time, and the queue for them.
 //!
 //! A component that keeps computing until it is stopped shares one lane with all others that do, so that however many of them are called,
 //! they take no more than one guest's part of the machine.
@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Times that a component was stopped for computing too long, with less than [`OFFENCE_LASTS`] between them, before it is confined.
 const OFFENCES_MAX: u32 = 3;
-/// How long such a time counts.
+/// Time for which such an offence counts.
 const OFFENCE_LASTS: Duration = Duration::from_secs(60);
 
 /// The slots of all components together, and the queue before them.
@@ -28,16 +28,17 @@ pub(crate) struct Slots {
     wait_max: Duration,
 }
 
-/// How many calls of one component run at the same time, and how many begin within a minute: those of all code that serves under one name.
+/// The limits of one component: its calls at the same time, and those that begin within a minute.
+/// They are shared by all code that serves under one name.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     places: Arc<Places>,
-    /// When the calls of the last minute began, the first one first.
+    /// Start times of the calls of the last minute, the first one first.
     begun: Mutex<VecDeque<Instant>>,
     offences: Mutex<Option<Offences>>,
 }
 
-/// Why a call was not let in.
+/// The reason that a call was not let in.
 #[derive(Debug)]
 pub(crate) enum Turned {
     /// Too many calls of its component are under way or wait.
@@ -46,7 +47,7 @@ pub(crate) enum Turned {
     Host,
     /// Its component was called as often within the last minute as it may be.
     TooOften {
-        /// How long it takes until it may be called again.
+        /// Time until it may be called again.
         wait: Duration,
     },
 }
@@ -62,14 +63,15 @@ impl Turned {
     }
 }
 
-/// How often a component was stopped for computing too long, and when last.
+/// The number of times that a component was stopped for computing too long, and the time of the
+/// last.
 #[derive(Debug, Clone, Copy)]
 struct Offences {
     count: u32,
     last: Instant,
 }
 
-/// How long a call counts.
+/// Time for which a call counts.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The right to run one guest. Ends when it is dropped.
@@ -105,7 +107,7 @@ impl Gate {
         *offences = Some(Offences { count: count.saturating_add(1), last: now });
     }
 
-    /// Whether the component has to share the one lane.
+    /// Returns true if the component has to share the one lane.
     fn is_confined(&self, now: Instant) -> bool {
         let offences = *self.offences.lock().unwrap_or_else(PoisonError::into_inner);
         offences.is_some_and(|past| past.count >= OFFENCES_MAX && now.saturating_duration_since(past.last) < OFFENCE_LASTS)
@@ -135,8 +137,9 @@ impl Slots {
         Ok(slot)
     }
 
-    /// A slot of the component's, the lane if it is confined, and a slot of the host's, in this order, so that a component that waits for
-    /// itself holds nothing of others. Each has a queue of its own. None when too many wait or it took too long.
+    /// Takes a slot of the component's, the lane if it is confined, and a slot of the host's. The
+    /// order lets a component that waits for itself hold nothing of others. Each has a queue of its
+    /// own. None when too many wait or it took too long.
     async fn enter(&self, gate: &Gate, concurrency_max: u32) -> Result<Slot, Turned> {
         let component = gate.places.enter(concurrency_max, self.waiting_max, self.wait_max).await.ok_or(Turned::Component)?;
         let lane = match gate.is_confined(Instant::now()) {

@@ -1,8 +1,8 @@
-//! What a runtime counts and tells of itself.
+//! The counters and gauges of a runtime.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How a runtime is doing.
+/// The state of a runtime in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Stats {
     /// Components that were compiled.
@@ -25,7 +25,7 @@ pub struct Stats {
     pub memory_bytes: u64,
 }
 
-/// What has been done so far.
+/// The counters since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) compiled: AtomicU64,
@@ -36,7 +36,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// What was counted; what is measured now is left at zero.
+    /// Returns the counters; the gauges are left at zero.
     pub(crate) fn read(&self) -> Stats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Stats {

@@ -15,9 +15,9 @@ pub struct ToolCall {
     pub call_id: String,
     /// The same for every attempt of this segment.
     pub idempotency_key: String,
-    /// Which segment this is, counted from 0.
+    /// Index of the segment, from 0.
     pub segment: u32,
-    /// What the segment before left.
+    /// The state that the segment before left.
     pub resumed: Option<Vec<u8>>,
     /// The client's answer, when the segment before asked for one.
     pub answer: Option<Value>,

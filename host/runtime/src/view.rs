@@ -1,4 +1,5 @@
-//! What a step may read and a tool may tell and keep, as the broker provides it.
+//! The interfaces of a call, as the broker provides them: what a step may read, and what a tool may
+//! report and keep.
 
 use domain::basis::Peer;
 use domain::bucket::BucketSize;
@@ -21,7 +22,7 @@ pub struct ViewStatic {
     pub user: String,
     /// The session's type.
     pub session_type: String,
-    /// What the session was opened with, a JSON object as text.
+    /// The configuration that the session was opened with, a JSON object as text.
     pub session_config: String,
     /// The agent's structured sessions that have ended, as far as the user would see them, a JSON array as text.
     pub history: String,
@@ -39,7 +40,7 @@ pub struct ViewStatic {
     pub tools: Arc<Vec<ToolDefinition>>,
     /// The agents that it may dispatch to.
     pub peers: Vec<Peer>,
-    /// What the turn's last step left.
+    /// The memo that the turn's last step left.
     pub memo: Option<Memo>,
 }
 
@@ -48,7 +49,8 @@ pub struct ViewStatic {
 #[error("the view could not be read")]
 pub struct ViewError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
-/// What a step may read, frozen in its basis: the same question has the same answer whenever the step is run.
+/// The data that a step may read, frozen in its basis. The same question has the same answer
+/// whenever the step is run.
 #[async_trait::async_trait]
 pub trait View: Send + Sync {
     /// The answers that are there before the step begins.
@@ -68,7 +70,7 @@ pub trait View: Send + Sync {
     async fn read_blob(&self, digest: Digest, offset: u64, length: u32) -> Result<Option<Vec<u8>>, ViewError>;
 }
 
-/// Who is told how a running tool call is getting on.
+/// The receiver of a running tool call's notes.
 pub trait Notes: Send + Sync {
     /// Hears that the call has its place: from now on it is at work. Must not block.
     fn begun(&self) {}
@@ -82,7 +84,7 @@ pub trait Notes: Send + Sync {
 #[error("a bucket could not be read")]
 pub struct BucketError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
-/// A bucket that nobody else writes. It is let go when the last clone is dropped.
+/// Exclusive write access to a bucket. It ends when the last clone is dropped.
 #[derive(Clone)]
 pub struct Hold {
     _guard: Arc<dyn Any + Send + Sync>,
@@ -101,11 +103,12 @@ impl std::fmt::Debug for Hold {
     }
 }
 
-/// What is stored in the buckets of a call's component, for the user, the agent and the session of the call. Every read sees all that is
-/// committed.
+/// The content of the buckets of a call's component, for the user, the agent and the session of the
+/// call. Every read sees all that is committed.
 #[async_trait::async_trait]
 pub trait Buckets: Send + Sync {
-    /// Waits until nobody holds the bucket, and holds it. Without an end of its own: whoever waits no longer drops the future.
+    /// Waits until the bucket is free, and holds it. There is no time limit: a caller that waits no
+    /// longer drops the future.
     async fn hold(&self, bucket: &BucketGrant) -> Hold;
 
     /// The value of a key; none when there is no such key.
@@ -114,7 +117,7 @@ pub trait Buckets: Send + Sync {
     /// The store could not be read.
     async fn value(&self, bucket: &BucketGrant, key: &str) -> Result<Option<Vec<u8>>, BucketError>;
 
-    /// How many bytes the value of a key has; none when there is no such key.
+    /// The size in bytes of a key's value; none when there is no such key.
     ///
     /// # Errors
     /// The store could not be read.
@@ -126,7 +129,7 @@ pub trait Buckets: Send + Sync {
     /// The store could not be read.
     async fn keys(&self, bucket: &BucketGrant, after: Option<&str>, max: usize) -> Result<Vec<String>, BucketError>;
 
-    /// How much it holds.
+    /// The size of the bucket's content.
     ///
     /// # Errors
     /// The store could not be read.

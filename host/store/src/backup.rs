@@ -1,8 +1,9 @@
 //! Backups of an open store, and stores made from them.
 //!
-//! A backup is one file: the database as it was at one point in time, complete with the store's id. It is under its name only when all
-//! of it is on the disk. It carries a mark, by which every store that is made from it can be told from the one that it was made of, until
-//! an [`Event::HostRestored`](domain::event::Event::HostRestored) is committed.
+//! A backup is one file: the database as it was at one point in time, complete with the store's id.
+//! The file gets its name only when all of it is on the disk. It carries a mark, which tells every
+//! store made from it apart from the original, until an
+//! [`Event::HostRestored`](domain::event::Event::HostRestored) is committed.
 
 use crate::copy::{Uncopied, copy};
 use crate::fault;
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 use tokio::sync::oneshot;
 
-/// Why a backup was not made. Nothing is under its name then.
+/// Reason why a backup was not made. Nothing exists under its name then.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// A file is there already: a backup replaces none.
@@ -38,20 +39,20 @@ pub enum BackupError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// The database could not be read.
     #[error("the database cannot be copied")]
     Database {
-        /// Why not.
+        /// The cause.
         #[source]
         source: Source,
     },
 }
 
-/// Why a backup was not restored. The directory holds no store then.
+/// Reason why a backup was not restored. The directory holds no store then.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// The directory holds something: a store is restored into an empty one.
@@ -63,7 +64,7 @@ pub enum RestoreError {
     /// The directory could not be locked or made.
     #[error("the directory cannot be used")]
     Target {
-        /// Why not.
+        /// The cause.
         #[source]
         source: OpenError,
     },
@@ -72,7 +73,7 @@ pub enum RestoreError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// Description of the damage.
         detail: String,
     },
     /// The backup could not be read, or the store not be written.
@@ -80,16 +81,16 @@ pub enum RestoreError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
-/// By what a store is known that was made from a backup.
+/// Mark of a store that was made from a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupMark {
-    /// When the backup was made.
+    /// Time at which the backup was made.
     pub made_at: Timestamp,
     /// The position of its last event.
     pub position: u64,
@@ -103,7 +104,7 @@ const MARK: &str = "backup";
 pub struct Restored {
     /// The id of the store that was backed up, and of this one.
     pub store_id: String,
-    /// How many events it has.
+    /// Number of events in the restored store.
     pub events: u64,
     /// The hash of the last of them.
     pub head: Digest,
@@ -126,7 +127,8 @@ impl Store {
         answer.await.unwrap_or_else(|_| Err(BackupError::Io { path, source: io::Error::other("the copying thread panicked") }))
     }
 
-    /// Of which backup this store was made, as long as nobody has said what is to become of the work that was under way in it.
+    /// Returns the backup from which this store was restored, if any. The mark stays until it has
+    /// been decided what becomes of the work that was under way in it.
     pub async fn backup_mark(&self) -> Result<Option<BackupMark>, ReadError> {
         self.read(mark).await
     }

@@ -1,4 +1,4 @@
-//! What can be asked of the store's writer, and what may come of it.
+//! Requests to the store's writer, and their possible outcomes.
 
 use crate::sql::Source;
 use domain::account::Accounts;
@@ -15,19 +15,19 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use std::fmt;
 
-/// Everything that is stored together or not at all.
+/// A set of changes that are stored together or not at all.
 ///
-/// Its guards look at the store as it was before its own events; then the events are appended in order, and every projection sees
-/// each event after the ones before it.
+/// Its guards look at the store as it was before its own events. Then the events are appended in
+/// order, and every projection sees each event after the ones before it.
 #[derive(Debug, Clone, Default)]
 pub struct Commit {
     /// Events, stream by stream.
     pub appends: Vec<Append>,
-    /// What must be so.
+    /// Conditions that must hold.
     pub guards: Vec<Guard>,
     /// Content that its events name by digest. The digests are computed before the commit is queued.
     pub blobs: Vec<Vec<u8>>,
-    /// What makes a repetition of the same request harmless.
+    /// Idempotency key that makes a repetition of the same request harmless.
     pub key: Option<Key>,
     /// Folds worth keeping.
     pub snapshots: Vec<(Stream, Snapshot)>,
@@ -40,35 +40,35 @@ impl Commit {
         Self::default()
     }
 
-    /// With events for a stream.
+    /// Adds events for a stream.
     #[must_use]
     pub fn append(mut self, stream: Stream, expected: Expected, events: Vec<NewEvent>) -> Self {
         self.appends.push(Append { stream, expected, events });
         self
     }
 
-    /// With a condition.
+    /// Adds a condition.
     #[must_use]
     pub fn guard(mut self, guard: Guard) -> Self {
         self.guards.push(guard);
         self
     }
 
-    /// With content.
+    /// Adds content.
     #[must_use]
     pub fn blob(mut self, bytes: Vec<u8>) -> Self {
         self.blobs.push(bytes);
         self
     }
 
-    /// With an idempotency key.
+    /// Sets the idempotency key.
     #[must_use]
     pub fn key(mut self, key: Key) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// With a snapshot of a stream.
+    /// Adds a snapshot of a stream.
     #[must_use]
     pub fn snapshot(mut self, stream: Stream, snapshot: Snapshot) -> Self {
         self.snapshots.push((stream, snapshot));
@@ -81,24 +81,24 @@ impl Commit {
 pub struct Append {
     /// The stream.
     pub stream: Stream,
-    /// At which version it must be.
+    /// The expected version of the stream.
     pub expected: Expected,
     /// The events, in order.
     pub events: Vec<NewEvent>,
 }
 
-/// At which version a stream must be for an append to land.
+/// Version at which a stream must be for an append to land.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// At any.
+    /// Any version.
     Any,
-    /// It has no events yet.
+    /// No version: the stream has no events yet.
     New,
     /// Its last event has this version.
     Version(u64),
 }
 
-/// Something that must be so for a commit to land, looked at in the same transaction.
+/// Condition for a commit to land, checked in the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Guard {
     /// The session exists and no run of it is open.
@@ -112,16 +112,17 @@ pub enum Guard {
         /// Its revision.
         revision: u64,
     },
-    /// No words of a user wait in the session that would join its run ([`domain::queue::Kind::Steer`]) but those that the commit itself claims; a
-    /// reminder waits from when it is due. What waits for the run to end keeps nothing from ending.
+    /// No message waits in the session that would join its run ([`domain::queue::Kind::Steer`]),
+    /// except those that the commit itself claims. A reminder waits from when it is due. Messages
+    /// that wait for the run to end do not keep it from ending.
     NothingWaiting {
         /// The session.
         session: SessionId,
-        /// Whose words; none for everybody's.
+        /// The user whose messages count; none for all users.
         user: Option<UserId>,
-        /// What time it is.
+        /// The current time.
         now: Timestamp,
-        /// What the commit itself claims.
+        /// Inputs that the commit itself claims.
         except: Vec<InputId>,
     },
     /// The input was accepted and waits.
@@ -152,7 +153,7 @@ pub enum Guard {
     WaitingAtMost {
         /// The session.
         session: SessionId,
-        /// How many.
+        /// Maximum number of inputs.
         max: u64,
     },
     /// The session has no file of this content and name.
@@ -168,34 +169,36 @@ pub enum Guard {
     FilesAtMost {
         /// The session.
         session: SessionId,
-        /// How many.
+        /// Maximum number of files.
         files: u64,
-        /// How many bytes.
+        /// Maximum number of bytes.
         bytes: u64,
     },
-    /// At most so many dispatches of this tree of agents, named by its topmost one, have not ended before this commit.
+    /// At most so many dispatches of this tree of agents are open before this commit. The tree is
+    /// named by its topmost agent.
     TreeDispatchesAtMost {
         /// The tree.
         tree: AgentId,
-        /// How many.
+        /// Maximum number of dispatches.
         max: u64,
     },
-    /// All accounts of a run's have what this commit draws on them, beside what others have drawn and the run itself.
+    /// All accounts of a run can cover what this commit draws on them. What others and the run
+    /// itself have drawn counts as well.
     AccountsHave {
         /// The run.
         run: RunId,
         /// Its accounts.
         accounts: Accounts,
-        /// What it has drawn itself, with the outcomes that this commit records.
+        /// Amount that the run has drawn itself, with the outcomes that this commit records.
         drawn: Spent,
-        /// What this commit draws.
+        /// Amount that this commit draws.
         more: Spent,
     },
-    /// The message that began everything has begun at most so many runs before this commit, with all that came of it.
+    /// The message that began everything has led to at most so many runs before this commit.
     RunsAtMost {
         /// The accounts of what it began, of which the first is the message's.
         accounts: Accounts,
-        /// How many.
+        /// Maximum number of runs.
         max: u64,
     },
     /// The user has a role with the agent, or with the topmost one above it, that allows this.
@@ -204,7 +207,7 @@ pub enum Guard {
         agent: AgentId,
         /// The user.
         user: UserId,
-        /// What it has to allow.
+        /// The right that the role must grant.
         right: Right,
     },
     /// No active agent lives at this path.
@@ -215,33 +218,35 @@ pub enum Guard {
     SubCount {
         /// The agent.
         agent: AgentId,
-        /// How many.
+        /// Expected number of spawned agents.
         count: u64,
     },
     /// The session exists and was not deleted, and its agent is not archived.
     SessionThere(SessionId),
-    /// No open operation of the session that is to be waited for, directly or through others, waits for the one that is to wait.
+    /// The awaited session does not wait for the waiting one, directly or through others. Only open
+    /// operations count.
     MayWait {
         /// The session that is to wait.
         session: SessionId,
-        /// For which.
+        /// The session that it is to wait for.
         for_session: SessionId,
     },
     /// The session's queue is as it was read ([`crate::Store::queue`]): what arrives was decided upon it.
     QueueUnchanged {
         /// The session.
         session: SessionId,
-        /// What was read.
+        /// The state of the queue as it was read.
         seen: Box<QueueSeen>,
     },
-    /// What was dropped from the session's queue, and is to be told of, comes to this notice; none when nothing is.
+    /// The unreported drops from the session's queue amount to this notice; none when there are
+    /// none.
     Untold {
         /// The session.
         session: SessionId,
         /// The notice.
         notice: Option<OverflowNotice>,
     },
-    /// The connector key stands for this user; with none, for nobody.
+    /// The connector key is bound to this user; with none, to no user.
     ConnectorKeyOf {
         /// The key.
         key: ConnectorKey,
@@ -252,32 +257,32 @@ pub enum Guard {
     ConnectorKeysAtMost {
         /// The user.
         user: UserId,
-        /// How many.
+        /// Maximum number of connector keys.
         max: u64,
     },
     /// The user has brought less than so many bytes that are still there ([`crate::Store::stored_bytes`]), before this commit.
     StoredBelow {
         /// The user.
         user: UserId,
-        /// How many.
+        /// The limit in bytes.
         bytes: u64,
     },
     /// The user has opened less than so many sessions within some time, before this commit.
     SessionsOpenedBelow {
         /// The user.
         user: UserId,
-        /// After this time.
+        /// Start of the period.
         after: Timestamp,
         /// Up to this time.
         until: Timestamp,
-        /// How many.
+        /// The limit on sessions.
         max: u64,
     },
-    /// The user has no open chat that words to this would go to.
+    /// The user has no open chat that messages to this addressee would go to.
     NoChat {
         /// The user.
         of: UserId,
-        /// What the words are addressed to.
+        /// The addressee of the messages.
         with: ChatWith,
     },
     /// The session exists and was not deleted, and the turn is in its thread or was made in it: no purge takes the turn away.
@@ -289,7 +294,7 @@ pub enum Guard {
     },
 }
 
-/// The address of words that take the user's open chat with it, or begin one.
+/// Addressee of messages that go to the user's open chat with it, or begin one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChatWith {
     /// An agent: the latest chat ([`crate::Store::latest_chat`]).
@@ -300,29 +305,29 @@ pub enum ChatWith {
     Turn(TurnId),
 }
 
-/// What the acceptance of an input rests on.
+/// State of the queue on which the acceptance of an input rests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueSeen {
     /// The run that is open.
     pub run: Option<RunId>,
-    /// Whether the session holds its agent's slot and waits for its client.
+    /// True if the session holds its agent's slot and waits for its client.
     pub awaits_client: bool,
     /// The inputs of the queue proper ([`domain::queue::Kind::Queued`]), in the order of their acceptance.
     pub queued: Vec<InputId>,
-    /// What was dropped and no turn has told of.
+    /// Dropped inputs that no turn has reported yet.
     pub overflow: Overflow,
 }
 
-/// Under what name a request is remembered, for seven days ([`domain::limits::IDEMPOTENCY_MS`]).
+/// Idempotency key of a request, remembered for seven days ([`domain::limits::IDEMPOTENCY_MS`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// Who asked.
+    /// The requester.
     pub source: String,
     /// The name that they gave the request.
     pub key: String,
     /// The digest of the request: another request under the same name is refused.
     pub request: Digest,
-    /// What to answer when the same request comes again.
+    /// The reply when the same request comes again.
     pub reply: Vec<u8>,
     /// The session that it is about, with which it is forgotten; without, that of the commit's first event, or its agent.
     pub about: Option<SessionId>,
@@ -339,7 +344,7 @@ pub struct Snapshot {
     pub state: Vec<u8>,
 }
 
-/// What became of a commit that landed. It is durable.
+/// Result of a commit that landed. It is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
     /// The position of its first event.
@@ -348,12 +353,13 @@ pub struct Committed {
     pub last_position: u64,
     /// The version of each of its streams afterwards, each stream once, in the order of its appends.
     pub versions: Vec<(Stream, u64)>,
-    /// Whether it accepted inputs, and all of them wait for an open run that takes them in at its end, or after another step, and not now:
-    /// whoever drives it looks for them then, and need not be told.
+    /// True if the commit accepted inputs and all of them can wait for an open run without a
+    /// notification. That run takes them in at its end or after another step, not now: its driver
+    /// looks for them then.
     pub waits_unheard: bool,
 }
 
-/// Why a commit did not land. Nothing of it is stored.
+/// Reason why a commit did not land. Nothing of it is stored.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// Something was not as the commit expected: load again and decide again.
@@ -362,7 +368,7 @@ pub enum CommitError {
     /// The same request landed before.
     #[error("the same request was committed before")]
     Replayed {
-        /// What it was answered.
+        /// The reply that was given the first time.
         reply: Vec<u8>,
     },
     /// Another request landed under this idempotency key.
@@ -377,14 +383,15 @@ pub enum CommitError {
     /// The database did not take it, and may take it later.
     #[error("the store is not available")]
     Unavailable {
-        /// Why.
+        /// The cause.
         #[source]
         source: Source,
     },
-    /// Something in it can be stored neither now nor later: an event that is nested too deep, or is too large.
+    /// Something in it can be stored neither now nor later: an event that is nested too deep, or is too large, or over which the writer
+    /// panics.
     #[error("this can never be stored")]
     Unstorable {
-        /// What of it, and why.
+        /// The part that cannot be stored, and the cause.
         #[source]
         source: Source,
     },
@@ -393,16 +400,16 @@ pub enum CommitError {
     Closed,
 }
 
-/// What was not as a commit expected.
+/// A condition that did not hold as a commit expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// What of the commit did not hold.
+    /// The part of the commit that did not hold.
     pub clash: Clash,
-    /// What was found instead, for people.
+    /// Human-readable description of what was found instead.
     pub detail: String,
 }
 
-/// What of a commit did not hold.
+/// The part of a commit that did not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Clash {
     /// The stream was not at the expected version.

@@ -18,12 +18,12 @@ use tokio::sync::oneshot;
 /// The name of the copy that is read, in the folder of the store's database.
 const NAME: &str = "copy.db";
 
-/// Where it is.
+/// Returns the path of the copy.
 pub(crate) fn beside(database: &Path) -> PathBuf {
     database.with_file_name(NAME)
 }
 
-/// Removes what a look that did not come to its end left of it.
+/// Removes the remnants of a copy that was not finished.
 pub(crate) fn remove(database: &Path) {
     let path = beside(database);
     for path in [path.with_extension("db-journal"), path.with_extension("db-wal"), path.with_extension("db-shm"), path] {
@@ -47,7 +47,8 @@ pub(crate) fn look_for_room(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Has a store's writer copy its database to a file that is empty, and waits for it. Whoever waits keeps nobody from closing the store.
+/// Has a store's writer copy its database to an empty file, and waits for it. A waiting caller does
+/// not keep the store from being closed.
 pub(crate) fn copy(writer: SyncSender<Request>, to: PathBuf) -> Result<(), Uncopied> {
     let (reply, answer) = oneshot::channel();
     writer.send(Request::Copy(to, reply)).map_err(|_| Uncopied::Closed)?;
@@ -55,7 +56,7 @@ pub(crate) fn copy(writer: SyncSender<Request>, to: PathBuf) -> Result<(), Uncop
     answer.blocking_recv().map_err(|_| Uncopied::Closed)?.map_err(Uncopied::Database)
 }
 
-/// Why there is no copy.
+/// Reason why there is no copy.
 #[derive(Debug)]
 pub(crate) enum Uncopied {
     /// The store was closed.
@@ -70,7 +71,8 @@ pub(crate) struct Copy {
 }
 
 impl Copy {
-    /// Copies the database of a store whose writer this reaches. Takes as much space again, and refuses to begin where that is not there.
+    /// Copies the database of a store through a channel to its writer. Takes as much space again,
+    /// and refuses to begin where there is too little.
     pub(crate) fn make(database: &Path, writer: SyncSender<Request>) -> Result<(Self, Connection), ReadError> {
         let path = beside(database);
         remove(database);

@@ -37,7 +37,7 @@ pub(crate) fn encode(event: &Event) -> Result<(String, Vec<u8>), serde_json::Err
     Ok((written.kind.into_owned(), written.data.get().as_bytes().to_vec()))
 }
 
-/// Why an event cannot be read.
+/// Reason why an event cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unread {
     /// Its kind, or what is stored under it, is not known.
@@ -48,7 +48,7 @@ pub(crate) enum Unread {
     Payload {
         /// The kind.
         kind: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },
@@ -79,7 +79,7 @@ struct Tagged<'a> {
     /// None once it was read.
     kind: Option<&'a str>,
     payload: &'a [u8],
-    /// Whether the payload is still to be read.
+    /// True if the payload is still to be read.
     data: bool,
 }
 
@@ -175,12 +175,12 @@ impl RawEvent {
         })
     }
 
-    /// When it happened.
+    /// Returns the time at which it happened.
     pub(crate) fn time(&self) -> Timestamp {
         Timestamp(self.time)
     }
 
-    /// Whether the payload is the one that the digest was made of; none when it was erased.
+    /// Returns whether the payload matches the recorded digest; none when the payload was erased.
     pub(crate) fn payload_intact(&self) -> Option<bool> {
         match (&self.payload, self.salt) {
             (Some(payload), Some(salt)) => Some(self.payload_digest == Some(salt.digest(payload))),

@@ -56,7 +56,8 @@ pub fn point(name: &str) {
 #[inline]
 pub fn point(_name: &str) {}
 
-/// Whether a test wants an event with these words in it to be one that can never be stored: `AGENT_HOST_UNSTORABLE` has the words.
+/// Returns whether a test wants an event with this payload to be impossible to store.
+/// `AGENT_HOST_UNSTORABLE` holds the text to look for.
 #[cfg(debug_assertions)]
 #[expect(clippy::disallowed_methods, reason = "set by tests, never by an operator")]
 pub(crate) fn is_unstorable(payload: &[u8]) -> bool {
@@ -66,12 +67,37 @@ pub(crate) fn is_unstorable(payload: &[u8]) -> bool {
     words.as_ref().is_some_and(|words| payload.windows(words.len()).any(|piece| piece == words.as_bytes()))
 }
 
-/// Nothing is refused for its words in a build without debug assertions.
+/// Returns false: without debug assertions no event is refused for its text.
 #[cfg(not(debug_assertions))]
 #[inline]
 pub(crate) fn is_unstorable(_payload: &[u8]) -> bool {
     false
 }
+
+/// Panics as a faulty projection would, on an event that contains the text in
+/// `AGENT_HOST_PANICS_ON`.
+///
+/// # Panics
+/// When the environment says so.
+#[cfg(debug_assertions)]
+#[expect(clippy::disallowed_methods, reason = "set by tests, never by an operator")]
+pub(crate) fn project(payload: &[u8]) {
+    static WORDS: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+
+    let of_this_crate = || cfg!(test).then(|| PANICS_IN_TESTS.to_owned());
+    let words = WORDS.get_or_init(|| std::env::var("AGENT_HOST_PANICS_ON").ok().filter(|words| !words.is_empty()).or_else(of_this_crate));
+    let Some(words) = words else { return };
+    assert!(!payload.windows(words.len()).any(|piece| piece == words.as_bytes()), "a test wants a panic on this event");
+}
+
+/// The text on which a projection panics in the tests of this crate.
+#[cfg(debug_assertions)]
+pub(crate) const PANICS_IN_TESTS: &str = "a projection panics on this";
+
+/// No projection panics by request in a build without debug assertions.
+#[cfg(not(debug_assertions))]
+#[inline]
+pub(crate) fn project(_payload: &[u8]) {}
 
 /// Passes the crash point of this name; see [`point`].
 #[macro_export]
@@ -81,7 +107,7 @@ macro_rules! crash_point {
     };
 }
 
-/// What is to happen, where, and at which of its passages.
+/// A fault to inject, with its place and the passage at which it happens.
 #[cfg(debug_assertions)]
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted {

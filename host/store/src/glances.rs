@@ -1,8 +1,9 @@
-//! Looks at single rows on the caller's own thread.
+//! Short reads of single rows on the caller's own thread.
 //!
-//! A look at a row whose pages are in memory takes some ten microseconds, and waking another thread and being woken by it several times that.
-//! So short looks are done where they are asked for, as long as they stay short: one that had to wait for the disk sends those that follow
-//! to the threads that read, where waiting holds nobody up.
+//! Reading a row whose pages are in memory takes some ten microseconds; waking another thread and
+//! being woken by it takes several times that. So short reads run on the calling thread as long as
+//! they stay short. One that had to wait for the disk sends those that follow to the reader
+//! threads, where waiting holds up no other work.
 
 use crate::open::{DataDir, OpenError};
 use crate::readers::connect;
@@ -23,7 +24,8 @@ pub(crate) struct Glances {
     connections: Vec<Mutex<Connection>>,
     /// Looks that still go elsewhere.
     detour: AtomicU32,
-    /// Whoever waits for the store to be closed may open it again as soon as nothing of it is open: dropped after the connections.
+    /// Handle of the data directory, dropped after the connections. A caller that waits for the
+    /// store to be closed may open it again as soon as nothing of it is open.
     _dir: Arc<DataDir>,
     _alive: watch::Receiver<()>,
 }

@@ -1,19 +1,19 @@
-//! How the writer is doing, as anybody may ask at any time without waiting for it.
+//! State of the writer, which any thread may read at any time without waiting for the writer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// How long the writer may be at one thing before it counts as held up, in milliseconds. Longer than it waits for a lock of another
-/// process, which ends with a failure of its own.
+/// Time that the writer may spend on one thing before it counts as stalled, in milliseconds. It is
+/// longer than the wait for a lock of another process, which ends with a failure of its own.
 const STALLED_MS: u64 = 10_000;
 
 /// Milliseconds after a read that failed during which reads count as failing.
 const READ_FAILED_MS: u64 = 5_000;
 
-/// Whether commits are taken at this moment.
+/// State of the writer: tells whether commits are taken at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
-    /// They are.
+    /// Commits are taken.
     Well,
     /// The disk is full, or so nearly that commits will soon be refused.
     Full,
@@ -24,13 +24,14 @@ pub enum Health {
     Stalled,
 }
 
-/// What the writer says of itself.
+/// State that the writer reports of itself.
 #[derive(Debug)]
 pub(crate) struct Vitals {
     epoch: Instant,
     full: AtomicBool,
     failing: AtomicBool,
-    /// One more than the milliseconds from the epoch to the beginning of what the writer is at; 0 while it waits for something to do.
+    /// Milliseconds from the epoch to the start of the writer's current work, plus one. It is 0
+    /// while the writer waits for something to do.
     since: AtomicU64,
     /// The same of the last read that failed; 0 while none has.
     read_failed: AtomicU64,
@@ -47,7 +48,8 @@ impl Vitals {
         }
     }
 
-    /// How it is doing. Held up comes first, because then nothing else is known for certain.
+    /// Returns the writer's state. A stalled writer comes first, because then nothing else is known
+    /// for certain.
     pub(crate) fn health(&self) -> Health {
         if self.is_stalled() {
             Health::Stalled
@@ -89,12 +91,12 @@ impl Vitals {
         self.since.store(0, Ordering::Relaxed);
     }
 
-    /// Whether there is no space; what was said before.
+    /// Sets whether there is no space, and returns the previous value.
     pub(crate) fn set_full(&self, full: bool) -> bool {
         self.full.swap(full, Ordering::Relaxed)
     }
 
-    /// Whether transactions fail; what was said before.
+    /// Sets whether transactions fail, and returns the previous value.
     pub(crate) fn set_failing(&self, failing: bool) -> bool {
         self.failing.swap(failing, Ordering::Relaxed)
     }

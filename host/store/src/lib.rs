@@ -7,8 +7,10 @@
 mod backup;
 mod commit;
 mod copy;
+mod ended;
 mod event_row;
 pub mod fault;
+mod full_text;
 mod glances;
 mod health;
 mod log;

@@ -1,8 +1,9 @@
-//! The write-ahead log: how long it is, how long it may become, and who is in the way of making it shorter.
+//! The write-ahead log: its length, its bound, and the reads that keep it from being shortened.
 //!
-//! A read keeps the log from beginning anew: what it sees may stand nowhere else. So the log grows while somebody reads and somebody
-//! commits, and a read that never ended would fill the disk. Long reads of the store's own go in pieces, or read a copy. When the log has
-//! reached its bound all the same, reads that have taken longer than a moment are ended.
+//! A read keeps the log from starting over: what it sees may be stored nowhere else. So the log
+//! grows while reads and commits go on, and a read that never ended would fill the disk. Long reads
+//! of the store's own go in pieces, or read a copy. When the log has reached its bound all the
+//! same, reads that have taken longer than a moment are ended.
 
 use crate::sql::with_causes;
 use rusqlite::Connection;
@@ -16,13 +17,14 @@ use std::time::Instant;
 
 /// Bytes of a frame beside its page.
 const FRAME_HEADER_BYTES: u64 = 24;
-/// The part of its bound from which on the log is made to begin anew, if reads leave room for that by themselves.
+/// The part of its bound from which the log is made to start over. It does so only if reads leave
+/// room for that by themselves.
 const LONG_PART: u64 = 4;
-/// How long a read may go on when the log has reached its bound, in milliseconds.
+/// Time that a read may go on when the log has reached its bound, in milliseconds.
 const GRACE_MS: u64 = 100;
 /// Steps of SQLite's machine after which a read looks whether it is in the way.
 const LOOK_OPS: i32 = 10_000;
-/// What stands for the beginning of a read while there is none.
+/// Placeholder for the start time of a read while there is none.
 const NO_READ: u64 = u64::MAX;
 
 /// The state of the write-ahead log.
@@ -32,7 +34,8 @@ pub struct LogState {
     pub bytes: u64,
     /// Bytes from which on reads that are in the way are ended. One transaction may take it beyond.
     pub bytes_max: u64,
-    /// Why it could not be moved to the database when that was last tried, with the causes; none when it was.
+    /// Reason why the log could not be moved to the database at the last try, with its causes; none
+    /// when it was moved.
     pub failing: Option<String>,
     /// Reads that were ended because they were in the way, since the store was opened.
     pub reads_ended: u64,
@@ -47,7 +50,7 @@ pub(crate) struct Log {
     /// Frames in it, as the last commit left it.
     pages: Arc<AtomicUsize>,
     index: OnceLock<ManuallyDrop<File>>,
-    /// Whether it has reached its bound and did not begin anew since.
+    /// True if the log has reached its bound and has not started over since.
     full: AtomicBool,
     failing: Mutex<Option<String>>,
     reads_ended: AtomicU64,
@@ -57,19 +60,20 @@ pub(crate) struct Log {
     pub(crate) ends_next: AtomicBool,
 }
 
-/// How urgent it is that the log begins anew.
+/// Urgency of starting the log over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// Not at all.
+    /// No need.
     Short,
-    /// It should.
+    /// The log should start over.
     Long,
-    /// It has to.
+    /// The log must start over.
     Full,
 }
 
 impl Log {
-    /// The log at this path, of a database whose connection says how many frames it has.
+    /// Makes the state of the log at this path. The database's connection says how many frames the
+    /// log has.
     pub(crate) fn new(path: PathBuf, bytes_max: u64, connection: &Connection, pages: Arc<AtomicUsize>) -> rusqlite::Result<Self> {
         let page_bytes: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
         Ok(Self {
@@ -87,7 +91,7 @@ impl Log {
         })
     }
 
-    /// How it is doing.
+    /// Returns the log's state.
     pub(crate) fn state(&self) -> LogState {
         LogState {
             bytes: fs::metadata(&self.path).map_or(0, |log| log.len()),
@@ -97,7 +101,7 @@ impl Log {
         }
     }
 
-    /// Where its file is.
+    /// Returns the path of the log's file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -127,7 +131,8 @@ impl Log {
         }
     }
 
-    /// From here on reads that have taken longer than a moment are ended; whether they were not before.
+    /// Starts to end reads that have taken longer than a moment. Returns whether they were not
+    /// ended before.
     pub(crate) fn set_full(&self) -> bool {
         !self.full.swap(true, Ordering::Relaxed)
     }
@@ -142,7 +147,7 @@ impl Log {
         self.full.store(false, Ordering::Relaxed);
     }
 
-    /// It was moved to the database, or could not be.
+    /// Records that the log was moved to the database, or the error that prevented it.
     pub(crate) fn moved(&self, error: Option<&rusqlite::Error>) {
         *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = error.map(|error| with_causes(error));
     }
@@ -156,7 +161,7 @@ impl Log {
 #[derive(Debug, Clone)]
 pub(crate) struct Watched {
     log: Arc<Log>,
-    /// When the read that is going on began, in milliseconds of the log's clock.
+    /// Start of the read in progress, in milliseconds of the log's clock.
     began: Arc<AtomicU64>,
 }
 
@@ -184,7 +189,7 @@ impl Watched {
         self.began.store(NO_READ, Ordering::Relaxed);
     }
 
-    /// Whether the read has to end. It counts once.
+    /// Returns whether the read has to end. Each such read counts once.
     pub(crate) fn is_in_the_way(&self) -> bool {
         let began = self.began.load(Ordering::Relaxed);
         let is_long = self.log.is_full() && began != NO_READ && self.log.ms().saturating_sub(began) > GRACE_MS;

@@ -12,6 +12,7 @@ pub(crate) use settings::{BUSY_TIMEOUT, assert_sqlite, reader, writer};
 pub(crate) use write_ahead_log::disown;
 
 use crate::copy;
+use crate::ended;
 use crate::event_row::{RAW_EVENTS_AFTER, RawEvent};
 use crate::fault;
 use crate::rebuild;
@@ -26,13 +27,13 @@ use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, params};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a database up to which all of its pages are looked at when it is opened. Beyond, that is for [`crate::Store::damage`] to do while
-/// it is in use.
+/// Size in bytes up to which all pages of a database are checked when it is opened. Beyond that
+/// [`crate::Store::damage`] checks them while the store is in use.
 pub(crate) const QUICK_CHECK_BYTES_MAX: u64 = 32 << 20;
 /// Events at the end of the chain whose hashes are checked when the store is opened.
 const TAIL_EVENTS_CHECKED: u64 = 1_000;
 
-/// How a store is opened.
+/// Options with which a store is opened.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// Threads that read, each with a connection of its own.
@@ -62,7 +63,7 @@ impl Default for Options {
     }
 }
 
-/// Why a store was not opened. [`OpenError::advice`] says what to do.
+/// Reason why a store was not opened. [`OpenError::advice`] says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process has it.
@@ -71,10 +72,10 @@ pub enum OpenError {
         /// The data directory.
         dir: PathBuf,
     },
-    /// There was a database, and it is gone or empty.
+    /// A database existed, and it is gone or empty.
     #[error("the database `{}` is missing or empty, but there was one here", path.display())]
     Missing {
-        /// Where it was.
+        /// The path where it was expected.
         path: PathBuf,
     },
     /// The database is not the one that was here.
@@ -92,7 +93,7 @@ pub enum OpenError {
     Corrupt {
         /// The database or its log.
         path: PathBuf,
-        /// What was found.
+        /// Description of the damage.
         detail: String,
     },
     /// A newer version of this program wrote it.
@@ -103,14 +104,15 @@ pub enum OpenError {
         /// The newest known.
         known: usize,
     },
-    /// A newer version of this program wrote something in it that narrows what may be done, and that this one would read past.
+    /// A newer version of this program wrote something that restricts what is permitted. This
+    /// version would read past it.
     #[error(
         "the database is for readers from number {demanded} on, and this program is reader {known}: it would not see all that forbids something"
     )]
     Demanding {
         /// The oldest reader that it permits.
         demanded: u64,
-        /// What this program is.
+        /// The reader version of this program.
         known: u64,
     },
     /// The SQLite library has a known bug that loses commits.
@@ -122,25 +124,25 @@ pub enum OpenError {
     /// The file system did not do something.
     #[error("`{}` cannot be {action}", path.display())]
     Io {
-        /// What was to be done.
+        /// The action that was attempted.
         action: &'static str,
-        /// With what.
+        /// The path of the action.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
     /// The database did not do something.
     #[error("the database cannot be opened")]
     Database {
-        /// Why not.
+        /// The cause.
         #[source]
         source: Source,
     },
 }
 
 impl OpenError {
-    /// What the operator can do about it.
+    /// Returns advice to the operator.
     #[must_use]
     pub fn advice(&self) -> &'static str {
         match self {
@@ -161,7 +163,8 @@ impl OpenError {
         Self::Io { action, path: path.to_owned(), source }
     }
 
-    /// What SQLite says when it opens or reads a database that was damaged is told from everything else.
+    /// Makes an error of a failure of SQLite. What SQLite reports when it opens or reads a damaged
+    /// database is told apart from everything else.
     pub(crate) fn database(path: &Path, error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
@@ -181,8 +184,10 @@ pub(crate) struct Opened {
     pub(crate) head: Head,
     /// The latest time of the events at the end.
     pub(crate) latest: Timestamp,
-    /// Whether it was not closed, and is too large for all of its pages to be looked at before it is used.
+    /// True if the store was not closed and is too large to check all of its pages before use.
     pub(crate) is_to_be_looked_over: bool,
+    /// True if the process that last worked on the store ended on request.
+    pub(crate) was_ended: bool,
 }
 
 /// Opens the database of a data directory, or makes a new one in an empty directory.
@@ -217,7 +222,8 @@ pub(crate) fn database(dir: &DataDir) -> Result<Opened, OpenError> {
         dir.mark(&id)?;
         fault::point("store.open.marked");
     }
-    Ok(Opened { connection, head, latest, is_to_be_looked_over: !was_closed && bytes > QUICK_CHECK_BYTES_MAX })
+    let was_ended = ended::is_noted(&connection).map_err(failed)?;
+    Ok(Opened { connection, head, latest, is_to_be_looked_over: !was_closed && bytes > QUICK_CHECK_BYTES_MAX, was_ended })
 }
 
 /// Refuses a database that permits no reader as old as this one.

@@ -2,8 +2,9 @@
 
 use crate::commit::{Commit, Expected, Guard, Key, Snapshot};
 use crate::event_row;
-use domain::digest::Digest;
-use domain::event::NewEvent;
+use domain::chain::GENESIS;
+use domain::digest::{Digest, Salt};
+use domain::event::{NewEvent, Recorded};
 use domain::id::Stream;
 use domain::json::{self, STORED_DEPTH_MAX};
 use serde::ser::Error as _;
@@ -16,9 +17,9 @@ pub(crate) struct Prepared {
     pub(crate) blobs: Vec<(Digest, Vec<u8>)>,
     pub(crate) key: Option<Key>,
     pub(crate) snapshots: Vec<(Stream, Snapshot)>,
-    /// How many events it has.
+    /// Number of events in it.
     pub(crate) events: usize,
-    /// How much it adds to the database, roughly.
+    /// Approximate number of bytes that it adds to the database.
     pub(crate) bytes: usize,
 }
 
@@ -35,15 +36,43 @@ pub(crate) struct PreparedAppend {
 /// One event, ready to be written.
 #[derive(Debug)]
 pub(crate) struct PreparedEvent {
-    pub(crate) new: NewEvent,
-    pub(crate) kind: String,
+    /// The event as it is recorded. Its position, its version and its hash are the writer's to say.
+    pub(crate) recorded: Recorded,
+    /// Its ids as its row has them.
+    pub(crate) ids: Ids,
+    pub(crate) salt: Salt,
     pub(crate) payload: Vec<u8>,
     pub(crate) payload_digest: Digest,
 }
 
-/// Bytes of one event's payload. What is larger would be read, and sent to whoever follows, as one piece.
+/// The ids of an event as text.
+#[derive(Debug)]
+pub(crate) struct Ids {
+    pub(crate) event: String,
+    pub(crate) agent: Option<String>,
+    pub(crate) session: Option<String>,
+    pub(crate) run: Option<String>,
+    pub(crate) causation: Option<String>,
+    pub(crate) correlation: Option<String>,
+}
+
+impl Ids {
+    fn of(new: &NewEvent) -> Self {
+        Self {
+            event: new.id.to_string(),
+            agent: new.subject.agent.map(|id| id.to_string()),
+            session: new.subject.session.map(|id| id.to_string()),
+            run: new.subject.run.map(|id| id.to_string()),
+            causation: new.causation.map(|id| id.to_string()),
+            correlation: new.correlation.map(|id| id.to_string()),
+        }
+    }
+}
+
+/// Maximum size of one event's payload, in bytes. A larger payload would be read, and sent to
+/// followers, as one piece.
 pub(crate) const EVENT_BYTES_MAX: usize = 64 << 20;
-/// What an event takes beside its payload, roughly, in bytes.
+/// Approximate size of an event without its payload, in bytes.
 const EVENT_OVERHEAD_BYTES: usize = 512;
 
 impl Prepared {
@@ -53,15 +82,11 @@ impl Prepared {
         let (mut events, mut bytes) = (0, 0);
         let mut ready = Vec::with_capacity(appends.len());
         for append in appends {
-            let prepared: Vec<PreparedEvent> = append.events.into_iter().map(prepare).collect::<Result<_, _>>()?;
+            let name = append.stream.to_string();
+            let prepared: Vec<PreparedEvent> = append.events.into_iter().map(|new| prepare(new, &name)).collect::<Result<_, _>>()?;
             events += prepared.len();
             bytes += prepared.iter().map(|event| event.payload.len() + EVENT_OVERHEAD_BYTES).sum::<usize>();
-            ready.push(PreparedAppend {
-                stream: append.stream,
-                name: append.stream.to_string(),
-                expected: append.expected,
-                events: prepared,
-            });
+            ready.push(PreparedAppend { stream: append.stream, name, expected: append.expected, events: prepared });
         }
         let blobs: Vec<(Digest, Vec<u8>)> = blobs.into_iter().map(|blob| (Digest::of(&blob), blob)).collect();
         bytes += blobs.iter().map(|(_, blob)| blob.len()).sum::<usize>();
@@ -71,7 +96,7 @@ impl Prepared {
     }
 }
 
-fn prepare(new: NewEvent) -> Result<PreparedEvent, serde_json::Error> {
+fn prepare(new: NewEvent, stream: &str) -> Result<PreparedEvent, serde_json::Error> {
     let (kind, payload) = event_row::encode(&new.event)?;
     // Whatever is stored can be read again.
     if json::depth(&payload) > STORED_DEPTH_MAX {
@@ -85,5 +110,20 @@ fn prepare(new: NewEvent) -> Result<PreparedEvent, serde_json::Error> {
         return Err(serde_json::Error::custom("a test wants it so"));
     }
     let payload_digest = new.salt.digest(&payload);
-    Ok(PreparedEvent { new, kind, payload, payload_digest })
+    let (ids, salt) = (Ids::of(&new), new.salt);
+    let recorded = Recorded {
+        position: 0,
+        stream: stream.to_owned(),
+        version: 0,
+        id: new.id,
+        kind,
+        event: Some(new.event),
+        subject: new.subject,
+        actor: new.actor,
+        causation: new.causation,
+        correlation: new.correlation,
+        time: new.time,
+        hash: GENESIS,
+    };
+    Ok(PreparedEvent { recorded, ids, salt, payload, payload_digest })
 }

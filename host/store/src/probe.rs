@@ -1,6 +1,7 @@
-//! A read that is made for nothing but to see if reads succeed.
+//! Test read that finds out whether reads succeed.
 //!
-//! One probe is under way at a time, however many ask, and its answer counts for a moment: whoever asks needs no credential.
+//! One probe is under way at a time, however many requests come, and its answer counts for a
+//! moment: a request for it needs no credential.
 
 use crate::health::Vitals;
 use crate::sql::Columns;
@@ -14,10 +15,11 @@ use tokio::sync::Mutex;
 const PROBE_MS_MAX: u64 = 2_000;
 /// Milliseconds for which the answer of a probe counts.
 const FRESH_MS: u64 = 500;
-/// Events from one look of a probe to the next: a prime, so that probes come to all parts of a database.
+/// Events from one read of a probe to the next: a prime, so that probes reach all parts of a
+/// database.
 const STRIDE: u64 = 10_007;
 
-/// What probes have found.
+/// Results of probes.
 #[derive(Debug, Default)]
 pub(crate) struct Probe {
     last: Mutex<Option<Found>>,

@@ -1,7 +1,7 @@
-//! Everything that can be asked of the store but is not an event: tables that follow from the events, one file each.
+//! Projections: tables that follow from the events, one file each.
 //!
-//! [`project`] runs in the transaction that appends the event, and again when the projections are rebuilt. It reads nothing but the
-//! event and other projections, so both give the same rows.
+//! [`project`] runs in the transaction that appends the event, and again when the projections are
+//! rebuilt. It reads nothing but the event and other projections, so both give the same rows.
 
 pub(crate) mod agents;
 mod blobs;
@@ -26,7 +26,7 @@ mod wakes;
 pub(crate) use blobs::{named as name_blobs, names_any as names_blobs};
 pub(crate) use buckets::scope_word;
 pub(crate) use recall::{body as indexed_body, owner_word, rows_of as recall_rows_of};
-pub(crate) use sessions::{is_deaf, snippet_after};
+pub(crate) use sessions::snippet_after;
 
 use crate::sql::Sql;
 use domain::account;
@@ -110,6 +110,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::ConnectorKeyUnbound(it) => connectors::unbound(sql, it)?,
         // These are looked up as events.
         Event::StepFailed(_)
+        | Event::RunRecovered(_)
         | Event::BoundaryDecided(_)
         | Event::ComponentAdmitted(_)
         | Event::HostRestored(_)
@@ -124,7 +125,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
 fn turn_committed(sql: &Sql<'_>, committed: &TurnCommitted, position: u64) -> rusqlite::Result<()> {
     turns::committed(sql, &committed.turn, committed.session, committed.untrusted, committed.time)?;
     sessions::moved(sql, committed)?;
-    recall::index(sql, committed, position)
+    recall::committed(sql, committed, position)
 }
 
 fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rusqlite::Result<()> {
@@ -208,7 +209,7 @@ fn run_started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
         labels::overflow_told(sql, started.session)?;
     }
     runs::started(sql, started)?;
-    sessions::running(sql, started.session, started.run)?;
+    sessions::running(sql, started)?;
     wakes::remove_kind(sql, &started.session.to_string(), DEBOUNCE)?;
     wakes::set(sql, &started.run.to_string(), "run", started.session, started.deadline)?;
     for input in &started.claimed {
@@ -255,7 +256,7 @@ fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<(
     runs::draws(sql, stepped.run, drawn, Spent::default())
 }
 
-/// What a model's call draws with another attempt, instead of what it drew before.
+/// Records what a model's call draws with another attempt, in place of what it drew before.
 fn attempted(sql: &Sql<'_>, it: &OperationAttempted) -> rusqlite::Result<()> {
     match operations::attempted(sql, it.operation, it.drawn)? {
         Some((run, before)) => runs::draws(sql, run, it.drawn, before),

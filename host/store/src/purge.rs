@@ -1,9 +1,11 @@
-//! Purging what was deleted: the payloads of its events with their salts, what follows from them, and blobs that nobody names any more.
+//! Purge of deleted data: the payloads of its events with their salts, what follows from them, and
+//! blobs that are no longer named.
 //!
-//! The events themselves stay with their places, their kinds and their digests, so that the chain holds. What is left of the projections is
-//! what folding the events again gives. It is done in transactions of a bounded size, and each piece of it can be done again: a crash in
-//! between leaves a purge that is open, which whoever began it, or the next start of the host, brings to its end. This module knows how;
-//! that it may be done is decided above.
+//! The events themselves stay with their places, their kinds and their digests, so that the chain
+//! holds. The projections are left as folding the events again makes them. A purge runs in
+//! transactions of a bounded size, and each piece of it can be repeated. A crash in between leaves
+//! an open purge, which its initiator or the next start of the host finishes. This module only
+//! carries purges out; the permission is decided by its callers.
 
 mod agents;
 mod blobs;
@@ -35,7 +37,7 @@ use tokio::sync::oneshot;
 
 /// Events whose payloads are erased in one transaction.
 pub(crate) const EVENTS_PER_COMMIT_MAX: usize = 256;
-/// What the names of open purges begin with, among what is known of the store.
+/// Prefix of the names of open purges in the store's metadata.
 const OPEN: &str = "purge/";
 
 /// One thing that belongs to a purge. It is done when nothing of it is left, however often it was begun.
@@ -53,29 +55,29 @@ pub enum Piece {
         /// Its position.
         position: u64,
     },
-    /// What an agent's own stream tells of a session.
+    /// The events in an agent's own stream about a session.
     OfAgent {
         /// The agent.
         agent: AgentId,
         /// The session.
         session: SessionId,
     },
-    /// Whatever else there is of a session.
+    /// Everything else that belongs to a session.
     Session(SessionId),
-    /// What tools keep for an agent.
+    /// Data that tools keep for an agent.
     AgentBuckets(AgentId),
-    /// Whatever else there is of an agent.
+    /// Everything else that belongs to an agent.
     Agent(AgentId),
     /// Blobs that were named by what was erased, and that no event names any more.
     Blobs,
 }
 
-/// How much a purge has come to so far.
+/// Totals of a purge so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
-    /// What is gone.
+    /// Totals of what is gone.
     pub erased: Erased,
-    /// What stays.
+    /// Totals of what stays.
     pub kept: Kept,
 }
 
@@ -87,7 +89,8 @@ impl Tally {
     }
 }
 
-/// As long as this is there nothing is folded again, and nothing else is purged: what is folded could hold what is being erased.
+/// Guard of a purge. While it exists nothing is rebuilt, and nothing else is purged: a rebuild
+/// could hold what is being erased.
 #[derive(Debug)]
 pub struct Purging(Arc<AtomicBool>);
 
@@ -111,7 +114,8 @@ impl Store {
         begun.then(|| Purging(flag))
     }
 
-    /// Erases a piece of what a purge is about, one transaction of it, and counts that for the purge of this stream. Whether it is done.
+    /// Erases one transaction's share of a piece of a purge, and returns whether the piece is done.
+    /// The share is counted for the purge of this stream.
     ///
     /// # Errors
     /// Nothing was erased: the store did not take it.
@@ -131,7 +135,7 @@ impl Store {
         .await
     }
 
-    /// Purges that were begun and did not come to their end, those of agents first.
+    /// Returns the purges that were begun and have not finished, those of agents first.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -143,7 +147,7 @@ impl Store {
         .await
     }
 
-    /// How much an open purge has come to so far.
+    /// Returns the totals of an open purge so far.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -151,7 +155,7 @@ impl Store {
         self.read(move |sql| Ok(tally(sql, purge)?.unwrap_or_default())).await
     }
 
-    /// What a purge came to that came to its end.
+    /// Returns the result of a purge that has finished.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -184,7 +188,8 @@ impl Store {
     }
 }
 
-/// All of it or nothing. What is deleted is overwritten, as always on this connection.
+/// Runs some work in a transaction: all of it or nothing. Deleted content is overwritten, as always
+/// on this connection.
 fn transact<T>(sql: &Sql<'_>, work: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
     let connection = sql.connection();
     connection.execute_batch("BEGIN IMMEDIATE")?;
@@ -210,7 +215,8 @@ fn one(sql: &Sql<'_>, piece: &Piece, tally: &mut Tally) -> rusqlite::Result<bool
     }
 }
 
-/// A purge was begun, or came to its end: what the writer notes of it beside the events, within their transaction.
+/// Records that a purge was begun or has finished: the writer's note beside the events, within
+/// their transaction.
 pub(crate) fn told(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
     match event {
         Event::PurgeBegun(it) => {
@@ -234,7 +240,8 @@ pub(crate) fn told(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
     }
 }
 
-/// Whether any purge was begun and is not at its end: what follows from the events is not what folding them gives then.
+/// Returns whether any purge was begun and has not finished. Until it has, the projections differ
+/// from what folding the events gives.
 pub(crate) fn is_any_open(sql: &Sql<'_>) -> rusqlite::Result<bool> {
     sql.exists("SELECT 1 FROM meta WHERE name GLOB 'purge/*'", [])
 }
@@ -254,7 +261,7 @@ fn add(sql: &Sql<'_>, purge: Stream, more: Tally) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Erases the payload and the salt of an event; whether there were any.
+/// Erases the payload and the salt of an event, and returns whether there were any.
 fn erase_event(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> rusqlite::Result<bool> {
     user_storage::erases_event(sql, position)?;
     let text = "UPDATE events SET payload = NULL, salt = NULL WHERE position = ?1 AND payload IS NOT NULL";

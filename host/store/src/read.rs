@@ -1,4 +1,5 @@
-//! Everything that can be asked of the store. Reads never wait for the writer and see what is durable, each of them at one point in time.
+//! Reads of the store. They never wait for the writer and see what is durable, each of them at one
+//! point in time.
 
 pub(crate) mod accounts;
 mod agents;
@@ -48,7 +49,7 @@ pub use trees::{Parting, SeenTurn, SessionLabel, TreeTurn};
 use crate::sql::Source;
 use rusqlite::ErrorCode;
 
-/// Why something could not be read.
+/// Reason why something could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// Too many reads wait. Try again shortly.
@@ -57,26 +58,27 @@ pub enum ReadError {
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
-    /// What was named is not there, where only what is there can be asked about.
+    /// The named thing is not there, where only what exists can be asked about.
     #[error("there is no {what}")]
     Missing {
-        /// What.
+        /// The thing that is missing.
         what: String,
     },
     /// Something is stored that this program does not understand: a newer version wrote it, or it was damaged.
     #[error("something that is stored does not read as what it should be")]
     Unreadable {
-        /// What about it.
+        /// The cause.
         #[source]
         source: Source,
     },
-    /// The read took long while the write-ahead log had reached its bound, and was ended so that the log could begin anew. Try again later.
+    /// The read took too long while the write-ahead log had reached its bound. It was ended so that
+    /// the log could start over. Try again later.
     #[error("the read took long and was in the way of shortening the write-ahead log")]
     InTheWay,
     /// The database did not answer, and may later.
     #[error("the store is not available")]
     Unavailable {
-        /// Why.
+        /// The cause.
         #[source]
         source: Source,
     },
@@ -86,6 +88,7 @@ impl From<rusqlite::Error> for ReadError {
     fn from(error: rusqlite::Error) -> Self {
         match error {
             rusqlite::Error::FromSqlConversionFailure(_, _, source) => Self::Unreadable { source },
+            error if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => Self::Unreadable { source: error.into() },
             error if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => Self::InTheWay,
             error => Self::Unavailable { source: error.into() },
         }

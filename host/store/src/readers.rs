@@ -1,4 +1,5 @@
-//! Threads that read, each with a read-only connection of its own, so that neither the writer nor the async runtime ever waits for a read.
+//! Reader threads, each with its own read-only connection. Neither the writer nor the async runtime
+//! ever waits for a read.
 
 use crate::log::{Log, Watched};
 use crate::open::{DataDir, OpenError, reader};
@@ -19,18 +20,19 @@ tokio::task_local! {
     static BACKGROUND: ();
 }
 
-/// Runs something whose reads give way: as long as others have something to read, one thread at least does that, and however many reads of
-/// this kind wait, others find their place. For work that nobody waits for at the other end of a connection.
+/// Runs a task whose reads give way to others. As long as other reads wait, at least one thread
+/// serves them, and however many reads of this kind wait, others find their place. It is meant for
+/// work that no client waits for.
 pub fn in_background<F: Future>(task: F) -> impl Future<Output = F::Output> {
     BACKGROUND.scope((), task)
 }
 
-/// For whom something is read.
+/// Priority of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lane {
-    /// For whoever waits for it.
+    /// Reads that a client waits for.
     Front,
-    /// For work in the background.
+    /// Reads for work in the background.
     Background,
 }
 
@@ -48,7 +50,7 @@ struct Queue {
     waiting: Mutex<Waiting>,
     /// Wakes one thread for each read.
     more: Condvar,
-    /// Of each lane.
+    /// Maximum number of waiting reads in each lane.
     waiting_max: usize,
     /// Threads that read for the background at the same time, at most.
     background_max: usize,

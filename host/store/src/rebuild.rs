@@ -1,9 +1,12 @@
-//! Folding all events again while the store serves: what is not as they say is replaced, and nothing else is touched.
+//! Rebuild of the projections while the store serves: rows that differ from the events are
+//! replaced, and nothing else is touched.
 //!
-//! The events are folded into a database beside the store's own while commits go on. Then all rows are compared as of one position, while
-//! the writer notes which rows it changes. What differs, and what was changed since, is looked at once more between two commits and replaced
-//! in one transaction: that is all that commits wait for, however much is stored. Reads wait for nothing. A crash at any point leaves the
-//! rows as they were or as they should be, and the database beside is removed when the store is next opened.
+//! The events are folded into a side database while commits go on. Then all rows are compared as of
+//! one position, while the writer notes which rows it changes. Rows that differ, and rows that were
+//! changed since, are checked once more between two commits and replaced in one transaction.
+//! Commits wait for nothing else, however much is stored, and reads wait for nothing. A crash at
+//! any point leaves the rows as they were or as they should be, and the side database is removed
+//! when the store is next opened.
 
 mod compare;
 mod fold;
@@ -38,16 +41,16 @@ use touched::Notes;
 /// Steps of SQLite's machine after which it looks whether the store is to be closed.
 const LOOK_OPS: i32 = 10_000;
 
-/// What folding all events again came to.
+/// Result of a rebuild, which folds all events again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rebuilt {
     /// Events that were folded.
     pub events: u64,
-    /// Which tables were not as they say; none when all were.
+    /// Tables that differed from the events; none when no table did.
     pub replaced: Vec<Replaced>,
-    /// Whether the full-text index was replaced.
+    /// True if the full-text index was replaced.
     pub index_replaced: bool,
-    /// How long commits waited: nothing was stored meanwhile.
+    /// Time for which commits waited: nothing was stored meanwhile.
     pub paused: Duration,
 }
 
@@ -64,45 +67,45 @@ pub struct Replaced {
     pub superfluous: u64,
 }
 
-/// What is being done.
+/// Stage of a rebuild.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RebuildStage {
     /// Events are folded.
     Folding,
-    /// What they say is compared with what is there.
+    /// The result of the fold is compared with the tables in use.
     Comparing,
-    /// What differs is replaced; commits wait.
+    /// Rows that differ are replaced; commits wait.
     Replacing,
 }
 
-/// How far it is.
+/// Progress of a rebuild.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum RebuildState {
-    /// None was asked for since the store was opened.
+    /// No rebuild was requested since the store was opened.
     #[default]
     Never,
-    /// One is going on.
+    /// A rebuild is in progress.
     Running {
-        /// What is being done.
+        /// The current stage.
         stage: RebuildStage,
         /// Events that were folded so far.
         events: u64,
         /// Events that there were when it began.
         of: u64,
     },
-    /// The last one came to this.
+    /// The last rebuild finished with this result.
     Done(Rebuilt),
-    /// The last one came to nothing, and changed nothing.
+    /// The last rebuild failed, and changed nothing.
     Failed {
-        /// Why, with the causes.
+        /// The reason, with its causes.
         reason: String,
     },
 }
 
-/// Why nothing was rebuilt. Everything is as it was.
+/// Reason why nothing was rebuilt. Everything is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum RebuildError {
-    /// One at a time.
+    /// A rebuild is in progress already.
     #[error("a rebuild is going on already")]
     Running,
     /// Something is being purged: what is folded now could hold what is about to be erased.
@@ -114,30 +117,31 @@ pub enum RebuildError {
     /// The database beside could not be made.
     #[error("`{}` cannot be written", path.display())]
     Io {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// An event could not be read, or a database did not do something.
     #[error("the events could not be folded again")]
     Database {
-        /// Why.
+        /// The cause.
         #[source]
         source: Source,
     },
 }
 
 impl Store {
-    /// Folds all events again and replaces what is not as they say. Commits and reads go on meanwhile; commits wait only while what differs
-    /// is replaced. Takes about as long as storing the events did without waiting for the disk, and as much space on it as what
-    /// follows from them. Whoever goes away does not end it; closing the store does.
+    /// Folds all events again and replaces the rows that differ. Commits and reads go on meanwhile;
+    /// commits wait only while differing rows are replaced. It takes about as long as storing the
+    /// events did without waiting for the disk, and as much space on it as the projections. A
+    /// caller that goes away does not end it; closing the store does.
     pub async fn rebuild(&self) -> Result<Rebuilt, RebuildError> {
         self.begin_rebuild()?.await.unwrap_or(Err(RebuildError::Closed))
     }
 
-    /// Begins to do so; what it came to can be waited for, or be seen in [`Self::rebuild_state`].
+    /// Begins a rebuild. Its result can be awaited, or seen in [`Self::rebuild_state`].
     pub fn begin_rebuild(&self) -> Result<oneshot::Receiver<Result<Rebuilt, RebuildError>>, RebuildError> {
         let senders = self.senders().ok_or(RebuildError::Closed)?;
         let state = Arc::clone(self.rebuilds());
@@ -174,7 +178,7 @@ impl Store {
         Ok(answer)
     }
 
-    /// How far the last rebuild is, or what it came to.
+    /// Returns the progress of the last rebuild, or its result.
     #[must_use]
     pub fn rebuild_state(&self) -> RebuildState {
         self.rebuilds().borrow().clone()
@@ -240,13 +244,15 @@ impl Rebuild {
         let seen = events.connection().unchecked_transaction()?;
         side.fold(events, &mut |position| tell(RebuildStage::Comparing, position))?;
         tell(RebuildStage::Comparing, side.position);
+        side.index(&Sql::new(&seen))?;
         touched::watch(side.connection(), Notes::Kept)?;
         let differing = compare::differing_rows(&seen, side.connection())?;
         let index = differing.words || !compare::same_index(&seen, side.connection())?;
         Ok((differing.rows > 0 || index).then_some(replace::Differs { index }))
     }
 
-    /// Compares all rows with those of a copy, where comparing them with the store's own would be in the way of the write-ahead log.
+    /// Compares all rows with those of a copy. Comparing them with the store's own would be in the
+    /// way of the write-ahead log.
     fn compare_copy(&self, side: &mut Side, tell: &impl Fn(RebuildStage, u64)) -> Result<Option<replace::Differs>, RebuildError> {
         // What the comparison had begun on the other side, where nothing is ever rolled back.
         if !side.connection().is_autocommit() {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::str::FromStr;
 
-/// What stands behind an error of the store, in no database's terms.
+/// The cause of an error of the store, independent of the database in use.
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
 
 /// Statements that a connection keeps prepared. The texts are constants, and fewer than this.
@@ -34,7 +34,7 @@ impl<'c> Sql<'c> {
         self.connection.prepare_cached(text)
     }
 
-    /// Runs a statement that returns no rows; how many rows it changed.
+    /// Runs a statement that returns no rows, and returns the number of rows that it changed.
     pub(crate) fn execute(&self, text: &'static str, params: impl Params) -> rusqlite::Result<usize> {
         let mut statement = self.prepared(text)?;
         #[cfg(test)]
@@ -84,7 +84,7 @@ impl<'c> Sql<'c> {
         Ok(all)
     }
 
-    /// Whether there is a row.
+    /// Returns whether there is a row.
     pub(crate) fn exists(&self, text: &'static str, params: impl Params) -> rusqlite::Result<bool> {
         Ok(self.row(text, params, |_| Ok(()))?.is_some())
     }
@@ -96,7 +96,8 @@ thread_local! {
     pub(crate) static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// What a statement has done since it was prepared. SQLite asks by this count whether it is to be interrupted, so it is not begun anew.
+/// Returns the steps of a statement since it was prepared. SQLite uses this count to decide when to
+/// interrupt it, so the count is not reset.
 #[cfg(test)]
 fn steps(statement: &CachedStatement<'_>) -> u64 {
     u64::try_from(statement.get_status(rusqlite::StatementStatus::VmStep)).unwrap_or(0)
@@ -127,7 +128,7 @@ pub(crate) fn unreadable(column: usize, source: impl Into<Source>) -> rusqlite::
     rusqlite::Error::FromSqlConversionFailure(column, Type::Null, source.into())
 }
 
-/// An error with its causes, on one line: for where it is told as text.
+/// Formats an error with its causes on one line.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

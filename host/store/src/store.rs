@@ -13,8 +13,10 @@ use crate::rebuild::RebuildState;
 use crate::sql::Sql;
 use crate::stats::{Counters, Stats, count};
 use crate::writer::{self, Ballast, Request, State, Writer};
+use domain::limits::IDEMPOTENCY_MS;
+use domain::time::Timestamp;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -27,9 +29,9 @@ pub struct Store {
     inner: Arc<Inner>,
 }
 
-/// How long dropping waits for threads that are held up by the disk.
+/// Maximum time that dropping waits for threads that are held up by the disk.
 const LEAVE: Duration = Duration::from_secs(5);
-/// How often dropping looks whether they have ended.
+/// Interval at which dropping checks whether the threads have ended.
 const LOOK: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
@@ -45,19 +47,22 @@ struct Inner {
     queued_bytes: Arc<AtomicUsize>,
     queue_bytes_max: usize,
     is_to_be_looked_over: bool,
+    was_ended: bool,
+    latest_at_open: Timestamp,
+    kept_longer_ms: Arc<AtomicU64>,
     /// Every thread holds a receiver of this as long as it has something of the store open.
     alive: watch::Sender<()>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Set when the store is to be closed.
     closing: Arc<AtomicBool>,
     rebuilds: Arc<watch::Sender<RebuildState>>,
-    /// Whether something is being purged.
+    /// True if something is being purged.
     purging: Arc<AtomicBool>,
-    /// Held by whoever reads a copy of the database.
+    /// Lock held by the reader of a copy of the database.
     copying: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// What reaches the store's threads. They go on as long as there is one of these.
+/// Channels to the store's threads. The threads go on as long as one of these exists.
 #[derive(Debug, Clone)]
 pub(crate) struct Senders {
     pub(crate) writer: SyncSender<Request>,
@@ -65,9 +70,15 @@ pub(crate) struct Senders {
     glances: Arc<Glances>,
 }
 
+/// The time since which idempotency keys are remembered, when they are kept for so many milliseconds longer.
+pub(crate) fn keys_since(now: Timestamp, kept_longer_ms: &AtomicU64) -> Timestamp {
+    Timestamp(now.0.saturating_sub(IDEMPOTENCY_MS).saturating_sub(kept_longer_ms.load(Ordering::Relaxed)))
+}
+
 impl Store {
-    /// Opens the store of a data directory, or makes a new one in a directory that is empty or not there. Blocks while the database
-    /// is checked and recovered from a crash: some milliseconds, up to about a second for a large log.
+    /// Opens the store of a data directory, or makes a new one where the directory is empty or
+    /// missing. Blocks while the database is checked and recovered from a crash: some milliseconds,
+    /// up to about a second for a large log.
     pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
         let Options { readers, queue_max, queue_bytes_max, reads_max, ballast_bytes, log_bytes_max } = options;
         let dir = Arc::new(DataDir::lock(dir)?);
@@ -92,8 +103,8 @@ impl Store {
         }
         let vitals = Arc::new(Vitals::new(filled.is_err() || ballast.is_short()));
         let told = Arc::clone(&vitals);
-        let full = filled.is_err().then_some(0);
-        let state = State { head: opened.head, latest: opened.latest, checkpointed_pages: 0, full, ended: false, carried: None };
+        let state = State::new(opened.head, opened.latest, filled.is_err());
+        let kept_longer_ms = Arc::clone(&state.kept_longer_ms);
         let (counted, queued, written) = (Arc::clone(&counters), Arc::clone(&queued_bytes), Arc::clone(&log));
         let thread = Builder::new().name("store-writer".to_owned()).spawn(move || {
             writer::run(&connection, |sql| Writer {
@@ -124,6 +135,9 @@ impl Store {
             queued_bytes,
             queue_bytes_max,
             is_to_be_looked_over: opened.is_to_be_looked_over,
+            was_ended: opened.was_ended,
+            latest_at_open: opened.latest,
+            kept_longer_ms,
             alive,
             threads: Mutex::new(threads),
             closing: Arc::default(),
@@ -132,6 +146,23 @@ impl Store {
             copying: Arc::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Returns the latest time among the last events when the store was opened; 0 without any.
+    #[must_use]
+    pub fn latest_at_open(&self) -> Timestamp {
+        self.inner.latest_at_open
+    }
+
+    /// Keeps idempotency keys for so many milliseconds longer from now on, because it is not known
+    /// whether they have expired.
+    pub fn keep_keys_longer(&self, ms: u64) {
+        self.inner.kept_longer_ms.store(ms, Ordering::Relaxed);
+    }
+
+    /// The time since which idempotency keys are remembered.
+    pub(crate) fn keys_since(&self, now: Timestamp) -> Timestamp {
+        keys_since(now, &self.inner.kept_longer_ms)
     }
 
     /// Stores a commit. When this returns `Ok` it survives a crash of the process and of the machine; on any error nothing of it is
@@ -158,45 +189,52 @@ impl Store {
         answer.await.unwrap_or(Err(CommitError::Closed))
     }
 
-    /// The position of the last durable event, as it grows. Whoever sees a position sees every event up to it.
+    /// Returns the position of the last durable event, as it grows. A reader that sees a position
+    /// sees every event up to it.
     #[must_use]
     pub fn durable(&self) -> watch::Receiver<u64> {
         self.inner.durable.clone()
     }
 
-    /// Whether commits are taken at this moment, and why not. The writer looks for space, and whether what failed still fails, every second
-    /// while it has nothing else to do.
+    /// Returns whether commits are taken at this moment, and if not, why. While it has nothing else
+    /// to do, the writer checks every second for space and for whether a failure persists.
     #[must_use]
     pub fn health(&self) -> Health {
         self.inner.vitals.health()
     }
 
-    /// How the write-ahead log is doing.
+    /// Returns the state of the write-ahead log.
     #[must_use]
     pub fn log_state(&self) -> LogState {
         self.inner.log.state()
     }
 
-    /// Whether it was not closed before and is so large that its pages were not looked at when it was opened: [`Store::damage`] does that.
+    /// Returns whether the pages of the store went unchecked when it was opened. That is so when it
+    /// was not closed before and is large: [`Store::damage`] does the check then.
     #[must_use]
     pub fn is_to_be_looked_over(&self) -> bool {
         self.inner.is_to_be_looked_over
     }
 
-    /// What the writer did so far.
+    /// Returns counters of the writer's work so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.inner.counters.read()
     }
 
-    /// Takes nothing more, finishes what is queued, moves the log to the database and lets go of the data directory. Takes as long as the
-    /// disk does; whoever does not wait for it loses nothing that was acknowledged.
+    /// Closes the store. It takes no new requests, finishes what is queued, moves the log to the
+    /// database and releases the data directory. This takes as long as the disk does; a caller that
+    /// does not wait for it loses nothing that was acknowledged.
     pub async fn close(&self) {
         self.inner.leave();
         self.inner.alive.closed().await;
     }
 
-    /// Where the database is.
+    pub(crate) fn opened_ended(&self) -> bool {
+        self.inner.was_ended
+    }
+
+    /// Returns the path of the database.
     pub(crate) fn database(&self) -> &Path {
         &self.inner.database
     }
@@ -253,7 +291,7 @@ impl Store {
         &self.inner.log
     }
 
-    /// Held by whoever reads a copy of the database.
+    /// Returns the lock held by the reader of a copy of the database.
     pub(crate) fn copying(&self) -> &Arc<tokio::sync::Mutex<()>> {
         &self.inner.copying
     }

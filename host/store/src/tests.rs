@@ -8,6 +8,7 @@ mod buckets;
 mod commits;
 mod disk;
 mod dispatches;
+mod door;
 mod files;
 mod keys;
 mod log;

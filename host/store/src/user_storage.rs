@@ -1,29 +1,34 @@
 //! The bytes that users have brought, counted in the transaction that stores or erases them.
 //!
-//! A user's are the payloads of the events that they caused, and the content that came with them and was not there before. Work of agents is
-//! nobody's here: limits of turns bound it.
+//! A user's are the payloads of the events that they caused, the content that came with them and was not there before, and the replies that
+//! are remembered under their keys. Work of agents is not counted here: limits of turns bound it.
 
+use crate::commit::Key;
 use crate::prepared::PreparedAppend;
 use crate::sql::{Columns, Sql, int};
 use domain::user::UserId;
 use rusqlite::params;
+use std::collections::BTreeMap;
 
 /// The beginning of an actor that is a user.
 const USER: &str = "user:";
 
-/// A user whose commit it is, with the bytes of its payloads.
+/// The user who made a commit, with the bytes of its payloads.
 pub(crate) struct Brought {
     pub(crate) user: String,
     pub(crate) bytes: u64,
 }
 
-/// The user who caused a commit's first event, with the payloads of all events that they caused; none for work of the host or of agents.
-pub(crate) fn brought(appends: &[PreparedAppend]) -> Option<Brought> {
+/// Returns the user whose events or key a commit has; none for work of the host or of agents. The
+/// bytes are those of the payloads of their events and of the reply that is remembered under the
+/// key.
+pub(crate) fn brought(appends: &[PreparedAppend], key: Option<&Key>) -> Option<Brought> {
     let events = || appends.iter().flat_map(|append| &append.events);
-    let actor = &events().next()?.new.actor;
-    let user = actor.strip_prefix(USER)?.to_owned();
-    let bytes = events().filter(|event| event.new.actor == *actor).map(|event| event.payload.len() as u64).sum();
-    Some(Brought { user, bytes })
+    let actors = events().map(|event| &event.recorded.actor).chain(key.map(|key| &key.source));
+    let actor = actors.into_iter().find(|actor| actor.starts_with(USER))?;
+    let payloads = events().filter(|event| event.recorded.actor == *actor).map(|event| event.payload.len() as u64);
+    let reply = key.filter(|key| key.source == *actor).map(|key| key.reply.len() as u64);
+    Some(Brought { user: actor.strip_prefix(USER)?.to_owned(), bytes: payloads.chain(reply).sum() })
 }
 
 /// Counts what was stored.
@@ -50,6 +55,20 @@ pub(crate) fn erases_blob(sql: &Sql<'_>, digest: &[u8; 32]) -> rusqlite::Result<
         Some((user, bytes)) => take(sql, &user, bytes),
         None => Ok(()),
     }
+}
+
+/// Runs a statement that deletes requests, counts their replies' bytes as gone, and returns the
+/// number of requests. The statement has to return the source and the length of the reply of each.
+pub(crate) fn erases_replies(sql: &Sql<'_>, text: &'static str, params: impl rusqlite::Params) -> rusqlite::Result<u64> {
+    let gone = sql.rows(text, params, |row| Ok((row.get::<_, String>(0)?, row.uint(1)?)))?;
+    let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
+    for (source, reply) in &gone {
+        if let Some(user) = source.strip_prefix(USER) {
+            *bytes.entry(user).or_default() += reply;
+        }
+    }
+    bytes.into_iter().try_for_each(|(user, bytes)| take(sql, user, bytes))?;
+    Ok(gone.len() as u64)
 }
 
 fn take(sql: &Sql<'_>, user: &str, bytes: u64) -> rusqlite::Result<()> {

@@ -15,12 +15,12 @@ use std::time::Duration;
 
 /// Events that are verified at a time; between two chunks other reads get their turn and the log can be moved to the database.
 const CHUNK_EVENTS: usize = 1_000;
-/// How often a chunk is tried that was in the way of the write-ahead log.
+/// Maximum number of tries of a chunk that blocked the write-ahead log.
 const CHUNK_TRIES_MAX: u32 = 10;
 /// The pause before it is tried again.
 const CHUNK_PAUSE: Duration = Duration::from_millis(200);
 
-/// What a verification found.
+/// Result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verification {
     /// Events that were found in order.
@@ -31,7 +31,7 @@ pub struct Verification {
     pub turns: u64,
     /// The hash of the last event that was found in order.
     pub head: Digest,
-    /// The first thing that is wrong; nothing after it was looked at.
+    /// The first fault; nothing after it was checked.
     pub fault: Option<Fault>,
 }
 
@@ -40,11 +40,11 @@ pub struct Verification {
 pub struct Fault {
     /// The position of the event; 0 when it is no event but something that is kept beside them.
     pub position: u64,
-    /// What is wrong with it.
+    /// Description of the fault.
     pub problem: String,
 }
 
-/// Where a verification stands.
+/// Progress of a verification.
 #[derive(Debug, Clone)]
 struct Progress {
     through: u64,
@@ -52,9 +52,10 @@ struct Progress {
 }
 
 impl Store {
-    /// Looks at every page, a table with its indices at a time; what is wrong with the first that is damaged. Far less than
-    /// [`Store::verify`]: neither hashes nor projections are computed again. Between two tables the log can be moved to the database;
-    /// a table for which that is too long is looked at in a copy.
+    /// Checks every page, a table with its indices at a time, and describes the first damage. It
+    /// does far less than [`Store::verify`]: neither hashes nor projections are computed again.
+    /// Between two tables the log can be moved to the database; a table that would take too long
+    /// for that is checked in a copy.
     pub async fn damage(&self) -> Result<Option<String>, ReadError> {
         let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %' ORDER BY name";
         let tables: Vec<String> = self.read(move |sql| sql.rows(names, [], |row| row.get(0))).await?;
@@ -114,7 +115,7 @@ pub(crate) fn whole(sql: &Sql<'_>) -> rusqlite::Result<Verification> {
     Ok(with(found, problem))
 }
 
-/// What was found, with what is wrong beside the events.
+/// Returns the result with a problem that was found beside the events.
 fn with(mut found: Verification, problem: Option<String>) -> Verification {
     found.fault = found.fault.or(problem.map(|problem| Fault { position: 0, problem }));
     found
@@ -157,7 +158,7 @@ fn chunk(sql: &Sql<'_>, mut progress: Progress) -> rusqlite::Result<Progress> {
     Ok(progress)
 }
 
-/// What is wrong with the next event, if anything is.
+/// Returns the problem with the next event, if there is one.
 fn problem(sql: &Sql<'_>, event: &RawEvent, found: &mut Verification) -> rusqlite::Result<Option<String>> {
     if event.position != found.events + 1 {
         return Ok(Some("it is missing".to_owned()));

@@ -2,11 +2,16 @@
 //!
 //! There is no artificial delay: a lone commit is written at once, and while the disk is busy with it the next ones gather. Each
 //! request among several has a savepoint of its own, so that what one of them meets is its own affair; only what the disk or the database says
-//! of the transaction as a whole fails all of it. A panic here ends the process: a store that half works is worse than none.
+//! of the transaction as a whole fails all of it. A panic over one request is that request's own affair too: what it wrote is undone, and it
+//! is refused, so that an event on which a projection panics ends its turn and not the host, again at every start. Any other panic here ends
+//! the process: a store that half works is worse than none.
 
 mod apply;
+mod cache;
 mod copying;
 mod guards;
+mod index;
+mod keys;
 mod log;
 mod space;
 
@@ -22,14 +27,19 @@ use crate::prepared::Prepared;
 use crate::schema;
 use crate::sql::{Source, Sql, int};
 use crate::stats::{Counters, count};
-use apply::Refused;
+use crate::store::keys_since;
+use apply::{Refused, Stopped};
+use cache::Cache;
 use domain::time::Timestamp;
+use keys::Keys;
 use rusqlite::hooks::Wal;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode, params};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -38,16 +48,19 @@ use tokio::sync::{oneshot, watch};
 const BATCH_EVENTS_MAX: usize = 512;
 /// Bytes of one transaction.
 const BATCH_BYTES_MAX: usize = 1 << 20;
-/// How long the writer waits for a request before it looks whether there is space and whether what failed still fails, in milliseconds.
+/// Time that the writer waits for a request, in milliseconds. After that it checks for space and
+/// for whether a failure persists.
 const ROOM_MS: u64 = 1_000;
 
-/// What the writer can be asked to do.
+/// Requests to the writer.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Store something.
     Commit(Box<Prepared>, oneshot::Sender<Result<Committed, CommitError>>),
     /// Do something between two commits.
     Between(Between),
+    /// Index some of the rows that wait.
+    Index(oneshot::Sender<rusqlite::Result<()>>),
     /// Copy the database to a file that is empty, piece by piece between commits.
     Copy(PathBuf, oneshot::Sender<rusqlite::Result<()>>),
     /// Run a statement: how tests make the disk full.
@@ -70,7 +83,7 @@ impl std::fmt::Debug for Between {
     }
 }
 
-/// What the writer's thread works with.
+/// State of the writer's thread.
 pub(crate) struct Writer<'c> {
     pub(crate) sql: Sql<'c>,
     pub(crate) requests: Receiver<Request>,
@@ -79,31 +92,57 @@ pub(crate) struct Writer<'c> {
     pub(crate) queued_bytes: Arc<AtomicUsize>,
     pub(crate) durable: watch::Sender<u64>,
     pub(crate) ballast: Ballast,
-    /// What others are told of how it goes.
+    /// State that the writer reports to other threads.
     pub(crate) vitals: Arc<Vitals>,
     /// The write-ahead log.
     pub(crate) log: Arc<Log>,
     pub(crate) state: State,
 }
 
-/// What the writer remembers from one transaction to the next.
+/// State that the writer keeps from one transaction to the next.
 #[derive(Debug)]
 pub(crate) struct State {
     /// The last event.
     pub(crate) head: Head,
     /// The time that the last event brought: what the idempotency key of a commit without events ages by.
     pub(crate) latest: Timestamp,
+    /// Milliseconds for which keys are kept longer than else.
+    pub(crate) kept_longer_ms: Arc<AtomicU64>,
     /// Pages in the log when it was last moved to the database.
     pub(crate) checkpointed_pages: usize,
     /// While there is no space: how many batches came meanwhile.
     pub(crate) full: Option<u64>,
-    /// Whether the last transaction came to its end, and it is not known how that went.
+    /// True if the last transaction ended and its outcome is not known.
     pub(crate) ended: bool,
-    /// What was asked and did not fit into the last transaction.
+    /// Request that did not fit into the last transaction.
     pub(crate) carried: Option<Request>,
+    /// Events since the full-text index was last at its end whose words it does not have.
+    unindexed: u64,
+    cache: Cache,
+    keys: Keys,
 }
 
-/// Has the connection say how long its log is after each commit, instead of moving it to the database by itself.
+impl State {
+    /// Returns the state of an idle writer after the last event, on a disk that is full or not.
+    pub(crate) fn new(head: Head, latest: Timestamp, is_full: bool) -> Self {
+        Self {
+            head,
+            latest,
+            kept_longer_ms: Arc::default(),
+            checkpointed_pages: 0,
+            full: is_full.then_some(0),
+            ended: false,
+            carried: None,
+            // Nobody knows what was left to be indexed: it looks once.
+            unindexed: 1,
+            cache: Cache::default(),
+            keys: Keys::default(),
+        }
+    }
+}
+
+/// Makes the connection report the log's length after each commit. It no longer moves the log to
+/// the database by itself.
 pub(crate) fn watch_log(connection: &mut Connection) -> rusqlite::Result<Arc<AtomicUsize>> {
     let pages = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&pages);
@@ -116,10 +155,19 @@ pub(crate) fn watch_log(connection: &mut Connection) -> rusqlite::Result<Arc<Ato
 
 type Waiting = (Prepared, oneshot::Sender<Result<Committed, CommitError>>);
 
-/// Runs the writer until nobody can ask anything any more; then moves the log to the database.
+/// Part of a transaction that can be undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Undo {
+    /// The whole transaction.
+    All,
+    /// Each commit of it alone.
+    Each,
+}
+
+/// Runs the writer until all senders are gone; then moves the log to the database.
 pub(crate) fn run(connection: &Connection, build: impl FnOnce(Sql<'_>) -> Writer<'_>) {
-    let work = std::panic::AssertUnwindSafe(|| build(Sql::new(connection)).work());
-    if std::panic::catch_unwind(work).is_err() {
+    let work = AssertUnwindSafe(|| build(Sql::new(connection)).work());
+    if catch_unwind(work).is_err() {
         tracing::error!("the store's writer panicked: the process ends, so that it can be started again whole");
         std::process::abort();
     }
@@ -134,6 +182,7 @@ impl Writer<'_> {
                     self.look_for_space();
                     self.try_again();
                     self.checkpoint_if_full();
+                    self.index_at_leisure();
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -141,7 +190,7 @@ impl Writer<'_> {
         self.checkpoint(CheckpointMode::TRUNCATE);
     }
 
-    /// What is to be done next, if it comes in time.
+    /// Returns the next request, if it comes in time.
     fn next(&mut self, patience: Duration) -> Result<Request, RecvTimeoutError> {
         self.vitals.rests();
         let next = self.state.carried.take().map_or_else(|| self.requests.recv_timeout(patience), Ok);
@@ -156,10 +205,22 @@ impl Writer<'_> {
                 self.state.carried = next;
                 self.commit(batch);
                 self.checkpoint_if_due();
+                self.index_if_much();
             }
             Request::Between(between) => {
-                (between.0)(&self.sql);
+                // Whoever asked for it finds that it has no answer.
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (between.0)(&self.sql))) {
+                    tracing::error!(
+                        panic = message(&*panic),
+                        "the store's writer panicked between two commits: what it was about is undone"
+                    );
+                    self.roll_back();
+                }
+                self.state.cache.forget();
                 self.checkpoint_if_due();
+            }
+            Request::Index(reply) => {
+                let _ = reply.send(self.index_piece());
             }
             Request::Copy(to, reply) => {
                 let _ = reply.send(self.copy(&to));
@@ -167,12 +228,14 @@ impl Writer<'_> {
             #[cfg(test)]
             Request::Execute(text, reply) => {
                 self.sql.connection().execute_batch(text).unwrap();
+                self.state.cache.forget();
                 let _ = reply.send(());
             }
         }
     }
 
-    /// All that waits and fits into one transaction, and the request that did not fit or is no commit.
+    /// Returns all waiting commits that fit into one transaction, and the request that did not fit
+    /// or is no commit.
     fn gather(&self, first: Waiting) -> (Vec<Waiting>, Option<Request>) {
         let (mut events, mut bytes) = (first.0.events, first.0.bytes);
         let mut batch = vec![first];
@@ -214,6 +277,7 @@ impl Writer<'_> {
             }
             Err(error) => {
                 self.state.head = before;
+                self.state.cache.forget();
                 self.roll_back();
                 // Before anybody is told that nothing is stored.
                 if std::mem::take(&mut self.state.ended) {
@@ -224,36 +288,62 @@ impl Writer<'_> {
         }
     }
 
-    /// One transaction over all commits. An error is about the transaction as a whole.
-    fn transact(&mut self, commits: Vec<Prepared>) -> rusqlite::Result<Vec<Result<Committed, Refused>>> {
+    /// Runs one transaction over all commits. An error concerns the transaction as a whole.
+    ///
+    /// Savepoints cost as much as a small commit, and hardly any is ever needed: a refused commit
+    /// has mostly written nothing. So the transaction is tried without them first.
+    fn transact(&mut self, mut commits: Vec<Prepared>) -> rusqlite::Result<Vec<Result<Committed, Refused>>> {
         fault::point("store.commit.begin");
+        match self.attempt(&mut commits, Undo::All)? {
+            Some(outcomes) => Ok(outcomes),
+            None => Ok(self.attempt(&mut commits, Undo::Each)?.unwrap_or_default()),
+        }
+    }
+
+    /// The same once. None, with nothing written, when a commit among several would have to be undone and cannot be alone.
+    fn attempt(&mut self, commits: &mut [Prepared], undo: Undo) -> rusqlite::Result<Option<Vec<Result<Committed, Refused>>>> {
         let before = self.state.head;
         self.sql.execute("BEGIN IMMEDIATE", [])?;
-        let mut outcomes = Vec::with_capacity(commits.len());
-        // A commit that is alone in its transaction needs no savepoint: what undoes it is the transaction.
+        self.state.cache.begin(&self.sql)?;
         let alone = commits.len() == 1;
+        let mut outcomes = Vec::with_capacity(commits.len());
         for prepared in commits {
             let unchanged = self.state.head;
-            if !alone {
+            if undo == Undo::Each {
                 self.sql.execute("SAVEPOINT request", [])?;
             }
-            let outcome = apply::apply(&self.sql, &mut self.state, prepared);
-            if let Err(refused) = outcome {
-                let refused = self.own_affair(refused)?;
-                self.state.head = unchanged;
-                outcomes.push(Err(refused));
-                if alone {
-                    self.sql.execute("ROLLBACK", [])?;
-                    return Ok(outcomes);
+            match self.apply(prepared) {
+                Ok(committed) => outcomes.push(Ok(committed)),
+                Err(Stopped { refused, wrote }) => {
+                    let refused = self.own_affair(refused)?;
+                    if wrote {
+                        self.state.head = unchanged;
+                        self.state.cache.forget();
+                    }
+                    match undo {
+                        Undo::Each => self.sql.execute("ROLLBACK TO request", [])?,
+                        Undo::All if wrote => {
+                            self.sql.execute("ROLLBACK", [])?;
+                            self.state.head = before;
+                            return Ok(alone.then(|| vec![Err(refused)]));
+                        }
+                        Undo::All => 0,
+                    };
+                    outcomes.push(Err(refused));
                 }
-                self.sql.execute("ROLLBACK TO request", [])?;
-            } else {
-                outcomes.push(outcome);
             }
-            if !alone {
+            if undo == Undo::Each {
                 self.sql.execute("RELEASE request", [])?;
             }
         }
+        self.end_transaction(before)?;
+        Ok(Some(outcomes))
+    }
+
+    fn end_transaction(&mut self, before: Head) -> rusqlite::Result<()> {
+        self.state.cache.write_brought(&self.sql)?;
+        let oldest = keys_since(self.state.latest, &self.state.kept_longer_ms);
+        self.state.keys.prune_if_due(&self.sql, oldest)?;
         let head = self.state.head;
         if head.position > before.position {
             self.sql.execute("UPDATE head SET position = ?1, hash = ?2 WHERE id = 1", params![int(head.position), head.hash.0])?;
@@ -263,14 +353,27 @@ impl Writer<'_> {
         self.sql.execute("COMMIT", [])?;
         self.state.ended = false;
         fault::point("store.commit.committed");
-        Ok(outcomes)
+        Ok(())
+    }
+
+    /// Writes one commit. What panics over it would do so whenever it is tried: it can never be stored.
+    fn apply(&mut self, prepared: &mut Prepared) -> Result<Committed, Stopped> {
+        // The caller undoes what was written and takes back what is remembered of it.
+        let sql = &self.sql;
+        let state = &mut self.state;
+        let applied = catch_unwind(AssertUnwindSafe(|| apply::apply(sql, state, prepared)));
+        applied.unwrap_or_else(|panic| {
+            let panic = message(&*panic);
+            tracing::error!(panic, "the store's writer panicked over a commit: it is refused for good, and nothing of it is stored");
+            Err(Stopped { refused: Refused::Unstorable(format!("the host failed over it: {panic}").into()), wrote: true })
+        })
     }
 
     /// Passes on what concerns one request only; an error for what concerns the whole transaction.
     fn own_affair(&self, refused: Refused) -> rusqlite::Result<Refused> {
         match refused {
             Refused::Storage(error) if concerns_all(&error) || self.sql.connection().is_autocommit() => Err(error),
-            Refused::Storage(error) if is_unstorable(&error) => Ok(Refused::Unstorable(error)),
+            Refused::Storage(error) if is_unstorable(&error) => Ok(Refused::Unstorable(error.into())),
             Refused::Storage(error) if error.sqlite_error_code().is_some() => {
                 Ok(Refused::Conflict(Conflict { clash: Clash::Row, detail: error.to_string() }))
             }
@@ -304,14 +407,15 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether to try at all. While the disk is full every second batch is tried, and only if there is space again.
+    /// Returns whether to try at all. While the disk is full every second batch is tried, and only
+    /// if there is space again.
     fn has_space(&mut self) -> bool {
         let Some(batches) = &mut self.state.full else { return true };
         *batches += 1;
         (*batches).is_multiple_of(2) && self.recover()
     }
 
-    /// Looks whether there is space also while nobody asks for anything, so that others can be told.
+    /// Checks for space also while no request comes, so that the state is reported.
     fn look_for_space(&mut self) {
         if self.state.full.is_some() {
             self.recover();
@@ -337,8 +441,9 @@ impl Writer<'_> {
         true
     }
 
-    /// Looks whether what failed still fails, also while nobody asks for anything, so that others can be told. The version that the database
-    /// has is written once more: that changes nothing and is synced like a commit.
+    /// Checks whether a failure persists, also while no request comes, so that the state is
+    /// reported. The version that the database has is written once more: that changes nothing and
+    /// is synced like a commit.
     fn try_again(&self) {
         if !self.vitals.is_failing() || self.state.full.is_some() {
             return;
@@ -382,7 +487,13 @@ impl Writer<'_> {
     }
 }
 
-/// Whether an error says something of the whole transaction, and not only of the request that met it.
+/// The text of a panic.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("it has no message").to_owned()
+}
+
+/// Returns whether an error concerns the whole transaction, and not only the request that met it.
 fn concerns_all(error: &rusqlite::Error) -> bool {
     match error.sqlite_error_code() {
         // Contradictions with what is stored, and values that do not fit.
@@ -393,7 +504,7 @@ fn concerns_all(error: &rusqlite::Error) -> bool {
     }
 }
 
-/// Whether what was to be written is at fault, and not what is there.
+/// Returns whether the data to be written is at fault, and not the stored data.
 fn is_unstorable(error: &rusqlite::Error) -> bool {
     matches!(error, rusqlite::Error::ToSqlConversionFailure(_))
         || matches!(error.sqlite_error_code(), Some(ErrorCode::TooBig | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange))
@@ -418,7 +529,7 @@ impl Refused {
             Self::Conflict(conflict) => CommitError::Conflict(conflict),
             Self::Replayed(reply) => CommitError::Replayed { reply },
             Self::KeyReused => CommitError::KeyReused,
-            Self::Unstorable(error) => CommitError::Unstorable { source: error.into() },
+            Self::Unstorable(source) => CommitError::Unstorable { source },
             Self::Storage(error) => failed(&Arc::new(error)),
         }
     }

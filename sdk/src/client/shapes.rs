@@ -22,7 +22,7 @@ pub(crate) const TEXT_CHARS_MAX: i64 = 128 << 10;
 pub(crate) const FREE_TEXT_CHARS: i64 = 2_000;
 /// Characters of code unless the props say otherwise.
 pub(crate) const CODE_CHARS: i64 = 64 << 10;
-/// From the lowest to the highest rating.
+/// Most steps from the lowest to the highest rating.
 pub(crate) const RATING_STEPS_MAX: i64 = 100;
 /// The lowest and the highest rating that there can be.
 pub(crate) const RATINGS: RangeInclusive<i64> = -1_000_000..=1_000_000;
@@ -199,7 +199,7 @@ fn approval(props: &Props<'_>) -> Result<Value, String> {
     Ok(approval_answer())
 }
 
-/// Whether something may be done.
+/// The schema of an approval's answer.
 pub(crate) fn approval_answer() -> Value {
     let fields = json!({ "approved": { "type": "boolean" }, "comment": { "type": "string", "maxLength": FREE_TEXT_CHARS } });
     object(&fields, &["approved"])
@@ -229,8 +229,9 @@ fn file_upload(props: &Props<'_>) -> Result<Value, String> {
     Ok(upload_answer(files, bytes, patterns.as_deref()))
 }
 
-/// Each file is one that was handed over before, by its digest, or a small one that stands in the answer. How large the former are and of
-/// which type, no schema can say: the host looks.
+/// The schema of an answer with files. Each file is one that was handed over before, by its digest,
+/// or a small one that stands in the answer. The host checks the size and the type of the former,
+/// which no schema can.
 pub(crate) fn upload_answer(files_max: i64, bytes_max: i64, patterns: Option<&str>) -> Value {
     let mut media_type = json!({ "type": "string", "minLength": 1, "maxLength": FILE_LABEL_CHARS_MAX });
     if let (Some(patterns), Some(media_type)) = (patterns, media_type.as_object_mut()) {
@@ -268,7 +269,7 @@ fn closed(fields: &Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": fields, "required": required, "additionalProperties": false })
 }
 
-/// What a widget is shown. `null` counts as not there.
+/// The properties of a widget. `null` counts as not there.
 struct Props<'a>(&'a Map<String, Value>);
 
 impl<'a> Props<'a> {
@@ -312,7 +313,7 @@ impl<'a> Props<'a> {
         texts.collect::<Result<_, _>>().map(Some)
     }
 
-    /// How many options there are.
+    /// Returns the number of options.
     fn options(&self) -> Result<i64, String> {
         let missing = || format!("props.options: {} to {} texts are needed, there are none", OPTIONS.start(), OPTIONS.end());
         let options = self.texts("options", OPTIONS, LABEL_BYTES_MAX)?.ok_or_else(missing)?;

@@ -24,7 +24,7 @@ impl<T: Tools> Bench<T> {
         bench
     }
 
-    /// What the host and models see.
+    /// The definitions as the host and models see them.
     pub fn definitions(&self) -> Vec<ToolDefinition> {
         self.tools.tools().iter().map(crate::Tool::definition).collect()
     }
@@ -66,7 +66,8 @@ impl<T: Tools> Bench<T> {
         }
     }
 
-    /// Makes the next segment of a call, with the state that the last one left and, after a question, the answer.
+    /// Makes the next segment of a call. It gets the state that the last one left and, after a
+    /// question, the answer.
     ///
     /// # Errors
     /// What the tool says.

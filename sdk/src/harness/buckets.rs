@@ -15,7 +15,7 @@ thread_local! {
     static BUCKETS: RefCell<BTreeMap<String, Entries>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Grants a bucket to what this test calls, with whatever was in it before in this test.
+/// Grants a bucket to the code under test. Content that this test wrote before stays.
 pub fn grant_bucket(name: &str) {
     BUCKETS.with_borrow_mut(|buckets| {
         buckets.entry(name.to_owned()).or_default();

@@ -16,10 +16,10 @@ use serde_json::Value;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 
-/// Where a conversation stands when nothing moves any more.
+/// The state of a conversation when nothing moves any more.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Standing {
-    /// The turn has ended, and these were its last words.
+    /// The turn has ended with this reply.
     Replied(String),
     /// The structured session has ended with this summary.
     Completed(Value),
@@ -32,7 +32,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// The last words of a turn that has ended with a reply.
+    /// The reply of a turn that has ended with one.
     ///
     /// # Panics
     /// When it has not.
@@ -66,7 +66,7 @@ struct Running {
     hear: bool,
 }
 
-/// A conversation with an agent: first what surrounds it, then what is said.
+/// A conversation with an agent: first its setting, then the messages.
 ///
 /// Every step is run twice and must come to the same, as the host may do. Operations are carried out in the order in which they are
 /// started; timers elapse when nothing else can happen.
@@ -120,7 +120,8 @@ impl<A: Agent> Conversation<A> {
         self.begin(News::Opened)
     }
 
-    /// The user says something. While a turn waits and does not hear, the words wait for its end.
+    /// Sends a message of the user's. While a turn waits and does not hear, the message waits for
+    /// its end.
     ///
     /// # Panics
     /// As [`open`](Self::open).
@@ -158,7 +159,7 @@ impl<A: Agent> Conversation<A> {
         self.end_question(Outcome::TimedOut)
     }
 
-    /// The question is withdrawn by somebody else than the agent.
+    /// Withdraws the question, as another party than the agent may.
     ///
     /// # Panics
     /// When nobody asks, and as [`open`](Self::open).
@@ -198,12 +199,12 @@ impl<A: Agent> Conversation<A> {
         self.scene.thread.iter().map(line).collect()
     }
 
-    /// What the agent decided so far, step by step.
+    /// The agent's decisions so far, step by step.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// What went on the structured session's record so far.
+    /// The items on the structured session's record so far.
     pub fn items(&self) -> Vec<&Item> {
         let effects = self.steps.iter().flat_map(|step| &step.effects);
         effects.filter_map(|effect| if let Effect::RecordItem(item) = effect { Some(item) } else { None }).collect()
@@ -225,7 +226,7 @@ impl<A: Agent> Conversation<A> {
         &self.scene.shared_preferences
     }
 
-    /// What the model was asked so far.
+    /// The requests to the model so far.
     pub fn requests(&self) -> &[ModelRequest] {
         &self.performer.requests
     }

@@ -45,7 +45,7 @@ pub(super) struct ToolCall {
     pub(super) answers: Option<(MessageId, u32)>,
 }
 
-/// What an operation waits for.
+/// The event that an open operation waits for.
 pub(super) enum Open {
     Client(ClientAction),
     TimerUntil(u64),
@@ -73,7 +73,7 @@ impl Open {
         }
     }
 
-    /// What comes of it when it is cancelled.
+    /// Returns the outcome of the operation when it is cancelled.
     pub(super) fn cancelled(self) -> Done {
         match self {
             Self::ToolUntil { call: ToolCall { answers: Some(place), .. }, .. }
@@ -83,7 +83,7 @@ impl Open {
     }
 }
 
-/// The result that pairs a call which nobody carried out.
+/// The result that pairs a call which was not carried out.
 pub(super) fn synthetic(text: &str, place: (MessageId, u32)) -> Done {
     Done::InThread {
         role: Role::Tool,

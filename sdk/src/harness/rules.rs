@@ -1,4 +1,4 @@
-//! The host's rules for a step, as far as they can be told without a host.
+//! The host's rules for a step, as far as they can be checked without a host.
 
 use crate::client::shapes;
 use crate::content::{MessageId, Part};
@@ -15,7 +15,7 @@ const SESSION_STATE_BYTES_MAX: usize = 256 << 10;
 const OPEN_OPERATIONS_MAX: usize = 64;
 const TOOLS_MAX: usize = 128;
 
-/// What one turn has used so far.
+/// The keys, calls and questions that one turn has used so far.
 #[derive(Debug, Default)]
 pub(super) struct Used {
     pub(super) keys: BTreeSet<String>,

@@ -97,7 +97,8 @@ impl Scene {
         self
     }
 
-    /// For a user who is assigned as a mentee: what is told to hold for all is kept for them alone.
+    /// For a user who is assigned as a mentee: preferences that are meant for all are kept for them
+    /// alone.
     #[must_use]
     pub fn for_mentee(mut self) -> Self {
         self.is_mentee = true;
@@ -132,7 +133,8 @@ impl Scene {
         self
     }
 
-    /// With a structured session that has ended, later than those before it. One that names nobody was the user's.
+    /// With a structured session that has ended, later than those before it. One that names no user
+    /// was the user's.
     #[must_use]
     pub fn past_session(mut self, session: PastSession) -> Self {
         self.history.insert(0, session);
@@ -160,7 +162,7 @@ impl Scene {
         self
     }
 
-    /// With these words of the user's at the thread's end.
+    /// With this message of the user's at the thread's end.
     #[must_use]
     pub fn said(self, words: &str) -> Self {
         self.message(Role::User, words)

@@ -1,4 +1,4 @@
-//! What a scripted model replies.
+//! The replies of a scripted model.
 
 use crate::content::{ModelCall, Part};
 use crate::news::Failure;

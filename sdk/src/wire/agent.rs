@@ -9,11 +9,11 @@ use crate::wire::content::parts_from_host;
 use crate::wire::decision::step_to_host;
 use crate::wire::{WireView, json_of_host};
 
-/// What `describe` returns.
+/// The result of `describe`.
 pub type WireDescription = wire::Description;
 /// The news that `step` takes.
 pub type WireNewsList = Vec<wire::News>;
-/// What `step` returns.
+/// The result of `step`.
 pub type WireStep = wire::StepResult;
 
 /// The export `describe`.

@@ -7,11 +7,11 @@ use crate::tool::{CallContext, Progress, ToolError, Tools, call_by_name};
 use crate::wire::content::{action_to_host, definition_to_host, parts_to_host};
 use crate::wire::json_of_host;
 
-/// What `describe` returns.
+/// The result of `describe`.
 pub type WireDefinitions = Vec<WireDefinition>;
 /// The context that `call` takes.
 pub type WireContext = wire::CallContext;
-/// What `call` returns.
+/// The result of `call`.
 pub type WireProgress = Result<wire::Progress, wire::ToolError>;
 
 /// The export `describe`.

@@ -9,9 +9,9 @@ use serde_json::Value;
 pub struct Frame {
     /// The position of a committed event; none for what is ephemeral, and for what is not the last frame of its event.
     pub id: Option<u64>,
-    /// What to go on from; none for what is ephemeral.
+    /// The position to resume from; none for what is ephemeral.
     pub resume: Option<String>,
-    /// What it is.
+    /// Its event type.
     pub event: String,
     /// Its data.
     pub data: Value,

@@ -1,4 +1,5 @@
-//! What the events say of everything, and what must hold of it whatever happened to the hosts that wrote them.
+//! An account of everything that the events report, with the rules that hold whatever happened to
+//! the writing hosts.
 
 use anyhow::{Context, Result, ensure};
 use domain::event::{Event, InputAccepted, Recorded, Source};
@@ -10,7 +11,7 @@ use domain::tool::EffectClass;
 use domain::turn::TurnEnd;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a run ended, with the code of a failure.
+/// The end of a run, with the code of a failure.
 pub(super) type End = (TurnEnd, Option<String>);
 
 /// Work that an agent handed over.
@@ -21,7 +22,7 @@ pub(super) struct Handed {
     pub(super) late_replies: u32,
 }
 
-/// What the events say.
+/// The facts that the events report.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     pub(super) accepted: BTreeMap<InputId, u32>,
@@ -32,9 +33,10 @@ pub(super) struct Account {
     pub(super) ended: BTreeMap<RunId, Vec<End>>,
     pub(super) failed_steps: BTreeSet<RunId>,
     pub(super) dead: BTreeMap<InputId, u32>,
-    /// How often an input was put aside that no run had claimed.
+    /// Number of times that an input was put aside that no run had claimed.
     pub(super) aside: BTreeMap<InputId, u32>,
-    /// What was handed over, with what it says, the operation that handed it over, and how many late replies there are to it.
+    /// The work that was handed over: its text, the operation that handed it over, and the number
+    /// of late replies to it.
     pub(super) handed: BTreeMap<InputId, Handed>,
     /// Late replies, with their hops.
     pub(super) late: BTreeMap<InputId, u32>,
@@ -155,7 +157,8 @@ impl Account {
         }
     }
 
-    /// Every input was accepted once and dealt with once, one that was put aside once more for every time that it was requeued.
+    /// Checks that every input was accepted once and dealt with once. One that was put aside is
+    /// dealt with once more for every time that it was requeued.
     pub(super) fn check_inputs(&self) -> Result<()> {
         let twice = self.accepted.iter().find(|(_, count)| **count != 1);
         ensure!(twice.is_none(), "an input was accepted several times: {twice:?}");
@@ -169,8 +172,9 @@ impl Account {
         Ok(())
     }
 
-    /// Whoever handed over work, and waits for it no more or never did, has one reply as a message; whoever waits has none but the outcome.
-    /// Good for agents none of whom was stopped.
+    /// Checks the replies to work that was handed over. A sender that waits no more, or never did,
+    /// has one reply as a message; a sender that waits has none but the outcome. Holds for agents
+    /// of which none was stopped.
     pub(super) fn check_replies(&self) -> Result<()> {
         for (input, handed) in &self.handed {
             let by = handed.by.context("work that nobody hears of")?;
@@ -207,7 +211,8 @@ impl Account {
         Ok(())
     }
 
-    /// What really happened: a non-idempotent call at most once, and once if it has a result; others under their own key only.
+    /// Checks the effects that really happened. A non-idempotent call began at most once, and once
+    /// if it has a result; others began under their own key only.
     pub(super) fn check_effects(&self, log: &[String]) -> Result<()> {
         let mut begun: BTreeMap<&str, u32> = BTreeMap::new();
         for line in log {
@@ -243,7 +248,8 @@ impl Account {
         self.operations.keys().flat_map(|id| [id.idempotency_key(0), id.idempotency_key(1)]).collect()
     }
 
-    /// The agent was told of every call of which nothing is known, and said so, unless its turn was ended for it.
+    /// Checks calls of which nothing is known. The agent got each as an outcome and reported it,
+    /// unless its turn was ended for it.
     pub(super) fn check_unknown(&self) -> Result<usize> {
         let mut count = 0;
         for (id, outcomes) in &self.settled {

@@ -1,4 +1,5 @@
-//! What design S0 says of agents, users and sessions as a whole, seen over HTTP: the words, the payloads, and who drives what.
+//! The rules of design S0 for agents, users and sessions as a whole, seen over HTTP: the terms, the
+//! payloads, and who drives what.
 
 use agent_host_tests::process::{Folder, Host, PATIENCE, puppets};
 use reqwest::Method;
@@ -7,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The design's words for what sort of agent one is, those included that it keeps for later.
+/// The design's terms for the types of agents, those included that it keeps for later.
 const TYPES: [&str; 8] = ["tutor", "thought", "evaluator", "coach", "connector", "wellness", "planner", "researcher"];
 
 fn definition(id: &str, steps: &Value) -> Value {

@@ -1,4 +1,5 @@
-//! Calls that a user has to agree to first: the host's own question, bound to exactly one call, and to nobody's but a user's answer.
+//! Calls that a user has to agree to first: the host's own question, bound to exactly one call, and
+//! to a user's answer alone.
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, Line, PATIENCE};
@@ -44,7 +45,7 @@ async fn events(world: &World) -> Vec<Event> {
     events.into_iter().filter_map(|recorded| recorded.event).collect()
 }
 
-/// Of each answer to such a question, whether it agreed, and by whom.
+/// Returns for each answer to such a question whether it agreed, and who gave it.
 async fn answers(world: &World) -> Vec<(bool, String)> {
     let answers = events(world).await.into_iter().filter_map(|event| match event {
         Event::ApprovalAnswered(answered) => Some((answered.approved, answered.by.to_string())),
@@ -64,7 +65,7 @@ fn code(answered: Result<u64, broker::Error>) -> &'static str {
 async fn a_call_is_made_once_when_a_user_has_agreed_to_it_also_after_a_restart() {
     let world = World::new(asking(json!(["put"]))).await;
     let (session, question, props) = asked(&world, json!([call("t", "put", &json!({ "sleep": 1 }))])).await;
-    // What exactly would be done is told, and nothing of it is.
+    // The question says exactly what would be done, and nothing of it is done.
     assert_eq!((&props["tool"], &props["arguments"], &props["component"]), (&json!("put"), &json!({ "sleep": 1 }), &json!("effects")));
     assert_eq!(world.effects(), Vec::<String>::new());
     let world = world.restart(|_| {}).await;
@@ -240,7 +241,8 @@ fn config() -> Value {
     })
 }
 
-/// Begins a session of somebody's, in which the agent wants to call `put`: its path, and the question.
+/// Begins a session of a user's, in which the agent wants to call `put`. Returns its path, and the
+/// question.
 async fn wants(line: &Line, agent: &str) -> (String, Value) {
     let opened = line.ask(Method::POST, &format!("{agent}/sessions"), Some(&json!({}))).await.unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
@@ -305,7 +307,8 @@ async fn who_may_talk_with_an_agent_agrees_in_the_sessions_that_they_see_and_nob
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
-/// A host that dies at a place when a call was agreed to, and what the tool did when it was started again.
+/// Has a host die at a place when a call was agreed to, and starts it again. Returns the tool's
+/// effects and the agent's reply.
 async fn dies_at(point: &str) -> (usize, String) {
     let folder = Folder::new(config());
     folder.warm(&["puppet", "effects"]).await;

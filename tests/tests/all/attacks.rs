@@ -11,7 +11,7 @@ mod tools;
 #[path = "../../programs/rogue/src/attacks.rs"]
 mod agents;
 
-/// One case: the attack, whose name is the test's, and what the caller is told of it.
+/// One case: the attack, whose name is the test's, and the message to the caller.
 macro_rules! case {
     ($attack:ident, $told:expr) => {{
         let _: fn() = $attack;

@@ -25,7 +25,7 @@ const SHOWN_CHARS: usize = 500;
 const FINDINGS_SHOWN: usize = 100;
 /// The id of nothing.
 const NOBODY: &str = "00000000-0000-4000-8000-00000000dead";
-/// What never stands in an answer, because it is of the host's own code.
+/// Text that never stands in an answer, because it is of the host's own code.
 const INSIDES: [&str; 3] = ["panicked", "stack backtrace", ".rs:"];
 
 /// An agent, and a session of it.
@@ -44,8 +44,8 @@ impl Place {
     }
 }
 
-/// A host that has something of everything. Both agents are the operator's, with bob as a mentee, carol and erin as shared and dave as an
-/// observer; nobody has assigned alice.
+/// A host that has something of everything. Both agents are the operator's, with bob as a mentee,
+/// carol and erin as shared and dave as an observer; alice is not assigned.
 struct Stage {
     host: Host,
     folder: Folder,
@@ -55,13 +55,13 @@ struct Stage {
     chatting: Place,
     /// The question that waits.
     call: String,
-    /// The id of an API key that nobody uses.
+    /// The id of an API key that is not used.
     key: String,
     /// The digest of a file in the session that waits.
     file: String,
     /// The input with which the session that waits began.
     input: String,
-    /// What the host's own document lists.
+    /// The operations that the host's own document lists.
     operations: Vec<Operation>,
 }
 
@@ -127,13 +127,13 @@ async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value
     }
 }
 
-/// The question that a session comes to wait for.
+/// Waits for a question of the session and returns its id.
 async fn question(host: &Host, session: &str) -> String {
     let seen = until(host, session, |seen| seen["session_status"] == "awaiting_client_action").await;
     seen["ui_state"]["active_widget"]["tool_call_id"].as_str().unwrap().to_owned()
 }
 
-/// What came back of a request, as text: what should be JSON and is not is to be seen as well.
+/// The response to a request, as text: a body that should be JSON and is not is seen as well.
 struct Said {
     status: u16,
     content_type: String,
@@ -164,7 +164,7 @@ impl Said {
         format!("{} {}: {}", self.status, self.content_type, cut(&self.text))
     }
 
-    /// What is wrong with it as the answer to bad input; nothing when it is as it must be.
+    /// Returns the fault of the response to bad input; none when it is as it must be.
     fn wrong(&self, operation: &Operation, must: Must) -> Option<String> {
         if let Some(inside) = INSIDES.iter().find(|inside| self.text.contains(**inside)) {
             return Some(format!("it tells `{inside}`"));
@@ -173,7 +173,7 @@ impl Said {
             200..=299 if must == Must::BeRefused => Some("it was taken".to_owned()),
             200..=299 => None,
             400 | 404 | 413 | 415 | 422 => self.wrong_problem(operation),
-            // What is odd may be passed over, and what is in the way of the rest is told then.
+            // An odd part may be ignored. The answer is then about a conflict of the rest.
             409 if must == Must::BeAnswered => self.wrong_problem(operation),
             // The operator may do everything, and nothing is busy or broken here: 401, 403, 429 and 5xx would say what is not so. Nor does
             // 409: what is in the way was found after what is wrong was passed over.
@@ -200,7 +200,7 @@ impl Said {
     }
 }
 
-/// What is wrong with what came of a case; nothing when it is as it must be.
+/// Returns the fault in the result of a case; none when it is as it must be.
 fn fault(operation: &Operation, case: &Case, came: &Result<Said, String>) -> Option<String> {
     let wrong = match came {
         Ok(said) => format!("{}: {}", said.wrong(operation, case.must)?, said.shown()),
@@ -311,7 +311,8 @@ async fn sweep(stage: &Stage, operation: &Operation) -> Vec<String> {
     findings
 }
 
-/// Sends every endpoint what it takes, so that what was refused was refused for what was wrong with it and for nothing else.
+/// Sends valid requests to every endpoint. This shows that a refused request was refused for its
+/// fault and for nothing else.
 async fn take(stage: &Stage, mut operations: Vec<Operation>) -> Vec<String> {
     // What takes something away comes last.
     operations.sort_by_key(|operation| operation.method == Method::DELETE);
@@ -326,8 +327,8 @@ async fn take(stage: &Stage, mut operations: Vec<Operation>) -> Vec<String> {
         match send(request).await {
             // Some meet what an earlier one has done.
             Ok(Said { status: 200..=299 | 409, .. }) => {}
-            // There is none to be requeued, and none has ended.
-            Ok(said) if ["DEAD_LETTER_NOT_FOUND", "TURN_NOT_FOUND"].contains(&said.code().as_str()) => {}
+            // There is none to be requeued or released, and none has ended.
+            Ok(said) if ["DEAD_LETTER_NOT_FOUND", "NOT_QUARANTINED", "TURN_NOT_FOUND"].contains(&said.code().as_str()) => {}
             Ok(said) => findings.push(format!("{operation}: as it should be, it was not taken: {}", said.shown())),
             Err(lost) => findings.push(format!("{operation}: as it should be, it was not answered: {}", cut(&lost))),
         }

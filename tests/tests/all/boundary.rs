@@ -1,4 +1,5 @@
-//! What is cut off, refused or kept waiting is in the ledger like what is done: with the tool, the component, the operation and the rule.
+//! The ledger of what is cut off, refused or kept waiting. Like everything that is done, it is
+//! there with the tool, the component, the operation and the rule.
 
 use super::network::Server;
 use agent_host_tests::world::{PATIENCE, target};

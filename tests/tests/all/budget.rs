@@ -1,5 +1,5 @@
-//! What turns may use and cost: prices of models, limits of turns, budgets of work that is handed over, accounts of all that one message
-//! began.
+//! The limits on the usage and cost of turns: prices of models, limits of turns, budgets of work
+//! that is handed over, accounts of all that one message began.
 
 mod accounts;
 mod attempts;
@@ -35,7 +35,7 @@ async fn events(world: &World) -> Vec<Event> {
     events.into_iter().filter_map(|recorded| recorded.event).collect()
 }
 
-/// What all attempts at models cost so far.
+/// Returns the cost of all attempts at models so far.
 async fn cost(world: &World) -> u64 {
     let settled = events(world).await.into_iter().flat_map(|event| match event {
         Event::RunStepped(stepped) => stepped.settled,

@@ -1,5 +1,8 @@
 //! Time that does not pass as a program would like: downtime, waiting for a place, and a wall clock that jumps.
 
+mod deadlines;
+mod jumps;
+
 use agent_host_tests::process::{Folder, Host, PATIENCE, puppets};
 use agent_host_tests::{Setup, World};
 use domain::event::Event;
@@ -7,10 +10,11 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
+const HOUR_MS: i64 = 60 * 60_000;
 /// More than all active time that a turn may have, in milliseconds.
 const LONG_MS: i64 = 11 * 60_000;
 
-/// A model that takes its time for whoever says `slow`.
+/// A model that is slow to answer the message `slow`.
 const SLOW: &str = r#"
 [[rule]]
 when = { user = "slow" }

@@ -1,4 +1,4 @@
-//! How many commits, and therefore fsyncs, a turn costs.
+//! The number of commits, and therefore fsyncs, of a turn.
 
 use agent_host_tests::{Setup, World};
 use serde_json::json;

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 /// Tokens that the model of the conversation holds.
 const WINDOW: u64 = 4_000;
-/// What a turn says at whose end the thread is compacted: so many tokens were used.
+/// The script of a turn at whose end the thread is compacted: so many tokens were used.
 const FULL: &str = "fill:3600";
 
 /// A host whose models are played by a peer: `chat` leads the conversation, `memory` summarises.

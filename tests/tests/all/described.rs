@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// What comes in the view `session` of everything that is done here.
+/// The events in the view `session` of everything that is done here.
 const SEEN: [&str; 17] = [
     "client_action",
     "client_action_withdrawn",
@@ -47,7 +47,7 @@ fn schema(document: &Value, reference: &Value) -> Value {
     json!({ "$ref": reference["$ref"], "components": document["components"] })
 }
 
-/// What a frame has that its description does not, or has otherwise.
+/// Returns the parts of a frame that its description does not have, or has otherwise.
 fn undescribed(document: &Value, view: &str, frame: &Frame) -> Vec<String> {
     let events = &document["paths"]["/api/agents/{id}/stream"]["get"]["x-events"][view];
     let reference = events.get(&frame.event).or(events.get("*"));

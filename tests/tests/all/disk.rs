@@ -1,10 +1,12 @@
-//! A disk that is slow, hangs or fails, and a database that somebody else holds: what waits is bounded, what is refused is told, whoever only
-//! looks notices nothing, and nothing that was acknowledged is lost.
+//! A disk that is slow, hangs or fails, and a database that another process holds. Waiting work is
+//! bounded, refusals are reported, readers notice nothing, and nothing that was acknowledged is
+//! lost.
 
 use super::exhaustion::{accepted, config, idle, open, ready, say};
 use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
 use agent_host_tests::slow_disk::{Syncs, count};
 use futures::future::join_all;
+use futures::stream::{self, Stream};
 use reqwest::Method;
 use rusqlite::Connection;
 use rustix::process::Pid;
@@ -12,12 +14,14 @@ use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How soon whoever only looks has an answer, and a stream its next heartbeat. Every fault here lasts longer.
+/// Time within which a reader has an answer, and a stream its next heartbeat. Every fault here
+/// lasts longer.
 const PROMPT: Duration = Duration::from_millis(2_500);
-/// How long a slow sync takes.
+/// Duration of a slow sync.
 const SLOW: Duration = Duration::from_secs(3);
 /// Clients that speak at the same time.
 const CROWD: usize = 60;
@@ -25,9 +29,11 @@ const CROWD: usize = 60;
 const QUEUED_BYTES_MAX: usize = 256 << 20;
 /// Bytes of a message that is as large as messages may be, nearly.
 const LARGE_BYTES: usize = (1 << 20) - 4_096;
-/// Bytes that a host takes at most while so much waits: each message also as it came.
+/// Number of such messages that are sent at the same time, so that the headers of each arrive in time.
+const SENDING_MAX: usize = 8;
+/// Bytes of memory that a host takes at most while so much waits: each message also as it arrived.
 const MEMORY_BYTES_MAX: u64 = 1 << 30;
-/// How soon a host has noticed that its disk does not answer.
+/// Time within which a host notices that its disk does not answer.
 const HELD_UP: Duration = Duration::from_secs(15);
 
 /// A configuration whose streams are seen to be alive often.
@@ -44,7 +50,8 @@ async fn started(folder: &Folder) -> Host {
     folder.start(None).await.unwrap()
 }
 
-/// Does something, and sees to it that the host answers all the while, that reads go on and that streams have their heartbeats.
+/// Does some work, and checks meanwhile that the host answers, that reads go on and that streams
+/// have their heartbeats.
 async fn undisturbed<T>(host: &Host, session: &str, work: impl Future<Output = T>) -> T {
     let looking = async {
         loop {
@@ -77,8 +84,8 @@ fn is_not_recorded(answer: &Answer) {
     assert!(answer.retry_after_s.is_some(), "{answer:?}");
 }
 
-/// Says a few words that are answered, and has a tool begin that takes a while: what it comes to is to be recorded during the fault. The
-/// inputs, the session to look at and the one that works.
+/// Sends a few messages that are answered, and has a tool begin a long call. Its result is thus
+/// recorded during the fault. Returns the inputs, the session to look at and the one that works.
 async fn under_way(folder: &Folder, host: &Host) -> (Vec<String>, String, String) {
     let (session, busy) = (open(host).await, open(host).await);
     let mut acknowledged = Vec::new();
@@ -100,7 +107,8 @@ async fn crowd(host: &Host, session: &str) -> Vec<Answer> {
     join_all(words.iter().map(|words| say(host, session, words))).await
 }
 
-/// Everything that was begun comes to its end, and what is stored is what was acknowledged and nothing else.
+/// Checks that everything that was begun ends, and that what is stored is what was acknowledged and
+/// nothing else.
 async fn all_is_well(folder: &Folder, host: Host, mut acknowledged: Vec<String>, session: &str, busy: &str) {
     acknowledged.push(say(&host, session, "all is well").await.text("input_id"));
     idle(&host, session).await;
@@ -260,6 +268,11 @@ fn memory_peak(process: Pid) -> u64 {
     peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
+/// A body in one piece, with a permit that is given back once all of it is sent.
+fn whole(body: String, permit: OwnedSemaphorePermit) -> impl Stream<Item = Result<String, Infallible>> {
+    stream::unfold((Some(body), permit), async |(body, permit)| body.map(|body| (Ok(body), (None, permit))))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_for_a_disk_that_hangs_is_bounded_and_survives_kill_nine_once_acknowledged() {
     let folder = Folder::on_slow_disk(watched());
@@ -268,16 +281,21 @@ async fn what_waits_for_a_disk_that_hangs_is_bounded_and_survives_kill_nine_once
     let disk = folder.slow_disk();
     disk.set(Syncs::Hang).unwrap();
     // So much that not all of it may wait.
-    let words = Arc::new("x".repeat(LARGE_BYTES));
+    let body = json!({ "content": "x".repeat(LARGE_BYTES) }).to_string();
+    let sending = Arc::new(Semaphore::new(SENDING_MAX));
     let mut waiting = JoinSet::new();
     for _ in 0..QUEUED_BYTES_MAX / LARGE_BYTES + CROWD {
-        let (host, session, words) = (host.clone(), session.clone(), words.clone());
-        waiting.spawn(async move { say(&host, &session, &words).await });
+        let permit = sending.clone().acquire_owned().await.unwrap();
+        let request = host.request(Method::POST, &format!("{session}/messages")).header("content-type", "application/json");
+        let request = request.body(reqwest::Body::wrap_stream(whole(body.clone(), permit)));
+        let request = request.timeout(PATIENCE * 4);
+        let host = host.clone();
+        waiting.spawn(async move { host.send(request).await });
     }
     let mut refused = 0;
     // One is being written, and the last that was let in went over the limit.
     while refused < CROWD - 4 {
-        let answer = timeout(PATIENCE, waiting.join_next()).await.expect("the queue is full").unwrap().unwrap();
+        let answer = timeout(PATIENCE, waiting.join_next()).await.expect("the queue is full").unwrap().unwrap().unwrap();
         assert_eq!((answer.status, answer.text("code").as_str()), (429, "BUSY"), "{answer:?}");
         assert!(answer.retry_after_s.is_some(), "{answer:?}");
         refused += 1;
@@ -287,7 +305,7 @@ async fn what_waits_for_a_disk_that_hangs_is_bounded_and_survives_kill_nine_once
     disk.set(Syncs::Take(Duration::ZERO)).unwrap();
     let mut acknowledged = Vec::new();
     while let Some(answer) = timeout(PATIENCE, waiting.join_next()).await.expect("an answer in time") {
-        let answer = answer.unwrap();
+        let answer = answer.unwrap().unwrap();
         match answer.status {
             202 => acknowledged.push(answer.text("input_id")),
             429 => {}

@@ -108,10 +108,17 @@ async fn two_turns_that_hand_over_at_the_same_time_share_the_trees_limit() {
     assert_eq!(world.runs().await.len(), 6, "two turns and four of six dispatches");
 }
 
-/// Two agents of which each hands work to the other, detached, whatever it is told.
+/// Two agents of which each hands work to the other, detached, at any message; also at one that
+/// arrives before its turn has ended.
 fn ping_pong(setup: Setup, other: &str) -> Setup {
     let mut setup = setup;
-    let hand_over = |to: &str| json!({ "steps": [{ "start": [{ "key": "d", "agent": to, "text": "go on", "detached": true }] }, { "reply": "and you?" }] });
+    let hand_over = |to: &str| {
+        let once = |time: usize| {
+            let start = json!([{ "key": format!("d{time}"), "agent": to, "text": "go on", "detached": true }]);
+            [json!({ "start": start }), json!({ "reply": "and you?" })]
+        };
+        json!({ "steps": (0..4).flat_map(once).collect::<Vec<_>>() })
+    };
     setup.definitions[0]["settings"] = json!({ "script": hand_over("other") });
     setup.definitions[1]["settings"] = json!({ "script": hand_over(other) });
     setup

@@ -56,7 +56,8 @@ async fn an_agent_that_hears_is_stepped_when_the_user_speaks() {
     assert_eq!(world.last_reply(session).await, "said are you there?\nlong cancelled");
 }
 
-/// What a thread holds after its first message, when words arrive before its reply is made.
+/// Returns the thread after its first message, when a message arrives before the first has its
+/// reply.
 async fn interrupted(world: &World) -> Vec<String> {
     let session = world.open("puppet").await;
     let steps = json!({ "steps": [{ "start": [{ "key": "t", "tool": "look", "args": { "sleep": 400 } }] }, { "reply": "first" }] });

@@ -1,4 +1,5 @@
-//! What a host does without: a disk that is full, a disk without inodes, a process without file descriptors.
+//! The shortages that a host survives: a disk that is full, a disk without inodes, a process
+//! without file descriptors.
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
@@ -16,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
-/// How soon a host has noticed that its disk is full, or is not any more.
+/// Time within which a host notices that its disk is full, or is not any more.
 const NOTICED: Duration = Duration::from_secs(5);
 
 pub(super) fn config() -> Value {
@@ -32,7 +33,8 @@ pub(super) fn config() -> Value {
     })
 }
 
-/// A running host on a small disk; none where there can be no such disk and whoever runs the tests knows that.
+/// A running host on a small disk; none where there can be no such disk and the variable says that
+/// this is known.
 async fn on_small_disk(inodes: u64) -> Option<(Folder, Host)> {
     let folder = needed(Folder::on_small_disk(config(), Room { bytes: 64 << 20, inodes }), WITHOUT_NAMESPACES)?;
     folder.warm(&["puppet", "effects"]).await;
@@ -114,7 +116,7 @@ async fn a_host_whose_disk_is_full_says_so_and_goes_on_by_itself_when_there_is_s
     }
 
     let filler = fill(&folder.data());
-    // It is told before anybody was refused anything.
+    // It is reported before any request was refused.
     is_full(&ready(&host, 503).await);
     let refused = loop {
         // What still fits is accepted.

@@ -110,7 +110,7 @@ async fn fault_36_words_are_answered_for_once_they_are_stored_however_long_their
     // Stored, and its turn still under way or not even begun.
     assert!(world.store().input(receipt.input).await.unwrap().is_some());
     assert_eq!(world.store().session(session).await.unwrap().unwrap().revision, 0);
-    // Whoever lost patience delivers it again, meanwhile and later.
+    // An impatient client delivers it again, meanwhile and later.
     let meanwhile = world.broker.post_message(message(&script.to_string())).await.unwrap();
     world.idle(session).await;
     let later = world.broker.post_message(message(&script.to_string())).await.unwrap();
@@ -125,13 +125,14 @@ const HERD: usize = 250;
 /// Reminders of each.
 const REMINDERS: usize = 400;
 
-/// How long before they are due they are set, and how long the host is away at least, in milliseconds.
+/// Time before they are due at which they are set, in milliseconds. The host is away at least as
+/// long.
 const AWAY_MS: u64 = 8_000;
 
 /// Guests that are at work at once in a world, at most.
 const INSTANCES_MAX: u64 = 32;
 
-/// The `n`th of the words that an agent left for later in a session.
+/// The `n`th of the messages that an agent left for later in a session.
 fn reminder(session: SessionId, n: usize, due: Timestamp) -> NewEvent {
     let text = format!("reminder {n:03}");
     let message = Draft { role: Role::User, parts: vec![Part::text(text)], origin: "host".into(), untrusted: false, answers: None };
@@ -213,7 +214,7 @@ async fn fault_40_a_hundred_thousand_reminders_that_are_due_at_once_are_taken_in
             sleep(Duration::from_millis(1)).await;
         }
     });
-    // Somebody speaks into the midst of it, and is answered before all of it is done.
+    // Another message arrives in the middle of it, and is answered before all of it is done.
     world.say("other", other, "hello?").await;
     let row = world.idle(other).await;
     assert_eq!(row.revision, 1);

@@ -1,4 +1,5 @@
-//! A limit on the size of files, as `ulimit -f` sets it: an error for whoever writes, and never the end of the host.
+//! A limit on the size of files, as `ulimit -f` sets it: an error for the writer, and never the end
+//! of the host.
 
 use super::exhaustion::{config, idle, open, say};
 use agent_host_tests::process::Folder;
@@ -8,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 /// Bytes that the largest file may still grow by.
 const ROOM_BYTES: u64 = 1 << 20;
-/// How soon a host records again once it may.
+/// Time within which a host records again once it may.
 const RECOVERED: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,10 +9,11 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep};
 
-/// What no reply may ever hold: it is in what comes before a stream breaks.
+/// Text that no reply may ever hold: it comes before a stream breaks.
 const PARTIAL: &str = "half a thought";
 
-/// What the server answers when the user says this, as status, media type and body; none for a connection that is closed at once.
+/// Returns the server's answer to this message of the user's: status, media type and body. None for
+/// a connection that is closed at once.
 fn garbage(kind: &str) -> Option<(u16, &'static str, Vec<u8>)> {
     let json = "application/json";
     let events = "text/event-stream";
@@ -60,7 +61,7 @@ const KINDS: [&str; 15] = [
     "closed",
 ];
 
-/// What is wrong with a call that the model makes when the user says this.
+/// Returns the bad call that the model makes at this message of the user's: name and arguments.
 fn bad_call(kind: &str) -> Option<(&'static str, &'static str)> {
     match kind {
         "bad arguments" => Some(("look", "{\"sleep\": 1")),
@@ -124,7 +125,8 @@ async fn started() -> (Folder, Host) {
     (folder, host)
 }
 
-/// Says something in a session of its own, and returns the session when the turn has ended, and how it ended.
+/// Sends a message in a session of its own. Returns the session when the turn has ended, and how it
+/// ended.
 async fn turn(host: &Host, said: &str) -> (Value, Value) {
     let answer = host.post("/api/agents/assistant/sessions", &json!({})).await.unwrap();
     let session = format!("/api/agents/{}/sessions/{}", answer.text("agent_id"), answer.text("id"));

@@ -1,4 +1,5 @@
-//! A reply whose stream a kill cut off: whoever watched it is told that what they saw is void, and what comes again has another attempt.
+//! A reply whose stream a kill cut off: its watchers learn that what they saw is void, and the
+//! repetition has another attempt.
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::Folder;

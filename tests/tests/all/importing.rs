@@ -50,7 +50,7 @@ fn document(sessions: &[Value]) -> Value {
     json!({ "format": FORMAT, "sessions": sessions })
 }
 
-/// Nobody has an agent, and nothing was recorded but the users' keys.
+/// Checks that no user has an agent, and nothing was recorded but the users' keys.
 async fn nothing_was_imported(host: &Host) {
     let events = host.get("/api/events?limit=1000").await.unwrap().body;
     let kinds: Vec<&str> = events["events"].as_array().unwrap().iter().map(|event| event["type"].as_str().unwrap()).collect();

@@ -1,4 +1,5 @@
-//! What tools keep in buckets: written with what came of the call or not at all, seen by whom it is for, and never by two at once.
+//! The buckets of tools: written with the result of the call or not at all, seen by those that they
+//! are for, and never held by two calls at once.
 
 mod crash;
 
@@ -38,7 +39,7 @@ pub(super) fn shelved(scope: &str) -> Value {
     })
 }
 
-/// What all calls of `shelf` share.
+/// Returns the bucket that all calls of `shelf` share.
 fn shared(bucket: &str) -> BucketPlace {
     BucketPlace { component: "shelf".into(), bucket: bucket.into(), scope: BucketScope::Component, of: String::new() }
 }
@@ -48,7 +49,7 @@ fn script(tool: &str, args: &Value) -> String {
     json!({ "steps": [{ "start": [{ "key": "t", "tool": tool, "args": args }] }] }).to_string()
 }
 
-/// What a call in a session came to, one line.
+/// Makes a call in a session and returns its result, one line.
 async fn call_in(world: &World, user: &str, definition: &str, session: SessionId, tool: &str, args: &Value) -> String {
     let content = vec![Part::text(script(tool, args))];
     let message = PostMessage { user: user.parse().unwrap(), content, ..world.message(definition, session, "", None) };

@@ -65,8 +65,8 @@ fn of_version(component: &[u8], patch: u8) -> Vec<u8> {
     changed
 }
 
-/// The same component with the core modules and instances of an interpreter and its libraries, linked with each other as those are: one
-/// brings memory and table, one fills the table, and all share both.
+/// The same component with the core modules and instances of an interpreter and its libraries,
+/// linked with each other. One brings memory and table, one fills the table, and all share both.
 fn of_interpreter(component: &[u8]) -> Vec<u8> {
     let (modules, instances) = (count(component, CORE_MODULE, |_| 1), count(component, CORE_INSTANCES, |vector| leb(vector).0));
     let shared = format!(r#"(import "env" "memory" (memory {PAGES})) (import "env" "table" (table {TABLE_ELEMENTS} funcref))"#);
@@ -124,7 +124,7 @@ fn section(component: &mut Vec<u8>, kind: u8, content: &[u8]) {
     component.extend(content);
 }
 
-/// What all sections of a kind come to.
+/// Returns the sum over all sections of a kind.
 fn count(component: &[u8], kind: u8, of_section: impl Fn(&[u8]) -> usize) -> usize {
     let (mut rest, mut counted) = (&component[PREAMBLE_BYTES..], 0);
     while let [found, after @ ..] = rest {

@@ -1,4 +1,5 @@
-//! What narrows travels: what a persona permits, and the mark of what comes from outside, go with all work that comes of a turn.
+//! Restrictions that travel: a persona's permissions, and the mark of what comes from outside, go
+//! with all work that comes of a turn.
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
@@ -11,7 +12,7 @@ use domain::user::UserId;
 use serde_json::{Value, json};
 use store::EventFilter;
 
-/// Says something to a persona's main session, and waits until nobody has anything to do.
+/// Sends a message to a persona's main session, and waits until nothing is left to do.
 async fn say_to(world: &World, persona: &str, steps: Value) -> SessionId {
     let posted = world.broker.post_routed(PostRouted {
         to: Address::Persona(persona.parse().unwrap()),
@@ -32,7 +33,7 @@ async fn events(world: &World) -> Vec<Event> {
     events.into_iter().filter_map(|recorded| recorded.event).collect()
 }
 
-/// What was refused: whose call, and by which rule.
+/// Returns the refusals: the caller, and the rule.
 async fn refused(world: &World) -> Vec<String> {
     let mut lines = Vec::new();
     for entry in world.ledger().await {
@@ -42,7 +43,7 @@ async fn refused(world: &World) -> Vec<String> {
     lines
 }
 
-/// Agents that read a file whatever they are told, unless it is a script.
+/// Agents that read a file at any message, unless it is a script.
 fn readers() -> Setup {
     let reads = json!({ "steps": [{ "start": [{ "key": "r", "tool": "read_file", "args": { "path": "a.txt" } }] }] });
     let reader = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet", "settings": { "script": reads } });
@@ -72,15 +73,18 @@ async fn what_a_persona_permits_holds_for_everybody_who_works_for_its_turn() {
     std::fs::write(world.dir.path().join("files/a.txt"), "secret").unwrap();
     say_to(&world, "free", chain()).await;
     let free = world.starts().await;
-    assert!(free.iter().all(|started| started.permissions.are_all()) && refused(&world).await.is_empty());
+    assert!(free.iter().all(|started| started.permissions.are_all()), "{free:?}");
+    let refused_so_far = refused(&world).await;
+    assert!(refused_so_far.iter().all(|line| !line.contains("files.read")), "{refused_so_far:?}");
     let read = |events: &[Event]| events.iter().filter(|event| json!(event).to_string().contains("secret")).count();
     assert!(read(&events(&world).await) > 0, "whom no persona narrows reads");
     let before = events(&world).await.len();
 
     say_to(&world, "narrow", chain()).await;
     let narrow: Vec<_> = world.starts().await.split_off(free.len());
-    // The turn, its work, the work of that, and its late reply and its reminder, which may come at the same time.
-    assert!(narrow.len() >= 4 && free.len() >= 4, "{} {}", narrow.len(), free.len());
+    // The turn, its work, and the work of that. The late reply and the reminder get turns of their own,
+    // because they come of a narrowed turn; those of the other may join what is open.
+    assert!(narrow.len() == 5 && free.len() >= 3, "{} {}", narrow.len(), free.len());
     assert!(narrow.iter().all(|started| !started.permissions.permit_capability("files.read")), "{narrow:?}");
     let refused = refused(&world).await;
     assert!(refused.contains(&"last files.read permissions".to_owned()), "{refused:?}");
@@ -120,7 +124,7 @@ async fn notes(world: &World) -> Vec<(String, bool)> {
     notes.collect()
 }
 
-/// Of each turn that was committed, whether its thread is marked.
+/// Returns for each turn that was committed whether its thread is marked.
 async fn turns(world: &World) -> Vec<Option<bool>> {
     let turns = events(world).await.into_iter().filter_map(|event| match event {
         Event::TurnCommitted(committed) => Some(committed.untrusted),
@@ -176,7 +180,8 @@ async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
     marks.sort_unstable();
     assert_eq!(marks, [("reminder", true), ("work", false), ("work", true)], "the first work was handed over before anything was heard");
     let later = turns(&world).await;
-    assert!(later.len() >= before + 3 && later[before..].iter().all(|mark| *mark == Some(true)), "{later:?}");
+    // The worker's turn and the caller's, and one of the reminder's own unless it came while the caller's was open.
+    assert!(later.len() >= before + 2 && later[before..].iter().all(|mark| *mark == Some(true)), "{later:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a guest is told of every refusal.
+/// The guest's message about every refusal.
 const REFUSED: &str = "t parts ErrorCode::HttpRequestDenied";
-/// How long a server waits for the other side to hang up.
+/// Time that a server waits for the other side to hang up.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A server on loopback that notes what it is asked and when the other side hangs up. It goes with the test's process.
@@ -85,7 +85,7 @@ fn setup(network: Vec<EgressGrant>) -> Setup {
     Setup { components: vec!["puppet", "reach"], definitions, network, ..Setup::default() }
 }
 
-/// What a tool that fetches a URL came to, one line.
+/// Has a tool fetch a URL and returns the result, one line.
 async fn fetch(world: &World, method: &str, url: &str) -> String {
     world.play(json!([{ "start": [{ "key": "t", "tool": "fetch", "args": { "method": method, "url": url } }] }])).await.join("\n")
 }

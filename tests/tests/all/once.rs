@@ -1,4 +1,5 @@
-//! Requests under a key, over HTTP: done once and answered again as they were, whatever has happened since, a crash included.
+//! Requests under a key, over HTTP: done once and answered again as they were, also after other
+//! changes and after a crash.
 
 use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, puppets};
 use reqwest::{Method, RequestBuilder};
@@ -127,7 +128,7 @@ async fn whatever_is_done_under_a_key_is_done_once_and_answered_again_as_it_was_
         assert_eq!(other.text("field"), "header:Idempotency-Key");
     }
     assert_eq!(position(&host).await, before, "a request that came again recorded something");
-    // Whoever handed it over does not see it any more, and is told nothing but what they were told.
+    // The user who handed it over does not see it any more, and gets only the same answer again.
     let handed = done.iter().find(|(asked, _)| asked.path.ends_with("/handoff")).unwrap();
     let begun = host.post(&handed.0.path.replace("/handoff", "/sessions"), &json!({})).await.unwrap();
     assert_eq!(begun.status, 404, "it is not theirs any more, but for the operator's reading");

@@ -1,4 +1,5 @@
-//! What an operator is shown: warnings about the configuration, names that exist, agents that are hidden, and what sessions wait for.
+//! The operator's view: warnings about the configuration, names that exist, agents that are hidden,
+//! and what sessions wait for.
 
 use agent_host_tests::guests::{root, wasm};
 use agent_host_tests::process::{Folder, Host, PATIENCE, program};
@@ -101,7 +102,7 @@ async fn a_hidden_agent_is_left_out_of_lists_unless_all_are_asked_for() {
     }
     assert_eq!(pages.iter().sum::<usize>(), 5, "{pages:?}");
     assert!(pages.iter().take(2).all(|page| *page == 2), "{pages:?}");
-    // Whoever names it finds it.
+    // It is found by its name.
     for id in &hidden {
         assert_eq!(host.get(&format!("/api/agents/{id}")).await.unwrap().status, 200);
     }
@@ -421,7 +422,7 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
     assert_eq!(readings(&host, &id).await.last().unwrap().1, "GET /api/agents/{id}/stream");
     drop(frames);
 
-    // Reading is all: nothing is said or changed in anybody's name, and lists stay one's own.
+    // Only reads: nothing is said or changed in a user's name, and lists stay each user's own.
     let before = readings(&host, &id).await.len();
     let message = json!({ "content": "from somebody else" });
     assert_eq!(host.post(&format!("{of_session}/messages"), &message).await.unwrap().status, 404);

@@ -1,4 +1,4 @@
-//! What an agent sees of the host is frozen for a turn; what it may do is not.
+//! The agent's view of the host, which is frozen for a turn; its permissions are not.
 
 use agent_host_tests::guests::wasm;
 use agent_host_tests::process::{Folder, Host, puppets};

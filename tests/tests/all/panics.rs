@@ -1,5 +1,5 @@
-//! What is left of a host in which something panicked: everything. Nothing stands still, nothing acknowledged is lost, and nothing that must
-//! not happen twice does.
+//! The host after a panic. Everything is left: nothing stands still, nothing acknowledged is lost,
+//! and nothing that must not happen twice does.
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// What a process ends with that ended itself at once.
+/// The signal that ends a process that aborts itself.
 const ABORTED: i32 = 6;
 
 fn config() -> Value {
@@ -61,14 +61,15 @@ async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value
     }
 }
 
-/// What a session's last message says, once it has nothing to do.
+/// Returns the text of a session's last message, once it has nothing to do.
 async fn last(host: &Host, session: &str) -> String {
     let seen = until(host, session, |seen| seen["run_id"].is_null() && seen["waiting"] == 0).await;
     let message = seen["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
     message["parts"].as_array().into_iter().flatten().filter_map(|part| part["text"].as_str()).collect()
 }
 
-/// Runs one script in a host that panics somewhere, sees that the same process goes on, and returns what came of it and what the tools did.
+/// Runs one script in a host that panics somewhere, and checks that the same process goes on.
+/// Returns the result and the effects of the tools.
 async fn play(panic: &str, script: &Value) -> (String, Vec<String>) {
     let (folder, host) = host(config(), Some(panic)).await;
     let session = open(&host).await;
@@ -122,7 +123,7 @@ async fn a_session_whose_driver_panics_goes_on_from_what_is_stored_and_repeats_n
     for (panic, reply, sends) in [
         ("broker.step.before:1", whole, 1),
         ("broker.step.after:1..2", whole, 1),
-        // What came of the call was not recorded yet.
+        // The result of the call was not recorded yet.
         ("broker.step.before:3", lost, 1),
         ("broker.commit.before:2", whole, 1),
         ("broker.commit.after:1", whole, 1),
@@ -225,7 +226,7 @@ async fn an_answer_over_which_the_driver_panics_is_not_acknowledged_and_can_be_g
 async fn whoever_waits_for_a_driver_that_panics_after_its_commit_is_woken_all_the_same() {
     let reply = json!({ "steps": [{ "reply": "done by the other" }] }).to_string();
     let script = json!({ "steps": [{ "start": [{ "key": "t", "agent": "other", "text": reply }] }] });
-    // What was handed over, and what came of it.
+    // Work that is handed over, and its result.
     for panic in ["broker.commit.after:1", "broker.commit.after:2"] {
         assert_eq!(play(panic, &script).await.0, "t parts done by the other", "{panic}");
     }

@@ -113,7 +113,7 @@ async fn a_path_that_is_none_or_not_ones_own_is_refused_with_the_segment_and_the
     let system = ask(&alice, Method::POST, "/api/agents", &json!({ "definition": "puppet", "path": "/system/mine" })).await;
     assert_eq!((system.status, system.text("code").as_str()), (403, "SCOPE_MISSING"));
     make(&alice, "/alice/agent/x").await;
-    // Below an agent one is made by whoever may set it up, and by nobody else.
+    // Below an agent, only users who may set it up can make one.
     let below = |kind: &str| json!({ "definition": "puppet", "parent": { "path": "/alice/agent/x" }, "kind": kind });
     let stranger = ask(&host.user("bob", &["read", "write"]).await, Method::POST, "/api/agents", &below("sub")).await;
     assert_eq!((stranger.status, stranger.text("code").as_str()), (404, "AGENT_NOT_FOUND"));

@@ -1,5 +1,5 @@
-//! How agents work together, and what each way of it leaves behind: workers that stay, nests of them, work that its user does not see; and
-//! that all of it begins with something that was accepted.
+//! The ways in which agents work together, and what each leaves behind: workers that stay, nests of
+//! them, work that its user does not see. All of it begins with something that was accepted.
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
@@ -48,7 +48,7 @@ async fn a_worker_that_was_made_for_one_piece_of_work_stays_can_be_read_and_spok
     let view = world.broker.session(&me, &by_path, session, None).await.unwrap();
     let said: Vec<(Role, String)> = view.messages.iter().map(|message| (message.role, message.text())).collect();
     assert_eq!(said, [(Role::User, made), (Role::Assistant, "made".to_owned())], "what it was told, and what it made of it");
-    // Whoever has something to say to it says it, and it goes on where it was.
+    // A further message goes to it directly, and it goes on where it was.
     let more = script(&json!([{ "reply": "and more" }]));
     let fork = Fork { turn: None, message: None, name: None, model: None };
     let forked = world.broker.fork(&me, &by_path, session, fork).await.unwrap().row;
@@ -84,7 +84,7 @@ async fn workers_spawn_workers_three_deep_and_no_deeper_and_every_run_and_every_
     let paths: Vec<String> = workers(&world).await.into_iter().map(|worker| worker.path).collect();
     let expected = ["/sub/0", "/sub/0/sub/0", "/sub/0/sub/0/sub/0"].map(|below| format!("/local/agent/puppet{below}"));
     assert_eq!(paths, expected);
-    // The third is told why there is no fourth, and goes on without it.
+    // The third gets the reason why there is no fourth, and goes on without it.
     let deepest = starts.iter().find(|start| start.spawn_depth == 3).unwrap();
     let told = world.messages(deepest.session).await.last().unwrap().text();
     assert_eq!(told, "d failed limit-reached: workers may spawn workers 3 deep and no deeper (spawnDepthMax)");

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Said nowhere but in what is purged: as words, as the argument of a call and its result, as a name, in a note, as an attribute.
+/// Marks that stand only in what is purged: as words, as the argument of a call and its result, as
+/// a name, in a note, as an attribute.
 const MARKS: [&str; 6] = ["xylophonist", "argumentative", "resultant", "nameplate", "notebookish", "attributive"];
 
 async fn started() -> (Folder, Host) {
@@ -110,7 +111,7 @@ async fn purge(host: &Host, agent: &str, session: Option<&str>) -> Answer {
     ask(host, Method::POST, "/api/purges", json!({ "agent_id": agent, "session_id": session })).await
 }
 
-/// Which marks stand in which files of a folder, compiled code excepted.
+/// Returns the marks that are left in the files of a folder, compiled code excepted.
 fn holders(folder: &Path) -> Vec<(PathBuf, &'static str)> {
     holders_of(&MARKS, folder)
 }

@@ -1,4 +1,5 @@
-//! The queue of a session: what words come to while its agent is busy, and that none of them is lost, doubled or out of order.
+//! The queue of a session: the fate of messages that arrive while its agent is busy. None of them
+//! is lost, doubled or out of order.
 
 mod api;
 mod chance;
@@ -22,7 +23,7 @@ use serde_json::json;
 use std::time::Duration;
 use store::{EventFilter, InputState};
 
-/// What a directive says.
+/// Returns the settings in a directive.
 fn said(words: &str) -> QueueOverride {
     let Ok(Directive::Set(said)) = format!("/queue {words}").parse() else { panic!("{words}") };
     said
@@ -41,7 +42,7 @@ async fn asking(world: &World) -> (SessionId, domain::id::OperationId) {
     (session, call)
 }
 
-/// What users and the host said in a session's thread, in order; scripts left out.
+/// Returns the messages of users and of the host in a session's thread, in order; scripts left out.
 async fn heard(world: &World, session: SessionId) -> Vec<String> {
     let messages = world.messages(session).await;
     let heard = messages.iter().filter(|message| matches!(message.role, Role::User | Role::Notice));

@@ -1,4 +1,5 @@
-//! What one user may have of a host: sessions in a minute, and bytes stored; by whichever way, and after a restart.
+//! The quota of one user on a host: sessions in a minute, and bytes stored; by whichever way, and
+//! after a restart.
 
 use agent_host_tests::process::{Answer, Folder, Host, Line, puppets};
 use futures::future::join_all;
@@ -58,6 +59,10 @@ async fn one_writer_is_stopped_at_sessions_in_a_minute_and_the_others_go_on() {
         }
     };
     limited(&until.await, "USER_SESSION_LIMIT");
+    // A file may say that its session is years old; it is opened now all the same.
+    let old = json!({ "type": "session", "version": 3, "id": "0190a000-0000-7000-8000-000000000001", "timestamp": "2020-01-01T00:00:00.000Z", "cwd": "/" });
+    let path = format!("/api/agents/{}/sessions/import", opened[0].text("agent_id"));
+    limited(&other.upload(&path, format!("{old}\n").into_bytes()).await.unwrap(), "USER_SESSION_LIMIT");
     let bob = host.user("bob", &["read", "write"]).await;
     assert_eq!(open(&bob).await.status, 201);
     for _ in 0..8 {
@@ -122,6 +127,14 @@ async fn one_writer_is_stopped_at_stored_bytes_and_what_is_purged_is_given_back(
     let file = alice.ask(Method::POST, &format!("{}/files?name=a.txt", path(&second)), Some(&json!("x"))).await.unwrap();
     limited(&file, "USER_STORAGE_LIMIT");
     limited(&open(&alice).await, "USER_STORAGE_LIMIT");
+    // Nor anything that is only remembered under its key, or changes next to nothing.
+    let nothing = alice.ask_under("p", Method::PATCH, &path(&second), Some(&json!({}))).await.unwrap();
+    limited(&nothing, "USER_STORAGE_LIMIT");
+    let queue = alice
+        .ask_under("q", Method::POST, &format!("{}/messages", path(&second)), Some(&json!({ "content": "/queue collect" })))
+        .await
+        .unwrap();
+    limited(&queue, "USER_STORAGE_LIMIT");
     let bob = host.user("bob", &["read", "write"]).await;
     let bobs = open(&bob).await;
     assert_eq!((bobs.status, say(&bob, &path(&bobs), "k").await.status), (201, 202));

@@ -20,7 +20,7 @@ use tokio::time::sleep;
 
 /// More than a driver's mailbox holds, which is 256.
 const SIGNALS: usize = 600;
-/// How long the store is held up while signals gather.
+/// Time for which the store is held up while signals gather.
 const HELD_UP: Duration = Duration::from_millis(500);
 
 async fn events(world: &World) -> Vec<Recorded> {
@@ -121,7 +121,7 @@ async fn in_a_call(world: &World) -> (SessionId, Stream, OperationId) {
     (session, Stream::Run(run), stepped.started[0].id)
 }
 
-/// Appends an event to a run as somebody else who drives it would.
+/// Appends an event to a run as another driver of it would.
 async fn interfere(world: &World, stream: Stream, event: Event) {
     let last = world.store().stream(stream, 0, 1_000).await.unwrap().pop().unwrap();
     let event = NewEvent {
@@ -222,7 +222,8 @@ async fn asking(world: &World) -> (SessionId, RunId, OperationId, OperationId) {
     (session, run, stepped.started[0].id, question)
 }
 
-/// Settles work of a run as somebody else would, first in a queue of commits that stands still, and then does what comes second in it.
+/// Settles work of a run as another driver would, first in a queue of commits that stands still.
+/// Then does what comes second in it.
 async fn overtaken<T>(world: &World, run: RunId, operation: OperationId, second: impl Future<Output = T>) -> T {
     let time = events(world).await.pop().unwrap().time;
     let settled = vec![Settlement::of(operation, Outcome::Parts { parts: vec![Part::text("somebody else")] }, time)];

@@ -1,4 +1,5 @@
-//! What a restart does with what was open, by effect class. Crashes of the whole process are in the crash matrix.
+//! The treatment of open operations at a restart, by effect class. Crashes of the whole process are
+//! in the crash matrix.
 
 use agent_host_tests::{Setup, World};
 use domain::event::{Event, OperationStarted};
@@ -7,7 +8,7 @@ use serde_json::json;
 use std::time::Duration;
 use store::{Commit, Expected};
 
-/// Begins a turn with one long call of a tool, stops the host in the middle of it, and starts it again.
+/// Begins a turn with one long call of a tool, and restarts the host in the middle of it.
 async fn interrupted(tool: &str) -> (World, domain::id::SessionId) {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;

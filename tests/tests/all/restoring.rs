@@ -19,7 +19,7 @@ async fn say(host: &Host, messages: &str, steps: &Value) {
     assert_eq!(answer.status, 202, "{answer:?}");
 }
 
-/// What has begun, tool by tool.
+/// Returns the calls that have begun, tool by tool.
 fn begun(folder: &Folder) -> Vec<String> {
     let begun = folder.effects().into_iter().filter_map(|line| line.split_once(" begin ").map(|(tool, _)| tool.to_owned()));
     let mut begun: Vec<String> = begun.collect();
@@ -43,8 +43,8 @@ async fn back_up(folder: &Folder) {
     assert!(made.status.success(), "{made:?}");
 }
 
-/// A host that was backed up in the middle of a turn with two calls that were begun, and with an input that waited for its end; and the ids of
-/// the session. It has done all of it since.
+/// A host that was backed up in the middle of a turn, and the path of the session. Two calls were
+/// begun, and an input waited for the turn's end. The host has done all of it since.
 async fn backed_up() -> (Folder, String) {
     let folder = Folder::new(config());
     folder.warm(&["puppet", "effects"]).await;
@@ -67,12 +67,12 @@ async fn backed_up() -> (Folder, String) {
     (folder, session)
 }
 
-/// What was said in a session.
+/// Returns the messages of a session.
 async fn said(host: &Host, session: &str) -> String {
     host.get(&format!("/api/sessions/{session}?from=1&to=100")).await.unwrap().body["messages"].to_string()
 }
 
-/// What the operator chose, as it is on record.
+/// Returns the operator's choices that are on record.
 async fn choices(host: &Host) -> Vec<Value> {
     let events = host.get("/api/events?limit=1000").await.unwrap().body["events"].as_array().unwrap().clone();
     events.iter().filter(|event| event["type"] == "host.restored.v1").map(|event| event["data"].clone()).collect()
@@ -114,7 +114,7 @@ async fn a_restored_host_repeats_nothing_until_it_is_told_what_to_do() {
     assert_eq!(choices(&host).await.len(), 1);
     assert!(host.stop().await.success(), "{}", folder.log());
 
-    // Or: nobody knows what came of any of it.
+    // Or: the results of all of it are unknown.
     restore(&folder).await;
     let host = folder.start_with(&["--settle-unknown"], None).await.unwrap();
     rest(&host, &session).await.unwrap();

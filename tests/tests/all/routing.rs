@@ -1,4 +1,5 @@
-//! One way in: words go to the thread, session, agent or persona that they are addressed to, or to the thread that speaks of the same thing.
+//! One way in: a message goes to the thread, session, agent or persona that it is addressed to, or
+//! to the thread on the same subject.
 
 use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
 use agent_host_tests::{Setup, World};
@@ -31,14 +32,14 @@ async fn town() -> Town {
     Town { host, alice, bob, _folder: folder }
 }
 
-/// Says something to whoever is addressed, and has it repeated as the reply.
+/// Sends a message to an address, and has it repeated as the reply.
 async fn say(line: &Line, to: &Value, words: &str) -> Answer {
     let content = json!({ "steps": [{ "reply": words }] }).to_string();
     line.ask(Method::POST, "/api/messages", Some(&json!({ "to": to, "content": content }))).await.unwrap()
 }
 
 /// The session as it is once its turn is over.
-async fn over(line: &Line, answer: &Answer) -> Value {
+pub(super) async fn over(line: &Line, answer: &Answer) -> Value {
     assert_eq!(answer.status, 202, "{answer:?}");
     let path = format!("/api/sessions/{}", answer.text("session_id"));
     let waiting = async {

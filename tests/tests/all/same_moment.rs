@@ -1,10 +1,10 @@
-//! Requests at the same moment: one key has one effect, whatever the request begins, and a definition's agent is made once for each user.
+//! Requests at the same moment: one key has one effect for any kind of request, and a definition's
+//! agent is made once for each user.
 
+use super::routing::over;
 use agent_host_tests::process::{Answer, CRASH_AT, Folder, Host, Line, PATIENCE, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::time::Duration;
-use tokio::time::sleep;
 
 /// Pairs of requests for each case: a race is lost more often than once in so many.
 const PAIRS: usize = 20;
@@ -60,21 +60,6 @@ async fn counts<const N: usize>(host: &Host, kinds: [&str; N]) -> [usize; N] {
 }
 
 const BEGUN: [&str; 3] = ["agent.created.v1", "session.opened.v1", "session.input.accepted.v1"];
-
-/// Waits until the turn of a message is over; its session then.
-async fn over(line: &Line, answer: &Answer) -> Value {
-    let path = format!("/api/sessions/{}", answer.text("session_id"));
-    let waiting = async {
-        loop {
-            let seen = line.ask(Method::GET, &path, None).await.unwrap().body;
-            if seen["run_id"].is_null() && seen["waiting"] == 0 {
-                return seen;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("the end of a turn")
-}
 
 fn words(to: &Value) -> Value {
     json!({ "to": to, "content": json!({ "steps": [{ "reply": "x" }] }).to_string() })

@@ -40,7 +40,7 @@ async fn a_tool_whose_promise_asks_too_much_is_refused_by_name_when_it_is_loaded
     runtime().load(promising("a number.")).await.unwrap();
 }
 
-/// What the puppet was told when it did one thing in a session of its own.
+/// Has the puppet do one thing in a session of its own, and returns the messages.
 async fn told(host: &Host, start: &Value) -> String {
     let session = open(host).await;
     let script = json!({ "steps": [{ "start": [start], "until": "any" }] });

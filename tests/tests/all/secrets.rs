@@ -17,7 +17,7 @@ use std::thread;
 
 pub(super) const CANARY: &str = "SK-CANARY-4f/9+c\"b%2z";
 pub(super) const PLACEHOLDER: &str = "{{secret.github}}";
-/// What a guest is told of every refusal.
+/// The guest's message about every refusal.
 const REFUSED: &str = "t parts ErrorCode::HttpRequestDenied";
 
 /// A server on loopback that sends back what it was sent, in the way that the path says. It goes with the test's process.
@@ -47,7 +47,7 @@ impl Echo {
         Self::leading(String::new())
     }
 
-    /// What it was sent, request by request.
+    /// Takes the requests that it was sent, one by one.
     pub(super) fn heard(&self) -> Vec<String> {
         std::mem::take(&mut *self.heard.lock().unwrap())
     }
@@ -134,7 +134,7 @@ pub(super) fn slots(port: u16) -> Vec<SecretGrant> {
     vec![github(port, SecretSlot::Header("authorization".into()), "Bearer "), github(port, SecretSlot::Query("key".into()), "")]
 }
 
-/// What of it the tool's component is granted.
+/// Grants the tool's component its secrets.
 fn bound(name: &str, grant: &mut Grant) {
     if name == "reach" {
         grant.secrets = slots(port_of(&grant.network));
@@ -147,12 +147,12 @@ fn setup(network: Vec<EgressGrant>) -> Setup {
     Setup { components: vec!["puppet", "reach"], definitions, network, secrets, change_grant: bound, ..Setup::default() }
 }
 
-/// What a tool that sends a request came to.
+/// Has a tool send a request and returns the result.
 async fn send(world: &World, arguments: Value) -> String {
     world.play(json!([{ "start": [{ "key": "t", "tool": "send_request", "args": arguments }] }])).await.join("\n")
 }
 
-/// The decisions about secrets, and how they came out.
+/// Returns the decisions about secrets: their verdicts and details.
 async fn uses(world: &World) -> Vec<(Verdict, String)> {
     let rows = world.store().events(0, store::EventFilter::default(), 100_000).await.unwrap();
     let decided = rows.into_iter().filter_map(|row| match row.event {
@@ -163,7 +163,7 @@ async fn uses(world: &World) -> Vec<(Verdict, String)> {
     uses.map(|decision| (decision.verdict, decision.detail)).collect()
 }
 
-/// Whether the secret stands in it, in any form.
+/// Returns true if the secret stands in the bytes, in any form.
 pub(super) fn leaks(bytes: &[u8]) -> bool {
     Redactor::of(&Secret::parse(CANARY).unwrap()).bytes(bytes).is_some() || bytes.windows(9).any(|window| window == b"SK-CANARY")
 }

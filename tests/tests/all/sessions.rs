@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// A host with an agent of the operator's, and somebody who is guided by it.
+/// A host with an agent of the operator's, and a mentee of it.
 struct Stage {
     host: Host,
     folder: Folder,
@@ -58,7 +58,7 @@ impl Stage {
         opened.text("id")
     }
 
-    /// Says something that is answered with the same words; the turn that it became.
+    /// Sends a message that is answered with the same text. Returns the turn that it became.
     async fn say(&self, line: &Line, session: &str, words: &str) -> String {
         let path = self.path(session);
         let before = get(line, &path).await.body["revision"].as_u64().unwrap();

@@ -47,7 +47,7 @@ impl Team {
         assert_eq!(assigned.status, 201, "{assigned:?}");
     }
 
-    /// A session that somebody begins, in which something was said and answered.
+    /// Begins a session of a user's, in which a message is sent and answered.
     async fn talk(&self, line: &Line, words: &str) -> String {
         let opened = ask(line, Method::POST, &format!("{}/sessions", self.agent), &json!({ "session_type": "chat" })).await;
         assert_eq!(opened.status, 201, "{opened:?}");
@@ -89,7 +89,7 @@ async fn a_team_shares_a_coach_and_sees_all_of_its_sessions() {
     for member in ["bob", "carol"] {
         team.assign(member, "shared").await;
     }
-    // Whoever looks for the agent by its type finds the team's.
+    // A search for the agent by its type finds the team's.
     let found = get(&team.bob, "/api/agents?agent_type=puppet").await;
     assert_eq!(format!("/api/agents/{}", found.body["agents"][0]["id"].as_str().unwrap()), team.agent);
     assert_eq!(found.body["agents"][0]["role"], "shared");

@@ -1,4 +1,5 @@
-//! What is too long for a conversation: outputs, answers and replies alike are kept as blobs, and the agent can read them.
+//! Texts that are too long for a conversation: outputs, answers and replies alike are kept as
+//! blobs, and the agent can read them.
 
 use agent_host_tests::{Setup, World};
 use domain::digest::Digest;

@@ -12,15 +12,16 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use store::EventFilter;
 
-/// How often agents answer each other in a row.
+/// Number of times that agents answer each other in a row.
 const HOPS_MAX: u32 = 16;
 /// Dispatches of one tree of agents that are open at the same time.
 const TREE_MAX: usize = 8;
 /// Workers that one turn has at work at the same time.
 const CHILDREN_MAX: usize = 5;
-/// How deep workers nest.
+/// Depth to which workers nest.
 const SPAWNS_MAX: u32 = 3;
-/// How often a bomb is set off until one goes on for as long as it may: it ends early when all late replies join a turn that is open.
+/// Number of bombs that are set off until one goes on for as long as it may. A bomb ends early when
+/// all late replies join a turn that is open.
 const BOMBS_MAX: usize = 10;
 /// And how often those whom it began answer each other in a row.
 const BOMB_HOPS_MAX: u32 = 6;
@@ -49,18 +50,19 @@ async fn another_is_served(world: &World) {
     assert!(!storm.is_empty(), "the storm was over before anybody else was served");
 }
 
-/// What is on record of a storm.
+/// The record of a storm.
 struct Story {
     account: Account,
     starts: Vec<RunStarted>,
-    /// What the boundary refused because of a limit: in which session, and in which words.
+    /// The refusals because of a limit: the session and the decision.
     limited: Vec<(SessionId, Decision)>,
     /// Dispatches that were open at once, at most: of all, and of one run.
     most: (usize, usize),
 }
 
 impl Story {
-    /// Reads it, and sees that every input was dealt with once or put aside once, and every reply told once.
+    /// Reads the record. Checks that every input was dealt with once or put aside once, and every
+    /// reply delivered once.
     async fn of(world: &World) -> Self {
         let events = recorded(world).await;
         let account = Account::of(&events).unwrap();
@@ -89,7 +91,7 @@ impl Story {
         self.starts.iter().filter(move |start| start.session == session)
     }
 
-    /// How often a limit refused something, by its name.
+    /// Counts the refusals by the name of the limit.
     fn refused(&self) -> BTreeMap<&'static str, usize> {
         let names = ["callDepthMax", "spawnDepthMax", "childrenMax", "treeDispatchesMax", "toolCallsMax"];
         let count = |name: &str| self.limited.iter().filter(|(_, it)| it.detail.contains(name)).count();
@@ -99,7 +101,8 @@ impl Story {
     }
 }
 
-/// How many dispatches were open at once at most, of all and of one run: from when they were accepted to the end of the run that took them up.
+/// Returns the highest number of dispatches that were open at once, of all and of one run. Each is
+/// open from its acceptance to the end of the run that took it up.
 fn at_once(events: &[Recorded]) -> (usize, usize) {
     let (mut open, mut claimed, mut most) = (HashMap::<InputId, RunId>::new(), HashMap::<RunId, Vec<InputId>>::new(), (0, 0));
     for event in events.iter().filter_map(|it| it.event.as_ref()) {
@@ -186,8 +189,8 @@ fn bombs(reply: &str) -> Setup {
     })
 }
 
-/// What holds of every fan-out bomb, whatever it does with late replies: each limit held, and every dispatch that was asked for is one turn
-/// of a worker or one refusal in the ledger.
+/// Checks the rules for every fan-out bomb, whatever it does with late replies. Each limit held,
+/// and every dispatch that was asked for is one turn of a worker or one refusal in the ledger.
 fn check_bomb(story: &Story, bystanders: usize) {
     assert!(story.most.0 <= TREE_MAX && story.most.1 <= CHILDREN_MAX, "{:?} at once", story.most);
     let within = |start: &RunStarted| start.depth == 0 && start.spawn_depth <= SPAWNS_MAX && start.hops <= HOPS_MAX;
@@ -202,7 +205,7 @@ fn check_bomb(story: &Story, bystanders: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fan_out_bomb_meets_the_limits_of_depth_breadth_and_number_and_the_ledger_tells_it() {
-    // A script: whoever hears it does that, and nothing more.
+    // A script: the agent that hears it does that, and nothing more.
     let world = World::new(bombs(&json!({ "steps": [{ "reply": "boom" }] }).to_string())).await;
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;

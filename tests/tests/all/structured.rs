@@ -251,7 +251,7 @@ async fn an_archived_agent_leaves_no_run_open() {
     let script = json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] }).to_string();
     host.post(&format!("{session}/messages"), &json!({ "content": script })).await.unwrap();
     let seen = until(&host, &session, |seen| seen["run_status"] == "awaiting_client").await;
-    // Whoever follows the agent is asked too.
+    // A follower of the agent is asked too.
     let asked = host.follow(&format!("{agent}/stream"), None).await.until("client_action").await.pop().unwrap();
     assert_eq!(asked.data["tool_call_id"], seen["client_actions"][0]["call_id"]);
     let archived = host.post(&format!("{agent}/archive"), &json!({ "reason": "no more" })).await.unwrap();
@@ -279,7 +279,7 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
     assert_eq!((&first["user"], &first["preferences"], &first["history"]), (&json!("local"), &json!({}), &json!([])));
     assert_eq!(first["config"]["lesson"]["title"], "Sums");
     assert_eq!(first["settings"]["prompt"], "of the definition");
-    // The agent gets a prompt and settings of its own; somebody else joins.
+    // The agent gets a prompt and settings of its own; another user joins.
     let changes = json!({ "name": "Ada", "system_prompt_override": "of the agent", "settings": { "extra": 1 } });
     let changed = host.send(host.request(Method::PATCH, &agent).json(&changes)).await.unwrap();
     assert_eq!((changed.status, changed.text("name").as_str()), (200, "Ada"), "{changed:?}");
@@ -314,7 +314,7 @@ async fn a_stream_tells_a_session_by_the_designs_names_and_asks_again_who_comes_
     }
     let seen = until(&host, &session, waits).await;
     let call = seen["ui_state"]["active_widget"]["tool_call_id"].clone();
-    // Whoever comes later is asked again, once.
+    // A client that comes later is asked again, once.
     let mut late = host.follow(&format!("{agent}/stream?session={id}"), None).await;
     let welcome = late.until("client_action").await;
     assert_eq!((welcome[0].event.as_str(), &welcome[0].data["status"]), ("connected", &json!("awaiting_client_action")));
@@ -521,7 +521,7 @@ async fn an_answer_that_nothing_waits_for_is_refused_in_the_designs_words_over_h
     let no_session = told("NOT_SUSPENDED", "Cannot receive response: no active session");
     assert_eq!(refused(&agent, &call).await, no_session);
     assert_eq!(refused(&agent, &json!(wrong)).await, no_session);
-    // Of somebody else's session a mentee does not learn what it waits for.
+    // A mentee does not learn what another user's session waits for.
     let (_, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
     until(&host, &session, waits).await;
     assert_eq!(host.post(&format!("{agent}/assign"), &json!({ "user_id": "bob", "role": "mentee" })).await.unwrap().status, 201);

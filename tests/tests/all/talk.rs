@@ -44,7 +44,7 @@ fn start(operations: &[Value]) -> Value {
     json!([{ "until": "all", "start": operations }])
 }
 
-/// What an operation came to, as the puppet was told.
+/// Returns the outcome of an operation, as the puppet reports it.
 fn told<'a>(lines: &'a [String], key: &str) -> &'a str {
     let line = lines.iter().find_map(|line| line.strip_prefix(&format!("{key} ")));
     line.unwrap_or_else(|| panic!("nothing about {key}: {lines:?}"))
@@ -392,7 +392,7 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
     assert!(told(&reply, "w").contains("archived"), "{reply:?}");
     let dead = world.broker.dead_letters(100).await.unwrap();
     assert!(dead.iter().any(|letter| letter.accepted.session == busy && letter.dead.reason.contains("archived")), "{dead:?}");
-    // Whoever waited for it has been told: it is not begun again behind their back.
+    // Its caller has the outcome: it is not begun again unnoticed.
     let mut refused = Vec::new();
     for letter in dead {
         if let Err(broker::Error::Refused(refusal)) = world.broker.requeue(letter.accepted.input).await {
@@ -410,7 +410,7 @@ async fn a_conversation_is_handed_over_with_what_it_is_about_and_comes_back_with
     world.say("puppet", session, &script(&start(&[call("m", "agents_message", &first)]))).await;
     world.quiet().await;
     let there = world.starts().await.into_iter().find(|start| start.session != session).unwrap().session;
-    // The user goes on there, and what comes of it is told where it began.
+    // The user goes on there, and the result is reported where it began.
     let summary = json!({ "agentId": "puppet", "content": says("in short: done"), "session": session.to_string(), "mode": "async" });
     let steps = json!([{ "start": [call("s", "agents_message", &summary)] }, { "reply": "that was all" }]);
     world.say("other", there, &script(&steps)).await;

@@ -1,13 +1,14 @@
-//! What can never be stored, whenever it is tried: the turn that it belongs to ends with a reason, and the session goes on.
+//! Events that can never be stored, whenever it is tried: the turn that they belong to ends with a
+//! reason, and the session goes on.
 
 use super::exhaustion::{idle, open, say};
 use agent_host_tests::process::{Folder, Host, UNSTORABLE, puppets};
 use serde_json::{Value, json};
 
-/// What the scripted model replies, and no event may have in it.
+/// The scripted model's reply, which no event may have in it.
 const WORDS: &str = "hello from the model";
 
-/// How the turns of a session ended, and everything that its events say.
+/// Returns the ends of a session's turns, and everything that its events say.
 async fn ends(host: &Host, session: &str) -> (Vec<Value>, String) {
     let id = session.rsplit('/').next().unwrap();
     let events = host.get(&format!("/api/events?limit=1000&session={id}")).await.unwrap().body;

@@ -1,4 +1,5 @@
-//! Files that users hand over: asked for, named in an answer, read by the agent, given back, seen by nobody else.
+//! Files that users hand over: asked for, named in an answer, read by the agent, given back, not
+//! seen by others.
 
 use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
 use domain::digest::Digest;
@@ -83,7 +84,7 @@ async fn back(host: &Host, session: &str, digest: &str) -> Option<Vec<u8>> {
     if response.status() == 200 { Some(response.bytes().await.unwrap().to_vec()) } else { None }
 }
 
-/// What the agent says of the bytes of a file.
+/// Returns the sum that the agent reports of the bytes of a file.
 fn sum(content: &[u8]) -> u64 {
     content.iter().map(|byte| u64::from(*byte)).sum()
 }

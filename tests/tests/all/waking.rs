@@ -1,4 +1,4 @@
-//! Waking sessions: nobody waits for one that is busy or in trouble.
+//! Waking sessions: no session waits for one that is busy or in trouble.
 
 use agent_host_tests::world::{PATIENCE, target};
 use agent_host_tests::{Setup, World};
@@ -18,10 +18,11 @@ use tokio::time::{Instant, sleep};
 
 /// More than a driver's mailbox holds, which is 256.
 const SIGNALS: usize = 300;
-/// Milliseconds that a step may compute that never comes to an end: longer than anything else in a test takes.
+/// Milliseconds for which a step that never ends may compute: longer than anything else in a test
+/// takes.
 const STUCK_MS: u64 = 30_000;
 
-/// An agent that never comes to a decision, beside the others.
+/// An agent that never makes a decision, beside the others.
 fn with_spin() -> Setup {
     let mut setup = Setup::default();
     setup.components.push("spin");
@@ -48,7 +49,7 @@ fn reminder() -> Source {
     Source::Reminder { due: Timestamp(1), depth: 0, spawn_depth: 0, hops: 0, denies, permissions, accounts, deadline: None }
 }
 
-/// Stores words of which the host is told nothing.
+/// Stores a message without notice to the host.
 async fn leave(world: &World, session: SessionId, source: Source, text: &str) {
     let time = Timestamp(1);
     let message = Draft { role: Role::User, parts: vec![Part::text(text)], origin: "host".into(), untrusted: false, answers: None };
@@ -127,7 +128,7 @@ async fn waking_a_session_in_trouble_does_not_cut_its_pause_short() {
     assert!(after.looks - before.looks < 30, "{before:?} {after:?}");
 }
 
-/// Says something to a puppet as somebody.
+/// Sends a message to a puppet as this user.
 async fn say(world: &World, user: &UserId, session: SessionId, text: &str) {
     let message = world.message("puppet", session, text, None);
     world.broker.post_message(PostMessage { user: user.clone(), ..message }).await.unwrap();
@@ -194,7 +195,7 @@ async fn at_start_a_run_that_waits_for_people_or_times_gets_no_driver() {
     until("all of them looked at", async || world.broker.stats().to_recover == 0).await;
     let stats = world.broker.stats();
     assert_eq!((stats.drivers, stats.wakes, stats.looks), (0, 0, 0), "{stats:?}");
-    // Whoever answers wakes the one that waits for it.
+    // An answer wakes the session that waits for it.
     let (call, _) = world.question("puppet", sessions[0]).await;
     world.answer("puppet", call, json!(1)).await.unwrap();
     world.idle(sessions[0]).await;

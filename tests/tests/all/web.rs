@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// As much of a page as the tool reads.
 const READ_BYTES_MAX: usize = 2 << 20;
-/// How long a call may take on a busy machine; the time of its processor is bounded by the host.
+/// Time limit of a call on a busy machine; the time of its processor is bounded by the host.
 const CALL_MAX: Duration = Duration::from_secs(10);
 
 fn answer(head: &str, body: &str) -> String {
@@ -22,12 +22,12 @@ async fn world(network: Vec<EgressGrant>, guest_limits: GuestLimits) -> World {
     World::new(Setup { components: vec!["puppet", "web"], definitions, network, guest_limits, ..Setup::default() }).await
 }
 
-/// What came of a call, in the puppet's words.
+/// Makes a call and returns its result, as the puppet reports it.
 async fn fetch(world: &World, arguments: Value) -> String {
     world.play(json!([{ "start": [{ "key": "t", "tool": "web_fetch", "args": arguments }] }])).await.join("\n")
 }
 
-/// What a server's answer becomes.
+/// Returns the result of a fetch that a server answers so.
 async fn fetched(answer: String, limits: GuestLimits) -> String {
     let server = Server::saying(Some(answer));
     let world = world(vec![server.grant()], limits).await;

@@ -92,7 +92,8 @@ pub const WASM_FEATURES: &[(&str, &[&str])] = &[
     ("wasmtime-wasi-http", &["p2"]),
 ];
 
-/// What is switched on beyond [`WASM_FEATURES`], or not there at all, in what `cargo tree --prefix none --format '{p} {f}'` prints.
+/// Lists features beyond [`WASM_FEATURES`] and packages that are missing. The input is what `cargo
+/// tree --prefix none --format '{p} {f}'` prints.
 #[must_use]
 pub fn check_features(tree: &str) -> Vec<String> {
     let mut findings = Vec::new();
@@ -112,8 +113,9 @@ pub fn check_features(tree: &str) -> Vec<String> {
     findings
 }
 
-/// What the program alone is built with and the tests are not, given what `cargo tree` prints for each: the first run of the tests would
-/// compile it again, and everything that stands on it.
+/// Lists packages that the program is built with and the tests are not. The inputs are what `cargo
+/// tree` prints for each. The first run of the tests would compile these again, with everything
+/// that depends on them.
 #[must_use]
 pub fn check_shared(program: &str, tests: &str) -> Vec<String> {
     // A star marks what was printed before; a folder marks what is this repository's own.

@@ -2,7 +2,7 @@
 
 use crate::tree::TextFile;
 
-/// What a type's name must not end with, nor a module be called.
+/// Words that must not end a type's name or be a module's name.
 const EMPTY_WORDS: [&str; 9] = ["Manager", "Handler", "Helper", "Service", "Processor", "Util", "Common", "Base", "Impl"];
 
 /// Every empty name in one Rust file: its own, its modules', its types'.

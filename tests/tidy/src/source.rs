@@ -37,7 +37,8 @@ fn lines_max(file: &TextFile) -> usize {
     if only_tests { TEST_LINES_MAX } else { LINES_MAX }
 }
 
-/// What is wrong with how a file opens. One that opens with a document says more than a sentence.
+/// Returns the fault in a file's opening, if any. A file that opens with an included document
+/// passes.
 fn opening(text: &str) -> Option<String> {
     if text.starts_with("#![doc = include_str!(") {
         return None;
@@ -50,7 +51,8 @@ fn opening(text: &str) -> Option<String> {
     }
 }
 
-/// What must not stand in source, and what to do instead. Put together from pieces, so that this file may be checked like any other.
+/// Text forbidden in source, with the remedy for each. It is assembled from pieces so that this
+/// file can be checked too.
 fn unwanted() -> [(String, &'static str); 6] {
     let instead = "finish it, or leave it out";
     [
@@ -74,7 +76,8 @@ pub fn machine_paths(file: &TextFile) -> Vec<String> {
         .collect()
 }
 
-/// Whether an absolute path starts with the folder. What stands before it in a longer path does not count.
+/// Returns whether a line has an absolute path that starts with the folder. Its occurrence inside a
+/// longer path does not count.
 fn names_folder(line: &str, folder: &str) -> bool {
     line.match_indices(folder)
         .any(|(at, _)| !line.get(..at).unwrap_or_default().ends_with(|c: char| c.is_alphanumeric() || "._-})".contains(c)))

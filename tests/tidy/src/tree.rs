@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub struct TextFile {
     /// Its path from the repository's root, with `/`.
     pub path: String,
-    /// What it holds.
+    /// Its content.
     pub text: String,
 }
 
@@ -20,7 +20,7 @@ impl TextFile {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// Whether its name ends so.
+    /// Returns whether the file has this extension.
     #[must_use]
     pub fn is(&self, extension: &str) -> bool {
         Path::new(&self.path).extension().is_some_and(|found| found == extension)

@@ -53,7 +53,7 @@ fn every_layer_knows_only_what_stands_left_of_it() {
     none(&layers::LAYERS.iter().flat_map(check).collect::<Vec<_>>());
 }
 
-/// What `cargo tree` says is built, one package with its features a line.
+/// Returns the packages that `cargo tree` lists, one per line with its features.
 fn built(arguments: &[&str]) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

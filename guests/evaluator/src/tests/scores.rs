@@ -1,4 +1,4 @@
-//! What an exam comes to.
+//! The scores of an exam.
 
 use super::{answer_all, closed, evaluation, evaluator, exam, judged, prompt, summary};
 use agent_host_sdk::{Audience, LimitsLeft, PastSession, Toolset, text_of};
@@ -179,7 +179,7 @@ fn twenty_items_are_asked_unless_the_exam_says_otherwise() {
     assert_eq!(answer_all(&mut session, first)["items"].as_array().unwrap().len(), 20);
 }
 
-/// What the exam of one closed item is known by.
+/// Returns the digest of the exam of one closed item.
 fn known_by() -> String {
     let mut session = evaluator(&exam(&closed(1)));
     let first = session.open();

@@ -1,4 +1,4 @@
-//! What does not go as it should: models that fail, answers that do not come, exams that make no sense.
+//! Exams that go wrong: models that fail, answers that do not come, exams that make no sense.
 
 use super::{closed, evaluation, evaluator, exam, judged, prompt, summary};
 use crate::Evaluator;

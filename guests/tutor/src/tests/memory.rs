@@ -1,4 +1,4 @@
-//! What the tutor remembers, and where it comes from.
+//! The memory of the tutor, and where it comes from.
 
 use super::{also, last, prompt, summary, sums, tides, tutor};
 use agent_host_sdk::PastSession;

@@ -1,4 +1,4 @@
-//! What does not go as it should: models that fail, answers that do not come, lessons that make no sense.
+//! Lessons that go wrong: models that fail, answers that do not come, lessons that make no sense.
 
 use super::{judged, last, prompt, summary, sums, tides, tutor};
 use crate::Tutor;

@@ -1,4 +1,4 @@
-//! Hands a page to the parser piece by piece, and takes out of a tag what is too much of it.
+//! The feeding of a page to the parser, piece by piece. Takes out of a tag what is too much of it.
 //!
 //! The tokenizer compares each attribute of a tag with all before it, so a tag of tens of thousands of them would cost time by the square.
 //! Where a tag begins is its secret, but within one it is silent, as within a comment: no token comes until the end. So what is silent for
@@ -11,7 +11,7 @@ const PIECE_BYTES: usize = 256;
 /// Words within a tag or a comment after which no more of them are handed over. One attribute is a word at least.
 pub(super) const WORDS_MAX: usize = 256;
 
-/// Hands over all of a page. `hand_over` says whether a token came of a piece.
+/// Hands over all of a page. `hand_over` returns whether the piece has led to a token.
 pub(super) fn feed(source: &str, mut hand_over: impl FnMut(StrTendril) -> bool) {
     let (mut left, mut silent_words, mut dashes) = (source, 0, 0);
     while !left.is_empty() {
@@ -28,19 +28,21 @@ pub(super) fn feed(source: &str, mut hand_over: impl FnMut(StrTendril) -> bool) 
     }
 }
 
-/// Of what is too long, a piece ends where all of it may end, so that nothing is lost of what comes then.
+/// Returns the end of the next piece. In a tag or comment that is too long, the piece ends at the
+/// next `>`: it may be the end of all of it, and what comes after must not be lost.
 fn end_of_piece(text: &str, is_too_long: bool) -> usize {
     let end = if text.len() <= PIECE_BYTES { text.len() } else { text.floor_char_boundary(PIECE_BYTES) };
     let tag = text.bytes().take(end).position(|byte| byte == b'>').filter(|_| is_too_long);
     tag.map_or(end, |at| at + 1)
 }
 
-/// Whether an attribute may end here.
+/// Returns true if an attribute may end here.
 fn ends_a_word(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ' | b'/' | b'"' | b'\'')
 }
 
-/// What of a piece may end a value, a tag or a comment. No two attributes can be made of it, since nothing of it stands between two.
+/// Returns the characters of a piece that may end a value, a tag or a comment. No two attributes
+/// can be made of the result, since nothing stands between the characters.
 fn ends_in(piece: &str, dashes: &mut usize) -> String {
     let mut ends = String::new();
     for letter in piece.chars() {

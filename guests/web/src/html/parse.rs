@@ -20,12 +20,12 @@ pub(super) const DEPTH_MAX: u32 = 256;
 /// Nodes of a page.
 pub(super) const NODES_MAX: usize = 150_000;
 
-/// The attributes that somebody reads.
+/// The attributes that are read.
 const ATTRIBUTES: [&str; 12] =
     ["href", "alt", "hidden", "style", "aria-hidden", "role", "start", "class", "open", "reversed", "value", "type"];
 /// Elements whose content is not markup. They are not passed over, for their text would be shown.
 const RAW: [&str; 9] = ["script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "plaintext"];
-/// Elements whose text nobody reads.
+/// Elements whose text is not read.
 const UNREAD: [&str; 6] = ["script", "style", "textarea", "iframe", "noembed", "noframes"];
 
 pub(super) fn parse(source: String) -> Tree {
@@ -56,7 +56,7 @@ struct Guard {
     /// Text that the tree builder has not seen. The tokenizer hands out some of it letter by letter.
     text: RefCell<StrTendril>,
     is_full: Cell<bool>,
-    /// Whether a token has come of the piece that was handed over last.
+    /// True if the piece that was handed over last has led to a token.
     is_heard: Cell<bool>,
 }
 
@@ -113,7 +113,7 @@ struct Handle {
 
 struct Sink {
     tree: RefCell<Tree>,
-    /// Of what was placed last.
+    /// The depth of the node that was placed last.
     depth: Cell<u32>,
 }
 

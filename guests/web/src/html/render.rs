@@ -56,7 +56,7 @@ struct Render<'a> {
 }
 
 impl Render<'_> {
-    /// `root` itself is shown whatever it says of itself.
+    /// Renders the tree below `root`. The node `shown` is shown even if it says that it is hidden.
     fn run(&mut self, root: NodeId, shown: NodeId) {
         let tree = self.tree;
         tree.walk(root, |visit| match visit {
@@ -69,7 +69,7 @@ impl Render<'_> {
         });
     }
 
-    /// Whether to go on into it.
+    /// Begins an element, or writes a text. Returns true to go on into it.
     fn enter(&mut self, id: NodeId) -> bool {
         if let Some(Content::Text(text)) = self.tree.node(id).map(|node| &node.content) {
             self.writer.text(text);
@@ -232,7 +232,8 @@ fn language_of(class: &str) -> Option<&str> {
     language.chars().all(|c| c.is_ascii_alphanumeric() || "+-#_.".contains(c)).then_some(language)
 }
 
-/// Where a link leads, as a whole address; nothing for what is no place: within the page, a script, data.
+/// Returns the target of a link as a whole address. None for what is no place: within the page, a
+/// script, data.
 fn target_of(href: &str, base: &Url) -> Option<String> {
     let href = href.trim();
     if href.is_empty() || href.starts_with('#') {

@@ -1,4 +1,4 @@
-//! Which tables of a page have something to tell by their rows and columns, and their cells.
+//! The tables of a page whose rows and columns have a meaning, and their cells.
 
 use super::tree::{NodeId, Tree};
 use super::visible::is_hidden;

@@ -11,7 +11,7 @@ pub(super) type NodeId = usize;
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<Node>,
-    /// Whether the page goes on where the tree ends.
+    /// True if the page goes on where the tree ends.
     pub(super) is_cut: bool,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Node {
     pub(super) next: Option<NodeId>,
     pub(super) first: Option<NodeId>,
     pub(super) last: Option<NodeId>,
-    /// How many nodes are above it; roughly, when it has been moved.
+    /// Number of nodes above it; roughly, when it has been moved.
     pub(super) depth: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What of a page is shown to a reader.
+//! The parts of a page that are shown to a reader.
 
 use super::tree::{NodeId, Tree};
 
@@ -10,7 +10,7 @@ const UNSHOWN: [&str; 24] = [
 /// Roles by which other elements say that they do the same.
 const UNSHOWN_ROLES: [&str; 8] = ["navigation", "menu", "menubar", "toolbar", "search", "tablist", "dialog", "alertdialog"];
 
-/// Whether an element, with everything in it, is not shown.
+/// Returns true if an element, with everything in it, is not shown.
 pub(super) fn is_hidden(tree: &Tree, id: NodeId) -> bool {
     let Some(name) = tree.name(id) else {
         // The labels of a picture make no sense alone. Formulas are read.

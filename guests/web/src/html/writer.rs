@@ -1,6 +1,6 @@
 //! Lines of markdown in the making: words, gaps between blocks, and what stands at the beginning of each line.
 
-/// What the text before is kept away by.
+/// The gap between the text before and the next word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gap {
     None,
@@ -22,12 +22,12 @@ struct Margin {
 #[derive(Debug)]
 pub(super) struct Writer {
     out: String,
-    /// What comes before the next word.
+    /// The gap before the next word.
     gap: Gap,
     margins: Vec<Margin>,
     /// Marks that come right before the next word, such as that of code.
     openings: Vec<&'static str>,
-    /// Where the spans begin that are open; nowhere yet for those in which no word was written.
+    /// The start positions of the open spans; none yet for those in which no word was written.
     spans: Vec<Option<usize>>,
 }
 
@@ -178,7 +178,7 @@ impl Writer {
         Some(Span { out: &mut self.out, start })
     }
 
-    /// What was written.
+    /// Returns the text that was written.
     pub(super) fn finish(self) -> String {
         self.out
     }

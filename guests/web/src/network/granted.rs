@@ -7,7 +7,7 @@ use wasip2::http::outgoing_handler::handle;
 use wasip2::http::types::{ErrorCode, Fields, IncomingBody, IncomingResponse, OutgoingRequest, Scheme, http_error_code};
 use wasip2::io::streams::{InputStream, StreamError};
 
-/// What servers see as the name of the client.
+/// The name of the client for servers.
 const USER_AGENT: &str = concat!("agent-host-web/", env!("CARGO_PKG_VERSION"));
 /// Bytes that are asked for at a time.
 const READ_BYTES: u64 = 64 << 10;

@@ -1,4 +1,4 @@
-//! How long something is to last, as people write it: `90d`, `12h`, `30m`, `45s`.
+//! A lifetime in the form that people write: `90d`, `12h`, `30m`, `45s`.
 
 use std::str::FromStr;
 

@@ -75,7 +75,7 @@ struct Known {
 }
 
 impl Known {
-    /// Out of what a host answers.
+    /// Collects the known names from the host's responses.
     fn of(definitions: &Value, components: &Value) -> Self {
         let list = |from: &Value, pointer: &str| from.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
         let text = |from: &Value, name: &str| from.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -96,7 +96,8 @@ impl Known {
         known
     }
 
-    /// What to say of a name that is not known: the ledger may be older than the configuration, so it is no error.
+    /// Returns a note about an unknown name. It is no error, because the ledger may be older than
+    /// the configuration.
     fn note(&self, what: &str, name: &str) -> Option<String> {
         let known = match what {
             // Whoever is named by a UUID is in the ledger or not.

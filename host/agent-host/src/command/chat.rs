@@ -22,15 +22,15 @@ use std::time::Duration;
 
 /// Milliseconds between two tries to reach a host that went away.
 const RECONNECT_MS: u64 = 500;
-/// How often that is tried.
+/// Maximum number of such tries.
 const RECONNECTS_MAX: u32 = 120;
-/// Milliseconds that the end of a session gets to be told.
+/// Milliseconds to wait for the last event of a session.
 const FAREWELL_MS: u64 = 1_000;
 
-/// What the conversation waits for.
+/// The input that the conversation waits for.
 #[derive(Debug)]
 enum Waiting {
-    /// Words of the user's.
+    /// A message of the user.
     Words,
     /// The agent.
     Agent,
@@ -218,7 +218,7 @@ impl<'a> Conversation<'a> {
         Ok(false)
     }
 
-    /// Lets the session's last event be told.
+    /// Waits for the session's last event and shows it.
     async fn farewell(&mut self) -> Result<bool, Failure> {
         let deadline = tokio::time::Instant::now() + Duration::from_millis(FAREWELL_MS);
         while let Ok(Some(Ok(frame))) = tokio::time::timeout_at(deadline, self.frames.next()).await {
@@ -231,7 +231,7 @@ impl<'a> Conversation<'a> {
         Ok(true)
     }
 
-    /// The stream ended: the host is restarting, or gone.
+    /// Reconnects after the stream ended: the host is restarting, or has stopped.
     async fn reconnect(&mut self) -> Result<(), Failure> {
         self.line.line(Shade::Faint, "(the host is away; waiting for it to come back)");
         let mut tries = 0;
@@ -261,7 +261,8 @@ fn stream(agent: &str, session: &str, position: u64) -> String {
     format!("/api/agents/{agent}/stream?view=log&session={session}&spawned=true&after={position}")
 }
 
-/// An agent that leads one session leads no other: says which one it is.
+/// Adds advice that names the current session of an agent. An agent that leads one session leads no
+/// other.
 async fn point_to_current(client: &Client, loaded: &Loaded, agent: &str, failure: Failure) -> Failure {
     let active = failure.error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == "SESSION_ALREADY_ACTIVE");
     if !active {

@@ -69,7 +69,7 @@ async fn one(named: &str, load: impl FnOnce() -> Result<Loaded, Failure>) -> Res
     Ok((entry, file, loaded.is_toml()))
 }
 
-/// What the configuration says of a component, also of a built-in one that it does not name.
+/// Returns the configuration of a component, defaults for a built-in one without an entry.
 fn configured(loaded: &Loaded, named: &str) -> Result<ComponentConfig, Failure> {
     let built_in = BUILT_INS.iter().any(|(name, _)| *name == named);
     match loaded.config.components.get(named) {
@@ -127,7 +127,7 @@ fn seen(text: &str) -> String {
     visible(text, DESCRIPTION_BYTES_MAX)
 }
 
-/// Everything that a grant is about, one thing a line.
+/// Returns the contents of a grant, one line each.
 fn granted(grant: &Grant) -> Vec<String> {
     let access = |access: Access| word(&json!(access));
     let folders = grant.directories.iter().map(|folder| {

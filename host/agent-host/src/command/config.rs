@@ -21,7 +21,7 @@ pub(super) async fn run(what: &Config, load: impl FnOnce() -> Result<Loaded, Fai
     }
 }
 
-/// Everything that starting a host would look at, but for its port and its data.
+/// Checks everything that starting a host would check, except its port and its data.
 async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
     let mut findings = check(loaded);
     show_warnings(&findings, terminal);

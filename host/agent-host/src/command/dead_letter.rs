@@ -36,7 +36,7 @@ fn line(letter: &Value) -> String {
     format!("{}  session {}  {}  {}  {}", text("/input_id"), text("/session_id"), text("/died_at"), text("/reason"), text("/message/text"))
 }
 
-/// Everything that is known of one, a line each; what does not apply to it is left out.
+/// Returns all details of a dead letter, a line each, without those that do not apply.
 fn shown(letter: &Value) -> Vec<String> {
     let lines = [
         ("input", "/input_id"),

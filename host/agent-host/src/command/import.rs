@@ -50,8 +50,8 @@ pub(super) async fn run(loaded: &Loaded, file: &Path, terminal: Terminal) -> Res
     Ok(())
 }
 
-/// The places of a document's sessions, those that began last first: of several that go on, the latest is the one that an agent goes on
-/// with, in whichever batch it is.
+/// Returns the places of a document's sessions, the latest first. Of several active sessions an
+/// agent then continues the latest, whichever batch it is in.
 fn checked(document: &Value, sessions: &[Value], now: Timestamp) -> Result<Vec<usize>, domain::import::Fault> {
     let format = document.get("format").and_then(Value::as_str).unwrap_or_default().to_owned();
     // What its users are called is the host's to say; that does not matter to whether the document can be read.
@@ -61,13 +61,13 @@ fn checked(document: &Value, sessions: &[Value], now: Timestamp) -> Result<Vec<u
     Ok(read.iter().rev().map(|session| session.place).collect())
 }
 
-/// What is sent of a batch.
+/// Returns the request body for a batch.
 fn body(document: &Value, sessions: &[Value], batch: &[usize], check: bool) -> Value {
     let sent: Vec<&Value> = batch.iter().filter_map(|place| sessions.get(*place)).collect();
     json!({ "format": document.get("format"), "issuer": document.get("issuer"), "check": check, "sessions": sent })
 }
 
-/// Sends a batch. What the host refuses of it is told by its place in the file.
+/// Sends a batch. A field that the host refuses is reported by its place in the file.
 async fn ask(client: &Client, body: &Value, batch: &[usize]) -> Result<Value, Failure> {
     client.post("/api/import", body).await.map_err(|mut failure| {
         if let Some(refused) = failure.error.downcast_mut::<Refused>() {

@@ -1,4 +1,5 @@
-//! `rebuild`: what follows from the events is folded again, by the running host, or on the data folder itself when none is running.
+//! `rebuild`: folds all events again, through the running host, or on the data folder itself when
+//! none is running.
 
 use super::store::open;
 use crate::client::Client;
@@ -9,19 +10,19 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How often a running host is asked how far it is.
+/// Interval at which a running host is asked for its progress.
 const ASK: Duration = Duration::from_millis(200);
-/// How often whoever waits is told.
+/// Interval at which the progress is reported.
 const TELL: Duration = Duration::from_secs(5);
 
-/// Folds everything again, and tells what was not as the events say.
+/// Folds all events again, and reports the data that did not match them.
 pub(super) async fn rebuild(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
     let document = rebuilt(loaded, terminal).await?;
     terminal.result(&document, || lines(&document));
     Ok(())
 }
 
-/// Folds everything again; what came of it, as the API tells it.
+/// Folds all events again, and returns the result in the form of the API.
 pub(super) async fn rebuilt(loaded: &Loaded, terminal: Terminal) -> Result<Value, Failure> {
     let Some(store) = open(loaded).await? else { return by_the_host(loaded, terminal).await };
     let came = store.rebuild().await;

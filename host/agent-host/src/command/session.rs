@@ -1,4 +1,7 @@
-//! `session list`, `session show`, `session compact`, `session inputs` and `session cancel`; what concerns the tree of turns, files and search is beside this.
+//! The commands `session list`, `session show`, `session compact`, `session inputs` and `session
+//! cancel`.
+//!
+//! The commands about the tree of turns, files and search are in the modules below.
 
 mod carry;
 mod purge;
@@ -40,6 +43,20 @@ pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> R
             terminal.result(&waiting, || inputs(&waiting));
             Ok(())
         }
+        Session::Quarantined => {
+            let list = client.get("/api/quarantine").await?;
+            let quarantined = list.get("quarantined").and_then(Value::as_array).cloned().unwrap_or_default();
+            terminal.result(&list, || quarantined.iter().map(kept_aside).collect());
+            if quarantined.is_empty() {
+                terminal.notice("no session is in quarantine");
+            }
+            Ok(())
+        }
+        Session::Release { id } => {
+            let released = client.post(&format!("/api/quarantine/{}/release", segment(&id)), &json!({})).await?;
+            terminal.result(&released, || vec![format!("{id} was released, and is gone on with")]);
+            Ok(())
+        }
         Session::Purge { id, agent, yes } => purge::purge(&client, id.as_deref(), &agent, yes, terminal).await,
         Session::Cancel { id, input: Some(input), .. } => {
             let path = format!("{}/inputs/{}", path(&client, &id).await?, segment(&input));
@@ -56,13 +73,19 @@ pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> R
     }
 }
 
-/// Where a session is, whichever agent's it is.
+/// Returns the API path of a session, whichever agent it belongs to.
 async fn path(client: &Client, id: &str) -> Result<String, Failure> {
     let session = client.get(&format!("/api/sessions/{}?from=1&to=0", segment(id))).await?;
     Ok(format!("/api/agents/{}/sessions/{}", segment(text(&session, "/agent_id")), segment(id)))
 }
 
-/// What waits, one line each.
+/// The line of a session in quarantine.
+fn kept_aside(quarantined: &Value) -> String {
+    let (id, why) = (text(quarantined, "/session_id"), text(quarantined, "/why"));
+    format!("{id}  {why:<8}  {}  {}", text(quarantined, "/since"), text(quarantined, "/reason"))
+}
+
+/// Returns the waiting inputs, one line each.
 fn inputs(waiting: &Value) -> Vec<String> {
     let line = |input: &Value| {
         let (id, waits_for, priority) = (text(input, "/input_id"), text(input, "/waits_for"), text(input, "/priority"));
@@ -71,7 +94,7 @@ fn inputs(waiting: &Value) -> Vec<String> {
     waiting.get("inputs").and_then(Value::as_array).into_iter().flatten().map(line).collect()
 }
 
-/// What a cancellation came to.
+/// Returns lines about the result of a cancellation.
 fn told(cancelled: &Value) -> Vec<String> {
     let stopped = cancelled.get("cancelled").and_then(Value::as_bool).unwrap_or_default();
     let mut lines = vec![if stopped { "the turn was stopped" } else { "no turn was in the making" }.to_owned()];
@@ -122,7 +145,7 @@ async fn agents_listed(client: &Client, all: bool) -> Result<Vec<Value>, Failure
     }
 }
 
-/// Where a session is, whichever agent's it is.
+/// Returns the API path of a session, whichever agent it belongs to.
 async fn path_of(client: &Client, id: &str) -> Result<String, Failure> {
     let session = client.get(&format!("/api/sessions/{}?from=1&to=0", segment(id))).await?;
     Ok(format!("/api/agents/{}/sessions/{}", segment(text(&session, "/agent_id")), segment(id)))

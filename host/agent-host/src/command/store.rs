@@ -79,7 +79,7 @@ pub(super) async fn back_up(loaded: &Loaded, file: &Path, terminal: Terminal) ->
     Ok(())
 }
 
-/// Writes the database's file anew.
+/// Writes a new database file without unused parts.
 pub(super) async fn vacuum(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
     let Some(store) = open(loaded).await? else {
         let error = anyhow!("a host is running on the data folder, and could store nothing meanwhile");

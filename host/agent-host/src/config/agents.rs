@@ -1,4 +1,4 @@
-//! What can be wrong with an agent's entry that is well-formed.
+//! Checks of agents' entries that are well-formed but may still be wrong.
 
 use super::check::{Finding, built_in_names, error, warning};
 use super::{BUILT_INS, Config, chat_provider, patterns, ranges};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// Characters of a definition's id.
 const ID_CHARS_MAX: usize = 64;
 
-/// Everything that is wrong or odd about the agents, one by one and beside each other.
+/// Finds all faults and oddities of the agents, one by one and beside each other.
 pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
     if config.agents.is_empty() {
         findings.push(warning("agents", "no agent is defined, so there is nobody to talk to"));
@@ -52,7 +52,7 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Why something cannot be an agent's id.
+/// Returns why a text cannot be an agent's id.
 fn wrong_with_id(id: &str) -> Option<String> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     if id.is_empty() || id.len() > ID_CHARS_MAX || !id.chars().all(fits) {

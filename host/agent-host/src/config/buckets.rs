@@ -1,4 +1,4 @@
-//! What can be wrong with the buckets that a component is granted.
+//! Checks of the buckets that a component is granted.
 
 use super::check::{Finding, error};
 use super::ranges;

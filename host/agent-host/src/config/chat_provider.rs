@@ -4,8 +4,9 @@ use super::Config;
 use domain::definition::Definition;
 use serde_json::json;
 
-/// The alias of the model that an agent's `chat.provider` chooses: the default model if it is at that provider, or else the only one that
-/// is. A provider is meant by its name in `providers` or, if none has that name, by its kind.
+/// Returns the alias of the model that an agent's `chat.provider` chooses. It is the default model
+/// if that is at the provider, or else the provider's only one. A provider is named by its name in
+/// `providers` or, if none has that name, by its kind.
 ///
 /// None when the agent names no provider or also a model, or when no model is configured at all, which is a finding of its own.
 ///

@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration that is well-formed.
+//! Checks of a configuration that is well-formed but may still be wrong.
 
 use super::{
     BUILT_INS, Loaded, agents, buckets, directories, environment, file_system, identity, network, paths, patterns, personas, ranges,
@@ -9,24 +9,24 @@ use domain::grant::GuestLimits;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Severity {
     /// The host does not start.
     Error,
-    /// The host starts; somebody should look at it.
+    /// The host starts, but an operator should look at it.
     Warning,
 }
 
 /// One thing that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub(crate) severity: Severity,
     /// The key.
     pub(crate) key: String,
-    /// What is wrong, and the fix.
+    /// The fault and its fix.
     pub(crate) message: String,
 }
 
@@ -38,7 +38,8 @@ pub(super) fn warning(key: impl Into<String>, message: impl Into<String>) -> Fin
     Finding { severity: Severity::Warning, key: key.into(), message: message.into() }
 }
 
-/// Everything that is wrong or odd. Looks at folders, files and the variables that are named in it, and at nothing else.
+/// Finds all faults and oddities. It looks at folders, files and the variables that are named in
+/// it, and at nothing else.
 pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     let mut findings = Vec::new();
     agents::check(&loaded.config, &mut findings);

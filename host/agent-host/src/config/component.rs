@@ -30,15 +30,17 @@ const BUILT_IN_AGENTS: [&str; 5] = ["assistant", "worker", "tutor", "thought", "
 pub(crate) struct ComponentConfig {
     /// The WebAssembly file, relative to the config file's folder. Not needed for the built-in components.
     pub(crate) path: Option<PathBuf>,
-    /// The SHA-256 digest of the file, in hexadecimal digits as `component inspect` tells it. A file with another one is not loaded, and
-    /// no other code runs under this name, also not to end what it began before it was pinned.
+    /// The SHA-256 digest of the file, in hexadecimal digits as `component inspect` prints it. A
+    /// file with another digest is not loaded. No other code runs under this name, not even to
+    /// finish work that it began before the pin was set.
     #[schemars(with = "Option<String>", regex(pattern = "^[0-9a-fA-F]{64}$"))]
     pub(crate) sha256: Option<Digest>,
     /// Folders that it may use. Its tools read them with the capability `files.read` and write them with `files.write`, which asks for
     /// `files.read` too.
     pub(crate) directories: Vec<DirectoryGrant>,
-    /// HTTP requests that it may send. One of its tools sends them only for an agent that may have the capability `net.http`, and only if
-    /// the tool names it. Every request, and every redirect, is put on record with the call.
+    /// HTTP requests that it may send. One of its tools sends them only if it names the capability
+    /// `net.http`, and only for an agent that may have that. Every request and every redirect is
+    /// recorded with the call.
     pub(crate) network: Vec<EgressGrant>,
     /// Environment variables that it sees, with their values. Its tools see them with the capability `env.read`. A name is not empty and
     /// has neither `=` nor NUL.
@@ -51,13 +53,14 @@ pub(crate) struct ComponentConfig {
     /// Models that an agent component may ask, by alias, with `*` for any run of characters. Missing is none; all of them for the built-in
     /// agents.
     pub(crate) models: Option<PatternList>,
-    /// Agents that an agent component may dispatch to, by `agentId`, as far as the lists of the agent that it drives go. Missing is none;
-    /// all of them for the built-in agents.
+    /// Agents that an agent component may dispatch to, by `agentId`, within the lists of the agent
+    /// that it drives. None by default; all of them for the built-in agents.
     pub(crate) agents: Option<PatternList>,
-    /// Tools of it that are called only when a user has agreed to that very call, whoever calls them: `"destructive"` for those that say that
-    /// they can destroy something, or a list of patterns such as `["delete_*"]`.
+    /// Tools that are called only after a user has approved that very call, whoever makes it.
+    /// `"destructive"` means the tools that declare themselves destructive; otherwise a list of
+    /// patterns such as `["delete_*"]`.
     pub(crate) confirm: Confirm,
-    /// What one of its calls may use of the machine.
+    /// The limits on one of its calls' use of the machine.
     pub(crate) limits: GuestLimits,
 }
 
@@ -67,7 +70,7 @@ pub(crate) struct ComponentConfig {
 pub(crate) enum EnvironmentValue {
     /// This text.
     Text(String),
-    /// What a variable of the host's own environment has.
+    /// The value of a variable in the host's own environment.
     Host(HostVariable),
 }
 

@@ -1,4 +1,4 @@
-//! What can be wrong with the folders that a component is granted.
+//! Checks of the folders that a component is granted.
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +30,8 @@ const SYSTEM: [(&str, &str); 14] = [
     ("/libx32", "the libraries of the machine (`/libx32`)"),
 ];
 
-/// Folders in which each program or person has one: such a one may be granted, and all of them at once may not.
+/// Folders in which each program or person has a folder. A single one of those may be granted, but
+/// not all of them at once.
 const SHARED: [(&str, &str); 6] = [
     ("/home", "the homes of everybody (`/home`)"),
     ("/opt", "the programs that were added to the machine (`/opt`)"),
@@ -40,7 +41,7 @@ const SHARED: [(&str, &str); 6] = [
     ("/var/spool", "the work that waits for services (`/var/spool`)"),
 ];
 
-/// What people keep in their homes that no component should have.
+/// Places in people's homes that no component should have.
 const KEPT_AT_HOME: [(&str, &str); 8] = [
     (".ssh", "keys of its owner (`~/.ssh`)"),
     (".gnupg", "keys of its owner (`~/.gnupg`)"),
@@ -52,8 +53,9 @@ const KEPT_AT_HOME: [(&str, &str); 8] = [
     (".local/share/keyrings", "keys of its owner (`~/.local/share/keyrings`)"),
 ];
 
-/// Folders that are not there, that hold what belongs to the host or the machine, or that are granted against each other; places for them
-/// that are none; patterns and quotas without sense.
+/// Finds faulty grants of folders: folders that do not exist, that hold data of the host or the
+/// machine, or that conflict with each other. Also finds places that are invalid, and patterns and
+/// quotas that make no sense.
 pub(super) fn check(loaded: &Loaded, component: &str, granted: &[DirectoryGrant], findings: &mut Vec<Finding>) {
     let mut seen = BTreeSet::new();
     for (index, directory) in granted.iter().enumerate() {
@@ -138,7 +140,8 @@ pub(super) fn check_overlaps(loaded: &Loaded, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Folders that are reached through one that some component may write: it could put a link to anything in their place.
+/// Finds folders that are reached through one that some component may write: it could replace them
+/// by a link to anything.
 fn check_nesting(granted: &[Granted<'_>], findings: &mut Vec<Finding>) {
     let placed: Vec<Placed<'_>> =
         granted.iter().map(|directory| Placed { access: directory.grant.access, route: &directory.reached.route }).collect();
@@ -160,7 +163,7 @@ impl Granted<'_> {
         format!("components.{}.directories[{}].path", self.component, self.index)
     }
 
-    /// Whether what is refused under one of the two is granted under the other.
+    /// Returns whether anything refused under one of the two is granted under the other.
     fn differs_within(&self, other: &Self) -> bool {
         let bounded = |grant: &DirectoryGrant| grant.has_patterns() || grant.has_quota();
         let differ = self.grant.access != other.grant.access || bounded(self.grant) || bounded(other.grant);
@@ -168,7 +171,8 @@ impl Granted<'_> {
     }
 }
 
-/// What of the machine a folder is, is in or holds that no component should have.
+/// Returns the sensitive part of the machine that a folder is, is in or contains, which no
+/// component should have.
 fn dangerous(granted: &Path, home: Option<&Path>) -> Option<&'static str> {
     let meets = |place: &Path| {
         let place = Reached::by(place).end;
@@ -187,13 +191,14 @@ fn dangerous(granted: &Path, home: Option<&Path>) -> Option<&'static str> {
     owned.or_else(|| system().or_else(shared).map(|(_, what)| *what))
 }
 
-/// Whether there is no other way to write the same absolute path.
+/// Returns whether there is no other way to write the same absolute path.
 fn is_normal(at: &str) -> bool {
     let segments = |rest: &str| rest.split('/').all(|segment| !matches!(segment, "" | "." | ".."));
     at == "/" || at.strip_prefix('/').is_some_and(segments)
 }
 
-/// What a folder would give away: something of the host's data, a secret, or the power to change the configuration or what the host runs.
+/// Returns what a folder would give away: data of the host, a secret, or control over the
+/// configuration or the code that the host runs.
 fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String> {
     let granted = Reached::by(granted);
     let data = Reached::by(&loaded.data_dir());
@@ -236,7 +241,8 @@ fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String
     within.next().map(|(name, _)| format!("the file of the component `{name}`"))
 }
 
-/// The files that the words of a command name: its program, and whatever it is handed that is a file.
+/// Returns the files that the words of a command name: its program, and every argument that is a
+/// file.
 fn named_by(loaded: &Loaded, words: &[String]) -> Vec<PathBuf> {
     let by_name = words.first().filter(|program| !program.contains('/')).into_iter();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -245,7 +251,8 @@ fn named_by(loaded: &Loaded, words: &[String]) -> Vec<PathBuf> {
     words.iter().map(|word| loaded.resolve(Path::new(word))).filter(|file| file.is_file()).chain(searched).collect()
 }
 
-/// Where a path leads: by its name as far as that says, and by the folders that it is looked up in.
+/// A resolved path: its end by name, as far as that tells, and the folders through which it is
+/// looked up.
 struct Reached {
     end: PathBuf,
     route: PathRoute,
@@ -272,7 +279,8 @@ impl Reached {
         Self { end, route }
     }
 
-    /// Whether it is a folder or in it, also by a link in the folder, which whoever may write there can turn elsewhere.
+    /// Returns whether the path is a folder or in it. It may be in it by a link in the folder,
+    /// which anyone who may write there can redirect.
     fn is_in(&self, folder: &Self) -> bool {
         self.end.starts_with(&folder.end) || folder.route.end.is_some_and(|folder| self.route.meets(folder))
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with the environment variables that a component is granted.
+//! Checks of the environment variables that a component is granted.
 
 use super::check::{Finding, error};
 use super::component::{EnvironmentValue, HostVariable};

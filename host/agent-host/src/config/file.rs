@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of a config file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// Why a configuration cannot be loaded.
+/// The reason why a configuration cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoadError {
     /// The file cannot be read.
@@ -18,7 +18,7 @@ pub(crate) enum LoadError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -28,20 +28,20 @@ pub(crate) enum LoadError {
         /// The file.
         file: PathBuf,
     },
-    /// Neither TOML nor JSON by its name.
+    /// A file that is neither TOML nor JSON by its name.
     #[error("`{}` is neither .toml nor .json: the extension says how it is written", file.display())]
     Format {
         /// The file.
         file: PathBuf,
     },
-    /// Something in it is wrong.
+    /// A fault in the file.
     #[error("{}{}: {}", file.display(), place(*line_column), told(fault))]
     Wrong {
         /// The file.
         file: PathBuf,
-        /// Where.
+        /// Line and column.
         line_column: Option<(usize, usize)>,
-        /// What.
+        /// The fault.
         fault: Fault,
     },
     /// A key from the environment is wrong.
@@ -49,7 +49,7 @@ pub(crate) enum LoadError {
     Environment {
         /// The variable.
         variable: String,
-        /// What is wrong.
+        /// The fault.
         fault: Fault,
     },
 }
@@ -58,7 +58,7 @@ fn place(line_column: Option<(usize, usize)>) -> String {
     line_column.map(|(line, column)| format!(":{line}:{column}")).unwrap_or_default()
 }
 
-/// What is wrong and where. Control characters of what stands in the file are shown as escapes.
+/// Describes a fault and its key. Control characters from the file are shown as escapes.
 fn told(fault: &Fault) -> String {
     let told = match fault.key.as_str() {
         "" => fault.message.clone(),

@@ -1,4 +1,5 @@
-//! The file system that the data folder is on: one that forgets, or that another machine keeps, is warned of.
+//! The check of the file system under the data folder: it warns of one that is volatile or kept by
+//! another machine.
 //!
 //! What is acknowledged is durable when a sync says so. In memory nothing is; on a network file system locks and syncs depend on a server;
 //! and what a container writes to its own layer goes with the container.

@@ -1,4 +1,5 @@
-//! Fuzz target: a config of any words is refused with its place, or is one that reads as itself again.
+//! Fuzz target: any text is refused as a configuration with the place of the fault, or parses and
+//! reads back as itself.
 
 use super::{Loaded, check, load};
 use std::path::Path;

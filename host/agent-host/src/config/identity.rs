@@ -1,12 +1,13 @@
-//! What can be wrong with the issuers of tokens that a host is to trust.
+//! Checks of the issuers of tokens that a host trusts.
 
 use super::check::{Finding, error, warning};
 use super::ranges;
 use api::identity::{IssuerConfig, plain_again};
 use domain::user::Scope;
 
-/// Entries that make no sense, that stand twice or have plain users together; and what may not be meant: one that makes everybody an
-/// administrator, and several that leave it open what the users of each are called.
+/// Finds faulty issuers: entries that make no sense, that occur twice, or of which several have
+/// plain users. Also warns of entries that are probably not meant: one that makes everybody an
+/// administrator, and several that leave open how the user ids of each are derived.
 pub(super) fn check(issuers: &[IssuerConfig], findings: &mut Vec<Finding>) {
     for (index, issuer) in issuers.iter().enumerate() {
         let section = format!("server.identity[{index}]");
@@ -25,7 +26,8 @@ pub(super) fn check(issuers: &[IssuerConfig], findings: &mut Vec<Finding>) {
     findings.extend(unsaid(issuers));
 }
 
-/// Nobody says which of several issuers has plain users: then none has, also not the one that was the only one before.
+/// Warns if none of several issuers is set to have plain users. Then none has them, not even one
+/// that was the only issuer before.
 fn unsaid(issuers: &[IssuerConfig]) -> Option<Finding> {
     if issuers.len() < 2 || issuers.iter().any(|issuer| issuer.plain_users == Some(true)) {
         return None;
@@ -42,7 +44,7 @@ mod tests {
     use crate::config::{Finding, Severity};
     use serde_json::{Value, json};
 
-    /// What is found about an issuer that says this beside what every one has to say.
+    /// Returns the findings about an issuer with these entries besides the required ones.
     fn findings(more: &Value) -> Vec<Finding> {
         let mut issuer = json!({ "issuer": "https://id.example", "audience": ["agent-host"], "algorithms": ["RS256"] });
         issuer.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

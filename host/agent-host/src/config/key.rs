@@ -1,22 +1,24 @@
-//! Keys of the configuration in errors: where they stand, and what was probably meant.
+//! Keys of the configuration in errors: their places, and the keys that were probably meant.
 
 use serde_path_to_error::{Path, Segment};
 use std::fmt::Write as _;
 
-/// Edits between a key and a known one up to which it is taken for a slip, in percent of the longer one's length.
+/// Maximum distance at which an unknown key counts as a typing error of a known one. It is the
+/// number of edits, in percent of the longer key's length.
 const SLIP_PERCENT_MAX: usize = 40;
 
-/// What is wrong with one key.
+/// A fault at one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// The key, such as `agents[2].toolAllowlist`; empty for the whole file.
     pub(crate) key: String,
-    /// What is wrong with it.
+    /// A description of the fault.
     pub(crate) message: String,
 }
 
 impl Fault {
-    /// From what the parser says of a key: serde's words, with the nearest known name added.
+    /// Makes a fault from the parser's message about a key. The text is serde's, with the nearest
+    /// known name added.
     pub(crate) fn new(path: &Path, message: &str) -> Self {
         let key = text(path);
         let mut quoted = message.split('`').skip(1).step_by(2);

@@ -1,6 +1,7 @@
-//! What the host as a whole may take on, and how far agents may go with each other.
+//! Limits on the load of the host as a whole, and on the work that agents give each other.
 //!
-//! What one turn may use stands at its agent, what one call of a component may use at the component, what clients may take at the server.
+//! The limits of one turn are set at its agent, those of one component call at the component, those
+//! of clients at the server.
 
 use super::check::Finding;
 use super::ranges;
@@ -9,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What the host as a whole may take on, and how far agents may go with each other.
+/// Limits on the load of the host as a whole, and on the work that agents give each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct LimitsConfig {
@@ -28,8 +29,8 @@ pub(crate) struct LimitsConfig {
     /// Bytes of one component's file.
     #[schemars(range(min = 65_536, max = 268_435_456))]
     pub(crate) component_bytes_max: u64,
-    /// Model calls that run at the same time; of those that wait, the ones for the most urgent delegations go first. Each provider has
-    /// a limit of its own beside this one, `concurrentMax`.
+    /// Model calls that run at the same time. Of those that wait, the calls for the most urgent
+    /// delegations go first. Each provider also has a limit of its own, `concurrentMax`.
     #[schemars(range(min = 1, max = 10_000))]
     pub(crate) model_calls_max: u32,
     /// Tokens of a turn's limit that are reserved for a model call that names no limit of its own.
@@ -38,41 +39,45 @@ pub(crate) struct LimitsConfig {
     /// Milliseconds until a dispatch to another agent is stopped that names no time of its own.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub(crate) dispatch_ms: u64,
-    /// Milliseconds that a user has for agreeing to a call that the host asks about (`confirm`); then the call has failed.
+    /// Milliseconds that a user has to approve a call that the host asks about (`confirm`). After
+    /// that the call has failed.
     #[schemars(range(min = 1_000, max = 2_678_400_000_u64))]
     pub(crate) approval_ms: u64,
-    /// How deep agents may call each other: with 1 an agent may call another, which may call nobody; with 0 nobody calls anybody.
+    /// Maximum depth of calls between agents. With 1 an agent may call another, which may call
+    /// nobody; with 0 nobody calls anybody.
     #[schemars(range(min = 0, max = 5))]
     pub(crate) call_depth_max: u32,
-    /// How deep workers may spawn workers that go on by themselves: with 1 an agent may spawn workers, which may spawn none; with 0 nobody
-    /// spawns any.
+    /// Maximum depth of spawned workers, which continue on their own. With 1 an agent may spawn
+    /// workers, which may spawn none; with 0 nobody spawns any.
     #[schemars(range(min = 0, max = 5))]
     pub(crate) spawn_depth_max: u32,
     /// Dispatches of one turn that are open at the same time, detached ones included.
     #[schemars(range(min = 1, max = 1_000))]
     pub(crate) children_max: u32,
-    /// Dispatches that are open at the same time of one tree of agents: an agent of a user's with all that were made for its work.
+    /// Dispatches of one tree of agents that are open at the same time. A tree is an agent of a
+    /// user with all agents made for its work.
     #[schemars(range(min = 1, max = 10_000))]
     pub(crate) tree_dispatches_max: u32,
-    /// How often in a row agents may answer each other with late replies. The next one becomes a dead letter.
+    /// Number of times in a row that agents may answer each other with late replies. The next one
+    /// becomes a dead letter.
     #[schemars(range(min = 0, max = 1_000))]
     pub(crate) hops_max: u32,
-    /// Turns that one message may begin in all with everything that comes of it: work that is handed over, late replies, reminders. The next
-    /// one is refused, or becomes a dead letter.
+    /// Turns that one message may begin in all, including those for work handed over, late replies
+    /// and reminders. The next one is refused, or becomes a dead letter.
     #[schemars(range(min = 1, max = 100_000))]
     pub(crate) runs_per_message_max: u32,
     /// Sessions that one user opens within a minute, in whichever way. The operator has no such limit.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) user_sessions_per_minute_max: u64,
-    /// Bytes of all that one user has handed over and that was not purged: words, files, answers, settings, imports. The operator has no
-    /// such limit.
+    /// Bytes of all data that one user has submitted and that was not purged: messages, files,
+    /// answers, settings, imports. The operator has no such limit.
     #[schemars(range(min = 65_536, max = 1_125_899_906_842_624_u64))]
     pub(crate) user_stored_bytes_max: u64,
     /// Milliseconds without work after which an agent is shown as sleeping.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub(crate) idle_signal_ms: u64,
-    /// Milliseconds without work after which an agent that was made below another one for a piece of work is dead: nothing is posted to it
-    /// any more, and all of it can be read.
+    /// Milliseconds without work after which an agent made below another one for a piece of work is
+    /// dead. It accepts no more messages, but all of its data can still be read.
     #[schemars(range(min = 1, max = 2_678_400_000_u64))]
     pub(crate) poison_pill_ms: u64,
 }
@@ -105,7 +110,7 @@ impl Default for LimitsConfig {
 }
 
 impl LimitsConfig {
-    /// What of it the runtime keeps.
+    /// Returns the part that the runtime enforces.
     pub(crate) fn runtime(&self, cache_dir: PathBuf) -> runtime::Config {
         runtime::Config {
             cache_dir,
@@ -118,7 +123,7 @@ impl LimitsConfig {
         }
     }
 
-    /// What of it the broker keeps.
+    /// Returns the part that the broker enforces.
     pub(crate) fn broker(&self) -> broker::Limits {
         broker::Limits {
             model_calls_max: usize::try_from(self.model_calls_max).unwrap_or(usize::MAX),

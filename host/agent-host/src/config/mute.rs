@@ -7,8 +7,8 @@ use domain::definition::Definition;
 use runtime::Described;
 use std::collections::BTreeMap;
 
-/// A warning for each agent component that drives an agent and is granted no model, and for each component of tools that the configuration
-/// names models or agents for.
+/// Warns of each agent component that drives an agent and is granted no model. Also warns of each
+/// tool component for which the configuration names models or agents.
 pub(crate) fn mute<'a>(
     agents: &[Definition],
     components: &BTreeMap<String, ComponentConfig>,
@@ -29,7 +29,7 @@ pub(crate) fn mute<'a>(
     findings
 }
 
-/// What a component of tools is granted and cannot use.
+/// Returns findings about grants that a tool component cannot use.
 fn for_nothing(name: &str, config: &ComponentConfig) -> Vec<Finding> {
     let named = [("models", &config.models), ("agents", &config.agents)].into_iter().filter(|(_, list)| list.is_some());
     let told = named.map(|(key, _)| {

@@ -1,11 +1,12 @@
-//! What can be wrong with the requests that a component is granted, one by one and beside each other.
+//! Checks of the requests that a component is granted, one by one and beside each other.
 
 use super::check::{Finding, error};
 use domain::egress::{EgressGrant, Host, PathPattern, Permit, Scheme, classify};
 use domain::grant::GuestLimits;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Entries that make no sense, that say the same as an earlier one, that lead nowhere, and a budget that lets nothing pass.
+/// Finds faulty grants of requests: entries that make no sense, repeat an earlier one or lead
+/// nowhere, and a budget that admits nothing.
 pub(super) fn check(component: &str, granted: &[EgressGrant], limits: &GuestLimits, findings: &mut Vec<Finding>) {
     for (index, grant) in granted.iter().enumerate() {
         let key = format!("components.{component}.network[{index}]");
@@ -30,7 +31,8 @@ pub(super) fn check(component: &str, granted: &[EgressGrant], limits: &GuestLimi
     }
 }
 
-/// Whether every request that the later entry is about fits the earlier one, as far as that can be told without comparing patterns.
+/// Returns whether the earlier entry admits every request of the later one. Patterns are not
+/// compared.
 fn covers(earlier: &EgressGrant, later: &EgressGrant) -> bool {
     let exactly = Host::parse(&later.host.to_string());
     let host = earlier.host == later.host || exactly.is_ok_and(|host| earlier.host.matches(&host));
@@ -40,7 +42,7 @@ fn covers(earlier: &EgressGrant, later: &EgressGrant) -> bool {
     host && path && later.schemes.iter().all(has) && later.methods.iter().all(|method| earlier.methods.contains(method))
 }
 
-/// Why the one host of an entry can never be dialled under it.
+/// Returns why the one host of an entry can never be dialled under it.
 fn nowhere(grant: &EgressGrant) -> Option<String> {
     let host = Host::parse(&grant.host.to_string()).ok()?;
     let permit = Permit { grant, index: 0 };

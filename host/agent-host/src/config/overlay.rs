@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-/// What the variables' names begin with.
+/// The prefix of the variables' names.
 pub(crate) const PREFIX: &str = "AGENT_HOST__";
 
 /// One overlaid key.
@@ -50,7 +50,7 @@ fn camel(level: &str) -> String {
     camel
 }
 
-/// Puts a key into a configuration. Whatever stands in the way is replaced by a table.
+/// Puts a key into a configuration. A value in its way is replaced by a table.
 pub(crate) fn put(config: &mut Value, key: &[String], value: Value) {
     let Some((first, rest)) = key.split_first() else {
         *config = value;

@@ -1,10 +1,10 @@
-//! What can be wrong with what is said of agents by their paths.
+//! Checks of the settings of agents by their paths.
 
 use super::Config;
 use super::check::{Finding, error};
 use domain::path::UserRules;
 
-/// Everything that is wrong with the rules on paths and with the models of roles.
+/// Finds all faults of the rules on paths and of the models of roles.
 pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
     findings.extend(UserRules::new(&config.path_rules).err().map(|many| error("pathRules", many.to_string())));
     for (index, rule) in config.path_rules.iter().enumerate() {

@@ -1,11 +1,11 @@
-//! What can be wrong with a persona's entry that is well-formed.
+//! Checks of personas' entries that are well-formed but may still be wrong.
 
 use super::check::{Finding, error};
 use super::{Config, patterns};
 use domain::user::UserId;
 use std::collections::BTreeSet;
 
-/// Everything that is wrong about the personas, one by one and beside each other.
+/// Finds all faults of the personas, one by one and beside each other.
 pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
     let mut seen = BTreeSet::new();
     for (index, persona) in config.personas.iter().enumerate() {

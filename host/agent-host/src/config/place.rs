@@ -1,4 +1,4 @@
-//! Where the configuration and the data are when nobody says.
+//! The default locations of configuration and data.
 
 use std::env;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ pub(crate) const CONFIG_VARIABLE: &str = "AGENT_HOST_CONFIG";
 #[derive(Debug, thiserror::Error)]
 #[error("there is no configuration{}", list(searched))]
 pub(crate) struct NoConfig {
-    /// Where it was looked for.
+    /// The locations that were searched.
     searched: Vec<PathBuf>,
 }
 
@@ -44,7 +44,7 @@ fn config_home() -> Option<PathBuf> {
     absolute("XDG_CONFIG_HOME").or_else(|| home().map(|home| home.join(".config")))
 }
 
-/// Where data is kept when the configuration does not say.
+/// Returns the folder for data when the configuration names none.
 pub(crate) fn state_dir() -> PathBuf {
     absolute("STATE_DIRECTORY")
         .or_else(|| absolute("XDG_STATE_HOME").map(|home| home.join("agent-host")))
@@ -52,7 +52,8 @@ pub(crate) fn state_dir() -> PathBuf {
         .unwrap_or_else(|| PathBuf::from("/var/lib/agent-host"))
 }
 
-/// The path in a variable. The base directory specification says that a relative one is to be ignored.
+/// Returns the path in a variable. A relative one is ignored, as the base directory specification
+/// demands.
 fn absolute(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }

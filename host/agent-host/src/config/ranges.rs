@@ -5,7 +5,7 @@ use domain::ranges::out_of_range;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Every number of a section that is outside of the range that its schema tells.
+/// Finds every number of a section that is outside the range in its schema.
 pub(super) fn check<T: JsonSchema + Serialize>(section: &str, values: &T) -> Vec<Finding> {
     let wrong = out_of_range(values).into_iter();
     wrong

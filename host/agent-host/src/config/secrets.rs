@@ -23,10 +23,11 @@ use tokio::time::timeout;
 const COMMAND_MS_MAX: u64 = 10_000;
 /// Characters of a variable's name. Longer names do not occur; secrets do.
 const VARIABLE_CHARS_MAX: usize = 64;
-/// Bytes that are read of a secret, with the end of its line and enough to see that it is too long.
+/// Bytes to read of a secret: enough for its line end, and to detect that it is too long.
 const READ_BYTES_MAX: u64 = SECRET_BYTES_MAX as u64 + 3;
 
-/// Where the value of a secret comes from: 8 bytes to 16 KiB of visible ASCII; the end of the last line goes.
+/// The source of a secret's value: 8 bytes to 16 KiB of visible ASCII. The line break at the end is
+/// dropped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum SecretSource {
@@ -34,8 +35,8 @@ pub(crate) enum SecretSource {
     Env(String),
     /// This file, relative to the config file's folder. Only its owner may read it.
     File(PathBuf),
-    /// What this program says on stdout when it is called with these words, without a shell and from the config file's folder. It is called
-    /// once at each start and has ten seconds.
+    /// The output of this program on stdout. It is called with these arguments, without a shell,
+    /// from the config file's folder, once at each start. It has ten seconds.
     Command(Vec<String>),
 }
 
@@ -80,7 +81,7 @@ impl<'de> Visitor<'de> for SourceVisitor {
     }
 }
 
-/// Why there is no value.
+/// The reason why there is no value.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecretProblem {
     #[error(

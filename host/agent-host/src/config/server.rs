@@ -1,4 +1,4 @@
-//! Where the host listens and keeps its data.
+//! The address at which the host listens, and the location of its data.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,11 +8,12 @@ use std::path::PathBuf;
 /// The port of a host whose configuration names none.
 const PORT: u16 = 7777;
 
-/// Where the host listens and keeps its data.
+/// The address at which the host listens, and the location of its data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct ServerConfig {
-    /// Address and port. The API speaks plain HTTP: on anything but loopback, put something in front of it that speaks TLS.
+    /// Address and port. The API speaks plain HTTP: on anything but loopback, put a proxy in front
+    /// that speaks TLS.
     #[schemars(with = "String")]
     pub(crate) listen: SocketAddr,
     /// The folder for everything that the host remembers, relative to the config file's; `$XDG_STATE_HOME/agent-host` without.
@@ -23,7 +24,7 @@ pub(crate) struct ServerConfig {
     pub(crate) hosts: Vec<String>,
     /// Issuers of tokens (JWT, OpenID Connect) that say who the users are, beside the keys that the host issues itself.
     pub(crate) identity: Vec<api::identity::IssuerConfig>,
-    /// What clients may take.
+    /// Limits for clients.
     pub(crate) limits: api::server::Limits,
 }
 

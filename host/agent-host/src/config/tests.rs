@@ -144,7 +144,7 @@ fn what_is_well_formed_and_wrong_is_found() {
     );
 }
 
-/// What is found in a configuration: severity, key and message.
+/// Returns the findings in a configuration: severity, key and message.
 pub(super) fn findings(text: &str) -> Vec<(Severity, String, String)> {
     let loaded = Loaded { config: config(text), file: "/none/c.toml".into(), overlaid: Vec::new() };
     check(&loaded).into_iter().map(|finding| (finding.severity, finding.key, finding.message)).collect()
@@ -293,7 +293,7 @@ fn a_pattern_that_matches_nothing_is_told_with_its_place_and_the_nearest_name() 
     );
 }
 
-/// What the check says of one granted folder, in a folder with data, a key and a link to each of them.
+/// Returns the findings about one granted folder, beside data, a key and a link to each of them.
 fn granting(path: &str, at: &str, access: &str) -> Vec<String> {
     let (folder, file) = file(
         "c.toml",

@@ -41,7 +41,8 @@ pub(crate) fn unmatched<'a>(agents: &'a [Definition], tools: impl IntoIterator<I
     findings
 }
 
-/// Whether a pattern matches one of the names. One for everything means whatever there is, be it nothing.
+/// Returns whether a pattern matches one of the names. A pattern for everything always does, even
+/// without names.
 pub(super) fn matches_any(pattern: &str, names: &BTreeSet<&str>) -> bool {
     let everything = !pattern.is_empty() && pattern.chars().all(|c| c == '*');
     let list = PatternList(vec![pattern.to_owned()]);

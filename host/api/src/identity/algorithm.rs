@@ -72,7 +72,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether a key is of the kind that this algorithm takes.
+    /// Returns whether a key is of the kind that this algorithm takes.
     pub(super) fn fits(self, key: &Material) -> bool {
         match key {
             Material::Rsa { .. } => self.rsa().is_some(),
@@ -82,7 +82,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether a signature is the key's. Never for a key of another kind.
+    /// Returns whether a signature was made with the key. It is false for a key of another kind.
     pub(super) fn verifies(self, key: &Material, message: &[u8], signature: &[u8]) -> bool {
         let verified = match (key, self, self.rsa()) {
             (Material::Rsa { n, e }, _, Some(parameters)) => RsaPublicKeyComponents { n, e }.verify(parameters, message, signature),

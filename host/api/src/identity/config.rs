@@ -1,4 +1,4 @@
-//! What an operator says of an issuer.
+//! The configuration of an issuer.
 
 use super::algorithm::Algorithm;
 use super::fetch::place;
@@ -7,11 +7,12 @@ use domain::user::{Naming, Scope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Seconds by which clocks may differ when nobody says.
+/// Default for the seconds by which clocks may differ.
 const LEEWAY_S: u64 = 60;
-/// Seconds after which keys are asked for again when nobody says: an hour.
+/// Default for the seconds after which keys are fetched again: an hour.
 const REFRESH_S: u64 = 3_600;
-/// Seconds after which keys that could not be asked for again are trusted no longer when nobody says: a day.
+/// Default for the seconds after which keys that could not be fetched again are no longer trusted:
+/// a day.
 const HARD_EXPIRY_S: u64 = 86_400;
 
 /// An issuer of tokens (JWT, OpenID Connect) that the host trusts to say who its users are. Two issuers never mean the same user: what the
@@ -19,43 +20,47 @@ const HARD_EXPIRY_S: u64 = 86_400;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IssuerConfig {
-    /// What its tokens have in `iss`, letter by letter. Without `jwksUrl` it is also where its keys are found:
-    /// `<issuer>/.well-known/openid-configuration` says it.
+    /// The `iss` claim of its tokens, compared exactly. Without `jwksUrl`, its keys are found
+    /// through `<issuer>/.well-known/openid-configuration`.
     pub issuer: String,
-    /// What its tokens for this host have in `aud`: one of these.
+    /// The values accepted in the `aud` claim of its tokens. A token for this host has one of them.
     #[schemars(length(min = 1))]
     pub audience: Vec<String>,
-    /// The algorithms that its tokens are signed with. Any other is refused, whatever a token says of itself.
+    /// The algorithms that its tokens are signed with. Any other is refused, whatever a token
+    /// declares.
     #[schemars(length(min = 1))]
     pub algorithms: Vec<Algorithm>,
-    /// Where its keys are. `https`, except on this machine.
+    /// The URL of its keys. `https`, except on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks_url: Option<String>,
-    /// The claim that names the user. With `email`, only addresses count that the issuer has verified.
+    /// The claim that names the user. With `email`, only addresses that the issuer has verified are
+    /// accepted.
     #[serde(default = "user_claim")]
     pub user_claim: String,
-    /// Whether its users are called what the claim says, so that its `alice` is the user `alice` here, whom an API key can be of too, wherever
-    /// the claim can be a user's id. Otherwise their ids follow from issuer and claim: `oidc-` and 32 hexadecimal digits. One issuer at most
-    /// may have plain users; when nothing is said, the only issuer has them, and of several none. Say it before a second issuer is added:
-    /// users who are called otherwise are other users, with other agents.
+    /// True if the value of the user claim is the user id itself, where it can be one. The issuer's
+    /// `alice` is then the user `alice` here, who may also have API keys. If false, user ids are
+    /// derived from issuer and claim: `oidc-` and 32 hexadecimal digits. At most one issuer may
+    /// have plain users. By default a single issuer has them; of several issuers, none has. Set it
+    /// before a second issuer is added: users whose ids change are other users, with other agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plain_users: Option<bool>,
-    /// The claim that says what a token may be used for, as words or as a list; it can only take away from `scopes`. Without, every token
-    /// may be used for all of `scopes`.
+    /// The claim that names a token's scopes, as space-separated words or as a list. It can only
+    /// narrow `scopes`. Without it, every token may be used for all of `scopes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes_claim: Option<String>,
-    /// What its tokens may be used for.
+    /// The scopes that its tokens may be used for.
     #[serde(default = "scopes")]
     pub scopes: Vec<Scope>,
     /// Seconds by which its clock may differ from this machine's.
     #[serde(default = "leeway_s")]
     #[schemars(range(min = 0, max = 300))]
     pub leeway_s: u64,
-    /// Seconds after which its keys are asked for again.
+    /// Seconds after which its keys are fetched again.
     #[serde(default = "refresh_s")]
     #[schemars(range(min = 1, max = 86_400))]
     pub refresh_s: u64,
-    /// Seconds after which keys that could not be asked for again are trusted no longer: tokens are then refused with 503.
+    /// Seconds after which keys that could not be fetched again are no longer trusted. Tokens are
+    /// then refused with 503.
     #[serde(default = "hard_expiry_s")]
     #[schemars(range(min = 1, max = 604_800))]
     pub hard_expiry_s: u64,
@@ -84,13 +89,13 @@ fn hard_expiry_s() -> u64 {
     HARD_EXPIRY_S
 }
 
-/// Something about an issuer that makes no sense.
+/// A problem with the configuration of an issuer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {message}")]
 pub struct IssuerProblem {
     /// The key of its entry.
     pub key: &'static str,
-    /// What is wrong with it.
+    /// A description of the problem.
     pub message: String,
 }
 
@@ -114,7 +119,8 @@ pub fn plain_again(issuers: &[IssuerConfig]) -> impl Iterator<Item = (usize, Iss
     })
 }
 
-/// How the users of one of these issuers are called; none for an issuer that is not among them.
+/// Returns how the user ids of one of these issuers are derived; none for an issuer that is not
+/// among them.
 #[must_use]
 pub fn naming(issuers: &[IssuerConfig], issuer: &str) -> Option<Naming> {
     let of_the_only_one = issuers.len() == 1;
@@ -123,7 +129,7 @@ pub fn naming(issuers: &[IssuerConfig], issuer: &str) -> Option<Naming> {
 }
 
 impl IssuerConfig {
-    /// Everything that makes no sense about it, but for numbers that are out of their ranges.
+    /// Returns all its problems, except numbers that are out of their ranges.
     #[must_use]
     pub fn problems(&self) -> Vec<IssuerProblem> {
         let mut problems = Vec::new();

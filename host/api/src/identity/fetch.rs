@@ -1,4 +1,5 @@
-//! Where an issuer's keys come from: one or two requests through egress, bounded in size and time, and redirected nowhere.
+//! The source of an issuer's keys: one or two requests through egress, bounded in size and time,
+//! without redirects.
 
 use super::config::{IssuerConfig, IssuerProblem};
 use super::jwk::KeySet;
@@ -11,18 +12,19 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Bytes of a key set, or of what says where it is.
+/// Bytes of a key set or a discovery document.
 const DOCUMENT_BYTES_MAX: u64 = 256 << 10;
 /// Milliseconds of one request.
 const REQUEST_MS_MAX: u64 = 5_000;
-/// Requests to one issuer at the same time. There is one; lookups that were given up count until they end.
+/// Requests to one issuer at the same time. Normally there is one; abandoned lookups count until
+/// they end.
 const REQUESTS_MAX: usize = 4;
-/// Where an issuer says where its keys are.
+/// Path of the document in which an issuer gives the URL of its keys.
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 /// The addresses of this machine.
 const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1"];
 
-/// Why there are no keys.
+/// A failure to fetch keys.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
     #[error("`{url}` cannot be had")]
@@ -41,7 +43,7 @@ pub(super) enum FetchError {
     NoKey { url: String },
 }
 
-/// Where one issuer's keys come from.
+/// The source of one issuer's keys.
 #[derive(Debug)]
 pub(super) struct Source {
     egress: Egress,
@@ -50,7 +52,7 @@ pub(super) struct Source {
     private: Vec<AddressRange>,
 }
 
-/// What an issuer says of itself, as far as it matters.
+/// An issuer's discovery document, as far as it is used.
 #[derive(Deserialize)]
 struct Discovery {
     issuer: String,
@@ -97,7 +99,7 @@ impl Source {
         KeySet::read(&self.document(&url).await?).ok_or(FetchError::NoKey { url })
     }
 
-    /// Where the issuer says that its keys are.
+    /// Returns the URL that the issuer gives for its keys.
     async fn discovered(&self) -> Result<String, FetchError> {
         let url = format!("{}{DISCOVERY}", self.issuer.trim_end_matches('/'));
         let found = serde_json::from_slice::<Discovery>(&self.document(&url).await?).ok();
@@ -131,7 +133,8 @@ impl Source {
         response.body.read_all().await.map_err(unsent)
     }
 
-    /// One host, one port, reading, and no redirects: whoever is redirected to may be anybody.
+    /// Returns a grant for one host and one port, for reading, without redirects: the target of a
+    /// redirect may be anybody's.
     fn grant(&self, target: &Target) -> Option<EgressGrant> {
         let here = LOOPBACK.iter().filter(|_| target.host().is_loopback()).filter_map(|range| AddressRange::parse(range).ok());
         Some(EgressGrant {
@@ -145,7 +148,7 @@ impl Source {
     }
 }
 
-/// Where the records of these requests go: they are nobody's call, so they are in no ledger.
+/// The sink for the records of these requests. They belong to no call, so they are in no ledger.
 #[derive(Debug)]
 struct Logged;
 

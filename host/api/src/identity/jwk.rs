@@ -14,7 +14,7 @@ const KEYS_MAX: usize = 64;
 const RSA_BITS: (usize, usize) = (2_048, 8_192);
 /// Bytes of the coordinates on P-256, P-384 and Ed25519.
 const COORDINATE_BYTES: (usize, usize, usize) = (32, 48, 32);
-/// Before a point that is written out in full.
+/// The prefix of a point in uncompressed form.
 const UNCOMPRESSED: u8 = 4;
 
 /// The public keys of an issuer.
@@ -24,7 +24,7 @@ pub(super) struct KeySet(Vec<PublicKey>);
 #[derive(Debug, PartialEq, Eq)]
 struct PublicKey {
     kid: Option<String>,
-    /// The only algorithm that it is for, if it says so.
+    /// The only algorithm that it is for, if it names one.
     algorithm: Option<Algorithm>,
     material: Material,
 }
@@ -42,7 +42,7 @@ pub(super) enum Material {
     Ed25519(Vec<u8>),
 }
 
-/// A key as it is published. What else it says is no business of ours.
+/// A key as it is published. Other fields are ignored.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -72,7 +72,7 @@ impl KeySet {
         (!keys.is_empty()).then_some(Self(keys))
     }
 
-    /// Whether there is a key of this name. Without a name, any key will do.
+    /// Returns whether there is a key of this name. Without a name, any key will do.
     pub(super) fn has(&self, kid: Option<&str>) -> bool {
         kid.is_none() || self.0.iter().any(|key| key.kid.as_deref() == kid)
     }

@@ -15,12 +15,13 @@ use std::collections::BTreeSet;
 pub(super) const TOKEN_BYTES_MAX: usize = 8 << 10;
 /// Bytes of the claim that names the user.
 const USER_CLAIM_BYTES_MAX: usize = 512;
-/// What a token may call itself: nothing, or one of these. Others are for other purposes.
+/// The accepted values of a token's `typ` header, which may also be absent. Tokens of other types
+/// serve other purposes.
 const TYPES: &[&str] = &["jwt", "at+jwt", "application/at+jwt"];
 /// The latest time that a token may name, in seconds: the end of the year 9999.
 const SECONDS_MAX: f64 = 253_402_300_799.0;
 
-/// Why a token is not believed. Says nothing of what is in it.
+/// The reason why a token is not trusted. It reveals nothing of the token's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Untrusted {
     #[error("it has more than {TOKEN_BYTES_MAX} bytes")]
@@ -65,7 +66,7 @@ struct Header {
 pub(super) struct Token<'a> {
     header: Header,
     claims: Map<String, Value>,
-    /// What is signed: header and claims as they were sent.
+    /// The signed part: header and claims as they were sent.
     signed: &'a str,
     signature: Vec<u8>,
 }
@@ -73,14 +74,14 @@ pub(super) struct Token<'a> {
 /// A token whose signature is its issuer's.
 pub(super) struct Verified(Map<String, Value>);
 
-/// What a token says that counts.
+/// The claims of a token that the host uses.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Claims {
-    /// The user, in the issuer's words.
+    /// The user, as the issuer names them.
     pub(super) user: String,
-    /// What the token may be used for.
+    /// The scopes that the token may be used for.
     pub(super) scopes: BTreeSet<Scope>,
-    /// When it ends, the leeway included.
+    /// The time at which it expires, including the leeway.
     pub(super) expires_at: Timestamp,
 }
 
@@ -105,12 +106,12 @@ impl<'a> Token<'a> {
         Ok(Self { header, claims, signed, signature: decoded(signature)? })
     }
 
-    /// Whether it says that this issuer issued it.
+    /// Returns whether the token names this issuer as its own.
     pub(super) fn is_from(&self, issuer: &str) -> bool {
         self.claims.get("iss").and_then(Value::as_str) == Some(issuer)
     }
 
-    /// The name of the key that it says it was signed with.
+    /// Returns the name of the key that the token claims to be signed with.
     pub(super) fn kid(&self) -> Option<&str> {
         self.header.kid.as_deref()
     }
@@ -137,7 +138,7 @@ impl<'a> Token<'a> {
 }
 
 impl Verified {
-    /// What it says that counts.
+    /// Returns the claims that the host uses.
     pub(super) fn claims(&self, issuer: &IssuerConfig, now: Timestamp) -> Result<Claims, Untrusted> {
         let Self(claims) = self;
         let is_ours = |audience: &str| issuer.audience.iter().any(|ours| ours == audience);
@@ -184,7 +185,8 @@ fn time(claims: &Map<String, Value>, name: &'static str) -> Result<Option<Timest
     Ok(Some(Timestamp((seconds * 1_000.0) as u64)))
 }
 
-/// What the issuer's tokens may be used for, and of that what this one says, where it has a say.
+/// Returns the scopes of a token: those of its issuer, narrowed by the scopes claim where one is
+/// configured.
 fn scopes(claims: &Map<String, Value>, issuer: &IssuerConfig) -> BTreeSet<Scope> {
     let all = issuer.scopes.iter().copied();
     let Some(claim) = &issuer.scopes_claim else { return all.collect() };

@@ -1,4 +1,5 @@
-//! One issuer's keys as the host has them: asked for when they are needed, kept while they are good, and never trusted for longer.
+//! The cached keys of one issuer: fetched when they are needed, kept while they are good, and never
+//! trusted for longer.
 //!
 //! While the issuer answers, keys are asked for again in the background, and nobody waits. While it does not, those that are here are good
 //! until their hard expiry; after that nothing is, and every token waits for the next try or is told when that is.
@@ -44,13 +45,13 @@ struct State {
     held: Option<(Arc<KeySet>, Timestamp)>,
     /// Tries that failed since the last that did not.
     failures: u32,
-    /// Before this none is made.
+    /// The time before which no try is made.
     next_try: Timestamp,
-    /// Before this none is made for a key of an unknown name.
+    /// The time before which no try is made for a key of an unknown name.
     next_for_unknown: Timestamp,
 }
 
-/// What is to be done for a token.
+/// The next step for verifying a token.
 enum Verdict {
     /// These keys are good.
     Use(Arc<KeySet>),
@@ -103,7 +104,8 @@ impl Keys {
         }
     }
 
-    /// The keys that are here, for a token whose key is not among them: its issuer was just asked for it, and is not soon again.
+    /// Returns the cached keys for a token whose key is not among them. The issuer was just asked,
+    /// and is not asked again soon.
     fn without(&self) -> Result<Arc<KeySet>, Unavailable> {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -147,7 +149,7 @@ impl Keys {
         })
     }
 
-    /// A try counts as failed from its beginning, so that one that comes to no end at all does too.
+    /// Counts a try as failed from its beginning, so that a try that never ends counts too.
     fn begun(&self) {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -185,7 +187,7 @@ impl Keys {
     }
 }
 
-/// How long to wait after so many tries that failed.
+/// Returns the time to wait after this many failed tries.
 fn pause_ms(failures: u32) -> u64 {
     let (first, most) = RETRY_MS;
     first.saturating_mul(1 << failures.saturating_sub(1).min(DOUBLINGS_MAX)).min(most)

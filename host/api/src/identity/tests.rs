@@ -55,7 +55,7 @@ impl World {
         self.identity.caller(token).await
     }
 
-    /// Why a token is refused; "fine" when it is not.
+    /// Returns why a token is refused; "fine" when it is not.
     async fn why(&self, token: &str) -> String {
         match self.caller(token).await {
             Ok(_) => "fine".to_owned(),

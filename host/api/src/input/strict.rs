@@ -1,4 +1,5 @@
-//! JSON where an object is an object: serde takes a list for one whose fields stand in order, and clients must not.
+//! A strict JSON reader, in which an object must be an object. Serde also takes a list for an
+//! object whose fields stand in order, and clients must not use that.
 //!
 //! A wrapper around a deserializer and around everything nested in it. It asks for a map where a type asks for a struct, so what it guards
 //! is every type that is read through it, whatever its fields.

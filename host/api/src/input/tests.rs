@@ -1,4 +1,4 @@
-//! What is told of bodies, queries and ids that are wrong.
+//! Tests of the problems reported for bodies, queries and ids that are wrong.
 
 use super::{existing, parse, query, target};
 use broker::Target;

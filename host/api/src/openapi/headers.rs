@@ -1,13 +1,14 @@
-//! Headers that many answers have, in the description of the API. Those of one operation stand with it.
+//! Headers of many responses, in the description of the API. Headers of a single operation are
+//! described with it.
 
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{Deprecated, RefOr};
 
-/// Of every answer of what is deprecated.
+/// Headers of every response of a deprecated operation.
 const DEPRECATED: [(&str, &str); 2] =
     [("Deprecation", "Since when it is deprecated (RFC 9745)."), ("Link", "What to use instead (RFC 8288), as `successor-version`.")];
-/// By status.
+/// Headers by status.
 const OF_STATUS: [(&str, &str, &str); 3] = [
     ("401", "WWW-Authenticate", "`Bearer`: how to say who you are."),
     ("429", "Retry-After", "After how many seconds to try again."),

@@ -1,5 +1,5 @@
-//! What sessions of the built-in types are opened with, as a client writes it. The guests read it and have the last word: they tell the
-//! field that makes no sense.
+//! The configurations with which a client opens sessions of the built-in types. The guests read
+//! them and validate them: they name the field that is wrong.
 
 #![expect(dead_code, reason = "describes what guests read; the host hands it over as it is")]
 
@@ -12,7 +12,8 @@ use utoipa::openapi::schema::Schema;
 /// Schemas with the names of their components.
 type Named = Vec<(String, RefOr<Schema>)>;
 
-/// By session type: the name of the component, its schema, and the schemas that it refers to.
+/// Returns, by session type, the name of the component, its schema, and the schemas that it refers
+/// to.
 pub(super) fn schemas() -> [(&'static str, &'static str, RefOr<Schema>, Named); 3] {
     fn of<T: ToSchema>(session_type: &'static str, name: &'static str) -> (&'static str, &'static str, RefOr<Schema>, Named) {
         let mut others = Vec::new();
@@ -26,14 +27,16 @@ pub(super) fn schemas() -> [(&'static str, &'static str, RefOr<Schema>, Named); 
     ]
 }
 
-/// What a `learning` session is opened with. Without a lesson the operator's is taught, or the built-in one.
+/// Configuration of a `learning` session. Without a lesson, the operator's lesson is taught, or the
+/// built-in one.
 #[derive(Debug, Deserialize, ToSchema)]
 struct LearningConfig {
-    /// What is taught.
+    /// The lesson that is taught.
     lesson: Option<Lesson>,
-    /// How much the student knows: `beginner`, `intermediate`, `advanced`, or in other words; 200 bytes count.
+    /// The student's level: `beginner`, `intermediate`, `advanced`, or a description. Only the
+    /// first 200 bytes are used.
     level: Option<String>,
-    /// In which tone to teach; 200 bytes count.
+    /// The tone of teaching. Only the first 200 bytes are used.
     tone: Option<String>,
     /// A system prompt in the place of the agent's; takes the role primary.
     system_prompt: Option<String>,
@@ -43,23 +46,23 @@ struct LearningConfig {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Lesson {
-    /// What it is called: 1 to 200 bytes.
+    /// The title: 1 to 200 bytes.
     #[schema(min_length = 1, max_length = 200)]
     title: String,
-    /// What is taught: 100 KiB at most. Nothing when there are only questions.
+    /// The text to teach: 100 KiB at most. Absent when there are only questions.
     text: Option<String>,
-    /// What the student is to learn: 16 at most, each of 1 to 160 bytes.
+    /// The learning objectives: 16 at most, each of 1 to 160 bytes.
     #[schema(max_items = 16)]
     objectives: Option<Vec<String>>,
-    /// What is asked: 60 at most. A model writes the questions when there are none.
+    /// The questions: 60 at most. A model writes them when there are none.
     #[schema(max_items = 60)]
     questions: Option<Vec<Question>>,
 }
 
-/// What a `validation` session is opened with. An agent that is set up with an exam takes none here.
+/// Configuration of a `validation` session. An agent that is set up with an exam takes none here.
 #[derive(Debug, Deserialize, ToSchema)]
 struct ValidationConfig {
-    /// What is examined; needed unless the agent is set up with one.
+    /// The exam; required unless the agent is set up with one.
     exam: Option<Exam>,
     /// A system prompt in the place of the agent's; takes the role primary.
     system_prompt: Option<String>,
@@ -69,54 +72,55 @@ struct ValidationConfig {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Exam {
-    /// What it is called: 1 to 200 bytes.
+    /// The title: 1 to 200 bytes.
     #[schema(min_length = 1, max_length = 200)]
     title: String,
-    /// What is said before the first item: 4 KiB at most.
+    /// Text shown before the first item: 4 KiB at most.
     instructions: Option<String>,
-    /// What counts, and how much of it is enough.
+    /// The criteria, and the score needed to pass.
     rubric: Rubric,
-    /// What is asked, or chosen from.
+    /// The items that are asked, or from which some are chosen.
     #[schema(min_items = 1, max_items = 200)]
     items: Vec<Question>,
-    /// Whether items are asked, and chosen where there are more than are asked, in an order by chance.
+    /// True if items are asked in random order. Where there are more than are asked, they are
+    /// chosen at random too.
     shuffle: Option<bool>,
-    /// How many items are asked; 20 without.
+    /// Number of items that are asked; 20 by default.
     #[schema(minimum = 1, maximum = 40)]
     max_items: Option<u32>,
 }
 
-/// What counts, and how much of it is enough.
+/// The criteria of an exam, and the score needed to pass.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Rubric {
-    /// What counts.
+    /// The criteria.
     #[schema(min_items = 1, max_items = 20)]
     criteria: Vec<Criterion>,
-    /// From this percentage of all points on it is passed.
+    /// The percentage of all points from which on it is passed.
     #[schema(minimum = 0, maximum = 100)]
     pass_score: f64,
 }
 
-/// One thing that counts.
+/// One criterion of a rubric.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Criterion {
-    /// What items name it by: 1 to 40 bytes, once in a rubric.
+    /// The id by which items name it: 1 to 40 bytes, unique in the rubric.
     #[schema(min_length = 1, max_length = 40)]
     id: String,
-    /// What it means: 2 KiB at most.
+    /// The meaning of the criterion: 2 KiB at most.
     #[schema(min_length = 1)]
     description: String,
-    /// What a point of its items counts, above 0; 1 without.
+    /// The weight of a point of its items, above 0; 1 by default.
     #[schema(maximum = 100)]
     weight: Option<f64>,
-    /// From worst to best.
+    /// The levels, from worst to best.
     #[schema(max_items = 10)]
     levels: Option<Vec<String>>,
 }
 
-/// How a question is asked.
+/// The way in which a question is asked.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum QuestionWidget {
@@ -124,7 +128,7 @@ enum QuestionWidget {
     MultipleChoice,
     /// Any of some options.
     MultiSelect,
-    /// Words.
+    /// Free text.
     FreeText,
     /// Code.
     CodeEditor,
@@ -138,30 +142,31 @@ enum QuestionWidget {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Question {
-    /// How it is asked; `multiple_choice` with options and `free_text` without, unless said otherwise.
+    /// The way in which it is asked. By default `multiple_choice` with options, and `free_text`
+    /// without.
     widget: Option<QuestionWidget>,
-    /// What is asked.
+    /// The text of the question.
     prompt: String,
-    /// What there is to choose from.
+    /// The options to choose from.
     options: Option<Vec<String>>,
-    /// The right answer: the index of an option from 0, a list of them, a rating, or a text or several that are equally right. Without one,
-    /// words and code are judged by a model, and a rating is right whatever it is.
+    /// The right answer: the index of an option from 0, a list of them, a rating, or one or more
+    /// equally right texts. Without one, a model judges text and code, and any rating is right.
     answer: Option<Value>,
-    /// What a good answer in words or code says, for the model that judges: 8 KiB at most.
+    /// A description of a good answer in text or code, for the model that judges: 8 KiB at most.
     expects: Option<String>,
-    /// How to judge an answer in words or code: 8 KiB at most.
+    /// Guidance for judging an answer in text or code: 8 KiB at most.
     guidance: Option<String>,
     /// Another name of `guidance`.
     rubric: Option<String>,
     /// The language of the code.
     language: Option<String>,
-    /// The code to begin with.
+    /// The initial code.
     initial_code: Option<String>,
     /// The lowest rating, or the fewest options.
     min: Option<i64>,
     /// The highest rating, or the most options.
     max: Option<i64>,
-    /// Words for ratings.
+    /// Labels for ratings.
     #[schema(value_type = Option<Object>)]
     labels: Option<Map<String, Value>>,
     /// The fewest characters.
@@ -169,23 +174,24 @@ struct Question {
     /// The most characters.
     #[schema(maximum = 16_000)]
     max_length: Option<u64>,
-    /// What is said once it is answered. Lessons only.
+    /// Text shown once it is answered. Lessons only.
     explanation: Option<String>,
-    /// What is said after a wrong answer, before the second try. Lessons only.
+    /// Text shown after a wrong answer, before the second try. Lessons only.
     hint: Option<String>,
-    /// What it is to show that the student has learned. Lessons only.
+    /// The learning objective that it tests. Lessons only.
     objective: Option<String>,
-    /// The id of the rubric's criterion that it counts for; needed where there are several. Exams only.
+    /// The id of the rubric's criterion that its points count for; required where there are
+    /// several. Exams only.
     criterion: Option<String>,
-    /// How much it counts, above 0; 1 without. Exams only.
+    /// The number of points it counts, above 0; 1 by default. Exams only.
     #[schema(maximum = 1_000)]
     points: Option<f64>,
 }
 
-/// What a `thought` session is opened with.
+/// Configuration of a `thought` session.
 #[derive(Debug, Deserialize, ToSchema)]
 struct ThoughtConfig {
-    /// What the dialogue is about; the user is asked without. 1 to 500 bytes.
+    /// The topic of the dialogue; without it, the user is asked. 1 to 500 bytes.
     #[schema(min_length = 1, max_length = 500)]
     topic: Option<String>,
     /// Exchanges after which it offers to end, again and again; 6 without.

@@ -1,9 +1,10 @@
-//! The widgets in the description: what each shows and how it is answered, named by everything that asks or answers a question.
+//! The widgets in the description: their properties and their answers, referred to by every
+//! question and every answer.
 
 use domain::widget::document::{WIDGETS, answer, props, skipped_answer};
 use serde_json::{Map, Value, json};
 
-/// Where a description has its schemas.
+/// The location of the schemas in a description.
 const SCHEMAS: &str = "/components/schemas";
 /// The objects that ask a question, and what in each names the widget.
 const QUESTIONS: [(&str, &str); 3] = [("ClientAction", "widget"), ("PendingAction", "widget_type"), ("ClientActionFrame", "widget_type")];
@@ -12,7 +13,7 @@ const ANSWERS: [&str; 2] = ["Response", "SubmitResponseRequest"];
 /// The schema of the answer that passes on a question.
 const SKIPPED: &str = "SkippedAnswer";
 
-/// Adds the schemas of all widgets, and says where they apply.
+/// Adds the schemas of all widgets, and refers to them where they apply.
 pub(crate) fn add(description: &mut Value) {
     let Some(schemas) = description.pointer_mut(SCHEMAS).and_then(Value::as_object_mut) else { return };
     for widget in WIDGETS {
@@ -52,7 +53,8 @@ fn described(mut schema: Value, told: &str) -> Value {
     schema
 }
 
-/// One alternative for each widget, and one for those that are the client's own: exactly one of them fits any question.
+/// Returns one alternative for each widget, and one for widgets of the client's own. Exactly one of
+/// them fits any question.
 fn of_each_widget(field: &str) -> Value {
     let known = WIDGETS.iter().map(|widget| {
         json!({

@@ -23,10 +23,11 @@ use store::AgentFilter;
 
 /// Agents on one page unless asked for fewer, and at most.
 const PAGE_MAX: usize = 200;
-/// How often agents are read for one page. When nearly all are hidden, it ends before it is full.
+/// Reads of agents for one page at most. When nearly all are hidden, the page ends before it is
+/// full.
 const READS_MAX: usize = 20;
 
-/// What makes an agent: a definition, or a type.
+/// A new agent, made from a definition or a type.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewAgent {
@@ -41,13 +42,14 @@ pub(super) struct NewAgent {
     /// Its path; `/<you>/agent/<definition>` without. It is `/<you>/<connector>`, or `/<you>/` with `agent`, `cron`, `task` or `subuser` and a
     /// name; with the scope `admin` also `/system/<tag>`.
     path: Option<String>,
-    /// What is kept about it beside its address.
+    /// Its configuration other than its address.
     #[serde(default)]
     config: NewConfig,
-    /// Below which agent it is made, which takes the role primary there: `{"agentId": "…"}` or `{"path": "/…"}`. The host says its path then,
-    /// such as `<parent>/sub/3`, and no number is ever given twice. What those above it may not do, it may not either.
+    /// The agent below which it is made: `{"agentId": "…"}` or `{"path": "/…"}`. This requires the
+    /// role primary there. The host then assigns the path, such as `<parent>/sub/3`, and no number
+    /// is ever given twice. Whatever is denied to the agents above it is denied to it too.
     parent: Option<Named>,
-    /// With `parent`: `sub`, `memory` or `search`.
+    /// The kind of an agent made below a `parent`: `sub`, `memory` or `search`.
     kind: Option<String>,
 }
 
@@ -88,14 +90,14 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(wire::agent(&view, &caller.user))))
 }
 
-/// Which page of agents.
+/// Query that selects a page of agents.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
     /// The `next_after` of the page before.
     after: Option<String>,
-    /// At most so many, from 1 to 200; 200 without.
+    /// Maximum number of results, from 1 to 200; 200 by default.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
     /// Only of this type, such as `tutor`.
@@ -105,20 +107,20 @@ pub(super) struct Page {
     /// `active` (without) or `archived`.
     #[param(inline)]
     status: Option<Lifecycle>,
-    /// Also those that the configuration hides (`uiVisible`).
+    /// True to include agents that the configuration hides (`uiVisible`).
     #[serde(default)]
     all: bool,
-    /// Whether those count that other agents spawned; true without.
+    /// True to include agents that other agents spawned; the default.
     spawned: Option<bool>,
 }
 
-/// Whether an agent takes commands.
+/// The lifecycle state of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Lifecycle {
-    /// It does.
+    /// The agent takes commands.
     Active,
-    /// It was archived.
+    /// The agent was archived.
     Archived,
 }
 
@@ -127,7 +129,7 @@ enum Lifecycle {
 pub(super) struct AgentList {
     /// The agents, in the order of their ids. A page may be short and have another one after it.
     agents: Vec<wire::AgentView>,
-    /// Where the next page begins; none on the last.
+    /// The `after` of the next page; none on the last.
     next_after: Option<String>,
 }
 
@@ -177,7 +179,7 @@ pub(super) async fn show(State(api): State<Api>, caller: Caller, OfAgent(target)
     Ok(axum::Json(wire::agent(&caller.reading(&api)?.agent(&caller.user, &target).await?, &caller.user)))
 }
 
-/// What is to be changed about an agent. What is left out stays as it is.
+/// Changes to an agent. Fields that are left out stay as they are.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentChanges {
@@ -195,12 +197,14 @@ pub(super) struct AgentChanges {
     config: NewFields,
 }
 
-/// Tells `null` from nothing.
+/// Distinguishes `null` from an absent field.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 
-/// Renames an agent, gives it a system prompt of its own, changes its settings and what is kept about it: all of what is sent or nothing. Takes the role primary.
+/// Renames an agent, and changes its system prompt, settings and configuration.
+///
+/// Either all of the changes are made or none. Requires the role primary.
 #[utoipa::path(
     patch, path = "/api/agents/{id}", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = AgentChanges, responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))
@@ -217,13 +221,13 @@ pub(super) async fn change(
     Ok(axum::Json(wire::agent(&api.command()?.set_up(key.by(&caller.user), &target, setup).await?, &caller.user)))
 }
 
-/// What an agent remembers.
+/// An agent's memory: its preferences.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Preferences {
-    /// For all its users. Hidden from a mentee.
+    /// The preferences for all its users. Hidden from a mentee.
     #[schema(value_type = Object)]
     preferences: Map<String, Value>,
-    /// Of you.
+    /// The preferences for you alone.
     #[schema(value_type = Object)]
     mine: Map<String, Value>,
 }
@@ -249,14 +253,15 @@ pub(super) async fn show_preferences(
     Ok(axum::Json(preferences(&caller.reading(&api)?.agent(&caller.user, &target).await?, &caller)))
 }
 
-/// What an agent is to remember: keys to merge. None is ever taken away.
+/// Preferences for an agent to remember: keys to merge. No key is ever removed.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewPreferences {
-    /// For all its users; takes the role primary. 64 KiB with those that are there.
+    /// Preferences for all its users; requires the role primary. 64 KiB at most, existing ones
+    /// included.
     #[schema(value_type = Option<Object>)]
     preferences: Option<Map<String, Value>>,
-    /// Of you.
+    /// Preferences for you alone.
     #[schema(value_type = Option<Object>)]
     mine: Option<Map<String, Value>>,
 }
@@ -286,13 +291,14 @@ pub(super) async fn prefer(
     Ok(axum::Json(preferences(&broker.prefer(key.by(&caller.user), &target, keys, own).await?, &caller)))
 }
 
-/// How an agent is archived.
+/// Options for archiving an agent.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Archive {
-    /// For the record; `User requested reset` without. 1,000 bytes at most.
+    /// The reason, for the record; `User requested reset` by default. 1,000 bytes at most.
     reason: Option<String>,
-    /// Whether to make another agent of the same definition at the same path and under the same name: a fresh start.
+    /// True to create another agent of the same definition at the same path and under the same
+    /// name: a fresh start.
     #[serde(default)]
     fresh: bool,
 }

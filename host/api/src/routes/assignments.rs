@@ -1,4 +1,5 @@
-//! Who may do what with an agent: assign users, change their roles, remove them, hand the agent over.
+//! Assignments of users to agents: assign users, change their roles, remove them, hand the agent
+//! over.
 
 use crate::caller::Caller;
 use crate::input::{Idempotency, IdempotencyKey, InPath, Json, OfAgent, id_in_path};
@@ -12,7 +13,7 @@ use domain::user::UserId;
 use http::StatusCode;
 use serde::Deserialize;
 
-/// Whom to assign, and as what.
+/// A user to assign, and the role.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewAssignment {
@@ -39,7 +40,7 @@ pub(super) async fn assign(
     Ok((StatusCode::CREATED, axum::Json(wire::agent(&view, &caller.user))))
 }
 
-/// What a user is to be.
+/// A user's new role.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewRole {
@@ -47,7 +48,9 @@ pub(super) struct NewRole {
     role: String,
 }
 
-/// Changes what a user is to an agent. Takes the role primary; somebody is primary always.
+/// Changes a user's role with an agent.
+///
+/// Requires the role primary. An agent always has a primary user.
 #[utoipa::path(
     put, path = "/api/agents/{id}/assignments/{user}", tag = "agents",
     params(
@@ -67,7 +70,10 @@ pub(super) async fn change_role(
     Ok(axum::Json(wire::agent(&api.command()?.change_role(key.by(&caller.user), &target, named, role).await?, &caller.user)))
 }
 
-/// Removes a user from an agent. Takes the role primary; everybody may remove themselves; somebody is primary always.
+/// Removes a user from an agent.
+///
+/// Requires the role primary, but everybody may remove themselves. An agent always has a primary
+/// user.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/assignments/{user}", tag = "agents",
     params(
@@ -85,7 +91,7 @@ pub(super) async fn unassign(
     Ok(axum::Json(wire::agent(&api.command()?.unassign(key.by(&caller.user), &target, named).await?, &caller.user)))
 }
 
-/// To whom an agent is handed over.
+/// The successor for an agent.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Handoff {
@@ -95,8 +101,10 @@ pub(super) struct Handoff {
     keep: Option<String>,
 }
 
-/// Hands an agent over: assigns the successor, makes them primary, has them take over what the agent remembers of you, and removes you or
-/// changes your role; all of it or nothing.
+/// Hands an agent over to another user.
+///
+/// Assigns the successor, makes them primary, transfers to them what the agent remembers of you,
+/// and removes you or changes your role. Either all of it is done or nothing.
 #[utoipa::path(
     post, path = "/api/agents/{id}/handoff", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = Handoff, responses((status = 200, description = "The agent afterwards.", body = wire::AgentView))

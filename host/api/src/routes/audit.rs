@@ -13,17 +13,17 @@ use store::EventFilter;
 /// Events whose lines make a page unless asked for others, and at most.
 const PAGE: (usize, usize) = (100, 1_000);
 
-/// How the boundary decides.
+/// The verdicts of the boundary.
 const VERDICTS: [&str; 3] = ["granted", "refused", "limited"];
 
-/// Which page of the ledger. Every filter narrows it down.
+/// Query that selects a page of the ledger. Every filter narrows it down.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
     /// Only what comes after this position; 0 without.
     after: Option<u64>,
-    /// The lines of at most so many events, from 1 to 1,000; 100 without.
+    /// Maximum number of events whose lines are shown, from 1 to 1,000; 100 by default.
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
     /// Only of this agent, a UUID, or of all agents of this definition.
@@ -40,23 +40,25 @@ pub(super) struct Page {
     tool: Option<String>,
     /// Only about this capability.
     capability: Option<String>,
-    /// Only with this verdict: `granted`, `refused`, `limited`, or what became of a request.
+    /// Only with this verdict: `granted`, `refused`, `limited`, or the outcome of a request.
     verdict: Option<String>,
 }
 
 /// One page of the ledger.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct AuditList {
-    /// In the order in which they were recorded.
+    /// The lines in the order in which they were recorded.
     lines: Vec<AuditLine>,
-    /// Where the next page begins, whether it has lines yet or not.
+    /// The `after` of the next page, which may not have lines yet.
     next_after: u64,
     /// The position of the last event of all.
     last_position: u64,
 }
 
-/// Lists what the boundary decided: what was granted, refused and limited, which requests left the host, which components were admitted
-/// with which grants, and what the operator read of what users say.
+/// Lists the decisions of the boundary.
+///
+/// They are grants, refusals and limits, the requests that left the host, the components that were
+/// admitted with their grants, and the operator's readings of what users say.
 #[utoipa::path(get, path = "/api/audit", tag = "operator", params(Page), responses((status = 200, description = "A page.", body = AuditList)))]
 pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> Result<axum::Json<AuditList>, Problem> {
     let store = api.broker()?.store();
@@ -82,7 +84,8 @@ pub(super) async fn list(State(api): State<Api>, Params(page): Params<Page>) -> 
 }
 
 impl Page {
-    /// Whether there can be lines that it means: a word that no line ever has would find nothing, and nothing would be taken for an answer.
+    /// Checks that the filters can match any line. With a value that no line ever has, an empty
+    /// result would be mistaken for an answer.
     fn check(&self) -> Result<(), Problem> {
         let invalid = |name, detail| Err(Problem::bad_request("INVALID_QUERY", detail).at(Place::Query(name)));
         let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';

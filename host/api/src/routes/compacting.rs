@@ -17,9 +17,12 @@ pub(super) struct Compacting {
     run_id: String,
 }
 
-/// Begins to compact a chat's thread: a turn of its own summarises what was said, and models see the thread from there on, with the newest
-/// turns word for word, half of it at most. What was summarised stays in the tree, where it is found, exported and forked from. Words that
-/// are sent meanwhile lead the next turn. A thread that fills its model's window is compacted without being asked for.
+/// Starts to compact a chat's thread.
+///
+/// A turn of its own summarises the conversation. From there on, models see the thread from the
+/// summary on, with the newest turns verbatim, half of the thread at most. The summarised turns
+/// stay in the tree, where they can be found, exported and forked from. Messages sent meanwhile
+/// lead the next turn. A thread that fills its model's window is compacted automatically.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/compact", tag = "sessions",
     params(

@@ -1,4 +1,4 @@
-//! What is loaded.
+//! The components that are loaded.
 
 use crate::problem::Problem;
 use crate::state::Api;
@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Every component.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ComponentList {
-    /// By name.
+    /// The components, by name.
     components: Vec<ComponentView>,
 }
 

@@ -1,4 +1,4 @@
-//! What services call the users: bind, unbind, list.
+//! Connector keys, the names of users at services: bind, unbind, list.
 
 use crate::caller::Caller;
 use crate::input::{Idempotency, IdempotencyKey, InPath};
@@ -12,14 +12,17 @@ use serde::Serialize;
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// What services call a user.
+/// The connector keys of a user.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ConnectorList {
-    /// In the order of their texts: 100 at most.
+    /// The keys in the order of their texts: 100 at most.
     connectors: Vec<ConnectorView>,
 }
 
-/// Binds what a service calls somebody to a user: what comes from whom it calls so is theirs. One that is theirs already stays as it was.
+/// Binds a connector key, a service's id of a user, to that user.
+///
+/// Whatever comes from that id at the service then belongs to the user. A key that is bound to the
+/// user already stays as it was.
 #[utoipa::path(
     put, path = "/api/users/{user}/connectors/{key}", tag = "keys",
     params(
@@ -38,7 +41,7 @@ pub(super) async fn bind(
     Ok(axum::Json(wire::connector(&api.command()?.bind_connector(by.by(&caller.user), &user, &key).await?)))
 }
 
-/// A key that stands for nobody any more.
+/// A key that is no longer bound to a user.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Unbound {
     /// The key.
@@ -47,7 +50,7 @@ pub(super) struct Unbound {
     user_id: String,
 }
 
-/// Unbinds what a service calls a user: it stands for nobody any more.
+/// Unbinds a connector key: it is no longer bound to any user.
 #[utoipa::path(
     delete, path = "/api/users/{user}/connectors/{key}", tag = "keys",
     params(

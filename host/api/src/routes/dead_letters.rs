@@ -15,12 +15,12 @@ use std::collections::BTreeSet;
 /// Dead letters in one list.
 const LIST_MAX: usize = 200;
 
-/// How many dead letters.
+/// Query that limits the number of dead letters.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListParams {
-    /// At most so many, from 1 to 200; 200 without.
+    /// Maximum number of results, from 1 to 200; 200 by default.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
 }
@@ -49,7 +49,10 @@ pub(super) async fn list(
     Ok(axum::Json(DeadLetterList { dead_letters: dead.iter().map(wire::dead_letter).collect() }))
 }
 
-/// One dead letter: why it was put aside, where it came from, and which operation of which turn waits for it, if one did.
+/// Shows one dead letter.
+///
+/// It tells why it was put aside, its origin, and which operation of which turn waits for it, if
+/// any.
 #[utoipa::path(
     get, path = "/api/dead-letters/{id}", tag = "operator", params(("id" = String, Path, description = "The `input_id`.")),
     responses((status = 200, description = "The dead letter.", body = wire::DeadLetterDetail))

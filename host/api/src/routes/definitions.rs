@@ -1,4 +1,4 @@
-//! What is configured.
+//! The definitions of agents that are configured.
 
 use crate::problem::Problem;
 use crate::state::Api;
@@ -9,11 +9,13 @@ use serde::Serialize;
 /// Every definition.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct DefinitionList {
-    /// By `agentId`.
+    /// The definitions, by `agentId`.
     definitions: Vec<DefinitionView>,
 }
 
-/// Lists the agents that this host is configured with, those that are hidden too, with the component and the lists of each.
+/// Lists the agents that this host is configured with.
+///
+/// Hidden ones are included, with the component and the lists of each.
 #[utoipa::path(
     get, path = "/api/definitions", tag = "operator",
     responses((status = 200, description = "The definitions.", body = DefinitionList))

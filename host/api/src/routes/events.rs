@@ -20,17 +20,17 @@ const PAGE_BYTES: usize = 4 << 20;
 /// Events that are read at a time: one of them may be megabytes.
 const CHUNK: usize = 32;
 
-/// As the ledger names it.
+/// The name of this request in the ledger.
 const REQUEST: &str = "GET /api/events";
 
-/// Which page of events.
+/// Query that selects a page of events.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
     /// Only events after this position; 0 without.
     after: Option<u64>,
-    /// At most so many, from 1 to 1,000; 100 without.
+    /// Maximum number of results, from 1 to 1,000; 100 by default.
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
     /// Only about this agent, a UUID.
@@ -44,10 +44,11 @@ pub(super) struct Page {
 /// One page of events.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct EventList {
-    /// In the order of their positions. Fewer than were asked for when they are large.
+    /// The events in the order of their positions. There may be fewer than requested when they are
+    /// large.
     #[schema(value_type = Vec<wire::Event>)]
     events: Vec<Box<RawValue>>,
-    /// Where the next page begins, whether it has events yet or not.
+    /// The `after` of the next page, which may not have events yet.
     next_after: u64,
     /// The position of the last event of all.
     last_position: u64,

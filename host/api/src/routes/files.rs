@@ -18,15 +18,15 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a file waits for others that are on their way, before it is refused.
+/// Time that a file waits for other uploads before it is refused.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a file is called.
+/// Query that names the file.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UploadParams {
-    /// What it is called: 1 to 255 bytes, no `/`, no `\`, no control characters, not `.` or `..`.
+    /// The file name: 1 to 255 bytes, no `/`, no `\`, no control characters, not `.` or `..`.
     #[param(max_length = 255)]
     name: String,
 }
@@ -37,9 +37,12 @@ pub(super) struct UploadParams {
 #[expect(dead_code, reason = "says in the description what a body is")]
 pub(super) struct FileContent(Vec<u8>);
 
-/// Hands over a file, such as one that a question asks for: answer that with its `digest`. The body is the file as it is, 10 MiB at most,
-/// and `Content-Type` says what it is (`application/octet-stream` without). The same content under the same name is one file: it is answered
-/// with 200 when it is there already. A session has at most 100 files, of 200 MiB together.
+/// Uploads a file, such as one that a question asks for.
+///
+/// Answer the question with the file's `digest`. The body is the file itself, 10 MiB at most, and
+/// `Content-Type` is its media type (`application/octet-stream` by default). The same content under
+/// the same name is one file; the response is 200 when it exists already. A session has at most 100
+/// files, of 200 MiB together.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/files", tag = "sessions",
     params(
@@ -78,7 +81,7 @@ pub(super) async fn upload(
     Ok((status, axum::Json(wire::file(&row))))
 }
 
-/// What a request says that its body is.
+/// Returns the media type that a request declares for its body.
 pub(super) fn media_type(headers: &HeaderMap) -> Result<String, Problem> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(UNKNOWN_MEDIA_TYPE.to_owned()) };
     let text = value.to_str().unwrap_or_default();
@@ -91,7 +94,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> Result<String, Problem> {
 /// Files of a session.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct FileList {
-    /// In the order in which they came. All of them: there are 100 at most.
+    /// The files in the order in which they were uploaded. There are 100 at most.
     files: Vec<wire::FileView>,
 }
 
@@ -110,7 +113,7 @@ pub(super) async fn list(
     Ok(axum::Json(FileList { files: files.iter().map(wire::file).collect() }))
 }
 
-/// Which of several files of the same content.
+/// Query that selects one of several files with the same content.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -119,8 +122,10 @@ pub(super) struct DownloadParams {
     name: Option<String>,
 }
 
-/// Gives a file of a session back, as it was handed over and under the media type that it had. Its `ETag` is its digest: with that in
-/// `If-None-Match`, the answer is 304. It is to be saved and not to be shown: `Content-Disposition` is `attachment`.
+/// Downloads a file of a session, as it was uploaded and with its media type.
+///
+/// Its `ETag` is its digest: with that in `If-None-Match`, the response is 304.
+/// `Content-Disposition` is `attachment`, so that browsers save the file instead of showing it.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/files/{digest}", tag = "sessions",
     params(

@@ -19,22 +19,27 @@ const ISSUER_BYTES_MAX: usize = 2_000;
 pub(super) struct Document {
     /// `agent-host.sessions/1`.
     format: String,
-    /// The issuer whose tokens the users come with, as `server.identity` has it, when their ids are what its tokens call them.
+    /// The issuer whose tokens name the users, as `server.identity` has it. Needed when the user
+    /// ids are the ones in its tokens.
     issuer: Option<String>,
-    /// Only look whether it can be imported, and import nothing: the report then has zeros.
+    /// True to check the import only, without importing anything. The report then has zeros.
     #[serde(default)]
     check: bool,
-    /// The sessions, in any order: `user_id`, `session_id` (or `id`) and `conversation_id` (UUIDs), `session_type`, `status` (`pending`,
-    /// `active`, `awaiting_client_action`, `completed`, `expired` or `terminated`), `started_at` (or `created_at`), and as far as there are
-    /// any `items` (`id`, `sequence`, `agent_prompt`, `client_action`, `user_response`, `evaluation`, `started_at`, `completed_at`,
-    /// `response_time_ms`), `current_item_id`, `pending_action`, `ui_state`, `completed_at`, `terminated_reason` and `config` (what it was
-    /// opened with; `time_limit_seconds` of it counts from when it began). Times are ISO 8601. Whatever else they have is ignored. All of
-    /// it is checked before anything is imported.
+    /// The sessions, in any order. Each has `user_id`, `session_id` (or `id`) and `conversation_id`
+    /// (UUIDs), `session_type`, `status` (`pending`, `active`, `awaiting_client_action`,
+    /// `completed`, `expired` or `terminated`) and `started_at` (or `created_at`). Optional are
+    /// `items` (`id`, `sequence`, `agent_prompt`, `client_action`, `user_response`, `evaluation`,
+    /// `started_at`, `completed_at`, `response_time_ms`), `current_item_id`, `pending_action`,
+    /// `ui_state`, `completed_at`, `terminated_reason` and `config`. `config` is what the session
+    /// was opened with; its `time_limit_seconds` counts from the session's start. Times are in the
+    /// format of ISO 8601. Other fields are ignored. All sessions are checked before any is
+    /// imported.
+    /// 8601. Other fields are ignored. All sessions are checked before any is imported.
     #[schema(value_type = Vec<Object>)]
     sessions: Vec<Value>,
 }
 
-/// What an import came to.
+/// The result of an import.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Report {
     /// Sessions that joined the history of their agent.
@@ -55,7 +60,8 @@ pub(super) struct Report {
 pub(super) async fn import(State(api): State<Api>, caller: Caller, Json(document): Json<Document>) -> Result<axum::Json<Report>, Problem> {
     let Document { format, issuer, check, sessions } = document;
     let issuer = issuer.map(|issuer| vouching(&api, issuer)).transpose()?;
-    let sessions = read(&OldSessions { format, issuer, sessions }, api.access().clock().now())
+    let now = api.broker()?.clock().now();
+    let sessions = read(&OldSessions { format, issuer, sessions }, now)
         .map_err(|fault| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", fault.message).at(Place::Body(&fault.field)))?;
     let broker = api.command()?;
     if check {
@@ -66,7 +72,8 @@ pub(super) async fn import(State(api): State<Api>, caller: Caller, Json(document
     Ok(axum::Json(Report { ended, active, known, agents }))
 }
 
-/// An issuer, and how its users are called here. Of one that is not trusted nobody could say it.
+/// Returns an issuer, and how user ids are derived for it. For an issuer that is not trusted this
+/// is unknown.
 fn vouching(api: &Api, issuer: String) -> Result<Voucher, Problem> {
     let invalid = |detail: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/issuer"));
     if issuer.is_empty() || issuer.len() > ISSUER_BYTES_MAX || issuer.chars().any(char::is_control) {

@@ -16,22 +16,24 @@ use serde::{Deserialize, Serialize};
 /// Keys on one page unless asked for fewer, and at most.
 const PAGE_MAX: usize = 200;
 
-/// What makes a key.
+/// A new key.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewKey)]
 pub(super) struct Wanted {
-    /// Whose it is to be; yours without. Only an administrator issues keys for others.
+    /// The user that the key is for; you by default. Only an administrator issues keys for others.
     #[schema(value_type = Option<String>)]
     user: Option<UserId>,
-    /// What it is called, for you to know it again: at most 100 characters.
+    /// A name by which you recognise it: at most 100 characters.
     #[serde(default)]
     name: String,
-    /// What it is to be used for: `read`, `write`, `keys`, `admin`. Never more than the credential that you ask with.
+    /// The scopes that it may be used for: `read`, `write`, `keys`, `admin`. They cannot exceed
+    /// those of the credential that you ask with.
     #[schema(value_type = Vec<String>)]
     scopes: Vec<Scope>,
-    /// Seconds that it is to count for, from 60 to 31,622,400 (366 days). One that is issued with a key must end no later than that. Without,
-    /// it counts for 90 days, or as long as the key that it is issued with.
+    /// The lifetime in seconds, from 60 to 31,622,400 (366 days). A key that is issued with another
+    /// key must not outlive it. By default it is valid for 90 days, or as long as the key that it
+    /// is issued with.
     #[schema(minimum = 60, maximum = 31_622_400)]
     expires_in_s: Option<u64>,
 }
@@ -41,7 +43,7 @@ pub(super) struct Wanted {
 pub(super) struct IssuedKey {
     /// The key itself. Keep it: it is shown this once, and the host has only its hash.
     key: String,
-    /// What is known of it.
+    /// The public details of the key.
     #[serde(flatten)]
     view: KeyView,
 }
@@ -70,7 +72,7 @@ pub(super) async fn issue(
     Ok((StatusCode::CREATED, headers, axum::Json(IssuedKey { key: issued.key.expose(), view })))
 }
 
-/// Which page of keys.
+/// Query that selects a page of keys.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -82,7 +84,7 @@ pub(super) struct Page {
     all: bool,
     /// The `next_after` of the page before.
     after: Option<String>,
-    /// At most so many, from 1 to 200; 200 without.
+    /// Maximum number of results, from 1 to 200; 200 by default.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
 }
@@ -90,9 +92,9 @@ pub(super) struct Page {
 /// One page of keys.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct KeyList {
-    /// In the order of their ids; also those that were revoked or have ended.
+    /// The keys in the order of their ids, revoked and expired ones included.
     keys: Vec<KeyView>,
-    /// Where the next page begins; none on the last.
+    /// The `after` of the next page; none on the last.
     next_after: Option<String>,
 }
 
@@ -115,17 +117,19 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): P
     Ok(axum::Json(KeyList { keys: rows.iter().map(|row| wire::key(row, now)).collect(), next_after }))
 }
 
-/// Why a key is revoked.
+/// The reason for a revocation.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Why {
-    /// For the record: at most 200 characters.
+    /// The reason, for the record: at most 200 characters.
     reason: Option<String>,
 }
 
-/// Revokes an API key, for good. Its next request is refused, and the event streams that it opened end. One that was revoked before stays
-/// as it was.
+/// Revokes an API key permanently.
+///
+/// Its next request is refused, and the event streams opened with it end. A key that was revoked
+/// before stays as it was.
 #[utoipa::path(
     delete, path = "/api/keys/{id}", tag = "keys", params(("id" = String, Path, description = "The key's id."), Why),
     responses((status = 200, description = "It does not count any more.", body = KeyView))

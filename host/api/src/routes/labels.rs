@@ -15,27 +15,30 @@ use http::{HeaderName, StatusCode};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-/// What is to be changed about a session.
+/// Changes to a session.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SessionChanges {
-    /// What it is called: 1 to 200 bytes; `null` takes its name away.
+    /// Its name: 1 to 200 bytes. `null` removes it.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     name: Option<Option<String>>,
-    /// Whether it is pinned. Where a message goes that names no session does not depend on it.
+    /// True to pin the session. This has no influence on where a message goes that names no
+    /// session.
     pinned: Option<bool>,
     /// Keys to merge into its attributes; `null` takes one away. 16 KiB of them are kept at most.
     #[schema(value_type = Option<Object>)]
     attributes: Option<Map<String, Value>>,
 }
 
-/// Tells `null` from nothing.
+/// Distinguishes `null` from an absent field.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 
-/// Renames a session, pins it, notes something of it: all of what is sent or nothing. It counts as updated by that, if it changes anything.
+/// Renames a session, pins it, or changes its attributes.
+///
+/// Either all of the changes are made or none. The session counts as updated if anything changes.
 #[utoipa::path(
     patch, path = "/api/agents/{id}/sessions/{sid}", tag = "sessions",
     params(
@@ -64,8 +67,11 @@ pub(super) struct Cleared {
     revision: u64,
 }
 
-/// Lets a chat begin anew: it points to an empty thread, and keeps its name, its pin and its attributes. Its turns stay in the tree, where
-/// forks point to them and whoever sees the session finds them by their ids. Refused while a turn is in the making or words wait.
+/// Starts a chat anew with an empty thread.
+///
+/// The chat keeps its name, its pin and its attributes. Its turns stay in the tree, where forks
+/// point to them, and users who see the session find them by their ids. Refused while a turn is in
+/// progress or inputs wait.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/clear", tag = "sessions",
     params(
@@ -84,7 +90,7 @@ pub(super) async fn clear(
     Ok(axum::Json(Cleared { session_id: session.to_string(), revision }))
 }
 
-/// A session is gone.
+/// A deleted session.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Deleted {
     /// The session.
@@ -93,8 +99,11 @@ pub(super) struct Deleted {
     deleted: bool,
 }
 
-/// Deletes a session: nobody finds it any more. What waits in it is put aside as dead letters; its turns stay where forks point to them.
-/// Refused while a turn is in the making, while it is a structured session that holds its agent's slot, and while another agent waits for it.
+/// Deletes a session, which can then no longer be found.
+///
+/// Its waiting inputs become dead letters; its turns stay where forks point to them. Refused while
+/// a turn is in progress, while it is a structured session that holds its agent's slot, and while
+/// another agent waits for it.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/sessions/{sid}", tag = "sessions",
     params(
@@ -113,13 +122,14 @@ pub(super) async fn delete(
     Ok(axum::Json(Deleted { session_id: session.to_string(), deleted: true }))
 }
 
-/// Where a fork begins, and what it is to be.
+/// The starting point of a fork, and the settings of the new session.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewFork {
     /// The turn, of any session of this agent that you see; the one that the session is at, without.
     turn_id: Option<String>,
-    /// In place of a turn: the place of a message in the session's thread. The fork begins after the turn that has it.
+    /// An alternative to a turn: the place of a message in the session's thread. The fork begins
+    /// after the turn that contains it.
     message: Option<u64>,
     /// A label for people; the session's without.
     name: Option<String>,
@@ -127,8 +137,10 @@ pub(super) struct NewFork {
     model: Option<String>,
 }
 
-/// Forks a session: opens a chat that goes on from one of its turns, with the state and the messages up to that. Nothing is copied, and
-/// neither of the two changes the other.
+/// Forks a session: opens a chat that continues from one of its turns.
+///
+/// The chat has the state and the messages up to that turn. Nothing is copied, and neither of the
+/// two changes the other.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/fork", tag = "sessions",
     params(
@@ -150,8 +162,9 @@ pub(super) async fn fork(
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/turn_id"))
     };
     let turn = turn_id.map(|text| Digest::from_hex(&text).map(TurnId).ok_or_else(no_turn)).transpose()?;
-    api.quotas().session(&caller, api.limits())?;
+    let share = api.quotas().session(&caller, api.limits())?;
     let view = api.command()?.fork(key.by(&caller.user), &target, session, Fork { turn, message, name, model }).await?;
+    share.keep();
     let location = format!("/api/agents/{}/sessions/{}", view.row.agent, view.row.id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(wire::session(&view))))
 }

@@ -20,9 +20,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Since when it is deprecated: 2025-12-15, the day of the design that replaced it, as a structured date (RFC 9651).
+/// The date of deprecation: 2025-12-15, the day of the design that replaced the API, as a
+/// structured date (RFC 9651).
 const DEPRECATION: &str = "@1765756800";
-/// What to use instead.
+/// The replacement, as a `Link` header.
 const SUCCESSOR: &str = "</openapi.json>; rel=\"successor-version\"";
 /// Sessions in a list unless others are asked for, and at most.
 const LIST: (usize, usize) = (50, 200);
@@ -38,14 +39,15 @@ pub(super) async fn deprecated(request: Request, next: Next) -> Response {
     response
 }
 
-/// What begins a session.
+/// A new session.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(super) struct CreateSessionRequest {
     /// `thought`, `learning`, `validation`, `survey`, `workflow` or `approval`.
     session_type: String,
     /// A system prompt of the session's own.
     system_prompt: Option<String>,
-    /// What it is opened with; `time_limit_seconds` of it is its time limit.
+    /// The configuration that it is opened with. Its `time_limit_seconds` is the session's time
+    /// limit.
     #[schema(value_type = Option<Object>)]
     config: Option<Map<String, Value>>,
     /// The model that its turns use.
@@ -67,7 +69,7 @@ pub(super) struct CreateSessionResponse {
     stream_url: String,
 }
 
-/// Begins a session with your agent for its type. Use `POST /api/agents/{id}/sessions` instead.
+/// Starts a session with your agent for its type. Use `POST /api/agents/{id}/sessions` instead.
 #[utoipa::path(
     post, path = "/api/session/", tag = "deprecated", request_body = CreateSessionRequest,
     responses((status = 200, description = "It has begun.", body = CreateSessionResponse))
@@ -91,7 +93,7 @@ pub(super) async fn create(
         config.insert("system_prompt".to_owned(), prompt.into());
     }
     let time_limit_s = time_limit_s(config.get("time_limit_seconds"))?;
-    api.quotas().session(&caller, api.limits())?;
+    let share = api.quotas().session(&caller, api.limits())?;
     let command = NewSession {
         target: Target::Definition(definition.agent_id.clone()),
         session_type: Some(new.session_type),
@@ -105,6 +107,7 @@ pub(super) async fn create(
     let view = broker.open_session(command).await.map_err(|error| {
         Problem::from(error).moved("/model", Place::Body("/model_id")).moved("/time_limit_s", Place::Body("/config/time_limit_seconds"))
     })?;
+    share.keep();
     let session = wire::legacy_session(&view, &[]);
     Ok(axum::Json(CreateSessionResponse {
         stream_url: format!("/api/session/{}/stream", session.id),
@@ -130,7 +133,7 @@ fn time_limit_s(named: Option<&Value>) -> Result<Option<u32>, Problem> {
     }
 }
 
-/// Which sessions.
+/// Query that selects sessions.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListParams {
@@ -139,7 +142,7 @@ pub(super) struct ListParams {
     active_only: bool,
     /// Only of this type.
     session_type: Option<String>,
-    /// At most so many; 50 without, 200 at most.
+    /// Maximum number of results, from 1 to 200; 50 by default.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
 }
@@ -226,10 +229,10 @@ pub(super) async fn respond(
     Ok(axum::Json(shown(&api, &caller, agent, session).await?))
 }
 
-/// Why a session is ended.
+/// The reason why a session is ended.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 pub(super) struct TerminateSessionRequest {
-    /// For the record; `User terminated` without.
+    /// The reason, for the record; `User terminated` by default.
     reason: Option<String>,
 }
 

@@ -14,12 +14,12 @@ use store::{SessionFilter, SessionRow, SessionStatus};
 /// Sessions or items in one list.
 const LIST_MAX: usize = 200;
 
-/// Which page of sessions.
+/// Query that selects a page of sessions.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListParams {
-    /// At most so many, from 1 to 200; 200 without.
+    /// Maximum number of results, from 1 to 200; 200 by default.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
     /// The `next_after` of the page before: an opaque token, of this list alone.
@@ -35,11 +35,11 @@ pub(super) struct ListParams {
     pinned: Option<bool>,
 }
 
-/// Whether a session takes input.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Status {
-    /// It does.
+    /// A session that takes input.
     Open,
     /// A structured one that ended well.
     Completed,
@@ -53,7 +53,7 @@ pub(super) struct SessionList {
     /// The most recently updated first. One that is updated after a page was read goes to the front, and is not on the pages that follow; the
     /// others stay where they are, whichever it was.
     sessions: Vec<wire::SessionRowView>,
-    /// Where the next page begins, an opaque token; none on the last.
+    /// The `after` of the next page, an opaque token; none on the last.
     next_after: Option<String>,
 }
 
@@ -89,7 +89,7 @@ pub(super) async fn sessions(
     Ok(axum::Json(SessionList { sessions: sessions.iter().map(wire::session_row).collect(), next_after }))
 }
 
-/// Where the next page begins, once one more was read than it has.
+/// Returns the start of the next page, if one row more was read than the page has.
 fn next_after(sessions: &mut Vec<SessionRow>, limit: usize, token: impl FnOnce(&SessionRow) -> String) -> Option<String> {
     let more = sessions.len() > limit;
     sessions.truncate(limit);
@@ -101,12 +101,12 @@ fn user_in_query(text: Option<&str>) -> Result<Option<UserId>, Problem> {
     parsed.map_err(|error| Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query("user")))
 }
 
-/// Which page of an agent's history.
+/// Query that selects a page of an agent's history.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HistoryParams {
-    /// At most so many, from 1 to 200; 200 without.
+    /// Maximum number of results, from 1 to 200; 200 by default.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
     /// The `next_after` of the page before: an opaque token, of this list alone.
@@ -120,7 +120,7 @@ pub(super) struct HistoryParams {
 pub(super) struct SessionHistory {
     /// The latest first.
     sessions: Vec<wire::PastSessionView>,
-    /// Where the next page begins, an opaque token; none on the last.
+    /// The `after` of the next page, an opaque token; none on the last.
     next_after: Option<String>,
 }
 
@@ -143,14 +143,14 @@ pub(super) async fn history(
     Ok(axum::Json(SessionHistory { sessions: sessions.iter().map(wire::past_session).collect(), next_after }))
 }
 
-/// Which items of a session.
+/// Query that selects items of a session.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ItemParams {
     /// Only items after this one; 0 without.
     after: Option<u64>,
-    /// At most so many, from 1 to 200; 200 without.
+    /// Maximum number of results, from 1 to 200; 200 by default.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
 }
@@ -158,7 +158,7 @@ pub(super) struct ItemParams {
 /// Items of a session.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ItemList {
-    /// In the order in which they went on record.
+    /// The items in the order in which they were recorded.
     items: Vec<wire::ItemView>,
 }
 

@@ -1,15 +1,15 @@
-//! Who asks, as the host sees it.
+//! The caller, as the host sees it.
 
 use crate::caller::{Caller, Credential};
 use domain::user::Scope;
 use serde::Serialize;
 
-/// Whoever asks.
+/// The caller.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Me {
     /// The user.
     user_id: String,
-    /// What the credential may be used for.
+    /// The scopes that the credential may be used for.
     scopes: Vec<&'static str>,
     /// `host_token`, `api_key`, or `token` of an issuer that the host trusts.
     authenticated_by: &'static str,
@@ -17,11 +17,11 @@ pub(super) struct Me {
     key_id: Option<String>,
     /// The issuer.
     issuer: Option<String>,
-    /// When the credential ends, ISO 8601; the host's own token does not.
+    /// The time at which the credential expires, ISO 8601; none for the host's own token.
     expires_at: Option<String>,
 }
 
-/// Tells who you are: the user that your credential stands for, and what it may be used for.
+/// Shows the user that your credential stands for, and its scopes.
 #[utoipa::path(get, path = "/api/me", tag = "keys", responses((status = 200, description = "You.", body = Me)))]
 pub(super) async fn show(caller: Caller) -> axum::Json<Me> {
     let expires_at = caller.credential.expires_at().map(|time| time.to_string());

@@ -1,4 +1,4 @@
-//! What an operator asks of the store of a running host.
+//! Maintenance of the store of a running host, by the operator.
 
 use crate::problem::Problem;
 use crate::state::Api;
@@ -35,10 +35,10 @@ fn failed(error: &(dyn std::error::Error + 'static)) -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "BACKUP_FAILED", "the backup was not made; the host's log says why")
 }
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Verified {
-    /// Whether everything is as it was stored.
+    /// True if everything is as it was stored.
     intact: bool,
     /// Events that were found in order.
     events: u64,
@@ -50,7 +50,7 @@ pub(super) struct Verified {
     head: String,
     /// The position of the first event that is wrong.
     fault_position: Option<u64>,
-    /// What is wrong with it.
+    /// A description of the fault.
     fault: Option<String>,
 }
 
@@ -65,17 +65,17 @@ pub(super) async fn verify(State(api): State<Api>) -> Result<axum::Json<Verified
     Ok(axum::Json(Verified { intact, events, erased, turns, head: head.hex(), fault_position, fault: problem }))
 }
 
-/// How the store is doing, in numbers.
+/// The state of the store, in numbers.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct StoreState {
-    /// `well`; `full`: the disk is; `failing`: the last transaction failed and none has become durable since; `stalled`: the disk does not
-    /// answer.
+    /// The health of the store. `well`; `full`: the disk is full; `failing`: the last transaction
+    /// failed and none has become durable since; `stalled`: the disk does not respond.
     health: &'static str,
     /// Bytes of the write-ahead log.
     log_bytes: u64,
-    /// Bytes of it from which on reads that keep it from beginning anew are ended.
+    /// Size of the log in bytes from which on the reads that prevent it from being reset are ended.
     log_bytes_max: u64,
-    /// Why it could not be moved to the database when that was last tried.
+    /// The reason why it could not be moved to the database at the last try.
     #[serde(skip_serializing_if = "Option::is_none")]
     log_failing: Option<String>,
     /// Reads that were ended because they were in its way, since the host was started, as all that follows.
@@ -90,11 +90,11 @@ pub(super) struct StoreState {
     events: u64,
     /// Transactions that failed as a whole.
     failures: u64,
-    /// How often the log was moved to the database, or that was tried.
+    /// Number of times that the log was moved to the database, failed tries included.
     checkpoints: u64,
 }
 
-/// Tells how the store is doing.
+/// Reports the state of the store.
 #[utoipa::path(get, path = "/api/store", tag = "operator", responses((status = 200, description = "How it is now.", body = StoreState)))]
 pub(super) async fn store_state(State(api): State<Api>) -> Result<axum::Json<StoreState>, Problem> {
     let store = api.broker()?.store();
@@ -120,12 +120,13 @@ pub(super) async fn store_state(State(api): State<Api>) -> Result<axum::Json<Sto
     }))
 }
 
-/// Folding all events again: how far it is, or what it came to.
+/// A rebuild, which folds all events again: its progress or its result.
 #[derive(Debug, Default, Serialize, utoipa::ToSchema)]
 pub(super) struct Rebuild {
     /// `never` since the host was started, `running`, `done`, or `failed`, which changed nothing.
     state: &'static str,
-    /// What a running one does: `folding`, `comparing`, or `replacing`, while commits wait.
+    /// The current stage of a running rebuild: `folding`, `comparing`, or `replacing`, while
+    /// commits wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     stage: Option<&'static str>,
     /// Events that were folded so far.
@@ -135,11 +136,11 @@ pub(super) struct Rebuild {
     of: Option<u64>,
     /// The tables that were not as the events say, and are now.
     replaced: Vec<Replaced>,
-    /// Whether the full-text index was replaced.
+    /// True if the full-text index was replaced.
     index_replaced: bool,
-    /// How long commits waited, in microseconds.
+    /// The time for which commits waited, in microseconds.
     paused_us: u64,
-    /// Why it failed.
+    /// The reason for the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -149,7 +150,7 @@ pub(super) struct Rebuild {
 struct Replaced {
     /// The table.
     table: &'static str,
-    /// Rows that said something else.
+    /// Rows that had other values.
     changed: u64,
     /// Rows that were not there.
     missing: u64,
@@ -183,7 +184,9 @@ impl From<RebuildState> for Rebuild {
     }
 }
 
-/// Begins to fold all events again, and to replace what is not as they say. Everything else goes on meanwhile.
+/// Starts a rebuild: folds all events again, and replaces data that does not match them.
+///
+/// Everything else continues meanwhile.
 #[utoipa::path(post, path = "/api/rebuilds", tag = "operator", responses((status = 202, description = "It has begun.", body = Rebuild)))]
 pub(super) async fn rebuild(State(api): State<Api>) -> Result<(StatusCode, axum::Json<Rebuild>), Problem> {
     let store = api.command()?.store();
@@ -206,7 +209,7 @@ pub(super) async fn rebuild(State(api): State<Api>) -> Result<(StatusCode, axum:
     Ok((StatusCode::ACCEPTED, axum::Json(store.rebuild_state().into())))
 }
 
-/// How far the last rebuild is, or what it came to.
+/// Reports the progress of the last rebuild, or its result.
 #[utoipa::path(get, path = "/api/rebuilds", tag = "operator", responses((status = 200, description = "The last one.", body = Rebuild)))]
 pub(super) async fn rebuilt(State(api): State<Api>) -> Result<axum::Json<Rebuild>, Problem> {
     Ok(axum::Json(api.broker()?.store().rebuild_state().into()))

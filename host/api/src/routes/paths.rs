@@ -1,4 +1,5 @@
-//! The living hierarchy: agents by their paths, the one that a message without an address goes to, where replies go out.
+//! The living hierarchy: agents by their paths, the recipient of a message without an address, the
+//! destination of replies.
 
 use crate::caller::Caller;
 use crate::input::{Idempotency, IdempotencyKey, OfAgent, OptionalJson, Params, limit};
@@ -15,7 +16,7 @@ use std::str::FromStr;
 /// Agents on one page unless asked for fewer, and at most.
 const PAGE_MAX: usize = 200;
 
-/// Which part of the hierarchy.
+/// Query that selects a part of the hierarchy.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +29,7 @@ pub(super) struct Page {
     kind: Option<String>,
     /// The `next_after` of the page before.
     after: Option<String>,
-    /// At most so many, from 1 to 200; 200 without.
+    /// Maximum number of results, from 1 to 200; 200 by default.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
 }
@@ -38,7 +39,7 @@ pub(super) struct Page {
 pub(super) struct PathList {
     /// The agents, in the order of their paths, byte by byte. A page may be short and have another one after it.
     paths: Vec<PathView>,
-    /// Where the next page begins; none on the last.
+    /// The `after` of the next page; none on the last.
     next_after: Option<String>,
 }
 
@@ -52,13 +53,14 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, Params(page): P
     Ok(axum::Json(PathList { paths: entries.iter().map(wire::path).collect(), next_after }))
 }
 
-/// How an agent is found that nobody names.
+/// Query that selects a strategy for finding an agent.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Strategy {
-    /// `most-recent-foreground` (without): the agent that you last talked with, of those that people talk with; `heartbeat`: the system agent
-    /// that does what recurs.
+    /// The strategy. `most-recent-foreground` (default) finds the agent that you last talked with,
+    /// among those that people talk with. `heartbeat` finds the system agent that does recurring
+    /// work.
     strategy: Option<String>,
 }
 
@@ -76,16 +78,19 @@ pub(super) async fn fetch(
     Ok(axum::Json(wire::path(&found)))
 }
 
-/// Where what an agent says goes out.
+/// The destination of an agent's replies.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ReplyTarget {
     /// Through which connector.
     connector: String,
-    /// To whom, as its service calls them.
+    /// The recipient, by the service's own id.
     target_id: String,
 }
 
-/// Tells where what an agent says goes out: to whom its connector's service knows as the user in its path. Takes the role primary.
+/// Shows where an agent's replies go.
+///
+/// The recipient is the one that its connector's service knows as the user in the agent's path.
+/// Requires the role primary.
 #[utoipa::path(
     get, path = "/api/agents/{id}/reply-target", tag = "agents", params(("id" = String, Path, description = "UUID or path.")),
     responses((status = 200, description = "Where it goes.", body = ReplyTarget))
@@ -99,23 +104,25 @@ pub(super) async fn reply_target(
     Ok(axum::Json(ReplyTarget { connector: connector.to_string(), target_id }))
 }
 
-/// Why an agent's turns are stopped.
+/// The reason why an agent's turns are stopped.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Why {
-    /// For the record.
+    /// The reason, for the record.
     reason: Option<String>,
 }
 
-/// What was stopped.
+/// The result of an abort.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Stopped {
-    /// How many turns.
+    /// Number of turns that were stopped.
     stopped: u64,
 }
 
-/// Stops every turn of an agent that is in the making, as far as you see their sessions, and takes back the words that wait there, so that
-/// there are no successors.
+/// Stops every turn of an agent that is in progress.
+///
+/// Only turns in sessions that you see are stopped. The inputs that wait there are withdrawn, so
+/// that no turns follow.
 #[utoipa::path(
     post, path = "/api/agents/{id}/abort", tag = "agents", params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = Option<Why>, responses((status = 200, description = "None of them is in the making any more.", body = Stopped))
@@ -134,7 +141,7 @@ fn in_query<T: FromStr<Err: Display>>(name: &'static str, text: &str) -> Result<
     text.parse().map_err(|error: T::Err| Problem::bad_request("INVALID_QUERY", error.to_string()).at(Place::Query(name)))
 }
 
-/// What is wrong with something that stands in the query.
+/// Attributes an error to the query parameter that caused it.
 fn in_the_query(error: broker::Error) -> Problem {
     let problem = Problem::from(error);
     match problem.field.as_deref() {

@@ -1,4 +1,4 @@
-//! Whether the host is alive, whether it takes requests, and what it serves.
+//! Health probes, and the description of what the host serves.
 
 use crate::problem::Problem;
 use crate::state::{Api, Readiness};
@@ -6,21 +6,28 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 
-/// Whether the process is alive. Touches nothing.
+/// The hint to an operator where the sessions in quarantine are listed.
+const LISTED: &str = ": GET /api/quarantine, or `agent-host session quarantined`, says which and why";
+
+/// Reports that the process is alive. It touches nothing else.
 #[utoipa::path(get, path = "/healthz", tag = "probes", security(()), responses((status = 200, description = "It is.", body = String)))]
 pub(super) async fn healthz() -> &'static str {
     "ok"
 }
 
-/// Whether the host takes requests: not while it starts or stops, not while nothing can be recorded, because the disk is full, fails
-/// or does not answer, or because somebody else holds the database, and not while reads fail.
+/// Reports whether the host accepts requests. It does not while it starts or stops, while nothing
+/// can be recorded, and while reads fail. Nothing can be recorded when the disk is full, fails or
+/// does not answer, or when another process holds the database.
 #[utoipa::path(
     get, path = "/readyz", tag = "probes", security(()),
     responses((status = 200, description = "It does.", body = String), (status = 503, description = "Not now; `code` says why."))
 )]
-pub(super) async fn readyz(State(api): State<Api>) -> Result<&'static str, Problem> {
+pub(super) async fn readyz(State(api): State<Api>) -> Result<String, Problem> {
     match api.readiness().await {
-        Readiness::Ready => Ok("ready"),
+        Readiness::Ready { quarantined: 0 } => Ok("ready".to_owned()),
+        // Whoever asks needs no credential: which sessions these are is for those who have one.
+        Readiness::Ready { quarantined: 1 } => Ok(format!("ready; 1 session is in quarantine{LISTED}")),
+        Readiness::Ready { quarantined } => Ok(format!("ready; {quarantined} sessions are in quarantine{LISTED}")),
         Readiness::Starting => Err(Problem::starting()),
         Readiness::Draining => Err(Problem::shutting_down()),
         Readiness::DiskFull => Err(Problem::disk_full()),

@@ -11,7 +11,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use store::Rewritten;
 
-/// What is to be purged.
+/// The agent or session to purge.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PurgeRequest {
@@ -22,7 +22,7 @@ pub(super) struct PurgeRequest {
     session_id: Option<String>,
 }
 
-/// How much is gone.
+/// Counts of erased data.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 struct ErasedView {
     /// Sessions.
@@ -31,9 +31,9 @@ struct ErasedView {
     turns: u64,
     /// Messages of theirs.
     messages: u64,
-    /// Events that keep their place in the chain, and of which the payload is gone with its salt.
+    /// Events that keep their place in the chain, but whose payload and its salt were erased.
     events: u64,
-    /// Blobs that nobody names any more.
+    /// Blobs that are no longer referenced.
     blobs: u64,
     /// Their bytes.
     blob_bytes: u64,
@@ -43,7 +43,7 @@ struct ErasedView {
     requests: u64,
 }
 
-/// How much stays, because others point to it.
+/// Counts of data that is kept because other data refers to it.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 struct KeptView {
     /// Turns in the thread of a session that was not deleted, or that were made in one.
@@ -52,7 +52,7 @@ struct KeptView {
     bucket_writes: u64,
 }
 
-/// What a purge came to.
+/// The result of a purge.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct PurgeReport {
     /// The agent.
@@ -60,23 +60,26 @@ pub(super) struct PurgeReport {
     /// The session, if it was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<String>,
-    /// When.
+    /// The time of the purge, ISO 8601.
     purged_at: String,
-    /// How much is gone.
+    /// Counts of erased data.
     erased: ErasedView,
-    /// How much stays.
+    /// Counts of data that is kept.
     kept: KeptView,
-    /// Whether the store's log was emptied since, and its file has no leavings: before that, pieces of what is gone may stand in them. Where it is
-    /// false, ask for the same purge again.
+    /// True if the store's log has since been emptied, and its file holds no remains. Until then,
+    /// either may still hold pieces of what was erased. If false, request the same purge again.
     files_rewritten: bool,
-    /// Why they were not.
+    /// The reason why the files were not rewritten.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
-/// Purges what was deleted: what was said, done, kept and noted in it is erased for good, and nobody can have it back. Needs the host's
-/// own token: no user's key and no issuer's token does. What is in the thread of a session that was not deleted stays. Purged again, it
-/// is answered as it was.
+/// Purges a deleted session or an archived agent.
+///
+/// Everything said, done, stored and noted in it is erased permanently, and cannot be recovered.
+/// This needs the host's own token; a user's key or an issuer's token does not suffice. Whatever is
+/// in the thread of a session that was not deleted stays. A repeated purge is answered as the first
+/// one was.
 #[utoipa::path(
     post, path = "/api/purges", tag = "operator", params(IdempotencyKey), request_body = PurgeRequest,
     responses((status = 200, description = "It is gone.", body = PurgeReport))

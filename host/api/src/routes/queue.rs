@@ -1,4 +1,4 @@
-//! A session's queue: how it is to be, what waits in it, and taking something back.
+//! A session's queue: its settings, the inputs that wait in it, and their withdrawal.
 
 use crate::caller::Caller;
 use crate::input::{Idempotency, IdempotencyKey, InPath, Json, OfSession, Params, existing, id_in_path};
@@ -12,25 +12,29 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 
-/// What is to happen to words that arrive while the agent is busy. Whatever is left out is as the next level has it: a message's from its
-/// session, a session's from the host's configuration.
+/// Treatment of inputs that arrive while the agent is busy. A field that is left out is taken from
+/// the next level: a message's from its session, a session's from the host's configuration.
 #[derive(Debug, Clone, Copy, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = QueueSettings)]
 pub(super) struct QueueBody {
-    /// `steer` joins the turn in the making at its next boundary, and is a followup where that cannot be; `followup` gets a turn of its own
-    /// after it; `collect` gets one turn after it together with what else was collected; `interrupt` ends it and begins the next one.
-    /// Other spellings are taken, such as `queue`, `follow-up`, `coalesce` and `abort`.
+    /// The mode. `steer` joins the turn in progress at its next boundary, and acts as `followup`
+    /// where that is impossible. `followup` gets a turn of its own after it. `collect` gets one
+    /// turn after it, together with other collected inputs. `interrupt` ends it and begins the next
+    /// one. Other spellings are accepted, such as `queue`, `follow-up`, `coalesce` and `abort`.
     #[schema(value_type = Option<String>, example = "collect")]
     mode: Option<Mode>,
-    /// How long nothing further must arrive before what is queued gets its turn: milliseconds, or text such as `2s`. At most a day.
+    /// Quiet period before queued inputs get their turn: milliseconds, or text such as `2s`. At
+    /// most a day.
     #[schema(schema_with = debounce)]
     debounce_ms: Option<Debounce>,
-    /// How many inputs the queue holds, from 1 to 1,000. What steers or interrupts does not count.
+    /// Number of inputs that the queue holds, from 1 to 1,000. Inputs that steer or interrupt do
+    /// not count.
     #[schema(schema_with = cap)]
     cap: Option<Cap>,
-    /// What is dropped beyond the cap: `new` refuses what arrives with `QUEUE_FULL`, `old` drops what has waited longest, `summarize` keeps
-    /// a line of it. The next turn tells how many were dropped.
+    /// The policy for inputs beyond the cap. `new` refuses the arriving one with `QUEUE_FULL`,
+    /// `old` drops the one that has waited longest, `summarize` drops that one but keeps a line of
+    /// it. The next turn reports how many were dropped.
     #[schema(value_type = Option<String>, example = "summarize")]
     drop: Option<DropPolicy>,
 }
@@ -56,7 +60,9 @@ impl From<QueueBody> for QueueOverride {
     }
 }
 
-/// Says how a session's queue is to be. What is left out is as the host is configured, whatever the session said of it before.
+/// Sets the queue settings of a session.
+///
+/// Fields that are left out follow the host's configuration, whatever the session had set before.
 #[utoipa::path(
     put, path = "/api/agents/{id}/sessions/{sid}/queue", tag = "sessions",
     params(
@@ -76,7 +82,7 @@ pub(super) async fn configure(
     Ok(axum::Json(wire::queue(&said)))
 }
 
-/// Takes back what a session says of its queue: it is as the host is configured.
+/// Removes the queue settings of a session: it follows the host's configuration again.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/sessions/{sid}/queue", tag = "sessions",
     params(
@@ -95,7 +101,9 @@ pub(super) async fn reset(
     Ok(axum::Json(wire::queue(&said)))
 }
 
-/// Lists what waits in a session, in the order in which it was accepted, with the run that is open and the settings of the queue.
+/// Lists the inputs that wait in a session, in the order in which they were accepted.
+///
+/// The response includes the run that is open and the settings of the queue.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/inputs", tag = "sessions",
     params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session.")),
@@ -110,7 +118,7 @@ pub(super) async fn list(
     Ok(axum::Json(wire::waiting_inputs(&waiting)))
 }
 
-/// Looks at one input of a session, whatever became of it.
+/// Shows one input of a session, whatever its state.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/inputs/{input}", tag = "sessions",
     params(
@@ -129,17 +137,19 @@ pub(super) async fn show(
     Ok(axum::Json(wire::input(&view)))
 }
 
-/// Why an input is taken back.
+/// The reason why an input is withdrawn.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Why {
-    /// For the record.
+    /// The reason, for the record.
     reason: Option<String>,
 }
 
-/// Takes back words that wait. What a turn deals with already is cancelled with the turn; work that another agent handed over is that
-/// agent's to cancel.
+/// Withdraws an input that waits.
+///
+/// An input that a turn has taken already is cancelled with the turn. Work that another agent
+/// handed over can only be cancelled by that agent.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/sessions/{sid}/inputs/{input}", tag = "sessions",
     params(

@@ -1,10 +1,12 @@
-//! One way in: words that go where they are addressed to, be it a turn, a session, an agent, a persona, or whatever speaks of the same thing.
+//! The single route for addressed messages: to a turn, a session, an agent, a persona, or the
+//! thread on the same topic.
 
 use super::queue::QueueBody;
 use super::sessions::{Accepted, Content, ContentShape, accepted};
 use crate::caller::Caller;
 use crate::input::{Idempotency, IdempotencyKey, Json, target};
 use crate::problem::{Place, Problem};
+use crate::quota::SessionShare;
 use crate::state::Api;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -19,25 +21,27 @@ use serde::{Deserialize, Serialize};
 /// Bytes of what is sought.
 const ABOUT_BYTES_MAX: usize = 4 << 10;
 
-/// Words and whom they are addressed to.
+/// A message and its recipient.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RoutedMessage {
-    /// Whom.
+    /// The recipient.
     to: To,
     /// Text, or a list of text parts. 1 MiB at most.
     #[schema(value_type = ContentShape)]
     content: Content,
     /// The model that this turn uses: an alias of the configuration.
     model: Option<String>,
-    /// What is to happen to it while the agent is busy. What is left out is as the session has it, and else as the host is configured.
+    /// Treatment of the message while the agent is busy. Fields that are left out are taken from
+    /// the session, then from the host's configuration.
     queue: Option<QueueBody>,
     /// Among what waits in its session, the more urgent is taken first: `low`, `normal`, `high` or `critical`; `normal` without.
     #[schema(value_type = Option<String>, example = "high")]
     priority: Option<Priority>,
 }
 
-/// Whom words are addressed to: exactly one of these. What is unknown is refused, and never taken for something else.
+/// The recipient of a message: exactly one of these. An unknown recipient is refused, and never
+/// taken for another.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct To {
@@ -49,15 +53,15 @@ pub(super) struct To {
     agent: Option<String>,
     /// A persona's id: your main session with it, or a new one.
     persona: Option<String>,
-    /// Your thread that speaks of the same thing.
+    /// Your thread on the same topic.
     smart: Option<Smart>,
 }
 
-/// Among which threads the one is sought that speaks of the same thing.
+/// The threads among which one on the same topic is searched.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Smart {
-    /// What it was about; what is said, without. 4 KiB at most.
+    /// The topic of the thread, 4 KiB at most; by default, the content of the message.
     #[schema(max_length = 4096)]
     about: Option<String>,
     /// Only threads with this agent: a UUID or path, or the id of a definition.
@@ -66,27 +70,30 @@ pub(super) struct Smart {
     persona: Option<String>,
 }
 
-/// Words were accepted. They are durable: whatever happens to the host, they will be dealt with. Or they were a directive of the queue, such as
-/// `/queue collect debounce:2s`, and the session's settings were changed: then `queue` is there and `input_id` is not.
+/// An accepted message. It is durable: it will be dealt with even if the host fails. If it was a
+/// queue directive, such as `/queue collect debounce:2s`, the session's settings were changed
+/// instead: then `queue` is present and `input_id` is not.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct RoutedTo {
     /// The agent.
     agent_id: String,
-    /// What became of them in the session.
+    /// The outcome of the message in the session.
     #[serde(flatten)]
     accepted: Accepted,
     /// The level at which they were addressed: `thread`, `session`, `agent`, `persona` or `smart`.
     level: &'static str,
-    /// Why this session; none when an earlier request with the same idempotency key was answered again.
+    /// The reason why this session was chosen; none when the response to an earlier request with
+    /// the same idempotency key is repeated.
     why: Option<String>,
-    /// Whether the session was begun for them.
+    /// True if the session was opened for this message.
     is_new: bool,
 }
 
-/// Several threads speak of the same thing. Nothing was accepted: say which is meant, in `to.session`.
+/// Several threads on the same topic. Nothing was accepted: name the one that is meant in
+/// `to.session`.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct WhichThread {
-    /// What to ask whoever sent the words.
+    /// A question for the sender of the message.
     question: String,
     /// The threads, the best first, five at most.
     candidates: Vec<ThreadMeant>,
@@ -103,16 +110,17 @@ pub(super) struct ThreadMeant {
     name: Option<String>,
     /// The beginning of its last reply.
     last_snippet: Option<String>,
-    /// How well it fits; 1 is the best.
+    /// The relevance of the thread; 1 is the best.
     score: f64,
-    /// Messages of it that speak of the same thing.
+    /// Number of its messages on that topic.
     messages: usize,
-    /// When the last of them was said, ISO 8601.
+    /// The time of the last of them, ISO 8601.
     last_at: String,
 }
 
-/// Says something to whoever is addressed: a turn, a session, an agent, a persona, or the thread of yours that speaks of the same thing. When
-/// several do and are close, nothing is accepted, and the answer asks which is meant.
+/// Sends a message to a turn, a session, an agent, a persona, or your thread on the same topic.
+///
+/// When several threads are close, nothing is accepted, and the response asks which one is meant.
 #[utoipa::path(
     post, path = "/api/messages", tag = "sessions", params(IdempotencyKey), request_body = RoutedMessage,
     responses(
@@ -131,18 +139,16 @@ pub(super) async fn post(
     let level = to.level();
     let queue = queue.map(QueueOverride::from).unwrap_or_default();
     let broker = api.command()?;
-    let spent = api.quotas().sessions_spent(&caller, api.limits());
-    // Words go on in what is open, also with a key that has opened too much.
-    if let Some(spent) = spent
-        && broker.where_to(&caller.user, &to, &text_of(&content.0)).await?.is_none()
-    {
-        return Err(spent);
-    }
+    let share = match api.quotas().session(&caller, api.limits()) {
+        Ok(share) => Some(share),
+        // A message goes on in what is open, also with a key that has opened too much.
+        Err(spent) if broker.where_to(&caller.user, &to, &text_of(&content.0)).await?.is_none() => return Err(spent),
+        Err(_) => None,
+    };
     let command = PostRouted { to, content: content.0, model, queue, priority, user: caller.user.clone(), idempotency_key };
     let routed = broker.post_routed(command).await?;
     if matches!(&routed, Routed::Accepted(accepted) if accepted.is_new) {
-        // It was looked at before; of several at the same moment each counts.
-        let _ = api.quotas().session(&caller, api.limits());
+        share.into_iter().for_each(SessionShare::keep);
     }
     Ok(match routed {
         Routed::Accepted(accepted) => (StatusCode::ACCEPTED, axum::Json(told(accepted, level))).into_response(),
@@ -207,7 +213,7 @@ fn persona(id: &str, field: &'static str) -> Result<PersonaId, Problem> {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = Persona)]
 pub(super) struct PersonaView {
-    /// Its id: what to address words to.
+    /// The id under which it is addressed.
     id: String,
     /// Its name for people.
     display_name: String,

@@ -1,4 +1,4 @@
-//! Full-text search over what was said.
+//! Full-text search over messages.
 
 use crate::caller::Caller;
 use crate::input::{Params, existing, limit};
@@ -11,29 +11,32 @@ use serde::{Deserialize, Serialize};
 /// Messages in one answer, unless others are asked for, and at most.
 const HITS: (usize, usize) = (20, 100);
 
-/// What is looked for.
+/// Query for a search.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchParams {
-    /// Words. A message with any of them is found, one with more of them before one with fewer; nothing in them has a meaning of its own.
+    /// Words to search for. A message with any of them is found, one with more of them before one
+    /// with fewer. No character has a special meaning.
     q: String,
     /// Only in sessions of this agent: a UUID or a path.
     agent: Option<String>,
-    /// At most so many, from 1 to 100; 20 without.
+    /// Maximum number of results, from 1 to 100; 20 by default.
     #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct SearchResult {
     /// The best first; of those that are as good, the latest.
     hits: Vec<wire::FoundView>,
 }
 
-/// Looks for words in what users and agents said, in every session that you see: as a mentee, in your own. Sessions that were deleted are not
-/// searched. A turn is found in the session in which it was made, not in forks that go on from it.
+/// Searches the messages of users and agents in every session that you see.
+///
+/// A mentee's search covers their own sessions. Deleted sessions are not searched. A turn is found
+/// in the session in which it was made, not in forks that continue from it.
 #[utoipa::path(
     get, path = "/api/search", tag = "sessions", params(SearchParams),
     responses((status = 200, description = "What was found.", body = SearchResult))

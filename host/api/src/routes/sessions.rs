@@ -1,4 +1,4 @@
-//! Sessions: begin, look at, talk in, answer, stop. Lists of them are beside this.
+//! Sessions: open, show, send messages, answer, stop. The lists of sessions are in `lists`.
 
 mod content;
 
@@ -24,10 +24,10 @@ use std::time::Duration;
 /// Seconds until a session expires, at most: a year.
 pub(super) const TIME_LIMIT_S_MAX: u32 = domain::definition::SESSION_TIME_LIMIT_S_MAX;
 
-/// Seconds that whoever says something waits for the reply, at most.
+/// Seconds that a client may wait for the reply to a message, at most.
 const WAIT_S_MAX: u64 = 60;
 
-/// What begins a session.
+/// A new session.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewSession)]
@@ -38,16 +38,19 @@ pub(super) struct NewSessionBody {
     name: Option<String>,
     /// The model that its turns use: an alias of the configuration.
     model: Option<String>,
-    /// What it is opened with, such as `{"lesson": {...}}` for a tutor. 256 KiB at most. A `system_prompt` in it takes the place of the
-    /// agent's in this session, and takes the role primary.
+    /// The configuration that it is opened with, such as `{"lesson": {...}}` for a tutor. 256 KiB
+    /// at most. A `system_prompt` in it replaces the agent's in this session, and requires the role
+    /// primary.
     #[schema(value_type = Option<Object>)]
     config: Option<Map<String, Value>>,
-    /// For a structured session: seconds until it expires. The definition may say less.
+    /// Seconds until a structured session expires. The definition may set fewer.
     #[schema(minimum = 1, maximum = 31_536_000)]
     time_limit_s: Option<u32>,
 }
 
-/// Begins a session. A structured one takes the agent's slot, and the agent begins to speak.
+/// Opens a session.
+///
+/// A structured one takes the agent's slot, and the agent speaks first.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions", tag = "sessions",
     params(
@@ -69,7 +72,7 @@ pub(super) async fn open(
         let detail = format!("a time limit is from 1 to {TIME_LIMIT_S_MAX} seconds");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/time_limit_s")));
     }
-    api.quotas().session(&caller, api.limits())?;
+    let share = api.quotas().session(&caller, api.limits())?;
     let command =
         NewSession { target: target(&id), session_type, name, model, config, time_limit_s, idempotency_key: key, user: caller.user };
     // Here the definition stands in the path, and no field of the body is to blame for it.
@@ -79,17 +82,18 @@ pub(super) async fn open(
         problem
     };
     let view = api.command()?.open_session(command).await.map_err(blameless)?;
+    share.keep();
     let location = format!("/api/agents/{}/sessions/{}", view.row.agent, view.row.id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(wire::session(&view))))
 }
 
-/// What a client has filled in so far.
+/// Partial input that a client wants to keep.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UiChanges {
     /// The question whose widget it is.
     call_id: String,
-    /// What to give back to the client when it comes back. 64 KiB at most.
+    /// The state to return to the client when it comes back. 64 KiB at most.
     widget_partial_state: Value,
 }
 
@@ -110,7 +114,7 @@ pub(super) async fn save_ui(
     Ok(axum::Json(wire::session(&view)))
 }
 
-/// Which messages of a session.
+/// Query that selects messages of a session.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -167,7 +171,7 @@ pub(super) async fn find(
     }
 }
 
-/// What is said.
+/// A new message.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewMessage {
@@ -176,15 +180,17 @@ pub(super) struct NewMessage {
     content: Content,
     /// The model that this turn uses: an alias of the configuration.
     model: Option<String>,
-    /// What is to happen to it while the agent is busy. What is left out is as the session has it, and else as the host is configured.
+    /// Treatment of the message while the agent is busy. Fields that are left out are taken from
+    /// the session, then from the host's configuration.
     queue: Option<QueueBody>,
     /// Among what waits in this session, the more urgent is taken first: `low`, `normal`, `high` or `critical`; `normal` without.
     #[schema(value_type = Option<String>, example = "high")]
     priority: Option<Priority>,
 }
 
-/// A message was accepted. It is durable: whatever happens to the host, it will be dealt with. Or it was a directive of the queue, such as
-/// `/queue collect debounce:2s`, and the session's settings were changed: then `queue` is there and `input_id` is not.
+/// An accepted message. It is durable: it will be dealt with even if the host fails. If it was a
+/// queue directive, such as `/queue collect debounce:2s`, the session's settings were changed
+/// instead: then `queue` is present and `input_id` is not.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Accepted {
     /// Its id as an input; the `correlation_id` of everything that follows from it.
@@ -198,34 +204,38 @@ pub(super) struct Accepted {
     /// The stream of everything that follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_url: Option<String>,
-    /// Whether an earlier request with the same idempotency key was answered again.
+    /// True if this repeats the response to an earlier request with the same idempotency key.
     replayed: bool,
-    /// What it waits for: `steer` the next boundary of the turn in the making, `interrupt` that turn's end, which it brings about,
-    /// `followup` and `collect` its turn after that one. When no turn is in the making, one begins.
+    /// The condition that the input waits for. `steer` waits for the next boundary of the turn in
+    /// progress, `interrupt` for that turn's end, which it causes, `followup` and `collect` for
+    /// their turn after that one. When no turn is in progress, one begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     waits_for: Option<&'static str>,
-    /// Inputs that were dropped for it because the queue was full; the next turn tells of them.
+    /// Inputs that were dropped in its favour because the queue was full. The next turn reports
+    /// them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<String>,
-    /// How the queue is from now on.
+    /// The queue as it is from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<wire::QueueView>,
-    /// With `wait_s`, when it was dealt with in time: `replied`, `completed`, `failed` or `aborted`, as its turn ended; `dead`, `cancelled` or
-    /// `dropped` when there is no turn.
+    /// The outcome, with `wait_s` and when the message was dealt with in time. It is `replied`,
+    /// `completed`, `failed` or `aborted`, as its turn ended; `dead`, `cancelled` or `dropped` when
+    /// there is no turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'static str>,
-    /// What the agent said last in that turn.
+    /// The last message of the agent in that turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     reply: Option<wire::MessageView>,
 }
 
-/// Whether to wait for the reply.
+/// Query that sets a time to wait for the reply.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wait {
-    /// Wait so many seconds for what becomes of the message, from 1 to 60. When that takes longer, the answer is the same as without: the
-    /// message is accepted, and its stream tells the rest.
+    /// Seconds to wait for the outcome of the message, from 1 to 60. When it takes longer, the
+    /// response is the same as without waiting: the message is accepted, and its stream reports the
+    /// rest.
     #[param(minimum = 1, maximum = 60)]
     wait_s: Option<u64>,
 }
@@ -243,7 +253,7 @@ impl Wait {
     }
 }
 
-/// Says something in a session, and waits for the reply if that is asked for.
+/// Sends a message in a session, and waits for the reply on request.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/messages", tag = "sessions",
     params(
@@ -281,7 +291,7 @@ pub(super) async fn post_message(
     Ok((status, axum::Json(accepted(said, &stream, session, became))))
 }
 
-/// What became of a message to a session of the agent with this id.
+/// Describes the outcome of a message to a session of the agent with this id.
 pub(super) fn accepted(said: Said, agent: &str, session: SessionId, became: Option<Became>) -> Accepted {
     let (outcome, reply) = became.map_or((None, None), told);
     match said {
@@ -368,12 +378,12 @@ fn call_id(text: &str) -> Result<OperationId, Problem> {
     text.parse().map_err(invalid)
 }
 
-/// Why something is stopped.
+/// The reason why a session is ended.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Reason {
-    /// For the record.
+    /// The reason, for the record.
     reason: Option<String>,
 }
 
@@ -395,27 +405,28 @@ pub(super) async fn terminate_current(
     Ok(axum::Json(wire::session_row(&ended)))
 }
 
-/// Why the turn in the making is stopped, and whether what waits goes with it.
+/// The reason for a cancellation, and its extent.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Cancellation {
-    /// For the record.
+    /// The reason, for the record.
     reason: Option<String>,
-    /// Whether the words that wait are taken back too, before the turn is stopped; so that nothing begins after it. No without.
+    /// True to withdraw the waiting inputs too, before the turn is stopped. Nothing then begins
+    /// after it. False by default.
     waiting: Option<bool>,
 }
 
-/// Whether there was something to cancel.
+/// The result of a cancellation.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Cancelled {
-    /// False when no turn was in the making.
+    /// True if a turn was in progress, false if none was.
     cancelled: bool,
-    /// The inputs that were taken back, where `waiting` was set.
+    /// The inputs that were withdrawn, where `waiting` was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     input_ids: Option<Vec<String>>,
 }
 
-/// Stops the turn in the making, without a successor.
+/// Stops the turn in progress; no turn follows it.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/cancel", tag = "sessions",
     params(

@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a file waits for others that are on their way, before it is refused.
+/// Time that a file waits for other uploads before it is refused.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The media type of JSON lines.
 const JSON_LINES: &str = "application/jsonl";
 
-/// How a session is written.
+/// The dialect in which a session is written.
 #[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum DialectName {
@@ -41,7 +41,7 @@ impl From<DialectName> for Dialect {
     }
 }
 
-/// Which dialect.
+/// Query that selects a dialect.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -51,8 +51,9 @@ pub(super) struct ExportParams {
     dialect: Option<DialectName>,
 }
 
-/// Gives a session as a file of JSON lines, 32 MiB at most. The same session gives the same bytes, and imported into another host they give
-/// the same turns.
+/// Exports a session as a file of JSON lines, 32 MiB at most.
+///
+/// The same session gives the same bytes. Imported into another host, they give the same turns.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/export", tag = "sessions",
     params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."), ExportParams),
@@ -80,7 +81,7 @@ pub(super) async fn export(
     Ok((headers, Body::from(file)).into_response())
 }
 
-/// What became of a file.
+/// The result of an import.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ImportedTranscript {
     /// The session that there is now: the one of the file where its id was free.
@@ -90,8 +91,8 @@ pub(super) struct ImportedTranscript {
     /// `pi` or `aix`.
     #[schema(inline)]
     dialect: DialectName,
-    /// Whether a host like this one wrote the file, so that its turns are verified and keep their ids. Otherwise turns were made of it, and
-    /// everything in them counts as untrusted.
+    /// True if a host of this kind wrote the file. Its turns are then verified and keep their ids.
+    /// Otherwise turns are built from the file, and everything in them counts as untrusted.
     exact: bool,
     /// Turns that came in.
     turns: u64,
@@ -101,8 +102,10 @@ pub(super) struct ImportedTranscript {
     left_out: u64,
 }
 
-/// Imports a session from a file of JSON lines, of pi's dialect or aix's, 32 MiB at most: its turns, and a chat that points to its head. It
-/// is told from the file which dialect it is and whether a host like this one wrote it.
+/// Imports a session from a file of JSON lines, in pi's dialect or aix's, 32 MiB at most.
+///
+/// It imports the turns, and opens a chat that points to their head. The dialect, and whether a
+/// host of this kind wrote the file, are detected from the file.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/import", tag = "sessions",
     params(("id" = String, Path, description = "UUID or path of the agent."), IdempotencyKey),
@@ -129,8 +132,9 @@ pub(super) async fn import(
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", detail).at(Place::WholeBody)
     };
     let file = read_at_most(TRANSCRIPT_BYTES_MAX, &parts.headers, body, too_large).await?.into();
-    api.quotas().session(&caller, api.limits())?;
+    let share = api.quotas().session(&caller, api.limits())?;
     let imported = api.command()?.import_session(key.by(&caller.user), ImportSession { target, file }).await?;
+    share.keep();
     let location = format!("/api/agents/{}/sessions/{}", imported.agent, imported.session);
     let dialect = match imported.dialect {
         Dialect::Pi => DialectName::Pi,

@@ -14,8 +14,10 @@ use serde::{Deserialize, Serialize};
 /// Turns on one page of a tree.
 const TREE_PAGE_MAX: usize = 1_000;
 
-/// Shows a turn with its messages, the turns around it and the sessions that point to it, as far as you see them. A turn is there for
-/// whoever sees a session whose thread has it, or in which it was made.
+/// Shows a turn with its messages, its neighbours and the sessions that point to it.
+///
+/// Only what you see is shown. A turn is visible to everyone who sees a session whose thread
+/// contains it, or in which it was made.
 #[utoipa::path(
     get, path = "/api/turns/{turn_id}", tag = "sessions", params(("turn_id" = String, Path, description = "64 hexadecimal digits.")),
     responses((status = 200, description = "The turn.", body = wire::TurnView))
@@ -30,12 +32,12 @@ pub(super) async fn show(
     Ok(axum::Json(wire::turn(&caller.reading(&api)?.turn(&caller.user, turn).await?)))
 }
 
-/// Which page of a tree.
+/// Query that selects a page of a tree.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TreeParams {
-    /// At most so many turns, from 1 to 1,000; 1,000 without.
+    /// Maximum number of turns, from 1 to 1,000; 1,000 by default.
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
     /// The `next_after` of the page before: the id of a turn.
@@ -47,12 +49,14 @@ pub(super) struct TreeParams {
 pub(super) struct TurnTree {
     /// Each after its parent, the root first.
     turns: Vec<wire::TreeTurnView>,
-    /// Where the next page begins; none on the last.
+    /// The `after` of the next page; none on the last.
     next_after: Option<String>,
 }
 
-/// Shows the tree that a session's thread is a branch of: its root and every branch that you see, with the sessions that point to them.
-/// Empty as long as nothing was said.
+/// Shows the tree of which a session's thread is a branch.
+///
+/// It has the root and every branch that you see, with the sessions that point to them. It is empty
+/// as long as there are no messages.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/tree", tag = "sessions",
     params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."), TreeParams),
@@ -74,7 +78,7 @@ pub(super) async fn tree(
     Ok(axum::Json(TurnTree { turns: turns.iter().map(wire::tree_turn).collect(), next_after }))
 }
 
-/// With what to compare.
+/// The other side of a comparison.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -83,8 +87,9 @@ pub(super) struct DiffParams {
     with: String,
 }
 
-/// Compares the thread of a session with another one, of any session or turn that you see: the last turn of both, and what was said in each
-/// alone, 1,000 turns at most.
+/// Compares the thread of a session with that of another session or turn that you see.
+///
+/// The response has the last turn of both, and the messages in each alone, 1,000 turns at most.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/diff", tag = "sessions",
     params(("id" = String, Path, description = "UUID or path of the agent."), ("sid" = String, Path, description = "UUID of the session."), DiffParams),

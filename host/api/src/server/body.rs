@@ -15,12 +15,13 @@ use tokio::time::{Instant, Sleep, sleep_until};
 #[error("the request's body was not complete in time")]
 pub(crate) struct Late;
 
-/// A request's body that must be complete by a deadline, so that a client which sends a byte now and then holds nothing for long.
+/// A request's body with a deadline for all of it. A client that sends a byte now and then cannot
+/// hold resources for long.
 #[derive(Debug)]
 pub(crate) struct TimedBody {
     body: Incoming,
     deadline: Instant,
-    /// Is told when all of it has arrived.
+    /// Receives a signal when all of it has arrived.
     pulse: Arc<Pulse>,
     /// Made when the body has to be waited for: most bodies arrive with their headers.
     sleep: Option<Pin<Box<Sleep>>>,
@@ -58,12 +59,12 @@ impl Body for TimedBody {
     }
 }
 
-/// Whether reading a body failed because it was too large, or because it was late.
+/// The reason why reading a body failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It was longer than allowed.
+    /// The body was longer than allowed.
     TooLarge,
-    /// It was not complete in time.
+    /// The body was not complete in time.
     Late,
     /// The connection broke, or the encoding was wrong.
     Broken,
@@ -86,7 +87,7 @@ impl Fault {
     }
 }
 
-/// A response's body that tells its connection's pulse when it is done.
+/// A response's body that signals its connection's pulse when it is done.
 #[derive(Debug)]
 pub(crate) struct EndingBody<B> {
     pub(crate) body: B,

@@ -18,8 +18,8 @@ pub const LINGER_BYTES_MAX: usize = 32 << 20;
 pub const BACKLOG: i32 = 1_024;
 /// Seconds that a client is asked to wait when all connections are taken.
 pub const CROWDED_RETRY_AFTER_S: u64 = 5;
-/// Clients that were turned away and of which the rest is still read, at the same time; from more of them nothing is read, and they may not
-/// see why they were turned away.
+/// Refused clients whose remaining bytes are still read, at the same time. From further ones
+/// nothing is read, and they may not see why they were refused.
 pub const GOODBYES_MAX: usize = 64;
 /// Seconds of silence after which the kernel asks whether a peer is still there.
 pub const KEEPALIVE_IDLE_S: u64 = 15;
@@ -36,7 +36,8 @@ pub const CHECKS_MAX: usize = 16;
 /// Milliseconds until the request on such a connection is complete.
 pub const CHECK_MS_MAX: u64 = 1_000;
 
-/// What one connection may take. Every field can be set in the configuration under `server.limits`.
+/// Limits of the server: connections, requests and event streams. Every field can be set in the
+/// configuration under `server.limits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
@@ -52,7 +53,7 @@ pub struct Limits {
     /// Milliseconds that a response may make no progress because the client does not read.
     #[schemars(range(min = 1, max = 3_600_000))]
     pub write_ms_max: u64,
-    /// Milliseconds during which the rest of a request is still read, and dropped, that was answered before all of it was there.
+    /// Milliseconds for which the rest of a request is read and dropped if it was answered early.
     #[schemars(range(min = 0, max = 600_000))]
     pub linger_ms_max: u64,
     /// Connections at the same time.
@@ -86,7 +87,8 @@ pub struct Limits {
     /// Milliseconds between the heartbeats of an event stream.
     #[schemars(range(min = 1, max = 3_600_000))]
     pub heartbeat_ms: u64,
-    /// Bytes that may wait for a client that reads an event stream slowly; above, nothing more is sent to it until it has read.
+    /// Bytes that may wait for a client that reads an event stream slowly. Above that, nothing more
+    /// is sent to it until it has read.
     #[schemars(range(min = 1_024, max = 67_108_864))]
     pub stream_waiting_bytes_max: usize,
     /// Milliseconds after which such a client is disconnected when it reads nothing.
@@ -123,7 +125,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// As a duration, for timers.
+    /// Returns it as a duration, for timers.
     #[must_use]
     pub fn drain(&self) -> Duration {
         Duration::from_millis(self.drain_ms)

@@ -1,4 +1,5 @@
-//! What a connection is doing and since when, so that each phase has its own deadline.
+//! The activity of a connection and the time since it began, so that each phase has its own
+//! deadline.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::time::{Duration, Instant};
@@ -27,7 +28,7 @@ pub(crate) struct Pulse {
     phase: AtomicU64,
     /// One more than the milliseconds since `start` at which writing stopped making progress; 0 while it makes progress.
     stalled: AtomicU64,
-    /// Whether the request that was answered last may not have arrived in full.
+    /// True if the last answered request may not have arrived in full.
     owing: AtomicBool,
 }
 
@@ -60,12 +61,12 @@ impl Pulse {
         }
     }
 
-    /// Says whether there is a body to come, and that it is there when it is.
+    /// Records whether a body is still to come.
     pub(crate) fn owes(&self, owing: bool) {
         self.owing.store(owing, Ordering::Relaxed);
     }
 
-    /// Whether the peer may still be sending what nobody is going to read.
+    /// Returns whether the peer may still be sending bytes that are not going to be read.
     pub(crate) fn is_owing(&self) -> bool {
         self.owing.load(Ordering::Relaxed)
     }
@@ -84,7 +85,8 @@ impl Pulse {
         }
     }
 
-    /// When the connection is to be closed if nothing happens until then; none while a request is being answered.
+    /// Returns the time at which the connection is closed if nothing happens before; none while a
+    /// request is being answered.
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<Instant> {
         let since = self.phase.load(Ordering::Relaxed) >> 2;
         let phase = match self.phase() {

@@ -1,4 +1,5 @@
-//! A socket that tells its connection's pulse what passes through it, and that closes so that the peer can read its last answer.
+//! A socket that reports its traffic to its connection's pulse. It closes so that the peer can read
+//! its last response.
 //!
 //! A request may be answered before all of it has arrived. Were the socket then closed with bytes unread, the peer's system would throw the
 //! answer away together with the connection. So the last answer is followed by the end of the stream, and what the peer still sends is

@@ -60,7 +60,7 @@ async fn start(limits: Limits) -> (SocketAddr, Stopper) {
     (address, stopper)
 }
 
-/// Sends some bytes and says how long the server then keeps the connection, and what it answered.
+/// Sends some bytes, and returns how long the server keeps the connection, and its response.
 async fn kept_after(address: SocketAddr, bytes: &[u8]) -> (Duration, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let start = Instant::now();
@@ -220,7 +220,7 @@ async fn a_client_that_is_turned_away_while_it_sends_sees_why() {
     drop(held);
 }
 
-/// Whether the server still takes what a client sends that has read its answer.
+/// Returns whether the server still accepts bytes from a client that has read its response.
 async fn is_listened_to(stream: &mut TcpStream) -> bool {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();

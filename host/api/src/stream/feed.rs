@@ -30,7 +30,7 @@ pub(super) struct Feed {
     pub(super) scope: Scope,
     pub(super) viewer: Viewer,
     pub(super) view: View,
-    /// What the client is told first, and what waits for its answer since before it came.
+    /// The first frame for the client, and the questions that were waiting before it came.
     pub(super) welcome: Option<Welcome>,
     /// The position that the client came back with, when it is ahead of all events.
     pub(super) ahead: Option<u64>,
@@ -40,7 +40,7 @@ pub(super) struct Feed {
     pub(super) begun: Option<(u64, usize)>,
     /// The last event that was stored when the client came: up to there the store is asked.
     pub(super) stored: u64,
-    /// What is stored from then on. It was at hand before `stored` was looked at.
+    /// The events that are stored from then on. It was opened before `stored` was read.
     pub(super) tail: Tail,
     pub(super) live: broadcast::Receiver<Frame>,
     pub(super) out: Outbox,
@@ -48,12 +48,13 @@ pub(super) struct Feed {
     pub(super) stopping: CancellationToken,
 }
 
-/// What a client that shows a session is told first.
+/// The first frames for a client that shows a session.
 #[derive(Debug)]
 pub(super) struct Welcome {
     /// The frame `connected`.
     pub(super) connected: SessionEvent,
-    /// The questions that wait for their answers: told again, unless they are among what the client has missed.
+    /// The questions that wait for their answers. They are repeated, unless they are among the
+    /// events that the client has missed.
     pub(super) pending: Vec<Pending>,
 }
 
@@ -65,11 +66,11 @@ pub(super) struct Pending {
     pub(super) event: SessionEvent,
 }
 
-/// Why a stream ends.
+/// The reason why a stream ends.
 enum End {
     /// The client may not follow any more.
     Dismissed,
-    /// The client is gone.
+    /// The client has disconnected.
     Parted,
     /// The host ends it; the client may come back.
     Retry,
@@ -181,7 +182,7 @@ impl Feed {
         self.begun.is_some_and(|(position, _)| position == recorded.position)
     }
 
-    /// What the client does not have yet of a stored event.
+    /// Returns the frames of a stored event that the client does not have yet.
     fn written(&self, recorded: &Recorded, spawned: Option<&Spawned>) -> Bytes {
         match self.begun.filter(|(position, _)| *position == recorded.position) {
             Some((_, frames)) => self.view.rest(recorded, spawned, frames),
@@ -268,7 +269,7 @@ impl Feed {
     }
 }
 
-/// Whether this is where a question was asked.
+/// Returns whether an event asked this question.
 pub(super) fn asks(recorded: &Recorded, call: OperationId) -> bool {
     match &recorded.event {
         Some(Event::RunStepped(stepped)) => stepped.started.iter().any(|started| [started.id, started.id.approval()].contains(&call)),

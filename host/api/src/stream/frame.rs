@@ -1,4 +1,5 @@
-//! How what happens is written on an event stream: as the log has it, or as whoever shows a session wants it.
+//! The frames of an event stream, in the form of the log or in the form for a client that shows a
+//! session.
 
 use crate::wire::{self, EphemeralName, FrameName, SessionEvent, Spawned};
 use broker::Frame;
@@ -8,22 +9,23 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// What a stream begins with.
+/// The first bytes of a stream.
 pub(super) const GREETING: Bytes = Bytes::from_static(b": agent-host\n\n");
 
-/// How a stream tells what happens.
+/// The form in which a stream shows events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum View {
-    /// In the words of whoever shows a session: `client_action`, `content_chunk`, `message_complete`, …
+    /// The form for a client that shows a session: `client_action`, `content_chunk`,
+    /// `message_complete`, …
     #[default]
     Session,
-    /// As the log has it: every event under its type.
+    /// The form of the log: every event under its type.
     Log,
 }
 
 impl View {
-    /// What is sent when nothing happens.
+    /// Returns the bytes sent when nothing happens.
     pub(super) fn heartbeat(self, count: u64) -> Bytes {
         match self {
             Self::Session => session_frame(&(FrameName::Heartbeat, json!({ "count": count }))),
@@ -47,7 +49,7 @@ impl View {
         }
     }
 
-    /// Something ephemeral; none when this view does not show it.
+    /// Returns the frame of something ephemeral; none when this view does not show it.
     pub(super) fn shown(self, frame: &Frame, spawned: Option<&Spawned>) -> Option<Bytes> {
         let (name, data) = match self {
             Self::Log => wire::frame(frame),
@@ -56,7 +58,8 @@ impl View {
         Some(written(name, &with_spawned(data, spawned)))
     }
 
-    /// That the stream begins anew at a position, because the one that the client has is ahead of it.
+    /// Returns the frame by which the stream restarts at a position, because the client's position
+    /// is ahead of it.
     pub(super) fn reset(self, position: u64, asked: u64) -> Bytes {
         let name = match self {
             Self::Session => FrameName::Reset.word(),
@@ -69,7 +72,8 @@ impl View {
         Bytes::from(format!("id: {position}\nevent: {name}\ndata: {}\n\n", json!({ "position": position, "reason": reason })))
     }
 
-    /// Why the stream ends; nothing in a log, which says when to come back.
+    /// Returns the frame with the reason why the stream ends; none in a log, which says when to
+    /// come back.
     pub(super) fn disconnected(self, reason: &str) -> Option<Bytes> {
         (self == Self::Session).then(|| session_frame(&(FrameName::Disconnected, json!({ "reason": reason }))))
     }
@@ -81,8 +85,9 @@ pub(super) fn committed(recorded: &Recorded, spawned: Option<Spawned>) -> Bytes 
     Bytes::from(format!("id: {}\nevent: {}\ndata: {data}\n\n", recorded.position, recorded.kind))
 }
 
-/// The frames of what a stored event means, without the first `seen`. Each has an id to go on from: the last the event's position, those
-/// before it the position before, with how many frames there were of what comes right after that. So none is told twice.
+/// Returns the frames of a stored event, without the first `seen`. Each has an id to continue from,
+/// so that no frame is sent twice. The last has the event's position; those before it have the
+/// position before it and a number, such as `41.1`.
 fn meaning(recorded: &Recorded, spawned: Option<&Spawned>, seen: usize) -> Bytes {
     let events = wire::session_events(recorded);
     let (last, mut text) = (events.len().saturating_sub(1), String::new());
@@ -107,7 +112,7 @@ fn written(name: &str, data: &Value) -> Bytes {
     Bytes::from(format!("event: {name}\ndata: {data}\n\n"))
 }
 
-/// A question that is told again.
+/// Returns the frame of a question that is repeated.
 pub(super) fn asked_again((name, data): SessionEvent, spawned: Option<&Spawned>) -> Bytes {
     session_frame(&(name, with_spawned(data, spawned)))
 }
@@ -119,7 +124,7 @@ fn with_spawned(mut data: Value, spawned: Option<&Spawned>) -> Value {
     data
 }
 
-/// After how many milliseconds a client may come back.
+/// Returns the frame that tells after how many milliseconds a client may come back.
 pub(super) fn retry(ms: u64) -> Bytes {
     Bytes::from(format!("retry: {ms}\n\n"))
 }

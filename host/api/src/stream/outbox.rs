@@ -1,4 +1,4 @@
-//! What waits to be read by one client of an event stream: bounded, and told how much it is.
+//! The outbox of one client of an event stream: bounded, and aware of its size.
 
 use bytes::Bytes;
 use futures::Stream;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-/// The client does not read, or is gone.
+/// The client does not read, or has disconnected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Parted;
 
@@ -74,7 +74,7 @@ impl Outbox {
         }
     }
 
-    /// Waits until the client is gone.
+    /// Waits until the client has disconnected.
     pub(super) async fn closed(&self) {
         self.chunks.closed().await;
     }

@@ -1,4 +1,4 @@
-//! What of all that happens a stream shows.
+//! The scope of a stream: the events that it shows.
 
 use crate::wire::{self, Spawned};
 use broker::Broker;
@@ -34,7 +34,7 @@ impl Tree {
         Self { session, user, broker, spawned: HashMap::new() }
     }
 
-    /// Whether the operator's rules let the user see what happens at a path.
+    /// Returns whether the operator's rules let the user see events at a path.
     fn may_see(&self, path: &str) -> bool {
         self.broker.may_see(&self.user, path)
     }
@@ -52,7 +52,7 @@ impl Tree {
 }
 
 impl Scope {
-    /// Learns what is to be known before anything is shown.
+    /// Reads the sessions below, which must be known before anything is shown.
     pub(super) async fn open(&mut self, store: &Store) -> Result<(), ReadError> {
         match self {
             Self::Agent(_) | Self::Session(_) => Ok(()),
@@ -76,7 +76,8 @@ impl Scope {
         store.events(after, filter, limit).await
     }
 
-    /// Whether a stored event is shown, as far as is known: see [`Scope::may_grow_with`].
+    /// Returns whether a stored event is shown, by what is known so far: see
+    /// [`Scope::may_grow_with`].
     pub(super) fn shows(&self, recorded: &Recorded) -> bool {
         let (agent, session) = (recorded.subject.agent, recorded.subject.session);
         match self {
@@ -86,7 +87,8 @@ impl Scope {
         }
     }
 
-    /// Whether there may be more to show from this event's commit on than is known: only [`Scope::read`] tells then, from before that commit.
+    /// Returns whether the scope may grow with this event's commit. Only [`Scope::read`] can then
+    /// tell, from before that commit.
     pub(super) fn may_grow_with(&self, recorded: &Recorded) -> bool {
         match self {
             Self::Agent(_) | Self::Session(_) => false,
@@ -94,7 +96,7 @@ impl Scope {
         }
     }
 
-    /// Whether something that is about this session of this agent's is shown.
+    /// Returns whether frames about this session of this agent are shown.
     pub(super) fn has(&self, agent: AgentId, session: SessionId) -> bool {
         match self {
             Self::Agent(wanted) => *wanted == agent,
@@ -103,7 +105,7 @@ impl Scope {
         }
     }
 
-    /// What is to be said of a session that was begun below the followed one.
+    /// Returns the place of a session that was begun below the followed one.
     pub(super) fn spawned(&self, session: SessionId) -> Option<&Spawned> {
         match self {
             Self::Agent(_) | Self::Session(_) => None,
@@ -112,7 +114,7 @@ impl Scope {
     }
 }
 
-/// Whether an agent begins a session, or hands it work.
+/// Returns whether an agent begins a session, or hands work to it.
 fn begins_for_another(recorded: &Recorded) -> bool {
     match &recorded.event {
         Some(Event::SessionOpened(opened)) => opened.started_by.starts_with("agent:"),

@@ -18,18 +18,18 @@ use tokio_util::sync::CancellationToken;
 const PAGE: usize = 32;
 /// Events that are kept.
 const EVENTS_MAX: usize = 1_024;
-/// Bytes of the frames of all that are kept, as the log has them. The newest event is kept whatever its size.
+/// Bytes of all kept frames, in the form of the log. The newest event is kept whatever its size.
 const BYTES_MAX: usize = 4 << 20;
 /// Milliseconds until events are read again after too many reads waited.
 const BUSY_MS: u64 = 50;
 
-/// A stored event with its frame, which is the same for every stream that says nothing more of it.
+/// A stored event with its frame, which is the same for every stream that adds nothing to it.
 #[derive(Debug)]
 pub(crate) struct Happened {
     pub(super) recorded: Recorded,
-    /// As the log has it.
+    /// The frame in the form of the log.
     log: Bytes,
-    /// As whoever shows a session wants it, once somebody has asked for it.
+    /// The frame in the form for a client that shows a session, made on first use.
     session: OnceLock<Bytes>,
 }
 
@@ -47,7 +47,7 @@ impl Happened {
     }
 }
 
-/// What there is after a position.
+/// The answer to a lookup after a position.
 #[derive(Debug)]
 pub(super) enum Next {
     /// This event, right after it.
@@ -67,7 +67,8 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Begins after the last event that is stored, with the task that reads on until it is stopped or the store is closed.
+    /// Begins after the last stored event. It comes with a task that reads on until it is stopped
+    /// or the store is closed.
     pub(crate) fn begin(store: Store, stopping: CancellationToken) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let durable = store.durable();
         let last = *durable.borrow();
@@ -80,18 +81,18 @@ impl Tail {
         (Self { kept, published }, read)
     }
 
-    /// Waits until there is more, and says up to where. None when there will be nothing more.
+    /// Waits until there is more, and returns the new end. None when there will be nothing more.
     pub(super) async fn more(&mut self) -> Option<u64> {
         self.published.changed().await.ok()?;
         Some(*self.published.borrow_and_update())
     }
 
-    /// What comes right after a position.
+    /// Returns the event right after a position.
     pub(super) fn next(&self, position: u64) -> Next {
         lock(&self.kept).next(position)
     }
 
-    /// Whether one of the kept events after a position is like this.
+    /// Returns whether one of the kept events after a position fulfils a condition.
     pub(super) fn any(&self, position: u64, is_like: impl Fn(&Recorded) -> bool) -> bool {
         let kept = lock(&self.kept);
         kept.events.iter().rev().take_while(|happened| happened.recorded.position > position).any(|happened| is_like(&happened.recorded))
@@ -107,7 +108,7 @@ fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
 struct Kept {
     begins_after: u64,
     events: VecDeque<Arc<Happened>>,
-    /// Of all frames.
+    /// Size of all frames together.
     bytes: usize,
 }
 
@@ -118,7 +119,7 @@ impl Kept {
         event.map_or(Next::Nothing, |event| Next::Event(Arc::clone(event)))
     }
 
-    /// Takes in the next event, and drops the oldest that are too many then.
+    /// Adds the next event, and drops the oldest that are then too many.
     fn push(&mut self, recorded: Recorded) {
         let happened = Happened::new(recorded);
         self.bytes += happened.log.len();

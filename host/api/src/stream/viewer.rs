@@ -1,4 +1,5 @@
-//! Who follows a stream, and what of it they may see: their role decides, at every event, also when it changes while they follow.
+//! The follower of a stream, and the events visible to them. Their role decides at every event,
+//! even if it changes while they follow.
 
 use domain::agent::role::Role;
 use domain::agent::visibility::{Sight, sight};
@@ -8,7 +9,7 @@ use domain::user::UserId;
 use std::collections::HashMap;
 use store::{ReadError, Store};
 
-/// Sessions of which it is remembered whose they are; then the list is begun anew.
+/// Sessions whose owner is remembered; then the list is cleared.
 const SESSIONS_MAX: usize = 1_024;
 
 /// See the module.
@@ -19,7 +20,7 @@ pub(super) struct Viewer {
     root: AgentId,
     /// None once they may see nothing any more.
     role: Option<Role>,
-    /// Whether it is the operator who follows: their sight depends on nobody's role.
+    /// True if the follower is the operator, whose view depends on no role.
     is_operator: bool,
     theirs: HashMap<SessionId, bool>,
 }
@@ -34,7 +35,7 @@ impl Viewer {
         Self { is_operator: true, ..Self::new(user, root, Role::Primary) }
     }
 
-    /// Whether they may see anything still.
+    /// Returns whether they may still see anything.
     pub(super) fn may_follow(&self) -> bool {
         self.role.is_some()
     }
@@ -48,7 +49,7 @@ impl Viewer {
         Ok(())
     }
 
-    /// Takes note of an event, whether they see it or not: it may change what they are.
+    /// Updates the follower's role by an event, whether they see it or not.
     pub(super) fn witness(&mut self, recorded: &Recorded) {
         if self.is_operator || recorded.subject.agent != Some(self.root) {
             return;
@@ -61,7 +62,7 @@ impl Viewer {
         }
     }
 
-    /// Whether they see an event.
+    /// Returns whether they see an event.
     pub(super) async fn sees(&mut self, store: &Store, recorded: &Recorded) -> Result<bool, ReadError> {
         let Some(role) = self.role else { return Ok(false) };
         match sight(role, &self.user, recorded) {
@@ -71,7 +72,7 @@ impl Viewer {
         }
     }
 
-    /// Whether they see what is shown of a session while it happens.
+    /// Returns whether they see frames of a session while they happen.
     pub(super) async fn sees_session(&mut self, store: &Store, session: SessionId) -> Result<bool, ReadError> {
         match self.role {
             None => Ok(false),
@@ -80,7 +81,7 @@ impl Viewer {
         }
     }
 
-    /// Whose a session is never changes.
+    /// Returns whether a session belongs to them. The owner of a session never changes.
     async fn is_theirs(&mut self, store: &Store, session: SessionId) -> Result<bool, ReadError> {
         if let Some(known) = self.theirs.get(&session) {
             return Ok(*known);

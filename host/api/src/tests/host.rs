@@ -83,6 +83,7 @@ impl Host {
         let runtime = tokio::task::spawn_blocking(|| runtime::Runtime::new(config)).await.unwrap().unwrap();
         let gateway = Arc::new(llm::Gateway::new(llm::Config::default(), data.path(), &|_| None).unwrap());
         let parts = Parts {
+            skipped: Vec::new(),
             store: store.clone(),
             runtime,
             gateway,
@@ -90,6 +91,7 @@ impl Host {
             limits: broker::Limits::default(),
             after_restore: broker::AfterRestore::default(),
             paths: broker::PathSettings::default(),
+            clock: broker::Clock::system(),
         };
         let broker = Broker::start(parts).await.unwrap();
         let server = Server::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap();
@@ -216,7 +218,8 @@ impl Host {
         (agent, session)
     }
 
-    /// An agent below another one with a session that this one's session began, as if it had been handed work.
+    /// Makes an agent below another one, with a session that this one's session began as if by
+    /// handing it work.
     pub(super) async fn spawn_below(&self, parent: AgentId, by: SessionId, path: &str) -> (AgentId, SessionId) {
         let (agent, session, run) = (AgentId(Uuid::new_v4()), SessionId(Uuid::new_v4()), RunId(Uuid::now_v7()));
         let created = Event::AgentCreated(AgentCreated {

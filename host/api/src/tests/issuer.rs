@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::TaskTracker;
 
-/// For whom the tokens are.
+/// The audience of the tokens.
 pub(crate) const AUDIENCE: &str = "agent-host";
 
 /// A clock that shows what it is set to.
@@ -125,7 +125,8 @@ impl Mint {
         }
     }
 
-    /// A token with any header and claims, signed as the algorithm says, whatever the header does.
+    /// Makes a token with any header and claims, signed with this algorithm whatever the header
+    /// names.
     pub(crate) fn forged(&self, algorithm: Algorithm, header: &Value, claims: &Value) -> String {
         let signed = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
         let signature = encoded(self.sign(algorithm, signed.as_bytes()));
@@ -139,7 +140,7 @@ impl Mint {
     }
 }
 
-/// What a server does with a request.
+/// The behaviour of a server towards a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Mood {
     /// It answers with the documents that it has, by their paths.

@@ -1,4 +1,4 @@
-//! API keys over HTTP: issued, used, listed, revoked, and gone with their time.
+//! Tests of API keys over HTTP: issued, used, listed, revoked and expired.
 
 use super::host::{Answer, Frames, Host, TOKEN};
 use super::issuer::Hands;
@@ -34,7 +34,7 @@ async fn revoke(host: &Host, credential: &str, id: &str) -> Answer {
     host.send_with(credential, "DELETE", &format!("/api/keys/{id}"), &[], "").await
 }
 
-/// Whether anything in a folder has some bytes in it.
+/// Returns whether any file in a folder contains these bytes.
 fn has(folder: &Path, needle: &[u8]) -> bool {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).any(|path| match path.is_dir() {
         true => has(&path, needle),
@@ -222,7 +222,7 @@ async fn what_only_looks_like_a_key_is_refused() {
     assert_eq!(answer.status, 401, "which of the two is meant?");
 }
 
-/// Puts a key on record as if it had been issued, with any end.
+/// Records a key as if it had been issued, with any expiry.
 async fn put(host: &Host, user: &str, number: u8, expires_at: Timestamp) -> String {
     let key = ApiKey::new(KeyId::of([number; 12]), [number; 32]);
     let issued = KeyIssued {

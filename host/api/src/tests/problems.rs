@@ -1,4 +1,4 @@
-//! Everything that can be wrong with a request, and the problem that it is answered with.
+//! Tests of the faults that a request can have, and of the problem that each is answered with.
 
 use super::host::{Host, TOKEN};
 use crate::Limits;
@@ -27,6 +27,8 @@ fn of_routes_and_ids(agent: &str) -> Vec<Case> {
         ("GET", format!("/api/sessions/{OTHER}"), vec![], "".into(), 404, "SESSION_NOT_FOUND", None),
         ("DELETE", format!("{agent}/sessions/current"), vec![], "".into(), 409, "NO_ACTIVE_SESSION", None),
         ("POST", format!("/api/dead-letters/{OTHER}/requeue"), vec![], "".into(), 404, "DEAD_LETTER_NOT_FOUND", None),
+        ("POST", format!("/api/quarantine/{OTHER}/release"), vec![], "".into(), 404, "NOT_QUARANTINED", None),
+        ("POST", "/api/quarantine/x/release".into(), vec![], "".into(), 400, "INVALID_ID", Some("path:id")),
         ("GET", format!("/api/dead-letters/{OTHER}"), vec![], "".into(), 404, "DEAD_LETTER_NOT_FOUND", None),
         ("GET", "/api/dead-letters/x".into(), vec![], "".into(), 400, "INVALID_ID", Some("path:id")),
         ("POST", "/api/dead-letters/x/requeue".into(), vec![], "".into(), 400, "INVALID_ID", Some("path:id")),

@@ -1,7 +1,9 @@
-//! Limits of one user and of one key: whoever has taken their share is told so, and everybody else goes on.
+//! Tests of the limits of one user and of one key: only the holder who has used up a share is
+//! refused.
 
 use super::host::Host;
 use crate::Limits;
+use crate::server::CHECKS_MAX;
 use domain::user::UserId;
 use serde_json::json;
 use std::time::Duration;
@@ -21,7 +23,8 @@ async fn refused(host: &Host, key: &str, path: &str, code: &str) {
 
 async fn alive(host: &Host) {
     for path in ["/healthz", "/readyz"] {
-        assert_eq!(host.send_as_it_is("GET", path, &["host: localhost"], "").await.status, 200);
+        let answer = host.send_as_it_is("GET", path, &["host: localhost"], "").await;
+        assert_eq!(answer.status, 200, "{path}: {} {}", answer.head, answer.body);
     }
 }
 
@@ -55,7 +58,7 @@ async fn one_key_takes_its_streams_and_everybody_else_goes_on() {
     tokio::time::timeout(Duration::from_secs(30), again).await.expect("a place that is free again");
 }
 
-/// Tries to begin a stream, and ends it at once.
+/// Tries to start a stream, and ends it at once.
 async fn begins(host: &Host, key: &str, path: &str) -> bool {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = TcpStream::connect(host.address).await.unwrap();
@@ -101,6 +104,11 @@ async fn health_checks_have_places_when_all_connections_are_taken() {
             idle.push(TcpStream::connect(host.address).await.unwrap());
         }
         for _ in 0..50 {
+            alive(&host).await;
+        }
+        // Those that say nothing give up their places, however many there are.
+        for _ in 0..3 * CHECKS_MAX {
+            idle.push(TcpStream::connect(host.address).await.unwrap());
             alive(&host).await;
         }
         let other = host.get("/api/agents").await;

@@ -50,6 +50,8 @@ const ROUTES: &[&str] = &[
     "GET /api/agents/{id}/stream",
     "GET /api/audit",
     "POST /api/backups",
+    "GET /api/clock",
+    "POST /api/clock/confirm",
     "GET /api/components",
     "GET /api/dead-letters",
     "GET /api/dead-letters/{id}",
@@ -66,6 +68,8 @@ const ROUTES: &[&str] = &[
     "GET /api/paths/fetch",
     "GET /api/personas",
     "POST /api/purges",
+    "GET /api/quarantine",
+    "POST /api/quarantine/{id}/release",
     "GET /api/rebuilds",
     "POST /api/rebuilds",
     "GET /api/search",
@@ -310,6 +314,7 @@ async fn agents_sessions_and_events_can_be_looked_at() {
     assert_eq!(host.get("/api/components").await.json(), serde_json::json!({ "components": [] }));
     assert!(host.get("/api/definitions").await.json()["definitions"].is_array());
     assert_eq!(host.get("/api/dead-letters").await.json(), serde_json::json!({ "dead_letters": [] }));
+    assert_eq!(host.get("/api/quarantine").await.json(), serde_json::json!({ "quarantined": [] }));
     let cancelled = host.post(&format!("/api/agents/{agent}/sessions/{session}/cancel"), "{}").await;
     assert_eq!((cancelled.status, cancelled.json()), (200, serde_json::json!({ "cancelled": false })));
     assert_eq!(host.post("/api/verifications", "").await.json()["intact"], true);
@@ -317,6 +322,11 @@ async fn agents_sessions_and_events_can_be_looked_at() {
     let numbers = ["log_bytes", "log_bytes_max", "reads_ended", "failures"].map(|name| state[name].as_u64());
     assert_eq!((&state["health"], numbers[1..].to_vec()), (&"well".into(), vec![Some(256 << 20), Some(0), Some(0)]), "{state}");
     assert!(numbers[0].is_some_and(|bytes| bytes > 0) && state.get("log_failing").is_none(), "{state}");
+    for clock in [host.get("/api/clock").await.json(), host.post("/api/clock/confirm", "").await.json()] {
+        assert!(clock["now"].is_string() && clock["wall"].is_string(), "{clock}");
+        assert!(clock["wall_ahead_ms"].as_i64().is_some_and(|ms| ms.abs() < 60_000), "{clock}");
+        assert!(clock.get("jump").is_none() && clock.get("gap").is_none(), "{clock}");
+    }
     assert_eq!(host.get("/api/rebuilds").await.json()["state"], "never");
     let begun = host.post("/api/rebuilds", "").await;
     assert_eq!((begun.status, begun.json()["state"].as_str()), (202, Some("running")), "{}", begun.body);

@@ -1,11 +1,11 @@
-//! Every route with a credential of each scope: what is not said here is refused.
+//! Tests of every route with a credential of each scope: whatever is not listed here is refused.
 
 use super::host::Host;
 use super::routes::documented;
 use domain::key::{Issuer, NewKey};
 use domain::user::{Scope, UserId};
 
-/// What each route that is not open to everybody needs; one of them will do.
+/// The scopes that each protected route accepts; one of them is enough.
 const NEEDED: &[(&str, &[&str])] = &[
     ("GET /api/agents", &["read"]),
     ("POST /api/agents", &["write"]),
@@ -70,10 +70,14 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("GET /api/agents/{id}/stream", &["read"]),
     ("GET /api/audit", &["admin"]),
     ("POST /api/backups", &["admin"]),
+    ("GET /api/clock", &["admin"]),
+    ("POST /api/clock/confirm", &["admin"]),
     ("GET /api/components", &["admin"]),
     ("GET /api/dead-letters", &["admin"]),
     ("GET /api/dead-letters/{id}", &["admin"]),
     ("POST /api/dead-letters/{id}/requeue", &["admin"]),
+    ("GET /api/quarantine", &["admin"]),
+    ("POST /api/quarantine/{id}/release", &["admin"]),
     ("GET /api/definitions", &["read"]),
     ("GET /api/events", &["admin"]),
     ("GET /api/keys", &["keys", "admin"]),

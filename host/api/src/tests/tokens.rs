@@ -111,7 +111,7 @@ async fn an_event_stream_ends_with_the_token_that_opened_it() {
     assert_eq!(host.get_with(&token, "/api/me").await.status, 401);
 }
 
-/// Who a token of each of these issuers is to a host that trusts them all.
+/// Returns the user ids of tokens of each issuer, at a host that trusts them all.
 async fn users(issuers: &[(&str, Option<bool>)], subject: &str) -> Vec<String> {
     let (mint, hands) = (Mint::new(), Hands::at(1_700_000_000_000));
     let server = IssuerServer::with_keys(&mint).await;

@@ -15,29 +15,31 @@ pub struct ActiveSessionView {
     pub conversation_id: String,
     /// Its type.
     pub session_type: String,
-    /// Who began it.
+    /// The user who began it.
     pub started_by: String,
     /// `active` or `awaiting_client_action`.
     pub status: &'static str,
     /// The question that was asked first and is not answered.
     pub pending_action: Option<PendingActionView>,
-    /// What was asked after that and is not answered either.
+    /// The questions asked after that one that are not answered either.
     pub further_actions: Vec<PendingActionView>,
-    /// Where the agent goes on when the client has answered; only while it waits.
+    /// The point at which the agent continues once the client has answered. Present only while it
+    /// waits.
     pub execution_state: Option<ExecutionPlaceView>,
     /// Client actions that were answered.
     pub interactions: u64,
-    /// When it began, ISO 8601.
+    /// The time at which it began, ISO 8601.
     pub started_at: String,
-    /// When it expires, ISO 8601.
+    /// The time at which it expires, ISO 8601.
     pub expires_at: Option<String>,
 }
 
-/// Where an agent goes on: the execution state without the messages, which `GET /api/agents/{id}/sessions/{sid}` shows with it.
+/// The point at which an agent continues. It is the execution state without the messages; `GET
+/// /api/agents/{id}/sessions/{sid}` shows it with them.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = ExecutionPlace)]
 pub struct ExecutionPlaceView {
-    /// The turn in the making.
+    /// The turn in progress.
     pub run_id: String,
     /// The last message of its thread.
     pub last_message: u64,
@@ -45,11 +47,11 @@ pub struct ExecutionPlaceView {
     pub iteration: u32,
     /// Tool calls that were made.
     pub tool_calls_made: u32,
-    /// What waits.
+    /// The call that waits for an answer.
     pub pending_tool_call: PendingToolCallView,
-    /// When the turn began, in milliseconds since the Unix epoch.
+    /// The time at which the turn began, in milliseconds since the Unix epoch.
     pub started_at_ms: u64,
-    /// When it was suspended, in milliseconds since the Unix epoch.
+    /// The time at which it was suspended, in milliseconds since the Unix epoch.
     pub suspended_at_ms: u64,
 }
 
@@ -57,11 +59,11 @@ pub struct ExecutionPlaceView {
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = PendingToolCall)]
 pub struct PendingToolCallView {
-    /// What to answer under.
+    /// The id to answer under.
     pub call_id: String,
-    /// What the agent calls it, or the tool that asks.
+    /// The agent's name for it, or the tool that asks.
     pub tool_name: String,
-    /// What the widget shows.
+    /// The properties that the widget shows.
     pub arguments: Value,
 }
 

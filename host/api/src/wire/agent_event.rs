@@ -5,7 +5,7 @@ use super::session::{pending_action, remembered};
 use domain::event::Event as E;
 use serde_json::{Value, json};
 
-/// What such an event says; null for those of other streams.
+/// Returns the data of such an event; null for events of other streams.
 pub(super) fn data(event: &E) -> Value {
     match event {
         E::AgentCreated(it) => json!({

@@ -1,4 +1,5 @@
-//! The ledger in public form: one line for each thing that the boundary decided, flat, so that it can be filtered and exported.
+//! The ledger in public form: one flat line for each decision of the boundary, so that it can be
+//! filtered and exported.
 
 #[cfg(test)]
 mod tests;
@@ -13,7 +14,7 @@ use serde_json::Value;
 pub struct AuditLine {
     /// The position of its event, which is chained to all others by hash. Several lines may come from one event.
     pub position: u64,
-    /// When, ISO 8601.
+    /// The time of the decision, ISO 8601.
     pub time: String,
     /// `decision`, `request` (one hop of an HTTP request), `admission` of a component, or `reading`: the operator read what users say.
     pub kind: &'static str,
@@ -53,16 +54,17 @@ pub struct AuditLine {
     /// The capability.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capability: Option<String>,
-    /// `granted`, `refused` or `limited`; what became of it for a request.
+    /// The verdict `granted`, `refused` or `limited`; for a request, its outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
     /// The rule that decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// How often within the call.
+    /// Number of times within the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
-    /// What was asked for, the first time; the request without its query; of an admission, that it is of something else than the last.
+    /// The subject of the first such decision; for a request, the request without its query. For an
+    /// admission, a note that it differs from the one before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The status of a request's answer.
@@ -74,7 +76,8 @@ pub struct AuditLine {
     /// Bytes that it sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_out: Option<u64>,
-    /// How many decisions of the call, or hops of its requests, were left out because there were too many.
+    /// Number of decisions of the call, or of its requests' hops, that were left out because there
+    /// were too many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<u64>,
 }

@@ -13,15 +13,15 @@ pub struct ComponentView {
     pub name: String,
     /// The digest of its bytes.
     pub digest: String,
-    /// How many bytes it has, uncompiled.
+    /// Its size in bytes, uncompiled.
     pub size_bytes: u64,
-    /// What it says of itself: `kind` is `agent` or `tools`, `description` what an agent says, or the tools with the JSON Schema of their
-    /// arguments.
+    /// The component's own description. `kind` is `agent` or `tools`; `description` is what an
+    /// agent says of itself, or the tools with the JSON Schema of their arguments.
     #[schema(value_type = Object)]
     pub describes: Value,
     /// The interfaces that it imports, granted or not.
     pub imports: Vec<String>,
-    /// What the operator grants it, as the configuration writes it.
+    /// The grant that the operator gives it, as the configuration writes it.
     #[schema(value_type = Object)]
     pub grant: Grant,
 }

@@ -13,7 +13,7 @@ pub struct DefinitionView {
     pub definition: String,
     /// The component that drives it.
     pub component: String,
-    /// Whether users and other agents see it.
+    /// True if users and other agents see it.
     pub ui_visible: bool,
     /// Its lists.
     #[schema(value_type = Object)]
@@ -41,7 +41,7 @@ pub struct Lists {
     pub confirm: Option<Confirm>,
 }
 
-/// A definition, as far as it says who may do what.
+/// Returns the part of a definition that decides what its agent may do.
 #[must_use]
 pub fn definition(definition: &Definition) -> DefinitionView {
     DefinitionView {

@@ -1,4 +1,5 @@
-//! Events in public form: one JSON object for each, the same on every stream and in every list but for `spawned`.
+//! Events in public form: one JSON object for each, the same on every stream and in every list
+//! except for `spawned`.
 
 use super::agent_event;
 use super::label_event;
@@ -23,7 +24,7 @@ pub struct Event {
     /// Its CloudEvents type, such as `run.stepped.v1`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// When, ISO 8601.
+    /// The time of the event, ISO 8601.
     pub time: String,
     /// The agent that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,15 +35,17 @@ pub struct Event {
     /// The run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
-    /// Who caused it: `user:<id>`, `agent:<path>`, `host`.
+    /// The actor that caused it: `user:<id>`, `agent:<path>`, `host`.
     pub actor: String,
-    /// What ties everything together that follows from one input: that input's id.
+    /// The id shared by everything that follows from one input: the id of that input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
-    /// On a stream with `spawned=true`: set when the event is about a session that the followed one began.
+    /// The place of its session below the followed one. It is set on a stream with `spawned=true`,
+    /// for events of sessions that the followed one began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spawned: Option<Spawned>,
-    /// What happened; `null` when it was erased. Fields may be added, and never change their meaning within a type.
+    /// The data of the event; `null` when it was erased. Fields may be added, and never change
+    /// their meaning within a type.
     #[schema(value_type = Object)]
     pub data: Value,
 }
@@ -119,6 +122,7 @@ fn data(event: &event::Event) -> Value {
         E::StepFailed(it) => {
             json!({ "step": it.step, "attempt": it.attempt, "outcome": it.outcome, "detail": it.detail, "usage": it.usage })
         }
+        E::RunRecovered(it) => json!({ "count": it.count }),
         E::RunSettled(it) => json!({ "settled": settlements(&it.settled, &[]) }),
         E::OperationContinued(it) => continued(it),
         E::OperationAnswered(it) => match &it.kept {
@@ -151,7 +155,8 @@ fn imported(it: &event::TurnsImported) -> Value {
     })
 }
 
-/// What the boundary decided, what was kept, and what the host as a whole went through; null for another kind.
+/// Returns the data of decisions of the boundary, of kept values and of events of the host as a
+/// whole; null for other kinds.
 fn of_host(event: &event::Event) -> Value {
     use event::Event as E;
     match event {
@@ -186,7 +191,7 @@ fn of_host(event: &event::Event) -> Value {
     }
 }
 
-/// A file that was handed over.
+/// Returns the data of an uploaded file.
 pub(super) fn file_uploaded(it: &FileUploaded) -> Value {
     json!({
         "session_id": it.session, "digest": it.digest.reference(), "name": it.name, "media_type": it.media_type, "bytes": it.bytes,
@@ -202,7 +207,7 @@ pub(super) fn kept(kept: &Kept) -> Value {
     }
 }
 
-/// What is not known of an item that an older version recorded is null.
+/// Returns the data of a recorded item. Fields that an older version did not record are null.
 fn item(it: &ItemRecorded) -> Value {
     json!({
         "item_id": Some(&it.item).filter(|item| !item.is_empty()), "sequence": Some(it.sequence).filter(|sequence| *sequence > 0),

@@ -3,21 +3,22 @@
 use serde::Serialize;
 use store::FileRow;
 
-/// A file that was handed over in a session.
+/// A file that was uploaded to a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = File)]
 pub struct FileView {
-    /// What it is asked for and answered with: `sha256:` and 64 hexadecimal digits, the digest of its bytes.
+    /// The digest of its bytes: `sha256:` and 64 hexadecimal digits. Use it to download the file
+    /// and to answer with it.
     pub digest: String,
-    /// What it is called.
+    /// The file name.
     pub name: String,
-    /// What it is, as it was handed over.
+    /// The media type, as declared at the upload.
     pub media_type: String,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// Who handed it over.
+    /// The user who uploaded it.
     pub user_id: String,
-    /// When, ISO 8601.
+    /// The time of the upload, ISO 8601.
     pub uploaded_at: String,
 }
 

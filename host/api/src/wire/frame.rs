@@ -1,4 +1,5 @@
-//! What lies between committed events, in public form: shown while it happens, never stored, never repeated.
+//! Ephemeral frames between committed events, in public form: shown while something happens, never
+//! stored, never repeated.
 
 use super::frame_name::EphemeralName;
 use broker::{Frame, Show};

@@ -1,4 +1,5 @@
-//! The frames of event streams: their names and what each has as its data, for the streams that send them and the description of the API.
+//! The frames of event streams: their names and data, for the streams that send them and for the
+//! description of the API.
 
 use super::message::CallView;
 use super::operation::{AnsweredCall, ModelAttempt, WorkTarget};
@@ -8,19 +9,19 @@ use serde_json::Value;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
-/// How a frame is described.
+/// The description of a frame.
 pub(crate) struct FrameSchema {
     /// The name of the frame.
     pub(crate) word: &'static str,
     /// The name of the schema.
     pub(crate) name: String,
-    /// What its data is.
+    /// The schema of its data.
     pub(crate) schema: RefOr<Schema>,
     /// The schemas that it refers to.
     pub(crate) others: Vec<(String, RefOr<Schema>)>,
 }
 
-/// What the data of a frame is, with what all of its kind have.
+/// Defines the data of a frame, with the fields that all frames of its kind have.
 macro_rules! shape {
     // What a stored event means.
     (stored, $(#[$doc:meta])* $name:ident { $($fields:tt)* }) => {
@@ -29,9 +30,9 @@ macro_rules! shape {
             session_id: Option<String>,
             /// The run.
             run_id: Option<String>,
-            /// When it was stored, ISO 8601.
+            /// The time at which it was stored, ISO 8601.
             time: String,
-            /// With `spawned=true`: whose session it is, below the followed one.
+            /// The place of its session below the followed one, with `spawned=true`.
             spawned: Option<Spawned>,
             $($fields)*
         } }
@@ -49,7 +50,7 @@ macro_rules! shape {
             attempt: u64,
             /// Its place in the attempt.
             seq: u64,
-            /// With `spawned=true`: whose session it is, below the followed one.
+            /// The place of its session below the followed one, with `spawned=true`.
             spawned: Option<Spawned>,
             $($fields)*
         } }
@@ -77,7 +78,7 @@ macro_rules! frames {
                 match self { $(Self::$name => $word,)* }
             }
 
-            /// How each is described.
+            /// Returns the description of each frame.
             pub(crate) fn schemas() -> Vec<FrameSchema> {
                 vec![$(described::<$shapes::$name>($word, stringify!($name)),)*]
             }
@@ -110,13 +111,14 @@ frames! {
             status: Option<String>,
             /// `reactive` or `proactive`.
             control_mode: Option<String>,
-            /// What waits for its answer.
+            /// The question that waits for its answer.
             pending_action: Option<PendingActionView>,
         }
-        /// The stream begins anew: the position that the client came back with is none that this host has given, as after a restored backup.
-        /// Its `id` takes the place of that position.
+        /// The stream starts over: the client's position is not one that this host has assigned, as
+        /// after a restored backup. Its `id` replaces that position.
         plain Reset = "reset" {
-            /// The position from which the stream goes on: whatever was shown before is to be read again.
+            /// The position from which the stream continues. Read everything again that was shown
+            /// before.
             position: u64,
             /// The reason, for people.
             reason: String,
@@ -125,30 +127,30 @@ frames! {
         stored StateChange = "state_change" {
             /// `active`, `awaiting_client_action`, `completed`, `expired` or `terminated`.
             status: String,
-            /// Its type; when it begins.
+            /// Its type, when it begins.
             session_type: Option<String>,
         }
         /// The client is asked something; also when it comes back and the question still waits.
         plain ClientAction = "client_action" {
-            /// What to answer under.
+            /// The id to answer under.
             tool_call_id: String,
-            /// What the agent calls it, or the tool that asks.
+            /// The agent's name for it, or the tool that asks.
             tool_name: String,
             /// The widget.
             widget_type: String,
-            /// What it shows.
+            /// The properties that the widget shows.
             props: Value,
             /// JSON Schema of the answer.
             response_schema: Option<Value>,
-            /// Whether the message box is locked meanwhile.
+            /// True if the message box is locked meanwhile.
             lock_input: bool,
             /// The session.
             session_id: String,
-            /// The run; not when it is told again.
+            /// The run; absent when the question is repeated.
             run_id: Option<String>,
-            /// When it was stored, ISO 8601; not when it is told again.
+            /// The time at which it was stored, ISO 8601; absent when the question is repeated.
             time: Option<String>,
-            /// With `spawned=true`: whose session it is, below the followed one.
+            /// The place of its session below the followed one, with `spawned=true`.
             spawned: Option<Spawned>,
         }
         /// A question is not to be answered any more.
@@ -158,17 +160,17 @@ frames! {
             /// `timed_out` or `cancelled`.
             reason: String,
         }
-        /// A user handed over a file.
+        /// A user has uploaded a file.
         stored FileUploaded = "file_uploaded" {
             /// `sha256:` and 64 hexadecimal digits.
             digest: String,
-            /// What it is called.
+            /// The file name.
             name: String,
-            /// What it is, as it was handed over.
+            /// The media type, as declared at the upload.
             media_type: String,
-            /// How many bytes it has.
+            /// Its size in bytes.
             bytes: u64,
-            /// Who handed it over.
+            /// The user who uploaded it.
             user_id: String,
         }
         /// A turn begins.
@@ -181,7 +183,7 @@ frames! {
             /// The question.
             tool_call_id: String,
         }
-        /// It goes on.
+        /// The turn of a structured session continues.
         stored RunResumed = "run_resumed" {
             /// The question that was answered.
             tool_call_id: String,
@@ -191,8 +193,8 @@ frames! {
             /// The text.
             content: String,
         }
-        /// What was shown of this attempt is void. Stored, and told to whoever comes back, when another attempt is recorded; it may be told
-        /// while it happens, too.
+        /// Everything shown of this attempt is void. The frame is stored, and sent to clients that
+        /// come back, when another attempt is recorded. It may also be sent as it happens.
         plain ContentDiscarded = "content_discarded" {
             /// The session.
             session_id: String,
@@ -204,9 +206,9 @@ frames! {
             attempt: u64,
             /// Its place in the attempt; absent when it is stored.
             seq: Option<u64>,
-            /// When it was stored, ISO 8601; absent when it is not.
+            /// The time at which it was stored, ISO 8601; absent when it is not.
             time: Option<String>,
-            /// With `spawned=true`: whose session it is, below the followed one.
+            /// The place of its session below the followed one, with `spawned=true`.
             spawned: Option<Spawned>,
         }
         /// A message of the agent's is complete.
@@ -215,7 +217,7 @@ frames! {
             message: u64,
             /// Its text.
             content: String,
-            /// Who wrote it.
+            /// The author of the message.
             origin: String,
         }
         /// A model calls tools.
@@ -225,7 +227,7 @@ frames! {
             /// The calls.
             tool_calls: Vec<CallView>,
         }
-        /// A tool is called, another agent is handed work, or memory is searched.
+        /// A tool is called, work is handed to another agent, or memory is searched.
         stored ToolExecuting = "tool_executing" {
             /// The operation.
             operation_id: String,
@@ -239,23 +241,23 @@ frames! {
             tool: Option<String>,
             /// The call that it answers: `message` and `index`.
             answers: Option<AnsweredCall>,
-            /// With what.
+            /// The arguments.
             arguments: Option<Value>,
-            /// Whom work was handed to: `agent_id`, `session_id`, `input_id`.
+            /// The recipient of the work: `agent_id`, `session_id`, `input_id`.
             target: Option<WorkTarget>,
-            /// What memory is searched for.
+            /// The query for the search in memory.
             query: Option<String>,
-            /// How much of it is to be found at most.
+            /// The maximum number of results of the search.
             limit: Option<u64>,
-            /// When its time is up, ISO 8601.
+            /// The deadline, ISO 8601.
             deadline: Option<String>,
         }
-        /// What a tool says while it works.
+        /// A note of a tool on its progress.
         shown ToolProgress = "tool_progress" {
-            /// The words.
+            /// The text of the note.
             message: String,
         }
-        /// What came of a tool.
+        /// The outcome of a tool call.
         stored ToolResult = "tool_result" {
             /// The operation.
             operation_id: String,
@@ -263,13 +265,13 @@ frames! {
             outcome: String,
             /// The value, of the outcome `value`.
             value: Option<Value>,
-            /// Why, of the outcome `failed`.
+            /// The reason for the outcome `failed`.
             failure: Option<Value>,
             /// The place of the result in the thread, once it has one.
             message: Option<u64>,
             /// The tool.
             tool: Option<String>,
-            /// Whether the model is told that it failed.
+            /// True if the model is told that it failed.
             failed: Option<bool>,
             /// The attempts at it.
             attempts: Option<Vec<ModelAttempt>>,
@@ -295,24 +297,24 @@ frames! {
         stored SessionExpired = "session_expired" {}
         /// A structured session was ended.
         stored Terminated = "terminated" {
-            /// Why.
+            /// The reason.
             reason: String,
         }
         /// A turn has failed, or was aborted.
         stored Error = "error" {
             /// A stable code.
             code: Option<String>,
-            /// Why.
+            /// The reason.
             message: Option<String>,
         }
         /// Nothing has happened for a while.
         plain Heartbeat = "heartbeat" {
-            /// Which it is, from 1.
+            /// The number of the heartbeat, from 1.
             count: u64,
         }
         /// The host ends the stream.
         plain Disconnected = "disconnected" {
-            /// Why.
+            /// The reason.
             reason: String,
         }
     }
@@ -321,7 +323,7 @@ frames! {
 frames! {
     /// A frame in the view `log` that is no stored event.
     EphemeralName in ephemeral {
-        /// Something that is shown while it happens; void after `attempt-discarded` of its attempt.
+        /// Ephemeral output of an operation; void after `attempt-discarded` of its attempt.
         shown Delta = "delta" {
             /// True.
             ephemeral: bool,
@@ -333,13 +335,14 @@ frames! {
             text: Option<String>,
             /// The tool, of `call_started`.
             name: Option<String>,
-            /// What is performed, of `performing`.
+            /// The call that is performed, for `performing`: `model:<name>` or `tool:<name>`.
             what: Option<String>,
         }
-        /// The stream begins anew: the position that the client came back with is none that this host has given, as after a restored backup.
-        /// Its `id` takes the place of that position.
+        /// The stream starts over: the client's position is not one that this host has assigned, as
+        /// after a restored backup. Its `id` replaces that position.
         plain Reset = "reset" {
-            /// The position from which the stream goes on: whatever was shown before is to be read again.
+            /// The position from which the stream continues. Read everything again that was shown
+            /// before.
             position: u64,
             /// The reason, for people.
             reason: String,

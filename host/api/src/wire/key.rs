@@ -6,33 +6,33 @@ use domain::user::Scope;
 use serde::Serialize;
 use store::KeyRow;
 
-/// What is known of a key. Neither the key nor its hash is in it.
+/// The public details of a key. They contain neither the key nor its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Key)]
 pub struct KeyView {
     /// Its id.
     pub id: String,
-    /// Whose it is.
+    /// The user that it authenticates.
     pub user_id: String,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it may be used for.
+    /// The scopes that it may be used for.
     pub scopes: Vec<&'static str>,
     /// `active`, `expired` or `revoked`.
     pub state: &'static str,
-    /// Who issued it.
+    /// The user who issued it.
     pub issued_by: String,
-    /// With which key; none when it was with something else.
+    /// The key with which it was issued; none when another credential was used.
     pub issued_with: Option<String>,
-    /// When, ISO 8601.
+    /// The time at which it was issued, ISO 8601.
     pub issued_at: String,
-    /// When it ends by itself.
+    /// The time at which it expires, ISO 8601.
     pub expires_at: String,
-    /// Who revoked it.
+    /// The user who revoked it.
     pub revoked_by: Option<String>,
-    /// When.
+    /// The time at which it was revoked, ISO 8601.
     pub revoked_at: Option<String>,
-    /// Why, if somebody said so.
+    /// The reason for the revocation, if one was given.
     pub reason: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What happens to a session as a label, to its queue, and to what services call users, in public form.
+//! Events about a session's label, its queue and connector keys, in public form.
 
 use domain::event::Event;
 use serde_json::{Value, json};

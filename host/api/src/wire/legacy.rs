@@ -14,17 +14,17 @@ pub struct LegacySummary {
     pub id: String,
     /// Its type.
     pub session_type: String,
-    /// Who drives it: `reactive` or `proactive`.
+    /// The driver of the session: `reactive` or `proactive`.
     pub control_mode: &'static str,
     /// `active`, `awaiting_client_action`, `completed`, `expired` or `terminated`.
     pub status: &'static str,
     /// Items on its record.
     pub items_completed: u64,
-    /// When it was created, ISO 8601.
+    /// The time at which it was created, ISO 8601.
     pub created_at: String,
-    /// When it began.
+    /// The time at which it began.
     pub started_at: String,
-    /// When it ended.
+    /// The time at which it ended.
     pub completed_at: Option<String>,
 }
 
@@ -39,51 +39,52 @@ pub struct LegacySession {
     pub conversation_id: String,
     /// Its type.
     pub session_type: String,
-    /// Who drives it: `reactive` or `proactive`.
+    /// The driver of the session: `reactive` or `proactive`.
     pub control_mode: &'static str,
     /// `active`, `awaiting_client_action`, `completed`, `expired` or `terminated`.
     pub status: &'static str,
     /// Its own system prompt.
     pub system_prompt: Option<String>,
-    /// What it was opened with; `system_prompt` and `model_id` are in it when there are any.
+    /// The configuration that it was opened with. It includes `system_prompt` and `model_id` when
+    /// there are any.
     #[schema(value_type = Object)]
     pub config: Value,
     /// The item that waits.
     pub current_item_id: Option<String>,
-    /// What was asked and answered, the first 200.
+    /// The questions and answers, the first 200.
     pub items: Vec<LegacyItem>,
-    /// What a client needs to show it as it was left.
+    /// The state that a client needs to show it as it was left.
     pub ui_state: UiStateView,
-    /// What waits.
+    /// The question that waits for an answer.
     pub pending_action: Option<PendingActionView>,
-    /// When it was created, ISO 8601.
+    /// The time at which it was created, ISO 8601.
     pub created_at: String,
-    /// When it began.
+    /// The time at which it began.
     pub started_at: String,
-    /// When it ended.
+    /// The time at which it ended.
     pub completed_at: Option<String>,
-    /// Why it was ended from outside.
+    /// The reason why it was ended from outside.
     pub terminated_reason: Option<String>,
 }
 
-/// What was asked, and what was answered.
+/// A question and its answer.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct LegacyItem {
     /// Its id.
     pub id: String,
     /// Its place, from 1.
     pub sequence: u64,
-    /// What was asked.
+    /// The question.
     pub agent_prompt: Value,
-    /// What the client was shown.
+    /// The widget that the client was shown.
     pub client_action: Option<LegacyAction>,
-    /// What was answered; null when nothing was.
+    /// The answer; null when there was none.
     pub user_response: Option<LegacyResponse>,
-    /// What was made of it.
+    /// The evaluation of the answer.
     pub evaluation: Option<Value>,
-    /// When it was asked.
+    /// The time of the question.
     pub started_at: String,
-    /// When it was answered.
+    /// The time of the answer.
     pub completed_at: Option<String>,
     /// Milliseconds from the question to the answer.
     pub response_time_ms: Option<u64>,
@@ -94,18 +95,18 @@ pub struct LegacyItem {
 pub struct LegacyAction {
     /// The widget.
     pub widget_type: String,
-    /// What it shows.
+    /// The properties that it shows.
     pub props: Value,
-    /// Whether the message box is locked meanwhile.
+    /// True if the message box is locked meanwhile.
     pub lock_input: bool,
 }
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct LegacyResponse {
-    /// What was answered.
+    /// The answer itself.
     pub response: Value,
-    /// When.
+    /// The time of the answer.
     pub timestamp: String,
     /// `valid` or `skipped`: what is not valid is refused, and no item.
     pub validation_status: &'static str,
@@ -113,24 +114,24 @@ pub struct LegacyResponse {
     pub validation_errors: Vec<String>,
 }
 
-/// What a client needs to restore a page.
+/// The state that a client needs to restore a page.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct LegacyState {
     /// The session.
     pub session_id: String,
     /// Its status.
     pub status: &'static str,
-    /// Who drives it.
+    /// The driver of the session.
     pub control_mode: &'static str,
     /// The item that waits.
     pub current_item_id: Option<String>,
-    /// What a client needs to show it as it was left.
+    /// The state that a client needs to show it as it was left.
     pub ui_state: UiStateView,
-    /// What waits.
+    /// The question that waits for an answer.
     pub pending_action: Option<PendingActionView>,
 }
 
-/// Who drives a session of a type.
+/// Returns the driver of sessions of a type.
 fn control_mode(session_type: &str) -> &'static str {
     if matches!(session_type, "thought" | "chat") { "reactive" } else { "proactive" }
 }
@@ -229,7 +230,7 @@ fn item((sequence, recorded): (u64, &Recorded)) -> Option<LegacyItem> {
     })
 }
 
-/// What a client needs to restore a page.
+/// Returns the state that a client needs to restore a page.
 #[must_use]
 pub fn legacy_state(session: LegacySession) -> LegacyState {
     LegacyState {

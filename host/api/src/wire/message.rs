@@ -20,19 +20,19 @@ pub struct MessageView {
     /// The calls that the model made in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallView>,
-    /// For the result of a call: which one.
+    /// The call that it answers, if it is the result of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<AnswersView>,
-    /// Where it came from: `api`, `model:<name>`, `tool:<name>`, `agent:<path>`, `host`.
+    /// The origin of the message: `api`, `model:<name>`, `tool:<name>`, `agent:<path>`, `host`.
     pub origin: String,
-    /// Whether its content came from outside the user's and the operator's control.
+    /// True if its content came from outside the user's and the operator's control.
     pub untrusted: bool,
-    /// For the summary of a compaction: what it stands for.
+    /// The extent of the summary, if it is one of a compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<CompactionView>,
 }
 
-/// What a summary stands for.
+/// The extent of a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Compaction)]
 pub struct CompactionView {
@@ -58,11 +58,11 @@ pub enum PartView {
     },
     /// Bytes kept outside the message.
     Blob {
-        /// Where they are.
+        /// The digest under which they are kept.
         digest: String,
         /// Their media type.
         media_type: String,
-        /// How many they are.
+        /// The number of bytes.
         size: u64,
     },
     /// A call that the model made: see the message's `calls`.
@@ -89,7 +89,7 @@ pub struct CallView {
     pub arguments: String,
 }
 
-/// Which call a message answers.
+/// The call that a message answers.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Answers)]
 pub struct AnswersView {
@@ -99,7 +99,7 @@ pub struct AnswersView {
     pub index: u32,
     /// The tool.
     pub name: String,
-    /// Whether the call failed.
+    /// True if the call failed.
     pub failed: bool,
 }
 

@@ -12,16 +12,16 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = ClientAction)]
 pub struct ClientActionView {
-    /// What to answer under.
+    /// The id to answer under.
     pub call_id: String,
     /// The widget that shows it.
     pub widget: String,
-    /// What the widget shows.
+    /// The properties that the widget shows.
     pub props: Value,
     /// JSON Schema of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
-    /// Whether the client should lock its message box meanwhile.
+    /// True if the client should lock its message box meanwhile.
     pub lock_input: bool,
 }
 
@@ -37,7 +37,7 @@ pub fn client_action(call: OperationId, action: &ClientAction) -> ClientActionVi
     }
 }
 
-/// An operation of a run, as it was started: what its kind has besides stands behind it.
+/// An operation of a run, as it was started. The fields of its kind follow the common ones.
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(as = Operation)]
 #[expect(dead_code, reason = "says in the description what an operation is")]
@@ -54,27 +54,27 @@ pub(crate) struct OperationSchema {
     tool: Option<String>,
     /// The call that it answers.
     answers: Option<AnsweredCall>,
-    /// Of a model call: the model, as the agent names it.
+    /// The model of a model call, as the agent names it.
     model: Option<String>,
-    /// Of a model call: whether the user sees what it says (`user`), or nobody (`hidden`).
+    /// The audience of a model call: `user` if the user sees what it says, `hidden` if nobody does.
     audience: Option<String>,
-    /// Of a tool call and of work that was handed over: with what.
+    /// The arguments of a tool call, or of work that was handed over.
     arguments: Option<Value>,
-    /// Of a question, and of a call that a user has to agree to first: what is asked.
+    /// The question, also that of a call that a user has to approve first.
     client_action: Option<ClientActionView>,
-    /// Of work that was handed over: to whom.
+    /// The recipient of work that was handed over.
     target: Option<WorkTarget>,
-    /// Of a search in memory: for what.
+    /// The query of a search in memory.
     query: Option<String>,
-    /// Of a search in memory: how much is to be found at most.
+    /// Maximum number of results of a search in memory.
     limit: Option<u64>,
-    /// Of a timer: when it is due, ISO 8601.
+    /// The time at which a timer is due, ISO 8601.
     due: Option<String>,
-    /// Of a refused call: what the agent is told, `failed` or `denied`.
+    /// The outcome of a refused call, as reported to the agent: `failed` or `denied`.
     outcome: Option<String>,
-    /// Of a refused call that is told as failed: why.
+    /// The reason of a refused call that is reported as failed.
     failure: Option<Value>,
-    /// When its time is up, ISO 8601.
+    /// The deadline, ISO 8601.
     deadline: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct AnsweredCall {
     index: u32,
 }
 
-/// Whom work was handed to.
+/// The recipient of work that was handed over.
 #[derive(Debug, utoipa::ToSchema)]
 #[expect(dead_code, reason = "says in the description what an operation is")]
 pub(crate) struct WorkTarget {
@@ -96,7 +96,7 @@ pub(crate) struct WorkTarget {
     agent_id: String,
     /// Its session.
     session_id: String,
-    /// The input that tells it what to do.
+    /// The input that describes the work.
     input_id: String,
 }
 
@@ -108,19 +108,20 @@ pub(crate) struct ModelAttempt {
     provider: String,
     /// The provider's name of the model.
     model: String,
-    /// What it used; none where the provider did not say.
+    /// The tokens that it used; none where the provider did not report them.
     usage: Option<TokenUsage>,
-    /// What that cost, in millionths of the currency of the configured prices; absent where the model has no price or the provider did not say.
+    /// The cost of those tokens, in millionths of the currency of the configured prices. Absent
+    /// where the model has no price or the provider did not report the usage.
     cost_micros: Option<u64>,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     wall_ms: u64,
-    /// What went wrong; none of the attempt that gave the reply.
+    /// The error; none for the attempt that gave the reply.
     error: Option<String>,
-    /// What was reserved for it, and is charged; absent where the provider said what it used.
+    /// The reservation for it, which is charged. Absent where the provider reported the usage.
     reserved: Option<AttemptReserved>,
 }
 
-/// What was reserved for an attempt at a model call.
+/// The reservation for an attempt at a model call.
 #[derive(Debug, utoipa::ToSchema)]
 #[expect(dead_code, reason = "says in the description what an attempt is")]
 pub(crate) struct AttemptReserved {
@@ -132,7 +133,7 @@ pub(crate) struct AttemptReserved {
     cost_micros: Option<u64>,
 }
 
-/// What a model call used.
+/// The tokens that a model call used.
 #[derive(Debug, utoipa::ToSchema)]
 #[expect(dead_code, reason = "says in the description what an attempt is")]
 pub(crate) struct TokenUsage {
@@ -144,7 +145,8 @@ pub(crate) struct TokenUsage {
     cached_tokens: u64,
 }
 
-/// An operation as it was started: `operation_id`, `key`, `kind`, and what its kind has besides.
+/// Returns an operation as it was started: `operation_id`, `key`, `kind`, and the fields specific
+/// to its kind.
 #[must_use]
 pub fn operation(operation: &Operation) -> Value {
     let mut view = Map::new();
@@ -199,7 +201,8 @@ fn parsed(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into())
 }
 
-/// How operations ended: `operation_id`, `outcome`, and what the outcome has besides. `messages` entered the thread with them.
+/// Returns the outcomes of operations: `operation_id`, `outcome`, and the fields specific to the
+/// outcome. `messages` entered the thread with them.
 #[must_use]
 pub fn settlements<'a>(settled: impl IntoIterator<Item = &'a Settlement>, messages: &[Message]) -> Vec<Value> {
     let mut left: Vec<&Message> = messages.iter().collect();
@@ -213,7 +216,8 @@ pub fn settlements<'a>(settled: impl IntoIterator<Item = &'a Settlement>, messag
     settled.into_iter().map(|settlement| view(settlement, settlement.result.as_ref().and_then(&mut place))).collect()
 }
 
-/// A settlement is recorded before its result has a place in the thread; `message` is that place, once there is one.
+/// Returns the view of a settlement, which is recorded before its result has a place in the thread.
+/// `message` is that place, once there is one.
 fn view(settlement: &Settlement, message: Option<MessageId>) -> Value {
     let mut view = Map::new();
     view.insert("operation_id".into(), settlement.operation.to_string().into());

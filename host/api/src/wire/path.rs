@@ -1,4 +1,4 @@
-//! The living hierarchy and what services call the users, in public form.
+//! The living hierarchy of agents and the connector keys of users, in public form.
 
 use super::view::label;
 use domain::path::ModelRole;
@@ -11,32 +11,35 @@ use store::ConnectorRow;
 pub struct PathView {
     /// Its address.
     pub path: String,
-    /// What sort of agent that says it is.
+    /// The kind of agent, as its address gives it.
     pub kind: &'static str,
     /// The role by which it has its model.
     pub model_role: Option<&'static str>,
-    /// What people read for it.
+    /// The label shown to people.
     pub label: String,
     /// Its id, a UUID.
     pub agent_id: String,
     /// The id of the agent above it.
     pub parent_id: Option<String>,
-    /// That agent's address.
+    /// The address of that agent.
     pub parent_path: Option<String>,
-    /// What you are to it.
+    /// Your role.
     pub role: &'static str,
-    /// `active` while a run is open or an input waits, and a minute on; `sleeping` after that; `dead` an hour after the work of one that was
-    /// made below another agent. Hidden from a mentee, as all that tells of what its other users do.
+    /// The activity of the agent. `active` while a run is open or an input waits, and for a minute
+    /// after; then `sleeping`; `dead` an hour after the work of an agent that was made below
+    /// another one. Hidden from a mentee, as everything that reveals the activity of its other
+    /// users.
     pub residency: Option<&'static str>,
-    /// Since when it has nothing to do, ISO 8601; none while it has. Hidden from a mentee.
+    /// The time since which it has been idle, ISO 8601; none while it has work. Hidden from a
+    /// mentee.
     pub idle_since: Option<String>,
-    /// How many of its sessions take input. Hidden from a mentee.
+    /// Number of its sessions that take input. Hidden from a mentee.
     pub open_sessions: Option<u64>,
-    /// How many of its turns are in the making. Hidden from a mentee.
+    /// Number of its turns in progress. Hidden from a mentee.
     pub open_runs: Option<u64>,
 }
 
-/// What a service calls a user.
+/// The key under which a service knows a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = ConnectorKey)]
 pub struct ConnectorView {
@@ -44,11 +47,11 @@ pub struct ConnectorView {
     pub key: String,
     /// The connector.
     pub connector: String,
-    /// What its service calls the user.
+    /// The service's own id of the user.
     pub target_id: String,
     /// The user.
     pub user_id: String,
-    /// Since when, ISO 8601.
+    /// The time at which it was bound, ISO 8601.
     pub bound_at: String,
 }
 

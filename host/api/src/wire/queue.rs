@@ -7,31 +7,32 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::InputState;
 
-/// How a session's queue is.
+/// The settings of a session's queue.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Queue)]
 pub struct QueueView {
-    /// What holds for messages that say nothing of it: `mode`, `debounce_ms`, `cap` and `drop`.
+    /// The settings for messages that bring none of their own: `mode`, `debounce_ms`, `cap` and
+    /// `drop`.
     #[schema(value_type = Object)]
     pub settings: Value,
-    /// What of it the session says itself; the rest is as the host is configured.
+    /// The settings that the session itself has; the rest follow the host's configuration.
     #[schema(value_type = Object)]
     pub session: Value,
 }
 
-/// What waits in a session.
+/// The inputs that wait in a session.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = WaitingInputs)]
 pub struct WaitingInputsView {
     /// The session.
     pub session_id: String,
-    /// The run that is open; none when no turn is in the making.
+    /// The run that is open; none when no turn is in progress.
     pub run_id: Option<String>,
-    /// How its queue is.
+    /// The settings of its queue.
     pub queue: QueueView,
-    /// Inputs that were dropped from it and that no turn has told of yet.
+    /// Inputs that were dropped from it and that no turn has reported yet.
     pub dropped: u64,
-    /// What waits, in the order in which it was accepted.
+    /// The inputs that wait, in the order in which they were accepted.
     pub inputs: Vec<WaitingInputView>,
 }
 
@@ -41,46 +42,48 @@ pub struct WaitingInputsView {
 pub struct WaitingInputView {
     /// Its id.
     pub input_id: String,
-    /// What it waits for: `steer`, `interrupt`, `followup`, `collect`, or `own_turn` for work that was handed over.
+    /// The condition that it waits for: `steer`, `interrupt`, `followup`, `collect`, or `own_turn`
+    /// for work that was handed over.
     pub waits_for: &'static str,
     /// `low`, `normal`, `high` or `critical`.
     pub priority: &'static str,
-    /// Where it came from: `api`, `opening`, `dispatch`, `late_reply` or `reminder`.
+    /// The source of the input: `api`, `opening`, `dispatch`, `late_reply` or `reminder`.
     pub source: &'static str,
-    /// The beginning of what it says, on one line.
+    /// The beginning of its text, on one line.
     pub excerpt: String,
-    /// Since when, ISO 8601.
+    /// The time since which it has waited, ISO 8601.
     pub since: String,
-    /// When it is due, ISO 8601; none when it is not for later.
+    /// The time at which it is due, ISO 8601; none when it is not for later.
     pub due: Option<String>,
 }
 
-/// An input, whatever became of it.
+/// An input in whatever state.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Input)]
 pub struct InputView {
-    /// What it was accepted as.
+    /// The input as it was accepted.
     #[serde(flatten)]
     pub accepted: WaitingInputView,
     /// The session.
     pub session_id: String,
-    /// `waiting`, `claimed` by a run that is open, `consumed` by one that has ended, `dead` as a dead letter, `cancelled` or `dropped`.
+    /// The state: `waiting`, `claimed` by an open run, `consumed` by one that has ended, `dead` as
+    /// a dead letter, `cancelled` or `dropped`.
     pub state: &'static str,
     /// The run that deals or dealt with it.
     pub run_id: Option<String>,
     /// The turn that it is a part of.
     pub turn_id: Option<String>,
-    /// Why it was put aside.
+    /// The reason why it became a dead letter.
     pub reason: Option<String>,
 }
 
-/// How a session's queue is.
+/// Returns the settings of a session's queue.
 #[must_use]
 pub fn queue(said: &QueueSaid) -> QueueView {
     QueueView { settings: json!(said.holds), session: json!(said.said) }
 }
 
-/// What waits in a session.
+/// Returns the inputs that wait in a session.
 #[must_use]
 pub fn waiting_inputs(waiting: &WaitingInputs) -> WaitingInputsView {
     WaitingInputsView {
@@ -92,7 +95,7 @@ pub fn waiting_inputs(waiting: &WaitingInputs) -> WaitingInputsView {
     }
 }
 
-/// An input, whatever became of it.
+/// Returns an input in whatever state.
 #[must_use]
 pub fn input(view: &Input) -> InputView {
     let (state, run, reason) = match &view.state {
@@ -113,7 +116,7 @@ pub fn input(view: &Input) -> InputView {
     }
 }
 
-/// What an input waits for, in a word.
+/// Returns the condition that an input waits for, as a word.
 #[must_use]
 pub fn waits_for(kind: &Kind) -> &'static str {
     match kind {

@@ -12,15 +12,16 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::{SessionRow, SessionStatus};
 
-/// What a client needs to show a session as it was left (design S0, `ui_state`).
+/// The state that a client needs to show a session as it was left (design S0, `ui_state`).
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = UiState)]
 pub struct UiStateView {
-    /// Whether the message box is locked until the question is answered. Words that are sent all the same wait for the end of the turn.
+    /// True if the message box is locked until the question is answered. A message that is sent all
+    /// the same waits for the end of the turn.
     pub chat_input_locked: bool,
     /// The widget that is shown.
     pub active_widget: Option<PendingActionView>,
-    /// What was filled in so far in it.
+    /// The partial input in that widget.
     pub widget_partial_state: Option<Value>,
 }
 
@@ -28,26 +29,27 @@ pub struct UiStateView {
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = PendingAction)]
 pub struct PendingActionView {
-    /// What to answer under.
+    /// The id to answer under.
     pub tool_call_id: String,
-    /// What the agent calls it, or the tool that asks.
+    /// The agent's name for it, or the tool that asks.
     pub tool_name: String,
     /// The widget.
     pub widget_type: String,
-    /// What it shows.
+    /// The properties that the widget shows.
     pub props: Value,
     /// JSON Schema of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
-    /// Whether the message box is locked meanwhile.
+    /// True if the message box is locked meanwhile.
     pub lock_input: bool,
 }
 
-/// Where the agent goes on when the client has answered (design S0, `execution_state`). There only while the session waits.
+/// The point at which the agent continues once the client has answered (design S0,
+/// `execution_state`). Present only while the session waits.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = ExecutionState)]
 pub struct ExecutionStateView {
-    /// The turn in the making.
+    /// The turn in progress.
     pub run_id: String,
     /// The messages that were asked for, as a model sees them.
     pub conversation_snapshot: Vec<SnapshotMessageView>,
@@ -55,11 +57,11 @@ pub struct ExecutionStateView {
     pub iteration: u32,
     /// Tool calls that were made.
     pub tool_calls_made: u32,
-    /// What waits.
+    /// The call that waits for an answer.
     pub pending_tool_call: Option<PendingToolCallView>,
-    /// When the turn began, in milliseconds since the Unix epoch.
+    /// The time at which the turn began, in milliseconds since the Unix epoch.
     pub started_at_ms: u64,
-    /// When it was suspended, in milliseconds since the Unix epoch.
+    /// The time at which it was suspended, in milliseconds since the Unix epoch.
     pub suspended_at_ms: u64,
 }
 
@@ -73,9 +75,9 @@ pub struct SnapshotMessageView {
     pub content: String,
     /// The calls that the model made in it.
     pub tool_calls: Vec<CallView>,
-    /// For the result of a call: the provider's id of the call.
+    /// The provider's id of the call, if this is the result of one.
     pub tool_call_id: Option<String>,
-    /// For the result of a call: the tool.
+    /// The tool, if this is the result of a call.
     pub name: Option<String>,
 }
 
@@ -87,29 +89,30 @@ pub struct ItemView {
     pub id: Option<String>,
     /// Its place on the record, from 1.
     pub sequence: u64,
-    /// When it was asked, ISO 8601; none when no client action was named with it.
+    /// The time of the question, ISO 8601; none when no client action was named with it.
     pub started_at: Option<String>,
-    /// What the client was shown.
+    /// The client action that was shown.
     pub client_action: Option<Value>,
     /// Milliseconds from when it was asked to the answer.
     pub response_time_ms: Option<u64>,
-    /// What was asked.
+    /// The question.
     pub agent_prompt: Value,
-    /// What was answered; null when nothing was.
+    /// The answer; null when there was none.
     pub user_response: Value,
-    /// What was made of it.
+    /// The evaluation of the answer.
     pub evaluation: Option<Value>,
-    /// When it went on record, ISO 8601; none for one that another system asked and nobody answered.
+    /// The time at which it was recorded, ISO 8601; none for an item that another system asked and
+    /// nobody answered.
     pub completed_at: Option<String>,
-    /// Whether another system asked it, and it was imported with its session.
+    /// True if another system asked it, and it was imported with its session.
     pub imported: bool,
 }
 
-/// How a session went.
+/// Figures about the course of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = SessionMetrics)]
 pub struct MetricsView {
-    /// Items on record.
+    /// Items that were recorded.
     pub items: u64,
     /// Client actions that were answered.
     pub interactions: u64,
@@ -131,15 +134,15 @@ pub struct PastSessionView {
     pub user_id: String,
     /// `completed` or `terminated`.
     pub status: &'static str,
-    /// When it began, ISO 8601.
+    /// The time at which it began, ISO 8601.
     pub started_at: String,
-    /// When it ended, ISO 8601.
+    /// The time at which it ended, ISO 8601.
     pub completed_at: Option<String>,
-    /// Why it was terminated; `expired` when its time was up.
+    /// The reason for its termination; `expired` when its time limit was reached.
     pub terminated_reason: Option<String>,
     /// The agent's summary of a completed one; none when it is over 8 KiB.
     pub summary: Option<Value>,
-    /// How it went.
+    /// Figures about its course.
     pub metrics: MetricsView,
 }
 
@@ -153,15 +156,15 @@ pub struct RememberedSessionView {
     pub conversation_id: String,
     /// Its type.
     pub session_type: String,
-    /// Who began it.
+    /// The user who began it.
     pub started_by: String,
     /// `completed` or `terminated`.
     pub status: &'static str,
-    /// When it began, ISO 8601.
+    /// The time at which it began, ISO 8601.
     pub started_at: String,
-    /// When it ended, ISO 8601.
+    /// The time at which it ended, ISO 8601.
     pub completed_at: String,
-    /// Why it was terminated; `expired` when its time was up.
+    /// The reason for its termination; `expired` when its time limit was reached.
     pub terminated_reason: Option<String>,
     /// Client actions that were answered.
     pub interactions: u64,
@@ -182,7 +185,7 @@ pub fn pending_action(action: &PendingAction) -> PendingActionView {
     }
 }
 
-/// A session's status in the design's words.
+/// Returns a session's status, as the design names it.
 #[must_use]
 pub(super) fn status(view: &SessionView) -> &'static str {
     match (view.row.status, &view.active) {
@@ -194,7 +197,8 @@ pub(super) fn status(view: &SessionView) -> &'static str {
     }
 }
 
-/// What a client needs to show a session as it was left. In a chat, whose questions are no pending actions, the same of its questions.
+/// Returns the state that a client needs to show a session as it was left. The questions of a chat
+/// are no pending actions; they are shown in the same form.
 #[must_use]
 pub fn ui_state(view: &SessionView) -> UiStateView {
     let active_widget = pending_actions(view).into_iter().next().map(|(_, action)| action);
@@ -208,7 +212,8 @@ pub fn ui_state(view: &SessionView) -> UiStateView {
     }
 }
 
-/// The questions that wait in a session for their answers, with their ids, in the order in which they were asked.
+/// Returns the questions that wait in a session, with their ids, in the order in which they were
+/// asked.
 #[must_use]
 pub fn pending_actions(view: &SessionView) -> Vec<(OperationId, PendingActionView)> {
     let active: Vec<_> =
@@ -276,7 +281,7 @@ pub fn item((sequence, recorded): (u64, &Recorded)) -> Option<ItemView> {
     })
 }
 
-/// How a session went.
+/// Returns figures about the course of a session.
 #[must_use]
 pub fn metrics(row: &SessionRow) -> MetricsView {
     MetricsView { items: row.items, interactions: row.interactions, duration_ms: row.ended_at.map(|ended| ended.since_ms(row.created_at)) }

@@ -1,5 +1,6 @@
-//! What an event means to whoever shows a session: the names of the design's stream (`client_action`, `content_chunk`, …) instead of those
-//! of the log. An event may mean several things, or nothing.
+//! The frames that events become for a client that shows a session. They have the names of the
+//! design's stream (`client_action`, `content_chunk`, …) instead of those of the log. One event may
+//! become several frames, or none.
 
 use super::event::file_uploaded;
 use super::frame_name::FrameName;
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 /// A frame of the stream: its name and its data.
 pub type SessionEvent = (FrameName, Value);
 
-/// What a stored event means, in order.
+/// Returns the frames of a stored event, in order.
 #[must_use]
 pub fn session_events(recorded: &Recorded) -> Vec<SessionEvent> {
     let Some(event) = &recorded.event else { return Vec::new() };
@@ -116,7 +117,7 @@ fn step(stepped: &RunStepped) -> Vec<SessionEvent> {
     events
 }
 
-/// What the agent said, and the calls that its model made.
+/// Returns the frames of the agent's messages, and of the calls that its model made.
 fn said(messages: &[Message]) -> Vec<SessionEvent> {
     let mut events = Vec::new();
     for said in messages.iter().filter(|said| said.role == Role::Assistant) {
@@ -131,7 +132,7 @@ fn said(messages: &[Message]) -> Vec<SessionEvent> {
     events
 }
 
-/// What came of tools.
+/// Returns the frames of tool results.
 fn results(settled: &[Settlement], messages: &[Message]) -> Vec<SessionEvent> {
     let of_tools = settled.iter().filter(|settlement| settlement.result.as_ref().is_some_and(|result| result.role == Role::Tool));
     settlements(of_tools, messages).into_iter().map(|result| (FrameName::ToolResult, result)).collect()
@@ -159,7 +160,7 @@ fn stream_complete(end: TurnEnd) -> SessionEvent {
     (FrameName::StreamComplete, json!({ "end": end }))
 }
 
-/// What is shown between stored events; none for what a session's stream does not show.
+/// Returns the frame of something ephemeral; none if a session's stream does not show it.
 #[must_use]
 pub fn session_frame(frame: &Frame) -> Option<SessionEvent> {
     let (name, more) = match &frame.show {

@@ -1,4 +1,4 @@
-//! Whose session something is about, on a stream that shows more than one.
+//! The place of a session below the followed one, on a stream that shows more than one session.
 
 use serde::Serialize;
 use store::SpawnedSession;
@@ -10,11 +10,11 @@ pub struct Spawned {
     pub agent_path: String,
     /// The session that began it.
     pub by_session_id: String,
-    /// How far below the followed session: 1 for what that one began itself.
+    /// Depth below the followed session: 1 for sessions that it began itself.
     pub depth: u64,
 }
 
-/// What streams say of a session besides its id.
+/// Returns the fields by which streams describe a session, besides its id.
 #[must_use]
 pub fn spawned(session: &SpawnedSession) -> Spawned {
     Spawned { agent_path: session.path.clone(), by_session_id: session.by.to_string(), depth: session.depth }

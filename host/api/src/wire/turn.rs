@@ -7,7 +7,7 @@ use domain::turn::{TurnEnd, TurnNode};
 use serde::Serialize;
 use store::{Found, Parting, SeenTurn, SessionLabel, TreeTurn};
 
-/// Characters of what was said first in a turn, in a tree.
+/// Characters of a turn's first message in a tree.
 const TEXT_CHARS_MAX: usize = 160;
 /// Characters before the first word that was found, in a snippet, and in all of it.
 const SNIPPET_CHARS: (usize, usize) = (60, 200);
@@ -20,7 +20,7 @@ pub struct SessionLabelView {
     pub session_id: String,
     /// Its agent.
     pub agent_id: String,
-    /// What it is called.
+    /// Its name.
     pub name: Option<String>,
 }
 
@@ -28,11 +28,11 @@ pub struct SessionLabelView {
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = TreeTurn)]
 pub struct TreeTurnView {
-    /// Its id: a hash of what was said in it, of its parent, and of how it ended.
+    /// Its id: a hash of its messages, of its parent, and of its end.
     pub turn_id: String,
     /// The turn before it.
     pub parent_turn_id: Option<String>,
-    /// How many turns its thread has, itself included.
+    /// Number of turns in its thread, itself included.
     pub depth: u64,
     /// Its first message's place in the thread.
     pub first_message: u64,
@@ -44,14 +44,15 @@ pub struct TreeTurnView {
     pub run_id: String,
     /// The session in which it was made, or for which it was imported.
     pub session_id: String,
-    /// When it was stored, ISO 8601; of one that was imported, when it was where it was made.
+    /// The time at which it was stored, ISO 8601. For an imported turn, the time at which it was
+    /// stored at its origin.
     pub time: String,
-    /// What it used.
+    /// The tokens that it used.
     #[schema(value_type = Object)]
     pub usage: Usage,
     /// The models that took part.
     pub models: Vec<String>,
-    /// The beginning of what was said first in it.
+    /// The beginning of its first message.
     pub text: String,
     /// The sessions that are at this turn, as far as you see them.
     pub sessions: Vec<SessionLabelView>,
@@ -61,7 +62,7 @@ pub struct TreeTurnView {
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Turn)]
 pub struct TurnView {
-    /// What a tree shows of it.
+    /// The fields that a tree shows.
     #[serde(flatten)]
     pub summary: TreeTurnView,
     /// The turns that follow it, as far as you see them.
@@ -70,7 +71,7 @@ pub struct TurnView {
     pub messages: Vec<MessageView>,
 }
 
-/// Something that was said.
+/// A message, with its role and its text only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Said)]
 pub struct SaidView {
@@ -86,13 +87,13 @@ pub struct SaidView {
 pub struct ToldTurnView {
     /// The turn.
     pub turn_id: String,
-    /// How many turns its thread has, itself included.
+    /// Number of turns in its thread, itself included.
     pub depth: u64,
-    /// What was said in it, in order.
+    /// Its messages, in order.
     pub messages: Vec<SaidView>,
 }
 
-/// Where two threads part.
+/// The point at which two threads part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Parting)]
 pub struct PartingView {
@@ -108,9 +109,9 @@ pub struct PartingView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Found)]
 pub struct FoundView {
-    /// The session in which it was said.
+    /// The session of the message.
     pub session_id: String,
-    /// What that is called.
+    /// The name of that session.
     pub session_name: Option<String>,
     /// Its agent.
     pub agent_id: String,
@@ -120,11 +121,11 @@ pub struct FoundView {
     pub message: u64,
     /// `user` or `assistant`.
     pub role: &'static str,
-    /// What was said around the first of the words that it has.
+    /// An excerpt around the first matching word.
     pub snippet: String,
-    /// Whether its content came from outside the user's and the operator's control.
+    /// True if its content came from outside the user's and the operator's control.
     pub untrusted: bool,
-    /// When, ISO 8601.
+    /// The time of the message, ISO 8601.
     pub time: String,
 }
 
@@ -159,7 +160,7 @@ pub fn turn(seen: &SeenTurn) -> TurnView {
     }
 }
 
-/// Where two threads part.
+/// Returns the point at which two threads part.
 #[must_use]
 pub fn parting(parting: &Parting) -> PartingView {
     let told = |turns: &[(TurnNode, Vec<Option<Message>>)]| turns.iter().map(|(node, messages)| told(node, messages)).collect();
@@ -170,7 +171,7 @@ pub fn parting(parting: &Parting) -> PartingView {
     }
 }
 
-/// A message that was found with these words.
+/// Returns a message that was found with these words.
 #[must_use]
 pub fn found(found: &Found, words: &str) -> FoundView {
     FoundView {
@@ -186,7 +187,7 @@ pub fn found(found: &Found, words: &str) -> FoundView {
     }
 }
 
-/// How a turn ended, as a word.
+/// Returns the word for the end of a turn.
 pub(super) fn turn_end(end: TurnEnd) -> &'static str {
     match end {
         TurnEnd::Replied => "replied",
@@ -211,7 +212,8 @@ fn on_one_line(text: &str, chars_max: usize) -> String {
     line.chars().take(chars_max).collect()
 }
 
-/// What is said around the first of some words; the beginning when none of them stands there letter by letter.
+/// Returns an excerpt around the first of these words. It is the beginning of the text when none of
+/// them occurs literally.
 fn snippet(text: &str, words: &str) -> String {
     let (before, all) = SNIPPET_CHARS;
     let wanted: Vec<Vec<char>> = words.split_whitespace().map(|word| word.chars().flat_map(char::to_lowercase).collect()).collect();

@@ -3,6 +3,7 @@
 use super::active_session::{ActiveSessionView, active_session};
 use super::message::{MessageView, draft, message};
 use super::operation::{ClientActionView, OperationSchema, client_action, operation};
+use super::quarantine::{QuarantinedView, quarantined};
 use super::session::{
     ExecutionStateView, MetricsView, RememberedSessionView, UiStateView, execution_state, metrics, remembered, status, ui_state,
 };
@@ -24,35 +25,36 @@ pub struct AgentView {
     pub id: String,
     /// The definition that it was made from.
     pub definition: String,
-    /// That definition's display name; none when it is no longer configured.
+    /// The display name of that definition; none when it is no longer configured.
     pub definition_name: Option<String>,
     /// Its address, such as `/local/agent/assistant`.
     pub path: String,
-    /// What sort of agent that says it is: `connector`, `agent`, `cron`, `task`, `subuser`, `system`, `sub`, `memory` or `search`.
+    /// The kind of agent, as its address gives it: `connector`, `agent`, `cron`, `task`, `subuser`,
+    /// `system`, `sub`, `memory` or `search`.
     pub kind: &'static str,
     /// The role by which it has its model, if the configuration gives one: `user`, `subagent`, `memory`, `memorySearch` or `task`.
     pub model_role: Option<&'static str>,
-    /// What people read for it: its name with its user name, or what its address says.
+    /// The label shown to people: its name with its user name, or a label made from its address.
     pub label: String,
     /// The agent that spawned it.
     pub parent_id: Option<String>,
-    /// That agent's address.
+    /// The address of that agent.
     pub parent_path: Option<String>,
     /// Its name.
     pub name: String,
-    /// What sort of agent it is, such as `tutor`.
+    /// The type of agent, such as `tutor`.
     pub agent_type: String,
-    /// Who created it.
+    /// The user who created it.
     pub owner_user_id: String,
-    /// What you are to it: `primary`, `shared`, `mentee` or `observer`.
+    /// Your role: `primary`, `shared`, `mentee` or `observer`.
     pub role: &'static str,
     /// Its users; for a mentee, themselves alone.
     pub assignments: Vec<AssignmentView>,
     /// `active` or `archived`.
     pub status: &'static str,
-    /// When it was archived, ISO 8601.
+    /// The time at which it was archived, ISO 8601.
     pub archived_at: Option<String>,
-    /// Why.
+    /// The reason why it was archived.
     pub archive_reason: Option<String>,
     /// The tools that it may use.
     pub tools: Vec<String>,
@@ -60,36 +62,39 @@ pub struct AgentView {
     pub session_types: Vec<String>,
     /// Its own system prompt, in place of its definition's. Hidden from a mentee.
     pub system_prompt_override: Option<String>,
-    /// What is kept about it beside its address: `name`, `username`, `description`, `system_prompt` (hidden from a mentee), `workspace_dir`,
-    /// `app_id`, as far as they are said.
+    /// Its configuration other than its address, as far as it is set: `name`, `username`,
+    /// `description`, `system_prompt` (hidden from a mentee), `workspace_dir`, `app_id`.
     #[schema(value_type = Object)]
     pub config: AgentConfig,
     /// Its own settings, over its definition's. Hidden from a mentee.
     #[schema(value_type = Object)]
     pub settings: Map<String, Value>,
-    /// What it remembers for you: what holds for all its users, with your own over it; for a mentee, their own alone.
+    /// The preferences that it remembers for you: those for all its users, overlaid by your own. A
+    /// mentee sees only their own.
     #[schema(value_type = Object)]
     pub preferences: Map<String, Value>,
-    /// Whether its structured session waits for the client.
+    /// True if its structured session waits for the client.
     pub is_suspended: bool,
     /// The structured session that holds its slot; none when it is somebody else's and you are a mentee.
     pub current_session_id: Option<String>,
-    /// That session: what it does, what it waits for and where it goes on; none when it is somebody else's and you are a mentee.
+    /// The same session with its status, pending actions and execution state; none when it is
+    /// somebody else's and you are a mentee.
     pub active_session: Option<ActiveSessionView>,
     /// The structured sessions that ended last, the latest first, ten at most; for a mentee, their own.
     pub session_history: Vec<RememberedSessionView>,
-    /// How many client actions were answered. Hidden from a mentee, as all that tells of what its other users do: each session of theirs has
-    /// its own `metrics`.
+    /// Number of client actions that were answered. Hidden from a mentee, as everything that
+    /// reveals the activity of its other users. Each of a mentee's own sessions has `metrics`.
     pub total_interactions: Option<u64>,
-    /// When a structured session last began or went on, ISO 8601. Hidden from a mentee.
+    /// The time at which a structured session last began or continued, ISO 8601. Hidden from a
+    /// mentee.
     pub last_interaction_at: Option<String>,
-    /// How many structured sessions it has begun. Hidden from a mentee.
+    /// Number of structured sessions that it has begun. Hidden from a mentee.
     pub total_sessions: Option<u64>,
-    /// How many of them ended well. Hidden from a mentee.
+    /// Number of those that were completed. Hidden from a mentee.
     pub successful_completions: Option<u64>,
-    /// When it was created, ISO 8601.
+    /// The time at which it was created, ISO 8601.
     pub created_at: String,
-    /// When something last changed about it, ISO 8601.
+    /// The time of its last change, ISO 8601.
     pub updated_at: String,
     /// Its event stream.
     pub stream_url: String,
@@ -103,9 +108,9 @@ pub struct AssignmentView {
     pub user_id: String,
     /// `primary`, `shared`, `mentee` or `observer`.
     pub role: &'static str,
-    /// Since when, ISO 8601.
+    /// The time since which they have been assigned, ISO 8601.
     pub assigned_at: String,
-    /// Who assigned the user, or changed the role last.
+    /// The user who assigned them, or last changed their role.
     pub assigned_by: String,
 }
 
@@ -123,43 +128,43 @@ pub struct SessionRowView {
     pub name: Option<String>,
     /// `open`, `completed` or `terminated`.
     pub status: &'static str,
-    /// The model that its turns use unless a message says otherwise.
+    /// The model that its turns use unless a message names another.
     pub model: Option<String>,
     /// The turn that it is at.
     pub turn_id: Option<String>,
-    /// That turn's last message.
+    /// The last message of that turn: its place in the thread.
     pub last_message: u64,
-    /// How often its head has moved.
+    /// Number of times that its head has moved.
     pub revision: u64,
     /// The run that is open.
     pub run_id: Option<String>,
-    /// How many inputs wait.
+    /// Number of inputs that wait.
     pub waiting: u64,
     /// The beginning of the last reply.
     pub last_snippet: Option<String>,
-    /// Who began it: `user:<id>` or `agent:<path>`.
+    /// The user or agent that began it: `user:<id>` or `agent:<path>`.
     pub started_by: String,
     /// The user whom it is for.
     pub user_id: String,
     /// The conversation that it is a part of.
     pub conversation_id: String,
-    /// When it expires, ISO 8601.
+    /// The time at which it expires, ISO 8601.
     pub expires_at: Option<String>,
-    /// When it was completed or terminated, ISO 8601.
+    /// The time at which it was completed or terminated, ISO 8601.
     pub completed_at: Option<String>,
-    /// Why it was terminated; `expired` when its time was up.
+    /// The reason for its termination; `expired` when its time limit was reached.
     pub terminated_reason: Option<String>,
     /// The agent's summary of a completed one; none when it is over 8 KiB.
     pub summary: Option<Value>,
-    /// How it went so far.
+    /// Figures about its course so far.
     pub metrics: MetricsView,
-    /// When, ISO 8601.
+    /// The time at which it was created, ISO 8601.
     pub created_at: String,
-    /// When something last happened in it, or was changed about it, ISO 8601.
+    /// The time of its last event or change, ISO 8601.
     pub updated_at: String,
-    /// When it was pinned, ISO 8601; none when it is not.
+    /// The time at which it was pinned, ISO 8601; none when it is not.
     pub pinned_at: Option<String>,
-    /// What was noted of it.
+    /// Attributes that clients attached to it.
     #[schema(value_type = Object)]
     pub attributes: Map<String, Value>,
     /// The turn that it began with, forked from another session or imported.
@@ -172,20 +177,24 @@ pub struct SessionRowView {
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Session)]
 pub struct SessionView {
-    /// What a list shows of it.
+    /// The fields that a list shows.
     #[serde(flatten)]
     pub summary: SessionRowView,
     /// `active`, `awaiting_client_action`, `completed` or `terminated`.
     pub session_status: &'static str,
-    /// What it was opened with.
+    /// The configuration that it was opened with.
     pub config: Option<Value>,
-    /// What a client needs to show it as it was left.
+    /// The state that a client needs to show it as it was left.
     pub ui_state: UiStateView,
-    /// Where the agent goes on when the client has answered; only while a structured session waits.
+    /// The point at which the agent continues once the client has answered. Present only while a
+    /// structured session waits.
     pub execution_state: Option<ExecutionStateView>,
-    /// What the open run does: `running`, `awaiting_client` while a question waits for an answer, or `compacting` while it summarises what
-    /// was said, and words wait for its end. None without an open run.
+    /// The activity of the open run; none without one. It is `running`, `awaiting_client` while a
+    /// question waits for an answer, or `compacting` while it summarises the conversation and
+    /// inputs wait for its end.
     pub run_status: Option<&'static str>,
+    /// The reason why nothing is done for it; none of a session that is not in quarantine. Messages to it are accepted and wait.
+    pub quarantined: Option<QuarantinedView>,
     /// The questions that wait for an answer.
     pub client_actions: Vec<ClientActionView>,
     /// The operations of the open run that have no outcome.
@@ -203,13 +212,13 @@ pub struct DeadLetterView {
     pub input_id: String,
     /// The session.
     pub session_id: String,
-    /// Why.
+    /// The reason why it was put aside.
     pub reason: String,
-    /// When it was put aside, ISO 8601.
+    /// The time at which it was put aside, ISO 8601.
     pub died_at: String,
-    /// When it had been accepted, ISO 8601.
+    /// The time at which it had been accepted, ISO 8601.
     pub accepted_at: String,
-    /// What it says.
+    /// Its message.
     pub message: Option<MessageView>,
 }
 
@@ -217,36 +226,37 @@ pub struct DeadLetterView {
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = DeadLetterDetail)]
 pub struct DeadLetterDetail {
-    /// What a list of them says of it.
+    /// The fields that a list shows.
     #[serde(flatten)]
     pub letter: DeadLetterView,
-    /// Where it came from.
+    /// The origin of the input.
     pub source: DeadLetterSource,
-    /// The user whom it is from, or for whom the agent worked that it is from; none in records from before it was said.
+    /// The user who sent it, or for whom the sending agent worked; none in records from before this
+    /// was recorded.
     pub user_id: Option<String>,
-    /// The model that its turn was to use, if it said.
+    /// The model that its turn was to use, if it named one.
     pub model: Option<String>,
 }
 
-/// Where a dead letter came from.
+/// The origin of a dead letter.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = DeadLetterSource)]
 pub struct DeadLetterSource {
     /// `api`, `opening`, `dispatch`, `late_reply` or `reminder`.
     pub kind: String,
-    /// Of a dispatch and a late reply: the path, or the definition, of the agent that it is from.
+    /// The sender of a dispatch or a late reply: the path, or the definition, of an agent.
     pub from: Option<String>,
-    /// Of a dispatch: the turn that handed it over.
+    /// The turn that handed over a dispatch.
     pub caller_run_id: Option<String>,
-    /// Of a dispatch: the operation of that turn.
+    /// The operation of that turn.
     pub operation_id: Option<String>,
-    /// How many calls deep it was.
+    /// Its depth in calls between agents.
     pub depth: u32,
-    /// How many spawns deep.
+    /// Its depth in spawns.
     pub spawn_depth: u32,
-    /// How often in a row agents had answered each other.
+    /// Number of times in a row that agents had answered each other.
     pub hops: u32,
-    /// Of a dispatch: when the work was to be done by, ISO 8601.
+    /// The deadline of a dispatch, ISO 8601.
     pub deadline: Option<String>,
 }
 
@@ -324,7 +334,8 @@ pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
     }
 }
 
-/// What people read for an agent. One at an address from before addresses had their form is called by its name.
+/// Returns the label shown to people for an agent. An agent whose address is from before addresses
+/// had their present form is labelled with its name.
 pub(super) fn label(agent: &Agent) -> String {
     let path = agent.path.parse::<AgentPath>();
     path.map_or_else(|_| agent.name.clone(), |path| agent.described().label(&path))
@@ -386,6 +397,7 @@ pub fn session(view: &broker::SessionView) -> SessionView {
             (false, true) => "running",
             (false, false) => "awaiting_client",
         }),
+        quarantined: view.quarantined.as_ref().map(quarantined),
         client_actions: view.asking.iter().map(|(call, action)| client_action(*call, action)).collect(),
         operations: view.open.iter().map(operation).collect(),
         messages: view.messages.iter().map(message).collect(),

@@ -1,6 +1,7 @@
 //! Compacting a thread because somebody asks for it.
 
 use super::once::Once;
+use super::quarantine::driven;
 use super::{Broker, By, Error, Request, Target};
 use crate::driver::Signal;
 use domain::id::{RunId, SessionId};
@@ -24,6 +25,7 @@ impl Broker {
 
     async fn try_compacting(&self, by: By<'_>, target: &Target, session: SessionId, request: Option<Request>) -> Result<RunId, Error> {
         let row = self.session_for(by.user, target, session).await?;
+        driven(&self.core, row.id)?;
         let (done, begun) = oneshot::channel();
         self.core.signal(row.id, Signal::Compact { by: by.user.clone(), request, done }).await;
         super::answered(&self.core, begun).await

@@ -85,7 +85,7 @@ impl Broker {
         let was =
             AsItWas { name: row.name.clone(), pinned_at: row.pinned_at, attributes: row.attributes.clone(), updated_at: row.updated_at };
         if events.is_empty() {
-            self.note(request, &was).await?;
+            self.note_for(user, request, &was).await?;
             return Ok(row);
         }
         let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);

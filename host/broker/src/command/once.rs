@@ -4,6 +4,7 @@
 //! before anything is decided: what was done would often refuse the same thing a second time.
 
 use super::agents::invalid;
+use super::quota::passed_limit;
 use super::{Broker, Error};
 use domain::agent::Agent;
 use domain::agent::role::Role;
@@ -15,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
-use store::{AgentRow, Commit, Key, RememberedRequest};
+use store::{AgentRow, Commit, CommitError, Guard, Key, RememberedRequest};
 
 /// Bytes of an idempotency key.
 const KEY_BYTES_MAX: usize = 255;
@@ -149,10 +150,26 @@ impl Broker {
 
     /// Remembers a request that changed nothing, so that it changes nothing later either.
     pub(super) async fn note(&self, request: Option<&Request>, reply: &impl Serialize) -> Result<(), Error> {
-        if let Some(request) = request {
-            self.core.store.commit(Commit::new().key(request.answered(reply))).await?;
+        self.note_under(None, request, reply).await
+    }
+
+    /// The same, unless the user has as much stored as they may. What ends something is noted all the same.
+    pub(super) async fn note_for(&self, user: &UserId, request: Option<&Request>, reply: &impl Serialize) -> Result<(), Error> {
+        self.note_under(self.may_store(user), request, reply).await
+    }
+
+    async fn note_under(&self, guard: Option<Guard>, request: Option<&Request>, reply: &impl Serialize) -> Result<(), Error> {
+        let Some(request) = request else { return Ok(()) };
+        let mut commit = Commit::new().key(request.answered(reply));
+        commit.guards.extend(guard);
+        match self.core.store.commit(commit).await {
+            Ok(_) => Ok(()),
+            Err(CommitError::Conflict(conflict)) => Err(match passed_limit(&conflict.clash) {
+                Some(refusal) => refusal.into(),
+                None => CommitError::Conflict(conflict).into(),
+            }),
+            Err(error) => Err(error.into()),
         }
-        Ok(())
     }
 
     /// An agent as it was, whatever has become of it since: folded again from its stream.

@@ -134,7 +134,8 @@ impl Broker {
         let reason = checked_reason(reason, "User cancelled")?;
         let mut stopped = 0;
         for (session, whose) in self.core.store.sessions_running_of(row.agent.id, RUNS_STOPPED_MAX).await? {
-            if role.sees_all_sessions() || whose == *user {
+            // Nothing could stop what is in quarantine, and nothing goes on there.
+            if (role.sees_all_sessions() || whose == *user) && !self.core.quarantine.has(session) {
                 // What waits first, so that nothing of it begins a turn.
                 self.cancel_waiting(user, &Target::Agent(row.agent.id), session, Some(&reason)).await?;
                 stopped += u64::from(self.cancel(user, &Target::Agent(row.agent.id), session, Some(reason.clone())).await?);

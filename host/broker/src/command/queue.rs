@@ -2,6 +2,7 @@
 
 use super::agents::invalid;
 use super::once::Once;
+use super::quota::passed_limit;
 use super::route::Route;
 use super::sessions::{REASON_BYTES_MAX, allowed};
 use super::{Broker, By, Error, Request, Target};
@@ -126,14 +127,15 @@ impl Broker {
             Expected::Any,
             vec![event],
         );
+        commit.guards.extend(self.may_store(user));
         let configured = Configured { queue, route };
         commit.key = request.map(|request| request.answered(&configured));
         match self.core.store.commit(commit).await {
             Ok(_) => Ok(configured),
-            Err(CommitError::Conflict(_)) => {
+            Err(CommitError::Conflict(conflict)) => {
                 // Whoever may not any more is told that.
                 self.session_for(user, target, session).await?;
-                Err(session_closed().into())
+                Err(passed_limit(&conflict.clash).unwrap_or_else(session_closed).into())
             }
             Err(error) => Err(error.into()),
         }

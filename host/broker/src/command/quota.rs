@@ -4,6 +4,7 @@
 //! The operator has none.
 
 use super::Broker;
+use crate::core::Core;
 use domain::refusal::{Kind, Refusal};
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -30,8 +31,7 @@ impl Default for UserLimits {
 impl Broker {
     /// The condition under which a user may have more stored.
     pub(super) fn may_store(&self, user: &UserId) -> Option<Guard> {
-        let bytes = self.core.limits.users.stored_bytes_max;
-        (*user != UserId::local()).then(|| Guard::StoredBelow { user: user.clone(), bytes })
+        may_store(&self.core, user)
     }
 
     /// The conditions under which a user may open one more session.
@@ -43,8 +43,14 @@ impl Broker {
     }
 }
 
+/// The condition under which a user may have more stored; none for the operator.
+pub(crate) fn may_store(core: &Core, user: &UserId) -> Option<Guard> {
+    let bytes = core.limits.users.stored_bytes_max;
+    (*user != UserId::local()).then(|| Guard::StoredBelow { user: user.clone(), bytes })
+}
+
 /// The refusal of a commit that would have passed a limit of its user's; none when it was something else.
-pub(super) fn passed_limit(clash: &Clash) -> Option<Refusal> {
+pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
     match clash {
         Clash::Guard(Guard::StoredBelow { bytes, .. }) => {
             let message = format!("this host stores at most {bytes} bytes for one user, and has as much of yours; have something purged");

@@ -1,6 +1,7 @@
 //! Answering a client action.
 
 use super::once::Once;
+use super::quarantine::driven;
 use super::{Broker, By, Error, Request, Respond, Target};
 use crate::catalogue::CHAT;
 use crate::driver::{Signal, load_run};
@@ -46,7 +47,10 @@ impl Broker {
         let Some((run, session)) = self.core.store.operation_owner(command.call).await? else {
             return Err(nothing_pending(&agent.agent, &command, role));
         };
-        let (run, _) = load_run(&self.core.store, run).await?;
+        let run = match load_run(&self.core.store, run).await {
+            Ok((run, _)) => run,
+            Err(trouble) => return Err(driven(&self.core, session).err().unwrap_or_else(|| trouble.into())),
+        };
         if run.started.agent != agent.agent.id || command.session.is_some_and(|named| named != session) {
             return Err(nothing_pending(&agent.agent, &command, role));
         }
@@ -61,6 +65,7 @@ impl Broker {
             Some(action) => self.fit(session, action, &mut command.response).await?,
             None => Vec::new(),
         };
+        driven(&self.core, session)?;
         let (done, answered) = oneshot::channel();
         let (call, by) = (command.call, command.user.clone());
         self.core.signal(session, Signal::Answer { call, by, value: command.response.clone(), files, request, done }).await;

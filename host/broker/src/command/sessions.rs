@@ -2,6 +2,7 @@
 
 use super::agents::invalid;
 use super::once::Once;
+use super::quarantine::driven;
 use super::quota::passed_limit;
 use super::{Broker, By, Error, Request, SessionView, Target};
 use crate::driver::{Signal, load_run};
@@ -131,9 +132,15 @@ impl Broker {
         messages: Option<(u64, u64)>,
     ) -> Result<SessionView, Error> {
         let (row, agent) = self.session_of(user, target, session).await?;
+        let quarantined = self.core.quarantine.get(row.id);
         let run = match row.open_run {
-            Some(run) => Some(load_run(&self.core.store, run).await?.0),
             None => None,
+            Some(run) => match load_run(&self.core.store, run).await {
+                Ok((run, _)) => Some(run),
+                // What is in its thread can be read all the same.
+                Err(_) if quarantined.is_some() => None,
+                Err(trouble) => return Err(trouble.into()),
+            },
         };
         let head = run.as_ref().map_or(row.head_message, domain::run::Run::head);
         let (first, last) = messages.unwrap_or((head.saturating_sub(MESSAGES_SHOWN - 1), head));
@@ -153,6 +160,7 @@ impl Broker {
             active: agent.active_session.filter(|active| active.session_id == row.id),
             config,
             run: row.open_run,
+            quarantined,
             compacts: run.as_ref().is_some_and(|run| run.started.compacts.is_some()),
             open: open.iter().map(|open| open.operation.clone()).collect(),
             asking: open.iter().filter_map(|open| Some((open.question(), question(open)?.clone()))).collect(),
@@ -367,6 +375,7 @@ impl Broker {
     }
 
     async fn abort(&self, session: SessionId, reason: String, key: Option<Key>) -> Result<bool, Error> {
+        driven(&self.core, session)?;
         let (done, aborted) = oneshot::channel();
         self.core.signal(session, Signal::Abort { reason, key, done }).await;
         crate::command::answered(&self.core, aborted).await

@@ -38,7 +38,7 @@ impl Driver {
         self.panics >= PANICS_MAX
     }
 
-    /// Ends the turn, or puts the input aside that no turn can be begun with. If that panics too, it is tried again for as long as it takes.
+    /// Ends the turn, or puts the input aside that no turn can be begun with. If that keeps panicking too, the session is left alone.
     pub(super) async fn give_up(&mut self) -> Result<(), Trouble> {
         let reason =
             format!("the host failed {} times in a row while it worked on this; whoever runs it finds the reason in its log", self.panics);

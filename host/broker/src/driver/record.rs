@@ -3,7 +3,7 @@
 use super::late::waiting_for;
 use super::story::{Answered, story};
 use super::{Beside, Driver, Driving, Trouble};
-use crate::command::{AnswerAt, Request, allowed, room_for, uploaded};
+use crate::command::{AnswerAt, Request, allowed, may_store, passed_limit, room_for, uploaded};
 use crate::journal::Context;
 use crate::refusals::changing;
 use domain::event::{Event, InputAccepted, InputDead, NewEvent, OperationStarted, RunSettled};
@@ -226,6 +226,7 @@ impl Driver {
         let (event, kept, mut blobs) = domain::run::settle::answer(&driving.run, call, &by, value, now)?;
         let agent = driving.run.started.agent;
         let mut guards = vec![allowed(agent, &by)];
+        guards.extend(may_store(&self.core, &by));
         if !files.is_empty() {
             let bytes = files.iter().map(|brought| brought.file.bytes).sum();
             guards.push(room_for(self.session, files.len() as u64, bytes));
@@ -240,6 +241,10 @@ impl Driver {
             Err(Trouble::Commit(CommitError::Conflict(conflict))) if matches!(conflict.clash, Clash::Guard(Guard::FilesAtMost { .. })) => {
                 Err(Trouble::Refused(full().at("/response/files")))
             }
+            Err(Trouble::Commit(CommitError::Conflict(conflict))) => Err(match passed_limit(&conflict.clash) {
+                Some(refusal) => Trouble::Refused(refusal),
+                None => Trouble::Commit(CommitError::Conflict(conflict)),
+            }),
             committed => committed.map(|committed| committed.first_position),
         }
     }

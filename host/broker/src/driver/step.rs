@@ -254,7 +254,10 @@ impl Driver {
             time: self.core.now(),
         };
         self.commit_start(words).await?;
+        // To fail is no progress: an end that panics must not be tried for ever, with another attempt before each time.
+        let panics = self.panics;
         self.commit_run_event(Event::StepFailed(failed), beside).await?;
+        self.panics = panics;
         let faulted = outcome == FAULTED;
         if attempt < if faulted { FAULTED_ATTEMPTS_MAX } else { STEP_ATTEMPTS_MAX } {
             if let Some(driving) = self.driving.as_mut().filter(|_| faulted) {

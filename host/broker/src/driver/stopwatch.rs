@@ -1,15 +1,24 @@
-//! The active time of a run: how long models and tools were at work for it, by a monotonic clock, side by side counted once.
+//! The active time of a run: how long models and tools were at work for it, in awake time, side by side counted once.
 
+use egress::awake::Instant;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// Measures the active time of one run while this process drives it.
 ///
 /// It runs while somebody is at work, and not while they wait for their place. What it has measured is no part of the run before it is
-/// recorded with an outcome: time that passes while the host is down is never measured.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Stopwatch(Arc<Mutex<Measured>>);
+/// recorded with an outcome: time that passes while the host is down, or while its process is stopped, is never measured.
+#[derive(Debug, Clone)]
+pub(crate) struct Stopwatch {
+    measured: Arc<Mutex<Measured>>,
+    now: fn() -> Instant,
+}
+
+impl Default for Stopwatch {
+    fn default() -> Self {
+        Self { measured: Arc::default(), now: Instant::now }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Measured {
@@ -25,14 +34,14 @@ impl Stopwatch {
     pub(crate) fn start(&self) -> AtWork {
         let mut measured = self.measured();
         measured.at_work += 1;
-        measured.since.get_or_insert_with(Instant::now);
+        measured.since.get_or_insert_with(self.now);
         AtWork(self.clone())
     }
 
     /// Milliseconds that are measured and not recorded.
     pub(crate) fn unrecorded_ms(&self) -> u64 {
         let measured = self.measured();
-        let running = measured.since.map_or(Duration::ZERO, |since| since.elapsed());
+        let running = measured.since.map_or(Duration::ZERO, |since| (self.now)().saturating_duration_since(since));
         u64::try_from((measured.before + running).as_millis()).unwrap_or(u64::MAX)
     }
 
@@ -40,7 +49,7 @@ impl Stopwatch {
     pub(crate) fn recorded(&self, ms: u64) {
         let mut measured = self.measured();
         if let Some(since) = &mut measured.since {
-            let now = Instant::now();
+            let now = (self.now)();
             let running = now.saturating_duration_since(*since);
             *since = now;
             measured.before += running;
@@ -54,12 +63,12 @@ impl Stopwatch {
         if measured.at_work == 0
             && let Some(since) = measured.since.take()
         {
-            measured.before += since.elapsed();
+            measured.before += (self.now)().saturating_duration_since(since);
         }
     }
 
     fn measured(&self) -> MutexGuard<'_, Measured> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -77,36 +86,44 @@ impl Drop for AtWork {
 mod tests {
     use super::*;
 
-    async fn pass(ms: u64) {
-        tokio::time::advance(Duration::from_millis(ms)).await;
+    thread_local! {
+        static SHOWS: std::cell::Cell<Instant> = std::cell::Cell::new(Instant::now());
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn work_side_by_side_counts_once_and_waiting_not_at_all() {
-        let stopwatch = Stopwatch::default();
-        pass(1_000).await;
+    fn pass(ms: u64) {
+        SHOWS.set(SHOWS.get() + Duration::from_millis(ms));
+    }
+
+    fn stopwatch() -> Stopwatch {
+        Stopwatch { now: || SHOWS.get(), ..Stopwatch::default() }
+    }
+
+    #[test]
+    fn work_side_by_side_counts_once_and_waiting_not_at_all() {
+        let stopwatch = stopwatch();
+        pass(1_000);
         let first = stopwatch.start();
-        pass(10).await;
+        pass(10);
         let second = stopwatch.start();
-        pass(20).await;
+        pass(20);
         drop(first);
-        pass(5).await;
+        pass(5);
         assert_eq!(stopwatch.unrecorded_ms(), 35, "it tells what it has measured while it runs");
         drop(second);
-        pass(1_000).await;
+        pass(1_000);
         assert_eq!(stopwatch.unrecorded_ms(), 35);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn recorded_time_is_not_recorded_again() {
-        let stopwatch = Stopwatch::default();
+    #[test]
+    fn recorded_time_is_not_recorded_again() {
+        let stopwatch = stopwatch();
         let working = stopwatch.start();
-        pass(30).await;
+        pass(30);
         let first = stopwatch.unrecorded_ms();
-        pass(4).await;
+        pass(4);
         stopwatch.recorded(first);
         assert_eq!(stopwatch.unrecorded_ms(), 4);
-        pass(6).await;
+        pass(6);
         drop(working);
         assert_eq!((first, stopwatch.unrecorded_ms()), (30, 10));
     }

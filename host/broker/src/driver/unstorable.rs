@@ -13,26 +13,43 @@ const CODE: &str = "not-storable";
 
 impl Driver {
     /// Ends the turn when trouble says that something of it can never be stored. What has come of its work counts as failed, with what it cost.
-    /// If that cannot be stored either, the turn ends without: its open work counts as cut off.
-    pub(super) async fn end_what_cannot_be_stored(&mut self, trouble: &Trouble) {
-        let Trouble::Commit(CommitError::Unstorable { source }) = trouble else { return };
-        let reason = format!("what it came to can never be stored: {source}");
-        let Some(driving) = &mut self.driving else { return };
-        let run = driving.run.started.run;
+    /// If that cannot be stored either, the turn ends without: its open work counts as cut off. A turn whose start cannot be stored leaves its
+    /// inputs as dead letters. Returns why the session is to be left alone, when none of that can be stored.
+    pub(super) async fn end_what_cannot_be_stored(&mut self, trouble: &Trouble) -> Option<String> {
+        let reason = format!("what it came to can never be stored: {}", unstorable(trouble)?);
+        let Some(driving) = &mut self.driving else { return Some(reason) };
+        let (run, opening) = (driving.run.started.run, driving.opening.clone());
+        let begins = driving.version == 0;
         tracing::error!(session.id = %self.session, run.id = %run, reason, "a turn ends because something of it can never be stored");
         driving.keep_costs(&reason);
-        let cause = Cause::Failed { code: CODE.to_owned(), reason };
+        let cause = Cause::Failed { code: CODE.to_owned(), reason: reason.clone() };
         let mut ended = self.fail(cause.clone()).await;
-        let again = matches!(ended, Err(Trouble::Commit(CommitError::Unstorable { .. })));
-        if let Some(driving) = self.driving.as_mut().filter(|_| again) {
+        if let (Err(again), Some(driving)) = (&ended, &mut self.driving)
+            && unstorable(again).is_some()
+        {
             driving.arrived.clear();
             driving.continued.clear();
             driving.entries.clear();
             ended = self.fail(cause).await;
         }
-        if let Err(trouble) = ended {
-            self.stumble(&trouble);
+        if let Err(again) = &ended
+            && unstorable(again).is_some()
+            && begins
+        {
+            self.driving = None;
+            ended = self.bury(&opening, reason).await;
         }
+        let trouble = ended.err()?;
+        self.stumble(&trouble);
+        unstorable(&trouble).map(|source| format!("its end can never be stored: {source}"))
+    }
+}
+
+/// The part that can never be stored, when that is the trouble.
+fn unstorable(trouble: &Trouble) -> Option<&store::Source> {
+    match trouble {
+        Trouble::Commit(CommitError::Unstorable { source }) => Some(source),
+        _ => None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What accounts cover.
+//! Tests of what accounts cover.
 
 use super::Accounts;
 use crate::budget::{Budget, Left, Spent};

@@ -20,7 +20,7 @@ pub struct Assignment {
     pub role: Role,
     /// Since when.
     pub assigned_at: Timestamp,
-    /// Who assigned the user, or changed the role last.
+    /// The user who made the assignment, or last changed the role.
     pub assigned_by: UserId,
 }
 
@@ -31,7 +31,7 @@ impl Agent {
         self.assignments.iter().find(|assignment| assignment.user_id == *user).map(|assignment| assignment.role)
     }
 
-    /// Whether a user is assigned to it.
+    /// Returns whether a user is assigned to it.
     #[must_use]
     pub fn is_assigned(&self, user: &UserId) -> bool {
         self.role_of(user).is_some()
@@ -41,7 +41,8 @@ impl Agent {
         self.assignments.iter().filter(|assignment| assignment.role == Role::Primary).count()
     }
 
-    /// Whoever assigns, changes or removes must be PRIMARY of an agent that is not archived.
+    /// Checks that a user may assign, change or remove users. They must be PRIMARY of an agent that
+    /// is not archived.
     fn assigning(&self, by: &UserId) -> Result<(), Refusal> {
         match self.role_of(by) {
             Some(role) => role.permits(Right::Assign)?,
@@ -56,7 +57,7 @@ impl Agent {
     /// Assigns a user (design S0, `assign_user`).
     ///
     /// # Errors
-    /// The agent is archived, the user is assigned already, whoever assigns is not PRIMARY.
+    /// The agent is archived, the user is assigned already, or `by` is not PRIMARY.
     pub fn assign_user(&self, user_id: UserId, role: Role, by: UserId, now: Timestamp) -> Result<Event, Refusal> {
         self.assigning(&by)?;
         if self.is_assigned(&user_id) {
@@ -73,7 +74,8 @@ impl Agent {
     /// Changes a user's role; none when it is that already.
     ///
     /// # Errors
-    /// The agent is archived, the user is not assigned, whoever changes is not PRIMARY, or nobody would be any more.
+    /// The agent is archived, the user is not assigned, `by` is not PRIMARY, or no user would be
+    /// PRIMARY any more.
     pub fn change_role(&self, user_id: UserId, role: Role, by: UserId, now: Timestamp) -> Result<Option<Event>, Refusal> {
         self.assigning(&by)?;
         let Some(before) = self.role_of(&user_id) else { return Err(not_assigned(&user_id)) };
@@ -86,10 +88,11 @@ impl Agent {
         Ok(Some(Event::RoleChanged(RoleChanged { agent: self.id, user_id, role, changed_by: by, changed_at: now })))
     }
 
-    /// Removes a user. Whoever is not PRIMARY may remove nobody but themselves.
+    /// Removes a user. A user who is not PRIMARY may remove only themselves.
     ///
     /// # Errors
-    /// The agent is archived, the user is not assigned, whoever removes may not, or nobody would be PRIMARY any more.
+    /// The agent is archived, the user is not assigned, `by` may not remove them, or no user would
+    /// be PRIMARY any more.
     pub fn unassign_user(&self, user_id: UserId, by: UserId, now: Timestamp) -> Result<Event, Refusal> {
         if user_id == by && self.is_assigned(&by) && !self.is_archived() {
             // Leaving takes no role.
@@ -103,8 +106,8 @@ impl Agent {
         }
     }
 
-    /// Hands the agent over (design S0, section 12.5): the successor becomes PRIMARY and takes over what it remembers of whoever hands it
-    /// over, who keeps a role or none.
+    /// Hands the agent over (design S0, section 12.5). The successor becomes PRIMARY and takes over
+    /// what it remembers of the user who hands it over. That user keeps the role `keep`, or none.
     ///
     /// # Errors
     /// As for assigning and removing; a successor who is the same user.

@@ -1,4 +1,4 @@
-//! How an agent is set up, and what it remembers: name, system prompt, settings, preferences.
+//! Set-up of an agent, and what it remembers: name, system prompt, settings, preferences.
 
 use super::Agent;
 use crate::event::{AgentRenamed, Event, PreferencesUpdated, PromptOverridden, SettingsUpdated};
@@ -77,7 +77,7 @@ impl Agent {
         }
     }
 
-    /// What it would remember, of one user or for all of them, with further keys.
+    /// Returns what it would remember, for one user or for all of them, with further keys.
     ///
     /// # Errors
     /// It would be too large.
@@ -88,7 +88,8 @@ impl Agent {
         Ok(after)
     }
 
-    /// What it remembers in a turn for a user: what holds for all, and over it what is the user's own.
+    /// Returns what it remembers in a turn for a user. The user's own preferences take precedence
+    /// over those for all users.
     #[must_use]
     pub fn preferences_for(&self, user: &UserId) -> Map<String, Value> {
         let mut all = self.preferences.clone();

@@ -1,4 +1,5 @@
-//! What is kept about an agent beside its address: said when it is made, and changed field by field.
+//! Configuration of an agent beside its address. It is given when the agent is made, and changed
+//! field by field.
 
 use super::Agent;
 use crate::event::{AgentConfigured, Event};
@@ -7,12 +8,12 @@ use crate::refusal::{Kind, Refusal};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// What is to be changed of it. What is not named stays, and `Some(None)` takes a field away.
+/// Changes to the configuration. Fields that are not named stay, and `Some(None)` removes a field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConfigChanges {
-    /// What it is called where people write `@name`.
+    /// Name of the agent in mentions, where people write `@name`.
     pub username: Option<Option<String>>,
-    /// What it is for.
+    /// Purpose of the agent.
     pub description: Option<Option<String>>,
     /// The folder that it works in.
     pub workspace_dir: Option<Option<String>>,
@@ -21,7 +22,7 @@ pub struct ConfigChanges {
 }
 
 impl ConfigChanges {
-    /// Whether nothing is to be changed.
+    /// Returns whether nothing is to be changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -7,9 +7,9 @@ use crate::refusal::Refusal;
 use crate::time::Timestamp;
 use serde_json::Value;
 
-/// Why a session is terminated, unless something else is said.
+/// Default reason for the termination of a session.
 pub const TERMINATE_REASON: &str = "User terminated";
-/// Why a session is terminated whose time is up.
+/// Reason for the termination of a session whose time is up.
 pub const EXPIRED: &str = "expired";
 
 impl Agent {

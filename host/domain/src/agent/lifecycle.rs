@@ -5,7 +5,7 @@ use crate::event::{AgentArchived, Event};
 use crate::refusal::{Kind, Refusal};
 use crate::time::Timestamp;
 
-/// Why an agent is archived, unless something else is said.
+/// Default reason for archiving an agent.
 pub const ARCHIVE_REASON: &str = "User requested reset";
 
 /// The name of an agent that was given none: its type in title case (design S0).
@@ -19,7 +19,7 @@ pub fn default_name(agent_type: &str) -> String {
 }
 
 impl Agent {
-    /// Whether it has been archived.
+    /// Returns whether the agent is archived.
     #[must_use]
     pub fn is_archived(&self) -> bool {
         self.archived.is_some()

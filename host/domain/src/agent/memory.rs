@@ -1,4 +1,5 @@
-//! Whose memory is whose: of whom an agent remembers what it learns in a session, and what the successor of a user takes over.
+//! Ownership of an agent's memory. It decides for which user the agent remembers what it learns in
+//! a session, and what the successor of a user takes over.
 
 use super::Agent;
 use super::configure::SETTINGS_BYTES_MAX;
@@ -8,7 +9,7 @@ use crate::time::Timestamp;
 use crate::user::UserId;
 use serde_json::{Map, Value};
 
-/// Whom something concerns that an agent remembers.
+/// The users whom a memory of an agent concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OfWhom {
     /// All its users.
@@ -17,9 +18,11 @@ pub enum OfWhom {
     User,
 }
 
-/// Of whom an agent remembers what a step tells it to, in a run for a user in this role. What is `for_all` is so where the user's sessions
-/// are everybody's to see; what was learned in a mentee's stays theirs. Of somebody who is not assigned any more nothing is remembered: what
-/// was is forgotten already.
+/// Returns for whom an agent remembers what a step in a run for a user in this role tells it to.
+///
+/// A memory that is `for_all` is kept for all users if the user's sessions are visible to all; what
+/// was learned in a mentee's session stays theirs. Nothing is remembered for a user who is no
+/// longer assigned: their memories have been removed already.
 #[must_use]
 pub fn of_whom(role: Option<Role>, for_all: bool) -> Option<OfWhom> {
     let role = role?;
@@ -36,7 +39,8 @@ pub fn right_for(of: OfWhom) -> Right {
 }
 
 impl Agent {
-    /// What a successor takes over of what it remembers of somebody; none when that is nothing.
+    /// Returns the event by which a successor takes over what the agent remembers of a user. None
+    /// if nothing is remembered.
     ///
     /// The successor's own keys win. The other's are taken in the order of their names, each for which there is still room within
     /// [`SETTINGS_BYTES_MAX`]; the event names those for which there was none.

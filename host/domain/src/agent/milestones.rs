@@ -1,4 +1,5 @@
-//! What a run of a structured session tells its agent's stream: which questions began to wait, and which were withdrawn.
+//! The events that a run of a structured session adds to its agent's stream. They record questions
+//! that began to wait, and questions that were withdrawn.
 //!
 //! The run's stream is what happened; this is the part of it that the agent's own story has. Both are in one commit.
 
@@ -47,7 +48,7 @@ fn pending(open: &Open) -> Option<PendingAction> {
     Some(PendingAction { tool_call_id: open.question(), tool_name, action: question(open)?.clone() })
 }
 
-/// Where a run goes on.
+/// Returns the point from which a run continues.
 #[must_use]
 pub fn execution(run: &Run, now: Timestamp) -> Execution {
     Execution {
@@ -60,9 +61,10 @@ pub fn execution(run: &Run, now: Timestamp) -> Execution {
     }
 }
 
-/// What its agent's stream has to say once a run of the agent's active session has become `run`: questions that wait no more are withdrawn,
-/// new ones are asked; `timed_out` are those whose time was up. An answer is taken with [`Agent::answered`] before this. Nothing for a
-/// session that is not the active one.
+/// Returns the events for the agent's stream once a run of its active session has become `run`.
+/// Questions that no longer wait are withdrawn, and new ones are asked; `timed_out` are those whose
+/// time was up. An answer is taken with [`Agent::answered`] before this. For a session that is not
+/// the active one there are no events.
 #[must_use]
 pub fn milestones(agent: &Agent, run: &Run, timed_out: &[OperationId], now: Timestamp) -> Vec<Event> {
     let Some(session) = agent.active_session.as_ref().filter(|session| session.session_id == run.started.session) else {

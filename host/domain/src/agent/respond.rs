@@ -10,7 +10,7 @@ use crate::refusal::{Kind, Refusal};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Why a question is not to be answered any more.
+/// Reason why a question can no longer be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Withdrawal {
@@ -48,7 +48,8 @@ impl Agent {
         Ok(Event::ResponseReceived(ResponseReceived { agent, session_id, tool_call_id, response_data: response, received_at: now }))
     }
 
-    /// Takes an answer, whichever of the two it is: one answer is one event and one interaction.
+    /// Takes an answer, by whichever of the two methods applies. One answer is one event and one
+    /// interaction.
     ///
     /// # Errors
     /// As for the two.

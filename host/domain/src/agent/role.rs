@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a user is to an agent.
+/// The relation of a user to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -32,7 +32,8 @@ pub enum Right {
     Assign,
     /// Its name, system prompt, settings, and the preferences that hold for everybody.
     Configure,
-    /// That what the agent learns in one's sessions and says to be for everybody is kept for everybody.
+    /// Teaching the agent for all its users. What it learns in the user's sessions and marks as
+    /// meant for everybody is kept for everybody.
     Teach,
 }
 
@@ -53,7 +54,7 @@ impl Role {
     /// Every role.
     pub const ALL: [Self; 4] = [Self::Primary, Self::Shared, Self::Mentee, Self::Observer];
 
-    /// Its word on the wire.
+    /// Returns its name on the wire.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -75,7 +76,8 @@ impl Role {
         }
     }
 
-    /// Whether it sees sessions that somebody else began, with everything that happened in them.
+    /// Returns whether the role sees sessions that other users began, with everything that happened
+    /// in them.
     #[must_use]
     pub fn sees_all_sessions(self) -> bool {
         self != Self::Mentee

@@ -1,4 +1,5 @@
-//! An agent's structured sessions: the one that holds its slot, what it waits for, and what is kept of those that have ended.
+//! An agent's structured sessions: the one that holds its slot, and the records of those that have
+//! ended.
 
 use crate::id::{ConversationId, OperationId, RunId, SessionId};
 use crate::message::MessageId;
@@ -22,14 +23,14 @@ pub struct ActiveSession {
     pub conversation_id: ConversationId,
     /// Its type.
     pub session_type: String,
-    /// Who began it.
+    /// The user who began it.
     pub started_by: UserId,
-    /// When.
+    /// Time at which it began.
     pub started_at: Timestamp,
-    /// When it ends as expired, if it has not ended by then.
+    /// Time at which it ends as expired, if it has not ended by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// What it is doing.
+    /// The current phase.
     pub phase: Phase,
     /// Client actions that were answered.
     pub interactions: u64,
@@ -42,7 +43,7 @@ fn is_none(items: &u32) -> bool {
     *items == 0
 }
 
-/// What an active session is doing.
+/// The phase of an active session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Phase {
@@ -50,18 +51,18 @@ pub enum Phase {
     Active,
     /// It waits for the client. An execution state exists here and nowhere else.
     AwaitingClientAction {
-        /// What was asked first and is not answered.
+        /// The first of the questions that are not answered.
         pending: Box<PendingAction>,
-        /// What was asked after that.
+        /// The questions that were asked after it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         further: Vec<PendingAction>,
-        /// Where the agent goes on.
+        /// The point from which the agent continues.
         execution: Execution,
     },
 }
 
 impl Phase {
-    /// What waits for an answer, in the order in which it was asked.
+    /// Returns the questions that wait for an answer, in the order in which they were asked.
     pub fn pending(&self) -> impl Iterator<Item = &PendingAction> {
         let (pending, further) = match self {
             Self::Active => (None, [].as_slice()),
@@ -78,13 +79,14 @@ pub struct PendingAction {
     pub tool_call_id: OperationId,
     /// The guest's name for the operation, or the tool that asked.
     pub tool_name: String,
-    /// What is shown, and what fits as an answer.
+    /// The action as it is shown, with the schema for its answer.
     #[serde(flatten)]
     pub action: ClientAction,
 }
 
-/// Where an agent goes on when its client has answered: references into the log of the run and its thread, which hold everything else. The
-/// design's `ExecutionState` is rendered from it on reading.
+/// The point from which an agent continues when its client has answered. It refers to the log of
+/// the run and to its thread, which hold everything else. The design's `ExecutionState` is rendered
+/// from it on reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Execution {
     /// The turn in the making.
@@ -95,13 +97,13 @@ pub struct Execution {
     pub tool_calls_made: u32,
     /// The last message of its thread.
     pub head: MessageId,
-    /// When it began.
+    /// Time at which the run began.
     pub started_at: Timestamp,
-    /// When it was suspended.
+    /// Time at which it was suspended.
     pub suspended_at: Timestamp,
 }
 
-/// How a structured session ended.
+/// The way in which a structured session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndStatus {
@@ -111,7 +113,8 @@ pub enum EndStatus {
     Terminated,
 }
 
-/// What is kept of a structured session that has ended. What was asked and answered in it stands in the session's own stream.
+/// The record of a structured session that has ended. Its questions and answers are in the
+/// session's own stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PastSession {
     /// Its id.
@@ -120,15 +123,15 @@ pub struct PastSession {
     pub conversation_id: ConversationId,
     /// Its type.
     pub session_type: String,
-    /// Who began it.
+    /// The user who began it.
     pub started_by: UserId,
-    /// How it ended.
+    /// The way in which it ended.
     pub status: EndStatus,
-    /// When it began.
+    /// Time at which it began.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// Time at which it ended.
     pub completed_at: Timestamp,
-    /// Why it was terminated.
+    /// Reason for its termination.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminated_reason: Option<String>,
     /// Client actions that were answered.

@@ -7,7 +7,7 @@ use crate::refusal::{Kind, Refusal};
 use crate::time::Timestamp;
 use crate::user::UserId;
 
-/// What begins.
+/// A structured session that begins.
 #[derive(Debug, Clone)]
 pub struct Beginning {
     /// The session.
@@ -16,7 +16,7 @@ pub struct Beginning {
     pub conversation_id: ConversationId,
     /// Its type.
     pub session_type: String,
-    /// Who begins it.
+    /// The user who begins it.
     pub started_by: UserId,
     /// Milliseconds until it expires.
     pub time_limit_ms: Option<u64>,

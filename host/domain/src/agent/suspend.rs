@@ -7,7 +7,7 @@ use crate::refusal::{Kind, Refusal};
 use crate::time::Timestamp;
 
 impl Agent {
-    /// Whether its session waits for the client.
+    /// Returns whether its session waits for the client.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
         self.active_session.as_ref().is_some_and(|session| matches!(session.phase, Phase::AwaitingClientAction { .. }))
@@ -28,8 +28,8 @@ impl Agent {
         })))
     }
 
-    /// Asks something more while the session waits already (design S0, `request_client_action`): there is an execution state, so that the
-    /// answer can be gone on from.
+    /// Asks something more while the session waits already (design S0, `request_client_action`).
+    /// There is an execution state, from which it continues after the answer.
     ///
     /// # Errors
     /// No structured session is active, or it does not wait: then suspending is what asks.

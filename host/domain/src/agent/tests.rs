@@ -1,4 +1,5 @@
-//! The aggregate as a whole: any sequence of commands keeps its invariants, and its state is the fold of its events from any point.
+//! Tests of the aggregate as a whole. Any sequence of commands keeps its invariants, and its state
+//! is the fold of its events from any point.
 
 use super::role::Role;
 use super::session::{Execution, PendingAction, Phase};
@@ -15,7 +16,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
-/// When nothing depends on when.
+/// A time for tests in which no result depends on the time.
 pub(super) const T: Timestamp = Timestamp(1_000);
 
 pub(super) fn user(name: &str) -> UserId {
@@ -114,7 +115,7 @@ fn before_it_was_created_there_is_nothing() {
     assert_eq!(Agent::apply(None, &with_session().terminate_session("x".into(), T).unwrap()), None);
 }
 
-/// A command as somebody may send it, sensible or not.
+/// A command as a client may send it, sensible or not.
 #[derive(Debug, Clone)]
 enum Command {
     Start(u8),
@@ -217,7 +218,7 @@ fn check(agent: &Agent, before: &Agent, events: &[Event]) {
     // 5: none is active in an archived agent, and it stays archived.
     assert!(!(agent.is_archived() && agent.active_session.is_some()));
     assert!(!before.is_archived() || (events.is_empty() && agent.is_archived()));
-    // 6: each user once. 7: somebody is PRIMARY.
+    // 6: each user once. 7: one user is PRIMARY.
     let users: BTreeSet<&UserId> = agent.assignments.iter().map(|assignment| &assignment.user_id).collect();
     assert_eq!(users.len(), agent.assignments.len());
     assert!(agent.assignments.iter().any(|assignment| assignment.role == Role::Primary));

@@ -1,11 +1,12 @@
-//! What of an agent's events a user sees: the role matrix, applied to everything that is stored, whether it is read as it happens or after.
+//! Visibility of an agent's events to a user. It is the role matrix, applied to everything that is
+//! stored, whether it is read as it happens or later.
 
 use super::role::Role;
 use crate::event::{Event, PreferencesCarried, PreferencesUpdated, Recorded};
 use crate::id::SessionId;
 use crate::user::UserId;
 
-/// Whether somebody sees an event.
+/// Visibility of an event to a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight {
     /// They do.
@@ -16,10 +17,11 @@ pub enum Sight {
     IfTheirs(SessionId),
 }
 
-/// Whether a user in a role sees an event of an agent.
+/// Returns whether a user in a role sees an event of an agent.
 #[must_use]
 pub fn sight(role: Role, user: &UserId, recorded: &Recorded) -> Sight {
-    // What an agent knows of somebody is between them, the agent and whoever answers for it, also when it learned it in a session.
+    // Knowledge about a user is for that user and for PRIMARY users, also when the agent learned it
+    // in a session.
     if let Some(Event::PreferencesUpdated(PreferencesUpdated { user_id: Some(of), .. })) = &recorded.event {
         return if role == Role::Primary || of == user { Sight::Shown } else { Sight::Hidden };
     }

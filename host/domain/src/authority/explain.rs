@@ -1,10 +1,11 @@
-//! Explaining a decision: every list and grant that has a say in a call, in the order in which they are looked at.
+//! Explanation of a decision: every list and grant that has a say in a call. They are in the order
+//! in which they are checked.
 
 use super::{Asked, Caller, Needed, Rule, granted, is_system};
 use crate::grant::{Grant, PatternList};
 use serde::{Deserialize, Serialize};
 
-/// What one list or grant says of one name.
+/// The verdict of one list or grant on one name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "says", rename_all = "snake_case")]
 pub enum Says {
@@ -27,11 +28,11 @@ pub enum Says {
 /// One look at one list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Look {
-    /// Which list.
+    /// The list.
     pub rule: Rule,
     /// The tool or the capability that was looked for.
     pub name: String,
-    /// What it said.
+    /// Its verdict.
     #[serde(flatten)]
     pub says: Says,
     /// The capability that brings this one with it, where the tool does not name it itself.
@@ -40,7 +41,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// Whether it decides against the call.
+    /// Returns whether it decides against the call.
     #[must_use]
     pub fn stops(&self) -> bool {
         matches!(self.says, Says::Stops { .. })
@@ -48,8 +49,10 @@ impl Look {
 }
 
 impl Caller<'_> {
-    /// Everything that has a say in whether the agent may call a tool, and in what the call may use. The first that stops a name decides
-    /// about it. That a capability is not granted does not stop the tool from being called: the call goes without.
+    /// Returns every list and grant that has a say in a call of a tool. They decide whether the
+    /// agent may call it, and what the call may use. The first that stops a name decides about it.
+    /// A capability that is not granted does not stop the tool from being called: the call goes
+    /// without.
     #[must_use]
     pub fn explain<'a>(&self, asked: impl Into<Asked<'a>>, grant: &Grant) -> Vec<Look> {
         let asked = asked.into();

@@ -5,13 +5,13 @@ use crate::grant::Grant;
 use crate::tool::ToolDefinition;
 use serde::{Deserialize, Serialize};
 
-/// How a capability stands.
+/// The status of a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// Asked for and granted.
     Granted,
-    /// Asked for and not granted: whoever asks goes without.
+    /// Asked for and not granted: the tools that ask for it go without.
     Refused,
     /// Granted, and no tool asks for it.
     Unused,
@@ -22,7 +22,7 @@ pub enum Standing {
 pub struct Reviewed {
     /// The capability.
     pub capability: String,
-    /// How it stands.
+    /// Its status.
     pub standing: Standing,
     /// The tools that ask for it.
     pub tools: Vec<String>,

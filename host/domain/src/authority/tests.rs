@@ -119,7 +119,8 @@ fn everything() -> Grant {
     }
 }
 
-/// What the instance gets of folders, requests and the bucket, when an agent with these keys calls a tool that asks for these capabilities.
+/// Returns the instance's access to folders, requests and the bucket. It is for an agent with these
+/// keys that calls a tool which asks for these capabilities.
 fn bound_to(keys: &Value, asked: &[&str]) -> (Option<Access>, usize, Option<Access>) {
     let (agent, denies, permissions) = (definition(keys), Denies::default(), Permissions::default());
     let caller = Caller { agent: &agent, denies: &denies, permissions: &permissions };
@@ -276,7 +277,7 @@ fn some_grant() -> impl Strategy<Value = Grant> {
     })
 }
 
-/// What an instance can do with what it is bound to, in capabilities.
+/// Returns what an instance can do with what it is bound to, in capabilities.
 fn can(bound: &crate::grant::Bound) -> Vec<&'static str> {
     let folder = bound.directories.first().map(|folder| folder.access);
     let bucket = bound.key_value.first().map(|bucket| bucket.access);
@@ -292,7 +293,8 @@ fn can(bound: &crate::grant::Bound) -> Vec<&'static str> {
 }
 
 proptest! {
-    /// Whatever is asked, granted, allowed, permitted and denied: an instance can do what all of them agree upon, and nothing else.
+    /// Checks all combinations of asked, granted, allowed, permitted and denied. An instance can do
+    /// what all of them agree upon, and nothing else.
     #[test]
     fn an_instance_can_do_what_everybody_agrees_upon_and_nothing_else(
         asked in proptest::sample::subsequence(CAPABILITIES.to_vec(), 0..=CAPABILITIES.len()),
@@ -316,7 +318,8 @@ proptest! {
         let stopped = caller.explain(&tool("t", &asked), &grant).into_iter().find(|look| look.stops() && look.rule != Rule::NotGranted);
         let refused = caller.may_call(&tool("t", &asked)).err();
         prop_assert_eq!(stopped.map(|look| (look.rule, look.name)), refused.map(|denied| (denied.rule, denied.what)));
-        // To write a folder or a bucket is to reach it: whoever asks for the one asks for the other.
+        // Writing to a folder or a bucket needs reading: a tool that asks for the one asks for the
+        // other.
         let needed = |name: &str| asked.contains(&name) || asked.contains(&name.replace(".read", ".write").as_str());
         let all_listed = CAPABILITIES.iter().all(|name| !needed(name) || listed(name));
         match caller.bound(&tool("t", &asked), &grant) {

@@ -1,12 +1,13 @@
-//! Keeping a call within what its run began with, and within what its tool says of itself.
+//! The bounds of a call beyond its grant: what its run began with, and what its tool declares.
 
 use super::Rule;
 use crate::grant::{Access, Bound, BucketGrant, DirectoryGrant, GuestLimits};
 use crate::tool::EffectClass;
 
 impl Bound {
-    /// What both allow. What was changed since the run began, a folder's patterns or a request's path for instance, is for neither: a
-    /// grant is compared as a whole, but for the access to folders and buckets, of which the lesser counts, and for limits, likewise.
+    /// Returns what both allow. A grant is compared as a whole: one that was changed since the run
+    /// began, as in a folder's patterns or a request's path, is in neither. Only for access to
+    /// folders and buckets, and for limits, the lesser counts.
     #[must_use]
     pub fn within(mut self, ceiling: &Self) -> Self {
         for ruling in &mut self.rulings {
@@ -18,8 +19,8 @@ impl Bound {
         both(self, ceiling)
     }
 
-    /// The same for a tool of this class. One that says that it only reads gets its buckets read-only: such a call may run again at any
-    /// time, and at the same time.
+    /// Returns the same for a tool of this class. A tool that only reads, by its own declaration,
+    /// gets its buckets read-only. Such a call may run again at any time, and at the same time.
     #[must_use]
     pub fn for_effect(mut self, effect: EffectClass) -> Self {
         if effect != EffectClass::ReadOnly {

@@ -1,11 +1,12 @@
-//! What one call has written to a bucket and nobody else sees before it is committed with the call's outcome.
+//! The overlay of one call: its writes to a bucket. No other call sees them before they are
+//! committed with the call's outcome.
 
 use super::{BucketSize, KEYS_WRITTEN_MAX, PAGE_KEYS_MAX, Unfit, WrittenEntry, WrittenValue, check_key};
 use crate::grant::{BucketGrant, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// What a call has written of all that it may write, in all buckets together.
+/// The part of its allowance that a call has written, in all buckets together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spent {
     bytes: usize,
@@ -37,7 +38,8 @@ impl Overlay {
         Self { entries: BTreeMap::new(), size }
     }
 
-    /// What the call has written to a key: a value, or that it is gone. None when it has not written it.
+    /// Returns what the call has written to a key: a value, or that it is deleted. None if the call
+    /// has not written it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Option<&[u8]>> {
         self.entries.get(key).map(Option::as_deref)

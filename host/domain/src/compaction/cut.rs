@@ -1,4 +1,4 @@
-//! Where a thread is cut: what is summarised, and what is kept word for word.
+//! The cut of a thread: what is summarised, and what is kept word for word.
 
 use super::{Mark, estimated_tokens};
 use crate::id::TurnId;
@@ -13,11 +13,12 @@ pub struct Piece {
     pub first: MessageId,
     /// Its last message.
     pub last: MessageId,
-    /// How many tokens it is, estimated.
+    /// Number of tokens, estimated.
     pub tokens: u64,
 }
 
-/// Where a thread is cut. It is cut between turns, so that no call is parted from its result.
+/// The place at which a thread is cut. It is between turns, so that no call is parted from its
+/// result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// The last turn that is summarised.
@@ -28,8 +29,8 @@ pub struct Cut {
     pub kept_tokens: u64,
 }
 
-/// The turns that a model sees of a thread, from their places and messages, the oldest first. Turns that are summaries themselves, or say
-/// nothing, are none of them.
+/// Returns the turns that a model sees of a thread, from their places and messages, the oldest
+/// first. Turns that are summaries themselves, or have no messages, are left out.
 #[must_use]
 pub fn pieces(turns: &[(TurnId, MessageId, MessageId)], messages: &[Message]) -> Vec<Piece> {
     let place = |id: MessageId| messages.partition_point(|message| message.id < id);

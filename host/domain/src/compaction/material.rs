@@ -1,29 +1,32 @@
-//! What a model is given to summarise: a conversation as plain text, cut down to what its window holds.
+//! The material that a model is given to summarise: a conversation as plain text, cut down to what
+//! its window holds.
 //!
-//! As text and not as the conversation itself, so that the model does not go on with it, and needs none of the tools that were called in it.
+//! It is text and not the conversation itself. So the model does not go on with it, and needs none
+//! of the tools that were called in it.
 
 use super::TOKEN_BYTES;
 use crate::message::{Message, Part, Role};
 
-/// Bytes of one piece of what was said. What is longer loses its middle.
+/// Bytes of one piece of a conversation. A longer piece loses its middle.
 const PIECE_BYTES_MAX: [usize; 3] = [4_000, 1_000, 200];
-/// What part of the room a former summary may take: a half.
+/// Part of the room that a former summary may take: a half.
 const FORMER_PART: usize = 2;
 /// Bytes of room at least, however small the window is.
 const ROOM_BYTES_MIN: usize = 1_024;
 /// Tokens that are left for what is around the conversation.
 const AROUND_TOKENS: u64 = 512;
 
-/// How many bytes of material a model's window has room for, beside a summary of so many tokens. A quarter is left free, because bytes are
-/// only an estimate of tokens.
+/// Returns how many bytes of material fit into a model's window beside a summary of this many
+/// tokens. A quarter is left free, because bytes are only an estimate of tokens.
 #[must_use]
 pub fn bytes_for(window: u64, summary_tokens_max: u32) -> usize {
     let tokens = window.saturating_sub(u64::from(summary_tokens_max)).saturating_sub(AROUND_TOKENS);
     usize::try_from(tokens.saturating_mul(TOKEN_BYTES) / 4 * 3).unwrap_or(usize::MAX).max(ROOM_BYTES_MIN)
 }
 
-/// A former summary and what was said since, as text of at most so many bytes. Where there is more, long pieces lose their middle first;
-/// where that is not enough, what was said first is left out, and the text says so.
+/// Returns a former summary and the conversation since, as text of at most `bytes_max` bytes. If
+/// there is more, long pieces lose their middle first. If that is not enough, the oldest part is
+/// left out, and the text says so.
 #[must_use]
 pub fn material(former: Option<&str>, messages: &[Message], bytes_max: usize) -> String {
     let mut text = String::new();
@@ -62,7 +65,7 @@ pub fn material(former: Option<&str>, messages: &[Message], bytes_max: usize) ->
 
 /// Around a former summary.
 const FORMER: (&str, &str) = ("<former-summary>\n", "\n</former-summary>\n\n");
-/// Around what was said.
+/// Markers around the conversation.
 const SAID: (&str, &str) = ("<conversation>\n", "</conversation>");
 /// Bytes of the line that says how much was left out.
 const LEFT_OUT_BYTES: usize = 64;

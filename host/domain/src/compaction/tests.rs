@@ -1,4 +1,5 @@
-//! When a thread is compacted, where it is cut, what a model is given, and what models see afterwards.
+//! Tests of when a thread is compacted and where it is cut. They also cover what a model is given,
+//! and what models see afterwards.
 
 use super::material::clipped;
 use super::*;

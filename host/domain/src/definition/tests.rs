@@ -1,4 +1,4 @@
-//! What definitions say of themselves.
+//! Tests of what definitions derive from themselves.
 
 use super::Definition;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use super::{Invalid, PATH_BYTES_MAX, Target, URL_BYTES_MAX};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// What a parameter's value must be.
+/// The type that a parameter's value must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParameterKind {
     /// Any text.
@@ -33,16 +33,16 @@ pub enum ParameterKind {
 pub struct ParameterRule {
     /// Its name.
     pub name: &'static str,
-    /// What it must be.
+    /// The type of its value.
     pub kind: ParameterKind,
-    /// Whether the operation cannot do without it.
+    /// True if the operation needs it.
     pub required: bool,
 }
 
 /// One operation of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OperationRule {
-    /// Who supports it.
+    /// The target that supports it.
     pub target: Target,
     /// Its name, which is also the name of the tool that carries it out.
     pub name: &'static str,
@@ -62,7 +62,7 @@ const fn operation(target: Target, name: &'static str, parameters: &'static [Par
     OperationRule { target, name, parameters }
 }
 
-/// Every operation there is, in the order in which agents are told of them.
+/// Every operation there is, in the order in which agents get them listed.
 pub const OPERATIONS: &[OperationRule] = {
     use ParameterKind::{Count, Flag, Number, Path, Text, TextMap, Texts, Url, Words};
     use Target::{Coder, Researcher, Worker};
@@ -116,7 +116,7 @@ impl OperationRule {
 }
 
 impl ParameterKind {
-    /// What is wrong with a value, as the rest of a sentence about it.
+    /// Checks a value. The error continues a sentence that begins with the parameter's name.
     fn check(self, value: &Value) -> Result<(), String> {
         match (self, value) {
             (Self::Text, Value::String(_)) | (Self::Flag, Value::Bool(_)) => Ok(()),

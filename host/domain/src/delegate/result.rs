@@ -1,4 +1,4 @@
-//! What a delegation came to, as the JSON that goes back to the model as the call's result.
+//! The result of a delegation, as the JSON that goes back to the model as the call's result.
 
 use super::{Code, Delegation, Invalid, Target};
 use crate::id::{AgentId, OperationId};
@@ -12,21 +12,21 @@ use std::fmt;
 pub struct Task {
     /// The operation that waits for it.
     pub operation: OperationId,
-    /// Who did it.
+    /// The agent that did it.
     pub agent: AgentId,
-    /// When it was handed over.
+    /// Time at which it was handed over.
     pub created: Timestamp,
-    /// When it ended.
+    /// Time at which it ended.
     pub completed: Timestamp,
 }
 
-/// How a task ended.
+/// The outcome of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum TaskState {
-    /// With a result.
+    /// It has a result.
     Completed,
-    /// With an error.
+    /// It has an error.
     Failed,
     /// It was stopped before it had either.
     Cancelled,
@@ -34,44 +34,44 @@ pub enum TaskState {
     Timeout,
 }
 
-/// Why there is no result.
+/// The reason why there is no result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DelegateError {
     /// A stable code.
     pub code: Code,
-    /// For people and models.
+    /// The message for people and models.
     pub message: String,
 }
 
-/// What is known about a delegation. Empty when it was refused before there was a task.
+/// The known facts about a delegation. Empty if it was refused before there was a task.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DelegateMetadata {
-    /// Who was to do it.
+    /// The kind of agent that was to do it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
-    /// What was to be done.
+    /// The operation that was to be carried out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     /// The agent that did it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// When it was handed over, in ISO 8601.
+    /// Time at which it was handed over, in ISO 8601.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
-    /// When it ended, in ISO 8601.
+    /// Time at which it ended, in ISO 8601.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<String>,
-    /// How long it took, in milliseconds.
+    /// Its duration in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<u64>,
 }
 
-/// What a delegation came to. Its `Display` is the JSON text that the model gets.
+/// The result of a delegation. Its `Display` is the JSON text that the model gets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DelegateResult {
-    /// Whether there is a result.
+    /// True if there is a result.
     pub success: bool,
     /// The task, to find it in the host's record.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,13 +82,13 @@ pub struct DelegateResult {
     /// The result, when it is text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// Why there is none.
+    /// The reason why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<DelegateError>,
-    /// How the task ended.
+    /// The outcome of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_state: Option<TaskState>,
-    /// What is known about it.
+    /// The known facts about it.
     pub metadata: DelegateMetadata,
 }
 

@@ -1,4 +1,4 @@
-//! Tables of calls of `delegate`, and what each comes to.
+//! Tables of calls of `delegate`, with their results.
 
 use super::{
     Code, DelegateResult, Delegation, INPUT_BYTES_MAX, NAME, OPERATIONS, PATH_BYTES_MAX, Priority, Target, Task, definition, parse,

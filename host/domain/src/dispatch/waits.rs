@@ -1,4 +1,4 @@
-//! Who waits for whom: whether one more that waits would have all of them wait for ever.
+//! Detection of sessions that would wait for each other for ever.
 //!
 //! A turn that waits for another session's answer is an edge from its session to that one. A session takes one turn at a time, so sessions
 //! that wait for each other in a circle would never get on.
@@ -12,14 +12,15 @@ pub const WAITS_FOR_CYCLE: &str = "WAITS_FOR_CYCLE";
 /// One session's turn waits for another session's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Waits {
-    /// Whose turn waits.
+    /// The session whose turn waits.
     pub session: SessionId,
-    /// For whose.
+    /// The session whose answer it waits for.
     pub for_session: SessionId,
 }
 
-/// The sessions that would wait for each other in a circle if `from` began to wait for `to`, in order: `from` first, then `to` and who
-/// waits for whom from there, up to the one that waits for `from`. None when it may wait.
+/// Returns the sessions that would wait for each other in a circle if `from` began to wait for
+/// `to`. They are in order: `from` first, then `to`, then each session that the one before waits
+/// for, up to the one that waits for `from`. None if it may wait.
 #[must_use]
 pub fn circle(edges: &[Waits], from: SessionId, to: SessionId) -> Option<Vec<SessionId>> {
     if from == to {
@@ -54,7 +55,8 @@ pub fn circle(edges: &[Waits], from: SessionId, to: SessionId) -> Option<Vec<Ses
     None
 }
 
-/// What is said of such a circle to whoever would close it; `names` are those of its sessions' agents, in order.
+/// Returns the message to the agent that would close such a circle. `names` are those of its
+/// sessions' agents, in order.
 #[must_use]
 pub fn told(names: &[String]) -> String {
     let Some((first, rest)) = names.split_first() else { return "this would wait for itself".to_owned() };

@@ -1,7 +1,8 @@
 //! Addresses: which of them lead to the public internet, which lead somewhere else, and by which document.
 //!
-//! A name that anybody may register can point anywhere, so the address decides and not the name. Only what is in none of the ranges below
-//! is public. An IPv6 address that carries an IPv4 address is as dangerous as what it carries.
+//! A name can be registered by anyone and point anywhere, so the address decides and not the name.
+//! Only what is in none of the ranges below is public. An IPv6 address that carries an IPv4 address
+//! is as dangerous as what it carries.
 
 use super::host::canonical_ip;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ mod ranges;
 
 pub use ranges::{metadata, special_ranges};
 
-/// Where an address leads.
+/// The kind of network to which an address leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
@@ -30,17 +31,17 @@ pub enum Reach {
     Shared,
     /// This link only.
     LinkLocal,
-    /// Many at once.
+    /// Many hosts at once.
     Multicast,
-    /// Everybody on a link.
+    /// All hosts on a link.
     Broadcast,
-    /// For documents, not for networks.
+    /// Documents, not networks.
     Documentation,
-    /// For measuring networks.
+    /// Measurements of networks.
     Benchmarking,
-    /// For protocols and not for hosts.
+    /// Protocols, not hosts.
     Protocol,
-    /// Given to nobody.
+    /// Not assigned.
     Reserved,
     /// An IPv4 address in the form of an IPv6 address.
     Mapped,
@@ -49,13 +50,14 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Whether no grant can open it: nobody can answer an HTTP request there.
+    /// Returns whether no grant can open it, because nothing can answer an HTTP request there.
     #[must_use]
     pub fn is_never_dialled(self) -> bool {
         matches!(self, Self::Unspecified | Self::Multicast | Self::Broadcast)
     }
 
-    /// Whether a grant opens it only by naming the very address: a range that happens to contain it is not enough.
+    /// Returns whether a grant opens it only by naming the very address. A range that happens to
+    /// contain it is not enough.
     #[must_use]
     pub fn needs_its_exact_address(self) -> bool {
         matches!(self, Self::Metadata)
@@ -84,7 +86,8 @@ impl fmt::Display for Reach {
     }
 }
 
-/// Where an address leads. Addresses of metadata services come first, since they lie inside wider ranges and one of them looks public.
+/// Classifies an address. Addresses of metadata services come first, since they lie inside wider
+/// ranges and one of them looks public.
 #[must_use]
 pub fn classify(address: IpAddr) -> Reach {
     if metadata().any(|(of_cloud, _)| of_cloud == address) {
@@ -93,7 +96,8 @@ pub fn classify(address: IpAddr) -> Reach {
     special_ranges().find(|(range, ..)| range.contains(address)).map_or_else(|| outside(address), |(_, reach, _)| reach)
 }
 
-/// What is in no range of the table. For IPv6 only 2000::/3 is given to hosts of the internet (RFC 4291, section 2.4).
+/// Classifies an address that is in no range of the table. For IPv6 only 2000::/3 is given to hosts
+/// of the internet (RFC 4291, section 2.4).
 fn outside(address: IpAddr) -> Reach {
     match address {
         IpAddr::V4(_) => Reach::Public,
@@ -119,8 +123,9 @@ pub fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
 
 /// A network or a single address, as the operator writes it: `10.0.0.0/8`, `127.0.0.1`, `fd00::/8`.
 ///
-/// In a grant it is opened in spite of the default denial. It is written in its canonical form without host bits, lies wholly inside one
-/// special range, and is not one that nobody can dial: what is public needs no opening.
+/// In a grant it is opened in spite of the default denial. It is written in its canonical form
+/// without host bits and lies wholly inside one special range. It is not one that can never be
+/// dialled. What is public needs no opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -135,13 +140,13 @@ pub enum AddressRangeError {
     /// It is no address and no network.
     #[error("`{text}` is not an address such as `127.0.0.1` or a network such as `10.0.0.0/8`")]
     Malformed {
-        /// What was written.
+        /// The text as it was written.
         text: String,
     },
     /// The address has bits behind the prefix.
     #[error("`{text}` has bits after its prefix; the network is `{network}`")]
     HostBits {
-        /// What was written.
+        /// The text as it was written.
         text: String,
         /// The network that it may mean.
         network: String,
@@ -149,15 +154,15 @@ pub enum AddressRangeError {
     /// It is public, or reaches out of one special range into another or into the public internet.
     #[error("`{text}` is not inside one private range: public addresses need no opening, and a wider network would open what nobody named")]
     NotSpecial {
-        /// What was written.
+        /// The text as it was written.
         text: String,
     },
-    /// Nobody answers there.
+    /// No host can answer there.
     #[error("`{text}` is {reach}: it is never dialled")]
     NeverDialled {
-        /// What was written.
+        /// The text as it was written.
         text: String,
-        /// Where it leads.
+        /// The kind of network to which it leads.
         reach: Reach,
     },
 }
@@ -167,7 +172,8 @@ impl AddressRange {
         Self { address, prefix }
     }
 
-    /// Whether the address is in it. An IPv4 range contains no IPv6 address, whatever that carries.
+    /// Returns whether the address is in it. An IPv4 range contains no IPv6 address, whatever that
+    /// carries.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
@@ -177,7 +183,7 @@ impl AddressRange {
         }
     }
 
-    /// Whether it is this one address and no other.
+    /// Returns whether it is this one address and no other.
     #[must_use]
     pub fn is_exactly(&self, address: IpAddr) -> bool {
         self.address == address && self.prefix == bits(address)

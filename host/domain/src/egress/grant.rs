@@ -1,4 +1,4 @@
-//! What an operator grants a component of the network.
+//! Egress grants: the network access that an operator grants a component.
 
 use super::address::AddressRange;
 use super::host::HostPattern;
@@ -36,7 +36,8 @@ const TOTAL_MS: u64 = 30_000;
 pub struct EgressGrant {
     /// The host: `example.com` (that name alone), `*.example.com` (all below it, and not itself), an address, or `*`.
     pub host: HostPattern,
-    /// Says once more that the host is any: needed for `*` and for a star over a whole top-level domain, and refused otherwise.
+    /// Confirms that the host is any. It is needed for `*` and for a star over a whole top-level
+    /// domain, and refused otherwise.
     #[serde(default)]
     pub any_host: bool,
     /// The schemes. Missing is `https` alone.
@@ -137,7 +138,7 @@ pub enum GrantError {
     Range {
         /// The key.
         field: &'static str,
-        /// What was written.
+        /// The value as it was written.
         value: u64,
         /// The least.
         min: u64,
@@ -192,7 +193,7 @@ impl EgressGrant {
         range("totalMsMax", self.total_ms_max, 1, ceiling::TOTAL_MS_MAX)
     }
 
-    /// Whether the port is meant, for this scheme.
+    /// Returns whether the grant covers the port, for this scheme.
     #[must_use]
     pub fn has_port(&self, port: u16, scheme: Scheme) -> bool {
         self.ports.as_ref().map_or_else(|| port == scheme.default_port(), |ports| ports.contains(&port))

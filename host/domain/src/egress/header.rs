@@ -2,7 +2,7 @@
 //!
 //! Names are compared in lower case, as the parsers of HTTP deliver them.
 
-/// What becomes of a header that a guest wants to send.
+/// The treatment of a header that a guest wants to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestHeader {
     /// It goes out as it is.
@@ -15,10 +15,11 @@ pub enum RequestHeader {
     Forbidden,
 }
 
-/// Of one connection only (RFC 9110, section 7.6.1), or of the way to it.
+/// Headers of one connection only (RFC 9110, section 7.6.1), or of the way to it.
 const HOP_BY_HOP: &[&str] = &["connection", "http2-settings", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
 
-/// Where the request goes, whom it comes from, and what servers take in place of the method and the path that were checked.
+/// Headers that change where the request goes or from which client it comes. Others are taken by
+/// servers in place of the method and the path that were checked.
 const MISLEADING: &[&str] = &[
     "expect",
     "forwarded",
@@ -56,20 +57,24 @@ pub const CREDENTIALS: &[&str] = &[
     "ocp-apim-subscription-key",
 ];
 
-/// What the host says itself: the length that it counts, and the encodings that it can undo within limits.
+/// Headers that the host sets itself: the length that it counts, and the encodings that it can undo
+/// within limits.
 const HOSTS_OWN: &[&str] = &["accept-encoding", "content-length"];
 
-/// What would have a server send a part of its answer, or all of it in another form: an echo of a secret would be cut in two, or not be found.
+/// Headers by which a server sends a part of its answer, or all of it in another form. An echo of a
+/// secret would be cut in two, or not be found.
 const DIVIDING: &[&str] = &["a-im", "accept-charset", "if-range", "range", "request-range", "x-range"];
 
 /// Character sets in which visible ASCII stands as it does in ASCII, beside those that begin as [`ASCII_FAMILIES`] say.
 const ASCII_CHARSETS: &[&str] = &["utf-8", "utf8", "us-ascii", "ascii", "gb18030", "gbk", "gb2312", "euc-jp", "euc-kr", "koi8-r", "koi8-u"];
 const ASCII_FAMILIES: &[&str] = &["iso-8859-", "windows-125"];
 
-/// What a guest does not see of a response, beside what is of one connection only: session tokens, and offers of other ways to the server.
+/// Headers of a response that a guest does not see, beside those of one connection only. They are
+/// session tokens, and offers of other ways to the server.
 const WITHHELD: &[&str] = &["alt-svc", "clear-site-data", "set-cookie", "set-cookie2"];
 
-/// What must not come after a body because it had to be known before (RFC 9110, section 6.5.1), beside everything forbidden above.
+/// Fields that must not come after a body because they had to be known before it. They are those of
+/// RFC 9110, section 6.5.1, beside everything forbidden above.
 const NOT_IN_TRAILERS: &[&str] = &[
     "age",
     "cache-control",
@@ -96,7 +101,7 @@ fn starts(name: &str, with: &str) -> bool {
     name.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
 }
 
-/// What becomes of a header that a guest wants to send.
+/// Returns the treatment of a header that a guest wants to send.
 #[must_use]
 pub fn request_header(name: &str) -> RequestHeader {
     let misleading = has(MISLEADING, name) || starts(name, "x-forwarded-") || starts(name, "x-envoy-");
@@ -111,25 +116,27 @@ pub fn request_header(name: &str) -> RequestHeader {
     }
 }
 
-/// Whether a guest gets to see a header of a response.
+/// Returns whether a guest gets to see a header of a response.
 #[must_use]
 pub fn response_header(name: &str) -> bool {
     !(has(HOP_BY_HOP, name) || has(WITHHELD, name) || starts(name, "proxy-"))
 }
 
-/// Whether a field may stand in trailers, of a request or of a response.
+/// Returns whether a field may stand in trailers, of a request or of a response.
 #[must_use]
 pub fn trailer(name: &str) -> bool {
     request_header(name) == RequestHeader::Sent && response_header(name) && !has(NOT_IN_TRAILERS, name)
 }
 
-/// Whether a header must not go out with a secret, because what comes back could not be searched for it.
+/// Returns whether a header must not go out with a secret. With it, the response could not be
+/// searched for the secret.
 #[must_use]
 pub fn divides_echo(name: &str) -> bool {
     has(DIVIDING, name)
 }
 
-/// Whether an answer of this `content-type` can be searched for a secret: it has no character set, or one in which ASCII is ASCII.
+/// Returns whether an answer of this `content-type` can be searched for a secret. It can if it has
+/// no character set, or one in which ASCII is ASCII.
 #[must_use]
 pub fn shows_ascii(content_type: &str) -> bool {
     let parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
@@ -140,7 +147,7 @@ pub fn shows_ascii(content_type: &str) -> bool {
     })
 }
 
-/// Whether a header that a guest set goes along when a redirect leads to another origin.
+/// Returns whether a header that a guest set goes along when a redirect leads to another origin.
 #[must_use]
 pub fn crosses_origins(name: &str) -> bool {
     request_header(name) == RequestHeader::Sent && !has(&["origin", "referer"], name)

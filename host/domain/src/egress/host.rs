@@ -27,7 +27,8 @@ pub enum HostError {
     /// A name, or a label of it, is too long.
     #[error("it is longer than {NAME_BYTES_MAX} characters, or a part of it longer than {LABEL_BYTES_MAX}")]
     TooLong,
-    /// A part is empty, begins or ends with a hyphen, or has a character that is not a letter, digit, hyphen or underscore.
+    /// A part is empty, begins or ends with a hyphen, or has a character that is not allowed.
+    /// Letters, digits, hyphens and underscores are.
     #[error("a name is made of ASCII letters, digits, hyphens and underscores with single dots between")]
     Character,
     /// It ends like an IPv4 address and is not four plain decimal numbers: octal, hexadecimal, short and long forms mean different
@@ -68,7 +69,8 @@ impl Host {
         }
     }
 
-    /// Whether it is this machine, by its address or by the name that means nothing else (RFC 6761, section 6.3).
+    /// Returns whether it is this machine. Its address says so, or the name that means nothing else
+    /// (RFC 6761, section 6.3).
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self {
@@ -79,7 +81,7 @@ impl Host {
 }
 
 impl fmt::Display for Host {
-    /// As it stands in a URL and in the `host` header.
+    /// Writes it as it stands in a URL and in the `host` header.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
@@ -90,8 +92,8 @@ impl fmt::Display for Host {
     }
 }
 
-/// Whether some reader would take it for an IPv4 address: its last part is a number, decimal or hexadecimal (WHATWG URL, "ends in a
-/// number").
+/// Returns whether some reader would take it for an IPv4 address. Its last part is then a number,
+/// decimal or hexadecimal (WHATWG URL, "ends in a number").
 fn ends_in_a_number(text: &str) -> bool {
     let text = text.strip_suffix('.').unwrap_or(text);
     let last = text.rsplit('.').next().unwrap_or_default();
@@ -120,7 +122,7 @@ pub(super) fn canonical_ip(text: &str) -> Option<IpAddr> {
     text.parse().ok().filter(|address: &IpAddr| address.to_string() == text)
 }
 
-/// Which hosts a grant is for.
+/// The hosts that a grant covers.
 ///
 /// `example.com` is that name and nothing else; `*.example.com` is every name below it, however deep, and not `example.com` itself; a
 /// literal address is that address, an IPv6 one in brackets. A star anywhere else, or in the middle of a part, is not a pattern. `*`
@@ -141,9 +143,9 @@ enum Pattern {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a host such as `example.com`, `*.example.com`, `192.0.2.1` or `[2001:db8::1]`")]
 pub struct HostPatternError {
-    /// What was written.
+    /// The text as it was written.
     pub text: String,
-    /// What is wrong with the host in it.
+    /// The fault in its host.
     #[source]
     pub source: HostError,
 }
@@ -167,7 +169,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether the host is meant.
+    /// Returns whether the pattern covers the host.
     #[must_use]
     pub fn matches(&self, host: &Host) -> bool {
         match (&self.0, host) {
@@ -181,7 +183,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether it reaches over names that have nothing to do with each other: everything, or a whole top-level domain.
+    /// Returns whether it covers unrelated names: everything, or a whole top-level domain.
     #[must_use]
     pub fn is_boundless(&self) -> bool {
         match &self.0 {

@@ -26,7 +26,7 @@ pub(super) fn normalised(text: &str) -> Option<String> {
     Some(written)
 }
 
-/// Which paths a grant is for.
+/// The paths that a grant covers.
 ///
 /// It is compared part by part: `*` is any run of characters inside a part, a part `**` is any number of parts, none too. `/**` is every
 /// path, `/v1/**` is `/v1` and all below it, `/v1/*` is one part below it. Every other pattern than `/**` refuses a path that servers
@@ -43,7 +43,7 @@ pub struct PathPattern(String);
     "`{text}` is not a path such as `/v1/**`: it begins with `/`, has no part that is empty, `.` or `..`, and `**` stands alone in its part"
 )]
 pub struct PathPatternError {
-    /// What was written.
+    /// The text as it was written.
     pub text: String,
 }
 
@@ -73,7 +73,8 @@ impl PathPattern {
         if empty_inside || !parts.iter().all(|part| sound(part)) { Err(refused()) } else { Ok(Self(pattern)) }
     }
 
-    /// Whether a path is meant. It must be normalised, as that of a target is.
+    /// Returns whether the pattern covers a path. The path must be normalised, as that of a target
+    /// is.
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         if self.0 == EVERY_PATH {
@@ -90,7 +91,7 @@ impl PathPattern {
     }
 }
 
-/// Whether servers read a part in more than one way.
+/// Returns whether servers read a part in more than one way.
 fn is_ambiguous(part: &str) -> bool {
     let escape = |digits: &str| matches!(digits, "2F" | "5C" | "25" | "7F") || digits.starts_with(['0', '1']);
     let dots = part.split(';').next().is_some_and(|name| name != part && (name == "." || name == ".."));

@@ -14,7 +14,7 @@ pub struct Permit<'a> {
     pub index: usize,
 }
 
-/// What of a grant did not fit, in the order in which it is looked at.
+/// The part of a grant that did not fit, in the order in which the parts are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mismatch {
     /// The host.
@@ -59,7 +59,7 @@ pub enum Denied {
         asked: String,
         /// The grant that fits the furthest, from 0.
         index: usize,
-        /// Where it stops to fit.
+        /// The first part that does not fit.
         mismatch: Mismatch,
     },
 }
@@ -70,7 +70,7 @@ pub enum Denied {
 pub struct Barred {
     /// The address.
     pub address: IpAddr,
-    /// Where it leads.
+    /// The kind of network to which it leads.
     pub reach: Reach,
 }
 
@@ -114,8 +114,9 @@ impl Permit<'_> {
         self.grant.limits()
     }
 
-    /// Judges one address behind the host. Whoever resolves a name asks this for every address of the answer, and dials none of them if
-    /// one is barred: an answer that mixes is an attack or a mistake.
+    /// Judges one address behind the host. The caller that resolves a name asks this for every
+    /// address of the answer. It dials none of them if one is barred: an answer that mixes is an
+    /// attack or a mistake.
     ///
     /// Public addresses are open. A range of the grant opens what is special in it, except metadata addresses, which must be named
     /// themselves, and except an IPv6 address that carries an IPv4 address: the carried one must be open too, or the address be named

@@ -1,15 +1,16 @@
 //! Placeholders: where in a request a component asks for a secret, and whether it is bound to go there.
 //!
-//! A component writes `{{secret.<name>}}`, or the grant's prefix and that, as the whole value of the slot. Anywhere else in the URL or the
-//! headers it refuses the request: it would go out as text, and whoever wrote it meant something that no grant says. A slot takes nothing
-//! but its placeholder. A body is only text.
+//! A component writes `{{secret.<name>}}`, or the grant's prefix and that, as the whole value of
+//! the slot. Anywhere else in the URL or the headers it refuses the request: it would go out as
+//! text, and no grant covers that. A slot takes nothing but its placeholder. A body is only text.
 
 use super::request_target::{Scheme, Target};
 use crate::grant::{SecretGrant, SecretSlot};
 
-/// What every placeholder begins with.
+/// The beginning of every placeholder.
 const BEGIN: &[u8] = b"{{secret.";
-/// How often a text is taken for encoded once more, to look for placeholders in a URL and for secrets in what comes back.
+/// Most layers of encoding that are undone in a text. Placeholders are looked for in a URL in this
+/// way, and secrets in what comes back.
 pub(crate) const DECODINGS_MAX: usize = 3;
 
 /// A request that asks for a secret where none is bound to go. For the operator; the guest learns nothing but that it was denied.
@@ -92,7 +93,7 @@ pub fn placements<'a>(url: &str, headers: &[(&str, &[u8])], bound: &'a [SecretGr
 
 struct Placing<'a, 'b> {
     target: &'b Target,
-    /// What is bound for the host.
+    /// The grants of secrets that are bound for the host.
     here: &'b [&'a SecretGrant],
     placed: Vec<&'a SecretGrant>,
 }
@@ -139,7 +140,7 @@ impl<'a> Placing<'a, '_> {
     }
 }
 
-/// Whether a placeholder stands in it, however often it is percent-encoded.
+/// Returns whether a placeholder stands in it, however often it is percent-encoded.
 fn asks(text: &[u8]) -> bool {
     let mut text = text.to_vec();
     for _ in 0..DECODINGS_MAX {

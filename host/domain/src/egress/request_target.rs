@@ -13,14 +13,14 @@ pub const URL_BYTES_MAX: usize = 8 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheme {
-    /// In the clear.
+    /// Plain HTTP, without encryption.
     Http,
     /// Over TLS.
     Https,
 }
 
 impl Scheme {
-    /// As it stands in a URL.
+    /// Returns it as it stands in a URL.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ impl Method {
         all.into_iter().find(|method| method.as_str() == text).ok_or(NotAMethod)
     }
 
-    /// As it stands in a request.
+    /// Returns it as it stands in a request.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -95,7 +95,8 @@ impl fmt::Display for Method {
     }
 }
 
-/// Where a request goes. [`Target::parse`] makes it and nothing changes it, so that the value that was checked is the one that is dialled.
+/// The target of a request. [`Target::parse`] makes it and nothing changes it: the value that was
+/// checked is the one that is dialled.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Target {
     scheme: Scheme,
@@ -186,7 +187,8 @@ impl Target {
         if agreed.url().len() > URL_BYTES_MAX { Err(TargetError::TooLong) } else { Ok(agreed) }
     }
 
-    /// Where a reference in an answer from here leads, such as that of a redirect (RFC 3986, section 5.2).
+    /// Resolves a reference in an answer from here, such as that of a redirect (RFC 3986, section
+    /// 5.2).
     ///
     /// # Errors
     /// The reference leads to another scheme, or the URL that it stands for is not accepted.
@@ -241,7 +243,7 @@ impl Target {
         self.query.as_deref()
     }
 
-    /// What stands in the request line: path and query.
+    /// Returns the path and the query, as they stand in the request line.
     #[must_use]
     pub fn path_and_query(&self) -> String {
         match &self.query {
@@ -250,7 +252,7 @@ impl Target {
         }
     }
 
-    /// What stands in the `host` header: the host, and the port unless it is the scheme's.
+    /// Returns the value of the `host` header: the host, and the port unless it is the scheme's.
     #[must_use]
     pub fn authority(&self) -> String {
         if self.port == self.scheme.default_port() { self.host.to_string() } else { format!("{}:{}", self.host, self.port) }
@@ -262,7 +264,8 @@ impl Target {
         format!("{}://{}{}", self.scheme.as_str(), self.authority(), self.path_and_query())
     }
 
-    /// Whether scheme, host and port are the same: what was meant for the one may be shown to the other.
+    /// Returns whether scheme, host and port are the same. Content that was meant for the one may
+    /// then be shown to the other.
     #[must_use]
     pub fn is_same_origin(&self, other: &Self) -> bool {
         self.scheme == other.scheme && self.host == other.host && self.port == other.port

@@ -1,4 +1,4 @@
-//! What a call sent out, for the record: one entry for each hop of each request.
+//! The traffic of a call, for the record: one entry for each hop of each request.
 
 use super::request_target::{Method, Scheme};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,8 @@ pub const HOP_KINDS_MAX: usize = 256;
 /// Bytes of the path of an entry for several hops.
 const PATH_BYTES_MAX: usize = 256;
 
-/// What can become of a hop: `done`, `redirected`, `dropped` before its end, or why it was refused or failed.
+/// The outcomes of a hop: `done`, `redirected`, `dropped` before its end, or the reason why
+/// it was refused or failed.
 pub const OUTCOMES: [&str; 17] = [
     "done",
     "redirected",
@@ -61,7 +62,7 @@ pub struct Hop {
     pub bytes_out: u64,
     /// Milliseconds from its begin to its end.
     pub ms: u64,
-    /// How many hops this is. The bytes and the time are those of all of them.
+    /// Number of hops in this entry. The bytes and the time are those of all of them.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub times: u64,
 }
@@ -75,7 +76,7 @@ fn is_once(times: &u64) -> bool {
 }
 
 impl Hop {
-    /// Whether both went to the same place by the same method and came to the same.
+    /// Returns whether both went to the same place by the same method and had the same outcome.
     fn is_like(&self, other: &Self) -> bool {
         (self.method, self.scheme, &self.host, self.port, &self.verdict)
             == (other.method, other.scheme, &other.host, other.port, &other.verdict)
@@ -97,7 +98,8 @@ impl Hop {
 pub struct Traffic {
     /// The first [`HOPS_RECORDED_MAX`] one by one, then one entry for all that are alike.
     pub hops: Vec<Hop>,
-    /// How many more there were: in records from before hops were put together.
+    /// Number of further hops. It is other than 0 only in records from before hops were put
+    /// together.
     #[serde(default)]
     pub left_out: u64,
 }
@@ -114,13 +116,14 @@ impl Traffic {
         }
     }
 
-    /// Whether there is no room for more entries. Whoever sends asks first; what is under way by then is put on record all the same.
+    /// Returns whether there is no room for more entries. A sender asks first; a hop that is under
+    /// way by then is put on record all the same.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.hops.len() >= HOP_KINDS_MAX
     }
 
-    /// Whether nothing was sent or tried.
+    /// Returns whether nothing was sent or tried.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hops.is_empty() && self.left_out == 0

@@ -1,4 +1,4 @@
-//! What happens to an agent: the payloads of its stream.
+//! Payloads of an agent's stream: what happens to an agent.
 
 use crate::agent::respond::Withdrawal;
 use crate::agent::role::Role;
@@ -21,30 +21,32 @@ pub struct AgentCreated {
     pub agent: AgentId,
     /// The template it was made from.
     pub definition: DefinitionId,
-    /// What sort of agent it is; the template's id in events from before it was said.
+    /// The agent's type. In events written before it was recorded, the template's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_type: Option<String>,
     /// Its address, unique among active agents.
     pub path: String,
-    /// What sort of address that is, as it was when the agent was made; in events from before it was said, what the address itself says.
+    /// The kind of address, as it was when the agent was made. In events written before it was
+    /// recorded, the address itself tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<path::Kind>,
-    /// What is kept about it beside its address.
+    /// Configuration of the agent beside its address.
     #[serde(default, skip_serializing_if = "AgentConfig::is_empty")]
     pub config: AgentConfig,
     /// The agent that spawned it.
     pub parent: Option<AgentId>,
-    /// Who it belongs to.
+    /// The user to whom it belongs.
     pub owner_user_id: UserId,
     /// Its name.
     pub name: String,
-    /// What the agents that spawned it may not do: it may not either, for as long as it lives.
+    /// Denials of the agents that spawned it. They bind this agent too, for as long as it lives.
     #[serde(default, skip_serializing_if = "Denies::is_empty")]
     pub denies: Denies,
-    /// What personas, roles and paths permit of all turns that spawned it: it may do no more, for as long as it lives.
+    /// Permissions of all turns that spawned it, by personas, roles and paths. It may do no more,
+    /// for as long as it lives.
     #[serde(default, skip_serializing_if = "Permissions::are_all")]
     pub permissions: Permissions,
-    /// When.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
@@ -55,13 +57,13 @@ pub struct PreferencesUpdated {
     pub agent: AgentId,
     /// The keys to merge.
     pub preferences: Value,
-    /// Whom they concern; all its users without.
+    /// The user whom the preferences concern; none for all users of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
-    /// Whether it was learned in a turn that rests on content from outside.
+    /// True if it was learned in a turn that rests on content from outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
-    /// When; 0 in events from before it was said.
+    /// Time of the update; 0 in events written before it was recorded.
     #[serde(default)]
     pub updated_at: Timestamp,
 }
@@ -71,16 +73,16 @@ pub struct PreferencesUpdated {
 pub struct PreferencesCarried {
     /// The agent.
     pub agent: AgentId,
-    /// Of whom it remembered them.
+    /// The user about whom the agent remembered them until now.
     pub from: UserId,
-    /// Of whom it does from now on.
+    /// The user about whom the agent remembers them from now on.
     pub to: UserId,
     /// The keys that were merged into what it remembers of that user.
     pub preferences: Map<String, Value>,
     /// The keys for which there was no room.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_behind: Vec<String>,
-    /// When.
+    /// Time of the transfer.
     pub carried_at: Timestamp,
 }
 
@@ -89,9 +91,9 @@ pub struct PreferencesCarried {
 pub struct AgentArchived {
     /// The agent.
     pub agent: AgentId,
-    /// Why.
+    /// The reason for archiving it.
     pub reason: String,
-    /// When.
+    /// Time of archiving.
     pub archived_at: Timestamp,
 }
 
@@ -102,11 +104,11 @@ pub struct UserAssigned {
     pub agent: AgentId,
     /// The user.
     pub user_id: UserId,
-    /// In which role.
+    /// The user's role.
     pub role: Role,
-    /// By whom.
+    /// The user who made the assignment.
     pub assigned_by: UserId,
-    /// When.
+    /// Time of the assignment.
     pub assigned_at: Timestamp,
 }
 
@@ -119,9 +121,9 @@ pub struct RoleChanged {
     pub user_id: UserId,
     /// The role from now on.
     pub role: Role,
-    /// By whom.
+    /// The user who made the change.
     pub changed_by: UserId,
-    /// When.
+    /// Time of the change.
     pub changed_at: Timestamp,
 }
 
@@ -132,9 +134,9 @@ pub struct UserUnassigned {
     pub agent: AgentId,
     /// The user.
     pub user_id: UserId,
-    /// By whom.
+    /// The user who made the removal.
     pub unassigned_by: UserId,
-    /// When.
+    /// Time of the removal.
     pub unassigned_at: Timestamp,
 }
 
@@ -145,7 +147,7 @@ pub struct AgentRenamed {
     pub agent: AgentId,
     /// Its name from now on.
     pub name: String,
-    /// When.
+    /// Time of the renaming.
     pub renamed_at: Timestamp,
 }
 
@@ -156,7 +158,7 @@ pub struct AgentConfigured {
     pub agent: AgentId,
     /// All of it from now on.
     pub config: AgentConfig,
-    /// When.
+    /// Time of the update.
     pub updated_at: Timestamp,
 }
 
@@ -167,7 +169,7 @@ pub struct PromptOverridden {
     pub agent: AgentId,
     /// Its system prompt from now on; its definition's without.
     pub system_prompt: Option<String>,
-    /// When.
+    /// Time of the override.
     pub overridden_at: Timestamp,
 }
 
@@ -178,7 +180,7 @@ pub struct SettingsUpdated {
     pub agent: AgentId,
     /// The keys to merge; `null` takes one away.
     pub settings: Map<String, Value>,
-    /// When.
+    /// Time of the update.
     pub updated_at: Timestamp,
 }
 
@@ -194,12 +196,12 @@ pub struct SlotTaken {
     pub conversation_id: ConversationId,
     /// Its type.
     pub session_type: String,
-    /// Who began it.
+    /// The user who began the session.
     #[serde(default = "UserId::local")]
     pub started_by: UserId,
-    /// When.
+    /// Time at which the session started.
     pub started_at: Timestamp,
-    /// When it expires.
+    /// Time at which the session expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// Items on its record from another system: it begins anew here, and they do not count towards its limit of items.
@@ -223,11 +225,11 @@ pub struct ExecutionSuspended {
     pub agent: AgentId,
     /// The session.
     pub session_id: SessionId,
-    /// Where it goes on.
+    /// The point from which execution continues.
     pub execution_state: Execution,
-    /// What it asks.
+    /// The question to the client.
     pub pending_action: PendingAction,
-    /// When.
+    /// Time of the suspension.
     pub suspended_at: Timestamp,
 }
 
@@ -238,11 +240,11 @@ pub struct ExecutionResumed {
     pub agent: AgentId,
     /// The session.
     pub session_id: SessionId,
-    /// What was answered.
+    /// The question that was answered, by its tool call.
     pub tool_call_id: OperationId,
     /// The answer.
     pub response_data: Kept,
-    /// When.
+    /// Time at which it resumed.
     pub resumed_at: Timestamp,
 }
 
@@ -253,9 +255,9 @@ pub struct ActionRequested {
     pub agent: AgentId,
     /// The session.
     pub session_id: SessionId,
-    /// What it asks.
+    /// The question to the client.
     pub action: PendingAction,
-    /// When.
+    /// Time of the question.
     pub requested_at: Timestamp,
 }
 
@@ -266,11 +268,11 @@ pub struct ResponseReceived {
     pub agent: AgentId,
     /// The session.
     pub session_id: SessionId,
-    /// What was answered.
+    /// The question that was answered, by its tool call.
     pub tool_call_id: OperationId,
     /// The answer.
     pub response_data: Kept,
-    /// When.
+    /// Time of the answer.
     pub received_at: Timestamp,
 }
 
@@ -281,14 +283,14 @@ pub struct ActionWithdrawn {
     pub agent: AgentId,
     /// The session.
     pub session_id: SessionId,
-    /// What was asked.
+    /// The question that was withdrawn, by its tool call.
     pub tool_call_id: OperationId,
-    /// Why.
+    /// The reason for the withdrawal.
     pub reason: Withdrawal,
-    /// Whether something else still waits.
+    /// True if another question still waits.
     #[serde(default)]
     pub still_waiting: bool,
-    /// When.
+    /// Time of the withdrawal.
     pub withdrawn_at: Timestamp,
 }
 
@@ -299,9 +301,9 @@ pub struct SessionImported {
     pub agent: AgentId,
     /// The session.
     pub session: PastSession,
-    /// Where it comes from, for people.
+    /// The system from which it comes, as shown to people.
     pub source: String,
-    /// When.
+    /// Time of the import.
     pub imported_at: Timestamp,
 }
 
@@ -314,7 +316,7 @@ pub struct SlotCompleted {
     pub session_id: SessionId,
     /// The agent's summary.
     pub summary: Value,
-    /// When.
+    /// Time of completion.
     pub completed_at: Timestamp,
 }
 
@@ -325,9 +327,9 @@ pub struct SlotTerminated {
     pub agent: AgentId,
     /// The session.
     pub session_id: SessionId,
-    /// Why.
+    /// The reason for the termination.
     pub reason: String,
-    /// When.
+    /// Time of the termination.
     pub terminated_at: Timestamp,
 }
 
@@ -336,12 +338,12 @@ pub struct SlotTerminated {
 pub struct NoteRemembered {
     /// The agent.
     pub agent: AgentId,
-    /// The session in which it was said.
+    /// The session in which the note was made.
     pub session: SessionId,
     /// The note.
     pub note: String,
-    /// Whether it rests on content from outside: it then never becomes a system prompt.
+    /// True if the note rests on content from outside: it then never becomes a system prompt.
     pub untrusted: bool,
-    /// When.
+    /// Time at which the note was kept.
     pub time: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! What the boundary decided: the ledger's part of the events.
+//! Decisions of the boundary: the ledger's part of the events.
 
 use crate::authority::Rule;
 use crate::definition::DefinitionId;
@@ -23,7 +23,7 @@ pub const MODEL_CALL: &str = "models.call";
 /// Stands for dispatching to another agent.
 pub const AGENT_CALL: &str = "agents.call";
 
-/// How it was decided.
+/// Result of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -44,9 +44,9 @@ pub struct Decision {
     pub verdict: Verdict,
     /// The rule behind it.
     pub rule: Rule,
-    /// How often.
+    /// Number of times.
     pub times: u64,
-    /// What was asked for, the first time: a function, a path, a host.
+    /// Detail of the first request: a function, a path, a host.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
 }
@@ -81,13 +81,13 @@ pub struct BoundaryDecided {
     pub grant: Option<Digest>,
     /// One entry for each capability, verdict and rule; uses of secrets and limits of the call each have their own.
     pub decisions: Vec<Decision>,
-    /// How many more there were.
+    /// Number of further decisions that are not listed.
     #[serde(default)]
     pub left_out: u64,
-    /// What it sent out over HTTP.
+    /// Traffic that the call sent out over HTTP.
     #[serde(default, skip_serializing_if = "Traffic::is_empty")]
     pub egress: Traffic,
-    /// When.
+    /// Time of the record.
     pub time: Timestamp,
 }
 
@@ -98,15 +98,16 @@ pub struct ComponentAdmitted {
     pub component: String,
     /// Its code.
     pub code: Digest,
-    /// What it is granted: a blob of JSON.
+    /// The component's grant: a blob of JSON.
     pub grant: Digest,
-    /// What it says of itself: the digest of that. Missing in what earlier versions recorded.
+    /// Digest of the component's description of itself. Missing in events of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub described: Option<Digest>,
-    /// The code that was admitted under this name before, when it is other code or says something else of itself, and no digest in the
-    /// configuration says that it is the code that is meant.
+    /// The code that was admitted under this name before. It is there if that is other code or
+    /// describes itself otherwise, and no digest in the configuration says that the new code is
+    /// meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<Digest>,
-    /// When.
+    /// Time of the admission.
     pub time: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! What services call the users: payloads of the host's stream.
+//! Payloads of the host's stream about the keys by which services name users.
 
 use crate::path::ConnectorKey;
 use crate::time::Timestamp;
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 /// See [`super::Event::ConnectorKeyBound`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectorKeyBound {
-    /// What the service calls them.
+    /// The service's key for the user.
     pub key: ConnectorKey,
     /// The user.
     pub user_id: UserId,
-    /// Who said so.
+    /// The user who made the binding.
     pub bound_by: UserId,
-    /// When.
+    /// Time of the binding.
     pub time: Timestamp,
 }
 
 /// See [`super::Event::ConnectorKeyUnbound`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectorKeyUnbound {
-    /// What the service calls them.
+    /// The service's key for the user.
     pub key: ConnectorKey,
     /// The user for whom it stood.
     pub user_id: UserId,
-    /// Who said so.
+    /// The user who removed the binding.
     pub unbound_by: UserId,
-    /// When.
+    /// Time of the removal.
     pub time: Timestamp,
 }

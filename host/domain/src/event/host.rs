@@ -1,11 +1,11 @@
-//! What happens to the host as a whole.
+//! Payloads of events that concern the host as a whole.
 
 use crate::id::{AgentId, RunId, SessionId, TurnId};
 use crate::time::Timestamp;
 use crate::user::UserId;
 use serde::{Deserialize, Serialize};
 
-/// What the operator wanted done about work that was under way when a backup was made.
+/// The operator's choice about work that was under way when a backup was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreChoice {
@@ -13,16 +13,16 @@ pub enum RestoreChoice {
     NothingOpen,
     /// It goes on, and what was sent after the backup is sent again.
     Resumed,
-    /// Nobody knows what came of it.
+    /// It is settled, with an unknown outcome.
     SettledUnknown,
 }
 
 /// See [`super::Event::HostRestored`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostRestored {
-    /// When the backup was made.
+    /// Time at which the backup was made.
     pub made_at: Timestamp,
-    /// What was done about work that was under way.
+    /// The choice made about work that was under way.
     pub choice: RestoreChoice,
     /// Turns that would go on by themselves.
     pub turns: u64,
@@ -30,7 +30,7 @@ pub struct HostRestored {
     pub operations: u64,
     /// Inputs that waited for a turn.
     pub inputs: u64,
-    /// When.
+    /// Time of the restore.
     pub time: Timestamp,
 }
 
@@ -44,7 +44,7 @@ pub struct OperatorRead {
     pub user_id: UserId,
     /// The request, such as `GET /api/agents/{id}/sessions/{sid}`.
     pub request: String,
-    /// The agent whose users' words were read.
+    /// The agent whose users' messages were read.
     pub agent: AgentId,
     /// The session, if the request named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,6 +55,6 @@ pub struct OperatorRead {
     /// The turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// When.
+    /// Time of the request.
     pub time: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! What happens to an input, from its acceptance, and where it came from.
+//! Payloads about an input from its acceptance on, and the sources of inputs.
 
 use crate::account::Accounts;
 use crate::authority::{Denies, Permissions};
@@ -13,120 +13,138 @@ use crate::time::Timestamp;
 use crate::user::UserId;
 use serde::{Deserialize, Serialize};
 
-/// Where an input came from.
+/// Source of an input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Source {
     /// The API.
     Api,
-    /// A structured session began: there are no words.
+    /// The beginning of a structured session: there is no message.
     Opening,
     /// Another agent handed over work.
     Dispatch {
-        /// Who waits for the reply; none when detached.
+        /// The caller that waits for the reply; none when detached.
         reply_to: Option<ReplyTo>,
         /// The calling agent's path.
         from: String,
-        /// When the work is to be done by.
+        /// Time by which the work is to be done.
         deadline: Option<Timestamp>,
-        /// How many calls deep.
+        /// Depth in calls.
         depth: u32,
-        /// How many hops the calling run had ([`crate::dispatch::Limits::hops_max`]).
+        /// Number of hops that the calling run had ([`crate::dispatch::Limits::hops_max`]).
         #[serde(default)]
         hops: u32,
-        /// How urgent it is.
+        /// Priority of the work.
         #[serde(default)]
         priority: Priority,
-        /// How many spawns deep.
+        /// Depth in spawns.
         #[serde(default, skip_serializing_if = "is_zero")]
         spawn_depth: u32,
-        /// What it may use.
+        /// Budget of the work.
         #[serde(default, skip_serializing_if = "Budget::is_none")]
         budget: Budget,
-        /// What the agents that hand it over may not do.
+        /// Denials of the agents that hand it over.
         #[serde(default, skip_serializing_if = "Denies::is_empty")]
         denies: Denies,
-        /// What personas, roles and paths permit of all turns that hand it over.
+        /// Permissions of all turns that hand it over, by personas, roles and paths.
         #[serde(default, skip_serializing_if = "Permissions::are_all")]
         permissions: Permissions,
-        /// What all may use together that came of the same message; none in events from before there were any.
+        /// Accounts shared by all work that came of the same message. None in events written before
+        /// accounts existed.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
     },
-    /// A reply that nobody waits for any more.
+    /// A reply for which no operation waits any more.
     LateReply {
         /// The replying agent's path.
         from: String,
-        /// How many calls deep the run was that handed the work over.
+        /// Depth in calls of the run that handed over the work.
         #[serde(default)]
         depth: u32,
         /// One hop more than the work had that it replies to.
         #[serde(default)]
         hops: u32,
-        /// How many spawns deep that run was.
+        /// Depth in spawns of that run.
         #[serde(default, skip_serializing_if = "is_zero")]
         spawn_depth: u32,
-        /// What that run, and those that handed it its work, may not do.
+        /// Denials of that run and of those that handed it its work.
         #[serde(default, skip_serializing_if = "Denies::is_empty")]
         denies: Denies,
-        /// What personas, roles and paths permit of all turns that handed that run its work.
+        /// Permissions of all turns that handed that run its work, by personas, roles and paths.
         #[serde(default, skip_serializing_if = "Permissions::are_all")]
         permissions: Permissions,
-        /// What all may use together that came of the same message; none in events from before there were any.
+        /// Accounts shared by all work that came of the same message. None in events written before
+        /// accounts existed.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
-        /// When the work is to be done by that it comes of.
+        /// Time by which the work is to be done that this reply comes of.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
     },
     /// A reminder that the agent set itself; not to be dealt with before it is due.
     Reminder {
-        /// When.
+        /// Time at which the reminder is due.
         due: Timestamp,
-        /// How many calls deep the run was that set it.
+        /// Depth in calls of the run that set it.
         #[serde(default)]
         depth: u32,
-        /// How many spawns deep.
+        /// Depth in spawns of that run.
         #[serde(default, skip_serializing_if = "is_zero")]
         spawn_depth: u32,
-        /// How many hops that run had.
+        /// Number of hops of that run.
         #[serde(default, skip_serializing_if = "is_zero")]
         hops: u32,
-        /// What that run, and those that handed it its work, may not do.
+        /// Denials of that run and of those that handed it its work.
         #[serde(default, skip_serializing_if = "Denies::is_empty")]
         denies: Denies,
-        /// What personas, roles and paths permit of all turns that handed that run its work.
+        /// Permissions of all turns that handed that run its work, by personas, roles and paths.
         #[serde(default, skip_serializing_if = "Permissions::are_all")]
         permissions: Permissions,
-        /// What all may use together that came of the same message; none in events from before there were any.
+        /// Accounts shared by all work that came of the same message. None in events written before
+        /// accounts existed.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
-        /// When the work is to be done by that it comes of.
+        /// Time by which the work is to be done that this reminder comes of.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
     },
 }
 
-/// Whether nothing is to be written of a depth.
+/// Returns true if a depth is 0 and so need not be written.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 pub(super) fn is_zero(depth: &u32) -> bool {
     *depth == 0
 }
 
 impl Source {
-    /// Whether these are words that may join a run that is open. Work that somebody waits for, and an opening, get a run of their own.
+    /// Returns whether the input is a message, and not work that a caller waits for or an opening.
     #[must_use]
     pub fn is_words(&self) -> bool {
         matches!(self, Self::Api | Self::LateReply { .. } | Self::Reminder { .. })
     }
 
-    /// What it waits for when nobody said: words join what is under way.
+    /// Returns whether the input may join an open run. Only messages do, and of those not a late
+    /// reply or a reminder that comes of a turn with less authority than its agent has: a run that
+    /// began without those limits would act on it without them.
     #[must_use]
-    pub fn waits_for(&self) -> queue::Kind {
-        if self.is_words() { queue::Kind::Steer } else { queue::Kind::OwnTurn }
+    pub fn may_join(&self) -> bool {
+        match self {
+            Self::Api => true,
+            Self::LateReply { denies, permissions, .. } | Self::Reminder { denies, permissions, .. } => {
+                denies.is_empty() && permissions.are_all()
+            }
+            Self::Dispatch { .. } | Self::Opening => false,
+        }
     }
 
-    /// How deep a run is that begins with it.
+    /// Returns what the input waits for if nothing else was specified: a message joins the run
+    /// under way.
+    #[must_use]
+    pub fn waits_for(&self) -> queue::Kind {
+        if self.may_join() { queue::Kind::Steer } else { queue::Kind::OwnTurn }
+    }
+
+    /// Returns the depth of a run that begins with the input.
     #[must_use]
     pub fn depth(&self) -> Depth {
         match self {
@@ -137,7 +155,7 @@ impl Source {
         }
     }
 
-    /// What a run may use that begins with it, besides what its agent's own limits say.
+    /// Returns the budget of a run that begins with the input, besides its agent's own limits.
     #[must_use]
     pub fn budget(&self) -> Budget {
         match self {
@@ -146,8 +164,8 @@ impl Source {
         }
     }
 
-    /// What a run may not do that begins with it, besides what is denied to its agent: whoever has somebody else do it, or does it later, may
-    /// not do it either.
+    /// Returns the denials of a run that begins with the input, besides those of its agent. Work
+    /// that is handed over or postponed stays bound by the denials of the run it comes from.
     #[must_use]
     pub fn denies(&self) -> Option<&Denies> {
         match self {
@@ -156,7 +174,8 @@ impl Source {
         }
     }
 
-    /// What is permitted to a run that begins with it, besides what its own session permits.
+    /// Returns the permissions of a run that begins with the input, besides those of its own
+    /// session.
     #[must_use]
     pub fn permissions(&self) -> Option<&Permissions> {
         match self {
@@ -167,7 +186,8 @@ impl Source {
         }
     }
 
-    /// What a run draws on that begins with it; none for what a message begins.
+    /// Returns the accounts that a run draws on that begins with the input. None if a message
+    /// begins the run.
     #[must_use]
     pub fn accounts(&self) -> Option<&Accounts> {
         match self {
@@ -176,7 +196,7 @@ impl Source {
         }
     }
 
-    /// When a run is to be done by that begins with it.
+    /// Returns the deadline of a run that begins with the input.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         match self {
@@ -185,7 +205,8 @@ impl Source {
         }
     }
 
-    /// How many hops a run has that takes it in ([`crate::dispatch::Limits::hops_max`]).
+    /// Returns the number of hops of a run that claims the input
+    /// ([`crate::dispatch::Limits::hops_max`]).
     #[must_use]
     pub fn hops(&self) -> u32 {
         match self {
@@ -194,7 +215,7 @@ impl Source {
         }
     }
 
-    /// How urgent a run is that begins with it.
+    /// Returns the priority of a run that begins with the input.
     #[must_use]
     pub fn priority(&self) -> Priority {
         match self {
@@ -211,34 +232,35 @@ pub struct InputAccepted {
     pub input: InputId,
     /// The session.
     pub session: SessionId,
-    /// Where it came from.
+    /// Source of the input.
     pub source: Source,
-    /// The user whom it is from, or for whom the agent works that it is from; the agent's owner in events from before it was said.
+    /// The user who sent it, or for whom the sending agent works. In events written before it was
+    /// recorded, the agent's owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
-    /// What it says, without a place in the thread yet; none for an opening.
+    /// The message, without a place in the thread yet; none for an opening.
     pub message: Option<Draft>,
     /// The model that its turn is to use.
     pub model: Option<String>,
-    /// What it waits for, as the rules of the queue decided it when it came; in events from before there were any, what
-    /// [`Source::waits_for`] says.
+    /// The kind of wait that the queue's rules chose on arrival. In events written before there
+    /// were rules, it is that of [`Source::waits_for`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<queue::Kind>,
-    /// How urgent its sender says it is; none for what its source says.
+    /// Priority that the sender asks for; none to use that of the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
-    /// When.
+    /// Time of acceptance.
     pub time: Timestamp,
 }
 
 impl InputAccepted {
-    /// What it waits for.
+    /// Returns what the input waits for.
     #[must_use]
     pub fn waits_for(&self) -> queue::Kind {
         self.waits_for.clone().unwrap_or_else(|| self.source.waits_for())
     }
 
-    /// How urgent it is.
+    /// Returns the priority of the input.
     #[must_use]
     pub fn priority(&self) -> Priority {
         self.priority.unwrap_or_else(|| self.source.priority())
@@ -252,12 +274,12 @@ pub struct InputCancelled {
     pub input: InputId,
     /// The session.
     pub session: SessionId,
-    /// By whom.
+    /// The user who cancelled it.
     pub cancelled_by: UserId,
-    /// Why, in their words.
+    /// The reason, as the user put it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When.
+    /// Time of the cancellation.
     pub time: Timestamp,
 }
 
@@ -266,11 +288,13 @@ pub struct InputCancelled {
 pub struct InputsDropped {
     /// The session.
     pub session: SessionId,
-    /// The inputs, those that had waited longest; none when a turn that was to tell of those before never came to be.
+    /// The inputs, those that had waited longest. None when a turn that was to report earlier ones
+    /// never came to be.
     pub inputs: Vec<InputId>,
-    /// What is to be told of them, and of those that were dropped before and that no turn has told of.
+    /// The overflow to report: these inputs, and those dropped before that no turn has reported
+    /// yet.
     pub overflow: Overflow,
-    /// When.
+    /// Time at which they were dropped.
     pub time: Timestamp,
 }
 
@@ -281,9 +305,9 @@ pub struct InputDead {
     pub input: InputId,
     /// The session.
     pub session: SessionId,
-    /// Why.
+    /// The reason why it was put aside.
     pub reason: String,
-    /// When.
+    /// Time at which it was put aside.
     pub time: Timestamp,
 }
 
@@ -294,6 +318,6 @@ pub struct InputRequeued {
     pub input: InputId,
     /// The session.
     pub session: SessionId,
-    /// When.
+    /// Time at which it was requeued.
     pub time: Timestamp,
 }

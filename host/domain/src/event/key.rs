@@ -1,4 +1,4 @@
-//! What happens to API keys: payloads of the host's own stream. No secret is in any of them.
+//! Payloads of the host's own stream about API keys. No secret is in any of them.
 
 use crate::digest::Digest;
 use crate::key::KeyId;
@@ -12,23 +12,23 @@ use std::collections::BTreeSet;
 pub struct KeyIssued {
     /// The key.
     pub key_id: KeyId,
-    /// Whose it is.
+    /// The user to whom the key belongs.
     pub user_id: UserId,
-    /// What it is called.
+    /// Name of the key.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What it may be used for.
+    /// Scopes for which the key may be used.
     pub scopes: BTreeSet<Scope>,
     /// The SHA-256 of its secret.
     pub hash: Digest,
-    /// Who issued it.
+    /// The user who issued it.
     pub issued_by: UserId,
-    /// With which key; none when it was with something else.
+    /// The key that was used to issue it; none when it was issued otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issued_with: Option<KeyId>,
-    /// When.
+    /// Time of issue.
     pub issued_at: Timestamp,
-    /// When it ends.
+    /// Time at which the key expires.
     pub expires_at: Timestamp,
 }
 
@@ -37,11 +37,11 @@ pub struct KeyIssued {
 pub struct KeyRevoked {
     /// The key.
     pub key_id: KeyId,
-    /// Who revoked it.
+    /// The user who revoked it.
     pub revoked_by: UserId,
-    /// When.
+    /// Time of the revocation.
     pub revoked_at: Timestamp,
-    /// Why, if somebody said so.
+    /// The reason, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

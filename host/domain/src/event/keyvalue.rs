@@ -1,4 +1,4 @@
-//! What tools keep in buckets.
+//! Payloads about the values that tools keep in buckets.
 
 use crate::bucket::WrittenEntry;
 use crate::grant::BucketPlace;
@@ -16,10 +16,10 @@ pub struct KeyValueWritten {
     /// The segment of it, counted from 0.
     #[serde(default)]
     pub segment: u32,
-    /// Where.
+    /// The bucket.
     pub place: BucketPlace,
-    /// What each key holds from now on, in the order of the keys, each key once.
+    /// The new value of each key, in the order of the keys, each key once.
     pub entries: Vec<WrittenEntry>,
-    /// When.
+    /// Time of the write.
     pub time: Timestamp,
 }

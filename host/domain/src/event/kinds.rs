@@ -1,4 +1,5 @@
-//! Which kinds of events there are, asked of the very code that reads them, so that no second list can be forgotten.
+//! The list of event kinds, taken from the very code that reads them. So no second list can be
+//! forgotten.
 
 use super::Event;
 use serde::Deserialize;
@@ -8,12 +9,12 @@ use std::fmt;
 /// The kinds that are written today, in the order of the variants of [`Event`].
 #[must_use]
 pub fn kinds() -> &'static [&'static str] {
-    // A kind that there is not: whoever reads it says which there are.
+    // No such kind exists: the code that reads it reports which ones do.
     let nothing = MapDeserializer::<_, Expected>::new(std::iter::once(("type", "")));
     Event::deserialize(nothing).err().map_or(&[], |Expected(kinds)| kinds)
 }
 
-/// What would have been read instead.
+/// The kinds that would have been accepted instead.
 #[derive(Debug)]
 struct Expected(&'static [&'static str]);
 

@@ -1,4 +1,5 @@
-//! What happens to a session as a label on a thread: how it is called, what it points to, that it is gone. Payloads of its stream.
+//! Payloads of a session's stream that treat the session as a label on a thread. They record its
+//! name, the thread it points to, and its deletion.
 
 use crate::id::{AgentId, SessionId};
 use crate::message::Message;
@@ -14,9 +15,9 @@ use serde_json::{Map, Value};
 pub struct SessionRenamed {
     /// The session.
     pub session: SessionId,
-    /// What it is called from now on; none takes its name away.
+    /// The new name; none removes the name.
     pub name: Option<String>,
-    /// When.
+    /// Time of the renaming.
     pub time: Timestamp,
 }
 
@@ -25,9 +26,9 @@ pub struct SessionRenamed {
 pub struct SessionPinned {
     /// The session.
     pub session: SessionId,
-    /// Whether it is pinned from now on; it was pinned at `time`.
+    /// True if it is pinned from now on; it was pinned at `time`.
     pub pinned: bool,
-    /// When.
+    /// Time of the change.
     pub time: Timestamp,
 }
 
@@ -38,7 +39,7 @@ pub struct SessionAttributed {
     pub session: SessionId,
     /// The keys to merge; `null` takes a key away.
     pub attributes: Map<String, Value>,
-    /// When.
+    /// Time of the change.
     pub time: Timestamp,
 }
 
@@ -49,7 +50,7 @@ pub struct SessionCleared {
     pub session: SessionId,
     /// Its revision after it.
     pub revision: u64,
-    /// When.
+    /// Time of the clearing.
     pub time: Timestamp,
 }
 
@@ -58,9 +59,9 @@ pub struct SessionCleared {
 pub struct SessionDeleted {
     /// The session.
     pub session: SessionId,
-    /// By whom.
+    /// The user who deleted it.
     pub deleted_by: UserId,
-    /// When.
+    /// Time of the deletion.
     pub time: Timestamp,
 }
 
@@ -69,9 +70,9 @@ pub struct SessionDeleted {
 pub struct QueueConfigured {
     /// The session.
     pub session: SessionId,
-    /// What it says of its queue from now on; what it leaves out is as the operator has it.
+    /// The session's own queue settings from now on. Settings that are left out are the operator's.
     pub queue: QueueOverride,
-    /// When.
+    /// Time of the change.
     pub time: Timestamp,
 }
 
@@ -84,20 +85,21 @@ pub struct TurnsImported {
     pub agent: AgentId,
     /// The turns, each after its parent; a parent that is not among them was there.
     pub turns: Vec<ImportedTurn>,
-    /// The position of the event whose place it takes, because what was said in its turns was purged: the turns keep their places in the
-    /// tree, and have neither messages nor states any more.
+    /// The position of the event whose place it takes, because the messages of its turns were
+    /// purged. The turns keep their places in the tree, and have neither messages nor states any
+    /// more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased: Option<u64>,
-    /// When they were imported.
+    /// Time of the import.
     pub time: Timestamp,
 }
 
-/// A turn that was made elsewhere, with all that was said in it.
+/// A turn that was made elsewhere, with all its messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ImportedTurn {
     /// Its node.
     pub turn: TurnNode,
-    /// When it was committed where it was made.
+    /// Time of the commit in the system where it was made.
     pub committed: Timestamp,
     /// Its messages in order; none in the place of one that was erased there.
     pub messages: Vec<Option<Message>>,

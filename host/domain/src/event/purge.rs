@@ -1,4 +1,5 @@
-//! What happens when something that was deleted is purged: payloads of the stream of the session or the agent. They carry no words.
+//! Payloads about the purge of something that was deleted. They are in the stream of the session or
+//! the agent, and carry no messages.
 
 use crate::definition::DefinitionId;
 use crate::id::{AgentId, ConversationId, SessionId, TurnId};
@@ -12,19 +13,19 @@ use serde::{Deserialize, Serialize};
 pub struct PurgeBegun {
     /// The agent, or the session's.
     pub agent: AgentId,
-    /// What is left of it.
+    /// The remains of what is purged.
     pub remains: Remains,
-    /// By whom.
+    /// The user who began the purge.
     pub begun_by: UserId,
-    /// When.
+    /// Time at which the purge began.
     pub time: Timestamp,
 }
 
-/// What is left of something that was purged: that it was there, whose it was, and since when.
+/// The remains of something that was purged: that it existed, to whom it belonged, and since when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum Remains {
-    /// Of a session.
+    /// The remains of a session.
     Session {
         /// The session.
         session: SessionId,
@@ -32,33 +33,33 @@ pub enum Remains {
         session_type: String,
         /// The conversation that it was a part of.
         conversation: ConversationId,
-        /// Who began it.
+        /// The user or agent that began it.
         started_by: String,
         /// The user whom it was for.
         user_id: UserId,
         /// The turn that it pointed to.
         head: Option<TurnId>,
-        /// When it was opened.
+        /// Time at which it was opened.
         created_at: Timestamp,
     },
-    /// Of an agent.
+    /// The remains of an agent.
     Agent {
         /// The template it was made from.
         definition: DefinitionId,
-        /// What sort of agent it was.
+        /// The agent's type.
         agent_type: String,
         /// Its address.
         path: String,
-        /// What sort of address that is.
+        /// Kind of that address.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kind: Option<path::Kind>,
         /// The agent that spawned it.
         parent: Option<AgentId>,
         /// The topmost agent above it; itself when none is.
         root: AgentId,
-        /// Who it belonged to.
+        /// The user to whom it belonged.
         owner_user_id: UserId,
-        /// When it was made.
+        /// Time of creation.
         created_at: Timestamp,
     },
 }
@@ -82,17 +83,17 @@ pub struct Purged {
     /// The session, if it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// By whom.
+    /// The user who purged it.
     pub purged_by: UserId,
-    /// How much was erased.
+    /// Amount that was erased.
     pub erased: Erased,
-    /// How much stays, and why.
+    /// Amount that stays, and why.
     pub kept: Kept,
-    /// When.
+    /// Time at which the purge was done.
     pub time: Timestamp,
 }
 
-/// How much a purge erased.
+/// Amount that a purge erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Erased {
     /// Sessions.
@@ -130,10 +131,11 @@ impl Erased {
     }
 }
 
-/// How much a purge left, because others point to it.
+/// Amount that a purge left, because others point to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Kept {
-    /// Turns that are in the thread of a session that was not deleted, or were made in one; with all that was said in them.
+    /// Turns that a session which was not deleted shows in its thread or has made. All their
+    /// messages stay.
     pub turns: u64,
     /// Writes to buckets that are not the session's alone: its component's, its agent's or its user's.
     pub bucket_writes: u64,

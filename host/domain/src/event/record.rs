@@ -6,7 +6,7 @@ use crate::id::{AgentId, EventId, InputId, RunId, SessionId};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Whom an event is about, for filters and for who may see it.
+/// The subject of an event, for filters and for who may see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Subject {
     /// The agent.
@@ -22,17 +22,18 @@ pub struct Subject {
 pub struct NewEvent {
     /// Its id.
     pub id: EventId,
-    /// What happened.
+    /// The event itself.
     pub event: Event,
-    /// Whom it is about.
+    /// The subject of the event.
     pub subject: Subject,
-    /// Who caused it: `user:<id>`, `agent:<path>`, `host`.
+    /// The cause of the event: `user:<id>`, `agent:<path>`, `host`.
     pub actor: String,
     /// The event or input that led to it.
     pub causation: Option<EventId>,
-    /// What ties everything together that follows from one input: that input's id.
+    /// The id of the input from which it follows. It ties together everything that follows from one
+    /// input.
     pub correlation: Option<InputId>,
-    /// When.
+    /// Time of the event.
     pub time: Timestamp,
     /// The salt of its payload's digest.
     pub salt: Salt,
@@ -51,17 +52,17 @@ pub struct Recorded {
     pub id: EventId,
     /// Its CloudEvents type.
     pub kind: String,
-    /// What happened; none when it was erased.
+    /// The event itself; none when it was erased.
     pub event: Option<Event>,
-    /// Whom it is about.
+    /// The subject of the event.
     pub subject: Subject,
-    /// Who caused it.
+    /// The actor that caused it.
     pub actor: String,
-    /// What led to it.
+    /// The event or input that led to it.
     pub causation: Option<EventId>,
-    /// What it belongs to.
+    /// The input from which it follows.
     pub correlation: Option<InputId>,
-    /// When.
+    /// Time of the event.
     pub time: Timestamp,
     /// Its hash, chained to the event before it.
     pub hash: Digest,

@@ -1,4 +1,4 @@
-//! What happens in a run: the payloads of its stream.
+//! Payloads of a run's stream: what happens in a run.
 
 use super::input::is_zero;
 use crate::account::Accounts;
@@ -37,12 +37,13 @@ pub struct RunStarted {
     pub session_type: String,
     /// The component that it began with.
     pub component: Digest,
-    /// What its agent sees of the host; none in events from before it was frozen: then it is what is configured.
+    /// The agent's view of the host, frozen at the start. None in events from before it was frozen:
+    /// then the current configuration applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outfit: Option<OutfitDigests>,
     /// The turn on which it builds.
     pub base: Option<TurnId>,
-    /// That turn's last message; 0 without one.
+    /// The last message of that turn; 0 without one.
     pub base_message: u64,
     /// The session's revision when it began: `end` expects the same.
     pub revision: u64,
@@ -50,55 +51,59 @@ pub struct RunStarted {
     pub session_state: Digest,
     /// The inputs that it claimed, in order.
     pub claimed: Vec<InputId>,
-    /// Whether what they say is one message, as those are that were collected.
+    /// True if the inputs are one message, as those are that were collected.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub collected: bool,
-    /// What it tells of inputs that were dropped before it; after it nobody tells of them again.
+    /// The report about inputs that were dropped before this run. No later run reports them again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overflow: Option<OverflowNotice>,
-    /// What it may use.
+    /// The limits of the run.
     pub limits: TurnLimits,
-    /// What it draws on with all that came of the same message; none when it was begun by one, and in events from before there were any
-    /// ([`RunStarted::accounts`]).
+    /// The accounts it shares with all work that came of the same message. None when a message
+    /// began it, and in events written before accounts existed ([`RunStarted::accounts`]).
     #[serde(default, skip_serializing_if = "Accounts::is_empty")]
     pub accounts: Accounts,
-    /// When it ends as timed out, whatever it waits for.
+    /// Time at which it ends as timed out, whatever it waits for.
     pub deadline: Option<Timestamp>,
-    /// Who waits for its reply.
+    /// The caller that waits for its reply.
     pub reply_to: Option<ReplyTo>,
-    /// How many calls deep it is.
+    /// Depth in calls.
     pub depth: u32,
-    /// How many spawns deep.
+    /// Depth in spawns.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub spawn_depth: u32,
-    /// How many hops it begins with ([`crate::dispatch::Limits::hops_max`]).
+    /// Number of hops with which it begins ([`crate::dispatch::Limits::hops_max`]).
     #[serde(default)]
     pub hops: u32,
-    /// How urgent it is: what of it waits for a model goes before what is less urgent.
+    /// Priority of the run. Its model calls go before those of less urgent runs.
     #[serde(default)]
     pub priority: Priority,
-    /// What the agents above its own may not do.
+    /// Denials of the agents above its own.
     #[serde(default, skip_serializing_if = "Denies::is_empty")]
     pub denies: Denies,
-    /// What the persona permits that its session is led as, and what those permit that handed the work over.
+    /// Permissions of the persona under which its session is led. Those of the turns that handed
+    /// over the work are included.
     #[serde(default, skip_serializing_if = "Permissions::are_all")]
     pub permissions: Permissions,
-    /// Whether the thread before it, or what its agent remembers, rests on content from outside ([`crate::run::Run::is_untrusted`]).
+    /// True if the thread before it, or what its agent remembers, rests on content from outside
+    /// ([`crate::run::Run::is_untrusted`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
     /// The user for whom it works: from whom its first input is.
     #[serde(default = "UserId::local")]
     pub user_id: UserId,
-    /// What its session was opened with, a blob.
+    /// The configuration with which its session was opened, a blob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_config: Option<Digest>,
-    /// When its session expires.
+    /// Time at which its session expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_expires_at: Option<Timestamp>,
-    /// What of its prompt and settings is the agent's own, a blob of JSON ([`crate::basis::Overrides`]).
+    /// The parts of its prompt and settings that are the agent's own, a blob of JSON
+    /// ([`crate::basis::Overrides`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overrides: Option<Digest>,
-    /// What it is to do, of a run that compacts its thread: it claims nothing, and no agent decides in it.
+    /// The task of a run that compacts its thread. Such a run claims no input, and no agent decides
+    /// in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacts: Option<Box<Compaction>>,
     /// The newest compaction of its thread, from which on its models see it; none of a thread that was never compacted.
@@ -106,12 +111,12 @@ pub struct RunStarted {
     pub compacted: Option<Compacted>,
     /// The model that the input or the session asked for.
     pub model: Option<String>,
-    /// When.
+    /// Time at which it began.
     pub time: Timestamp,
 }
 
 impl RunStarted {
-    /// What it draws on, and all that comes of it.
+    /// Returns the accounts that the run draws on, and all work that comes of it.
     #[must_use]
     pub fn accounts(&self) -> Accounts {
         if self.accounts.is_empty() { Accounts::of_message(self.run, &self.limits) } else { self.accounts.clone() }
@@ -125,36 +130,37 @@ pub struct RunStepped {
     pub run: RunId,
     /// The step, counted from 0.
     pub step: u32,
-    /// What it was decided upon.
+    /// The basis of the decision.
     pub basis: Basis,
     /// Outcomes that arrived with this commit.
     pub settled: Vec<Settlement>,
     /// Inputs that it claimed beyond those of the run's start.
     pub claimed: Vec<InputId>,
-    /// What the guest was told.
+    /// The news that the guest was given.
     pub news: Vec<News>,
     /// The most hops of what it claimed, and of the run before it.
     #[serde(default)]
     pub hops: u32,
-    /// Messages that entered the thread before the step: results and the user's words.
+    /// Messages that entered the thread before the step: results and the user's messages.
     pub heard: Vec<Message>,
-    /// What the guest decided, word for word.
+    /// The guest's decision, word for word.
     pub decision: Decision,
     /// The effects that it asked for.
     pub effects: Vec<Effect>,
-    /// What it hands to the next step.
+    /// The memo that the step hands to the next one.
     pub memo: Option<Memo>,
-    /// Messages that entered the thread with the decision: what was said, synthetic results, the reply.
+    /// Messages that entered the thread with the decision: what the agent said, synthetic results,
+    /// the reply.
     pub said: Vec<Message>,
     /// Operations that it started.
     pub started: Vec<Operation>,
     /// Settlements of what the decision stopped: cancelled operations, and what a turn's end cuts off.
     pub stopped: Vec<Settlement>,
-    /// A running hash over everything that the guest read: tells a diverging replay.
+    /// A running hash over everything that the guest read. It reveals a replay that diverges.
     pub answers: Digest,
-    /// What the guest's call used.
+    /// Resources that the guest's call used.
     pub usage: CallUsage,
-    /// When it was decided.
+    /// Time of the decision.
     pub time: Timestamp,
 }
 
@@ -165,15 +171,26 @@ pub struct StepFailed {
     pub run: RunId,
     /// The step.
     pub step: u32,
-    /// Which attempt at it, counted from 1.
+    /// Number of the attempt, counted from 1.
     pub attempt: u32,
     /// `trapped`, `out_of_memory`, `out_of_cpu`, `timed_out` or `refused`.
     pub outcome: String,
-    /// What the guest or the host said of it.
+    /// The error as the guest or the host described it.
     pub detail: String,
-    /// What the call used.
+    /// Resources that the call used.
     pub usage: CallUsage,
-    /// When.
+    /// Time of the failure.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::RunRecovered`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunRecovered {
+    /// The run.
+    pub run: RunId,
+    /// The number in a row, with no progress in between, counted from 1.
+    pub count: u32,
+    /// The time at which it is gone on with.
     pub time: Timestamp,
 }
 
@@ -195,7 +212,7 @@ pub struct OperationStarted {
     pub operation: OperationId,
     /// The segment about to be sent.
     pub segment: u32,
-    /// When.
+    /// Time at which it started.
     pub time: Timestamp,
 }
 
@@ -211,11 +228,12 @@ pub struct OperationAttempted {
     /// Attempts that ended before it and are not recorded yet, with those whose outcome was lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<Attempt>,
-    /// What is reserved for it.
+    /// The amount reserved for the attempt.
     pub reserved: Spent,
-    /// What the operation draws from now on: what the attempts that ended are charged, and what is reserved for this one.
+    /// The operation's draw from now on. It is the charges of the attempts that ended, and what is
+    /// reserved for this one.
     pub drawn: Spent,
-    /// When.
+    /// Time of the attempt.
     pub time: Timestamp,
 }
 
@@ -226,11 +244,11 @@ pub struct RunEnded {
     pub run: RunId,
     /// Its session.
     pub session: SessionId,
-    /// How.
+    /// The way in which the run ended.
     pub end: TurnEnd,
-    /// For a failure or an abort: a stable code.
+    /// A stable code for a failure or an abort.
     pub code: Option<String>,
-    /// For people.
+    /// The reason, as shown to people.
     pub reason: Option<String>,
     /// The turn that it became; none when its first step never succeeded: then its inputs are dead letters and the thread is as it was.
     pub turn: Option<TurnId>,
@@ -238,7 +256,7 @@ pub struct RunEnded {
     pub stopped: Vec<Settlement>,
     /// Messages that entered the thread when the run was ended from outside.
     pub said: Vec<Message>,
-    /// When.
+    /// Time at which it ended.
     pub time: Timestamp,
 }
 

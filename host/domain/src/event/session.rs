@@ -1,4 +1,4 @@
-//! What happens to a session, apart from its inputs: payloads of its stream.
+//! Payloads of a session's stream, apart from those about its inputs.
 
 use crate::digest::Digest;
 use crate::id::{AgentId, ConversationId, OperationId, RunId, SessionId, TurnId};
@@ -29,17 +29,17 @@ pub struct SessionOpened {
     /// The persona that it is led as.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persona: Option<PersonaId>,
-    /// The model that its turns use unless a message says otherwise.
+    /// The model that its turns use unless a message names another.
     pub model: Option<String>,
-    /// Who began it: `user:<id>` or `agent:<definition>`.
+    /// The user or agent that began it: `user:<id>` or `agent:<definition>`.
     pub started_by: String,
     /// The user whom it is for: who began it, or for whom the agent worked that did.
     #[serde(default = "UserId::local")]
     pub user_id: UserId,
-    /// What it was opened with, a blob of JSON.
+    /// The configuration with which it was opened, a blob of JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<Digest>,
-    /// When.
+    /// Time at which it was opened.
     pub time: Timestamp,
 }
 
@@ -52,11 +52,12 @@ pub struct TurnCommitted {
     pub turn: TurnNode,
     /// The session's revision after it.
     pub revision: u64,
-    /// Whether anything that its thread shows rests on content from outside; none in events from before that was recorded: then its messages
-    /// say it, and the turns before it.
+    /// True if anything that its thread shows rests on content from outside. None in events written
+    /// before that was recorded: then it follows from the session's messages and the turns before
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untrusted: Option<bool>,
-    /// When.
+    /// Time of the commit.
     pub time: Timestamp,
 }
 
@@ -67,9 +68,9 @@ pub struct UiSaved {
     pub session: SessionId,
     /// The question whose widget it is.
     pub tool_call_id: OperationId,
-    /// What is filled in so far.
+    /// The values that are filled in so far.
     pub partial_state: Value,
-    /// When.
+    /// Time at which they were saved.
     pub time: Timestamp,
 }
 
@@ -80,15 +81,15 @@ pub struct FileUploaded {
     pub session: SessionId,
     /// Its bytes, a blob.
     pub digest: Digest,
-    /// What its client calls it.
+    /// Name that the client gave it.
     pub name: String,
-    /// What it is, in its client's words.
+    /// Media type that the client gave it.
     pub media_type: String,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Who handed it over.
+    /// The user who uploaded it.
     pub user_id: UserId,
-    /// When.
+    /// Time of the upload.
     pub time: Timestamp,
 }
 
@@ -101,26 +102,27 @@ pub struct ItemRecorded {
     pub item: String,
     /// Its place among the session's items, counted from 1; 0 when it is not known.
     pub sequence: u32,
-    /// What was asked.
+    /// The question.
     pub prompt: Value,
-    /// What was answered; null when nothing was, as in a session of another system that was imported with a question open.
+    /// The answer. Null if there is none, as in a session of another system that was imported with
+    /// a question open.
     pub response: Value,
-    /// Whether it was asked by another system, and imported with its session.
+    /// True if another system asked the question, and it was imported with its session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
-    /// What was made of it.
+    /// The evaluation of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Value>,
-    /// What the client was asked, if it was through the client.
+    /// The question to the client, if it was asked through the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_action: Option<ClientAction>,
-    /// When it was asked.
+    /// Time of the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
-    /// When it was answered.
+    /// Time of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_at: Option<Timestamp>,
-    /// When it went on record.
+    /// Time of the record.
     pub time: Timestamp,
 }
 

@@ -1,8 +1,9 @@
 //! Payloads of retired kinds, read as what they mean today.
 //!
-//! What was stored stays as it was, under the kind and in the words in which it was hashed. When it is read, each retired kind is brought one
-//! version on, and again, until it is one that is written today. What an older payload does not say gets a value that means "not known", and
-//! that no newer event has.
+//! A stored payload stays as it was, under the kind and in the form in which it was hashed. When it
+//! is read, each retired kind is brought one version on, and again, until it is one that is
+//! written today. A field that an older payload lacks gets a value that means "not known", and that
+//! no newer event has.
 
 use super::kinds;
 use serde_json::{Map, Value, json};
@@ -17,7 +18,7 @@ struct Step {
 /// Every retired kind, oldest versions first. The list only grows: a kind that was ever stored can be read for ever.
 const STEPS: &[Step] = &[Step { from: "session.item.recorded.v1", to: "session.item.recorded.v2", change: items_have_names_and_places }];
 
-/// Why a stored payload cannot be brought to what is written today.
+/// Reason why a stored payload cannot be brought to the current form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotKnown {
     /// This program knows no such kind.
@@ -39,13 +40,14 @@ pub fn retired() -> impl Iterator<Item = &'static str> {
     STEPS.iter().map(|step| step.from)
 }
 
-/// Whether a kind was written once and is not any more.
+/// Returns whether a kind was written once and is not any more.
 #[must_use]
 pub fn is_retired(kind: &str) -> bool {
     STEPS.iter().any(|step| step.from == kind)
 }
 
-/// The newest kind and what it says of a payload that was stored under any kind there ever was.
+/// Returns the newest kind for a stored payload, with the payload in its form. The payload may have
+/// been stored under any kind there ever was.
 ///
 /// # Errors
 /// The kind is not known, or the payload is nothing that was ever stored under it.
@@ -60,8 +62,9 @@ pub fn upcast(kind: &str, mut payload: Value) -> Result<(&'static str, Value), N
     Ok((newest, payload))
 }
 
-/// Items had no name, no place among the session's items, and did not say what the client was asked or when: the name is empty, the place 0,
-/// where others count from 1, and of the question nothing is known.
+/// Upgrades items from before they had a name, a place, a client action and times. The name is
+/// empty, and the place 0, where others count from 1. Nothing is known of the question to the
+/// client.
 fn items_have_names_and_places(item: &mut Map<String, Value>) {
     item.insert("item".to_owned(), json!(""));
     item.insert("sequence".to_owned(), json!(0));

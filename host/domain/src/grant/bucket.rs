@@ -15,15 +15,15 @@ pub const WRITTEN_BYTES_MAX: usize = 1 << 20;
 /// Bytes that a bucket may hold in one scope: 64 MiB.
 pub const BUCKET_BYTES_MAX: u64 = 64 << 20;
 
-/// Bytes that a bucket may hold in one scope unless the grant says otherwise: 4 MiB.
+/// Default for the bytes that a bucket may hold in one scope: 4 MiB.
 const BUCKET_BYTES: u64 = 4 << 20;
-/// Keys that it may hold unless the grant says otherwise.
+/// Default for the keys that it may hold in one scope.
 const BUCKET_KEYS: u32 = 10_000;
 
 /// Names that no bucket may have: their capabilities mean something else already.
 const TAKEN: [&str; 7] = ["files", "net", "env", "secrets", "tools", "models", "agents"];
 
-/// Who shares what a bucket holds. Two scopes never see each other's keys.
+/// The calls that share a bucket's content. Two scopes never see each other's keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BucketScope {
@@ -38,7 +38,7 @@ pub enum BucketScope {
     Session,
 }
 
-/// For whom a call is made.
+/// The user, agent and session on whose behalf a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Behalf<'a> {
     /// The user.
@@ -57,14 +57,15 @@ pub struct BucketPlace {
     pub component: String,
     /// The bucket.
     pub bucket: String,
-    /// Who shares it.
+    /// The calls that share it.
     pub scope: BucketScope,
-    /// Whose it is: the id of the user, the agent or the session; empty when all calls of the component share it.
+    /// Owner of the bucket: the id of the user, the agent or the session. Empty when all calls of
+    /// the component share it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub of: String,
 }
 
-/// Why a bucket cannot be granted under its name.
+/// Reason why a bucket cannot be granted under its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadBucket {
     /// It is no name.
@@ -84,10 +85,10 @@ pub enum BadBucket {
 pub struct BucketGrant {
     /// The name by which the component opens it: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
     pub bucket: String,
-    /// Who shares what it holds. Missing is `agent`.
+    /// The calls that share its content. Missing is `agent`.
     #[serde(default)]
     pub scope: BucketScope,
-    /// How it may be used.
+    /// Access to the bucket.
     pub access: Access,
     /// Bytes of keys and values that it may hold in one scope.
     #[serde(default = "bucket_bytes")]
@@ -114,7 +115,7 @@ impl BucketGrant {
         Self { bucket: bucket.into(), scope: BucketScope::default(), access, bytes_max: BUCKET_BYTES, keys_max: BUCKET_KEYS }
     }
 
-    /// Whether a bucket can have this name.
+    /// Checks whether a bucket can have this name.
     ///
     /// # Errors
     /// What is wrong with it.

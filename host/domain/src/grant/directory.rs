@@ -11,9 +11,9 @@ use std::path::PathBuf;
 pub struct DirectoryGrant {
     /// The folder on this machine. A relative path starts from the config file's folder.
     pub path: PathBuf,
-    /// Where the component sees it, such as `/workspace`.
+    /// Path at which the component sees it, such as `/workspace`.
     pub at: String,
-    /// How it may be used.
+    /// Access to the folder.
     pub access: Access,
     /// Patterns of the files in it that may be used, from the folder on, such as `src/**/*.rs`. Missing is all of them. Folders may be
     /// walked whatever it says.
@@ -34,7 +34,7 @@ pub struct DirectoryGrant {
     pub files_max: Option<u32>,
 }
 
-/// Why a path is barred. A guest is not told which.
+/// Reason why a path is barred. A guest does not learn which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Barred {
     /// It leads out of the folder.
@@ -49,20 +49,20 @@ impl DirectoryGrant {
         Self { path: path.into(), at: at.into(), access, allow: None, deny: Vec::new(), bytes_max: None, files_max: None }
     }
 
-    /// Whether some of it is allowed and some is not.
+    /// Returns whether some of it is allowed and some is not.
     #[must_use]
     pub fn has_patterns(&self) -> bool {
         self.allow.is_some() || !self.deny.is_empty()
     }
 
-    /// Whether what is written to it is counted.
+    /// Returns whether writes to it are counted.
     #[must_use]
     pub fn has_quota(&self) -> bool {
         self.bytes_max.is_some() || self.files_max.is_some()
     }
 
-    /// Where a path leads from a place in the folder, by its names alone: links are the caller's to look for. Every folder on the way is
-    /// looked at, also one that a `..` leaves again.
+    /// Resolves a path from a place in the folder, by its names alone. Links are for the caller to
+    /// check. Every folder on the way is checked, also one that a `..` leaves again.
     ///
     /// # Errors
     /// It is absolute, leads out of the folder, or passes what is denied.
@@ -89,13 +89,13 @@ impl DirectoryGrant {
         Ok(reached)
     }
 
-    /// Whether a path is hidden and refused: a deny matches it or a folder that it is in.
+    /// Returns whether a path is hidden and refused. A deny matches it or a folder that it is in.
     #[must_use]
     pub fn denies(&self, path: &Inside) -> bool {
         path.is_within_any(&self.deny)
     }
 
-    /// Whether there may be a file for the guest at this path: anything but a folder.
+    /// Returns whether there may be a file for the guest at this path: anything but a folder.
     #[must_use]
     pub fn allows_file(&self, path: &Inside) -> bool {
         !self.denies(path) && self.allow.as_ref().is_none_or(|allow| allow.iter().any(|pattern| pattern.matches(path)))

@@ -1,8 +1,10 @@
-//! Where granted folders lie, and what may not lie within what a guest can write.
+//! Places of granted folders, and what may not be within the part that a guest can write.
 //!
-//! A path is a chain of names, and whoever may write in one of the folders that it is looked up in decides where it leads the next time.
-//! So a granted folder, or anything of the host's, is never reached through a folder that a component may write. Folders are told apart
-//! by what they are and not by their names: another mount of a folder, and a link to it, are the same folder.
+//! A path is a chain of names. A program that may write in one of the folders in which a name is
+//! looked up decides where the path leads the next time. So a granted folder, or anything of the
+//! host's, is never reached through a folder that a component may write. Folders are told apart by
+//! what they are and not by their names: another mount of a folder, and a link to it, are the same
+//! folder.
 
 use super::Access;
 use std::collections::BTreeSet;
@@ -28,13 +30,14 @@ pub struct PathRoute {
 /// A granted folder and the way to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Placed<'a> {
-    /// How it may be used.
+    /// Access to the folder.
     pub access: Access,
     /// The way to it.
     pub route: &'a PathRoute,
 }
 
-/// Two of a list of granted folders, by their places in it: the one is reached through the other, which may be written.
+/// Two of a list of granted folders, by their places in the list. The inner one is reached through
+/// the outer one, which may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nested {
     /// The folder whose path others can turn elsewhere.
@@ -44,19 +47,19 @@ pub struct Nested {
 }
 
 impl PathRoute {
-    /// Whether it leads through a folder: what is there decides where it ends.
+    /// Returns whether it leads through a folder, whose content then decides where it ends.
     #[must_use]
     pub fn passes(&self, folder: FileId) -> bool {
         self.through.contains(&folder)
     }
 
-    /// Whether it leads to a folder or through it.
+    /// Returns whether it leads to a folder or through it.
     #[must_use]
     pub fn meets(&self, folder: FileId) -> bool {
         self.end == Some(folder) || self.passes(folder)
     }
 
-    /// Whether the ends of two routes are one folder, or one is reached through the other.
+    /// Returns whether the ends of two routes are one folder, or one is reached through the other.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.end.is_some_and(|end| other.meets(end)) || other.end.is_some_and(|end| self.meets(end))
@@ -98,7 +101,7 @@ mod tests {
             ((write, &[0, 1][..]), (read, &[0, 1, 2][..]), pair(1, 0)),
             ((write, &[0, 1]), (write, &[0, 1, 2, 3]), pair(1, 0)),
             ((read, &[0, 1, 2]), (write, &[0, 1]), pair(0, 1)),
-            // Nobody can turn a path within a folder that is only read.
+            // No path can be changed within a folder that is only read.
             ((read, &[0, 1]), (write, &[0, 1, 2]), vec![]),
             ((read, &[0, 1]), (read, &[0, 1, 2]), vec![]),
             // The same folder twice, and by another mount.

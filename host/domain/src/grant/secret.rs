@@ -30,9 +30,9 @@ pub struct SecretGrant {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_535))]
     pub port: Option<u16>,
-    /// Where it goes.
+    /// The slot of the request that it goes to.
     pub slot: SecretSlot,
-    /// What stands before it in the slot, such as `Bearer `.
+    /// Text before it in the slot, such as `Bearer `.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,
 }
@@ -43,9 +43,9 @@ pub enum SecretGrantError {
     /// The host is a pattern, or no host at all.
     #[error("`{host}` is not one plain host such as `api.example.com`; a secret is bound to one host")]
     Host {
-        /// What was written.
+        /// The host as it was written.
         host: String,
-        /// What is wrong with it.
+        /// The error in it.
         #[source]
         source: HostError,
     },
@@ -69,13 +69,13 @@ pub enum SecretGrantError {
     /// A header that is none, or the host's own.
     #[error("`{name}` is not a header that a secret can go to: it is no name of a header, or one that the host sets itself")]
     Header {
-        /// What was written.
+        /// The header's name as it was written.
         name: String,
     },
     /// A parameter that would have to be escaped.
     #[error("`{name}` is not a parameter that a secret can go to: take 1 to {SLOT_CHARS_MAX} of letters, digits, `-`, `.`, `_` and `~`")]
     Parameter {
-        /// What was written.
+        /// The parameter's name as it was written.
         name: String,
     },
     /// A prefix that a header cannot hold.
@@ -84,20 +84,20 @@ pub enum SecretGrantError {
 }
 
 impl SecretGrant {
-    /// What a component writes where the secret is to be.
+    /// Returns the placeholder that a component writes in place of the secret.
     #[must_use]
     pub fn placeholder(&self) -> String {
         format!("{{{{secret.{}}}}}", self.secret)
     }
 
-    /// Whether it is bound to this host and port.
+    /// Returns whether it is bound to this host and port.
     #[must_use]
     pub fn is_for(&self, target: &Target) -> bool {
         let port = self.port.unwrap_or(target.scheme().default_port());
         port == target.port() && Host::parse(&self.host).is_ok_and(|bound| bound == *target.host())
     }
 
-    /// Whether it goes to the same place as another.
+    /// Returns whether it goes to the same place as another.
     #[must_use]
     pub fn is_beside(&self, other: &Self) -> bool {
         let slots = match (&self.slot, &other.slot) {
@@ -142,7 +142,8 @@ impl SecretGrant {
     }
 }
 
-/// Whether it is a header's name (RFC 9110, section 5.6.2) that the host does not set itself.
+/// Returns whether it is a header's name (RFC 9110, section 5.6.2) that the host does not set
+/// itself.
 fn is_free_header(name: &str) -> bool {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let named = (1..=SLOT_CHARS_MAX).contains(&name.len()) && name.bytes().all(token);

@@ -1,4 +1,5 @@
-//! The fields of an object of an old document, read with their places, so that whatever is wrong is told where it is.
+//! The fields of an object of an old document, read with their places, so that a fault names its
+//! place.
 
 use super::Fault;
 use crate::time::Timestamp;
@@ -23,7 +24,7 @@ impl<'a> Fields<'a> {
         Ok(Self { map, at })
     }
 
-    /// What is wrong with one of its fields; with itself for none.
+    /// Returns a fault of one of its fields, or of itself if the name is empty.
     pub(super) fn fault(&self, name: &str, message: impl Into<String>) -> Fault {
         let field = if name.is_empty() { self.at.clone() } else { format!("{}/{name}", self.at) };
         Fault { field, message: message.into() }
@@ -64,13 +65,13 @@ impl<'a> Fields<'a> {
         self.text(name, bytes)?.ok_or_else(|| self.needed(name))
     }
 
-    /// What a text means.
+    /// Parses the text of a field; none if it is missing.
     pub(super) fn parsed<T: FromStr<Err: fmt::Display>>(&self, name: &str) -> Result<Option<T>, Fault> {
         let text = self.text(name, 0..=usize::MAX)?;
         text.map(|text| text.parse().map_err(|error: T::Err| self.fault(name, error.to_string()))).transpose()
     }
 
-    /// What a text means that has to be there.
+    /// Parses the text of a field that is required.
     pub(super) fn parsed_needed<T: FromStr<Err: fmt::Display>>(&self, name: &str) -> Result<T, Fault> {
         self.parsed(name)?.ok_or_else(|| self.needed(name))
     }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 pub(super) const ID_BYTES_MAX: usize = 128;
 /// Milliseconds that an answer may have taken: a year.
 const RESPONSE_MS_MAX: f64 = 366.0 * 24.0 * 3_600_000.0;
-/// What the old system wrapped an answer in.
+/// Names of the fields in which the old system wrapped an answer.
 const WRAPPING: [&str; 5] = ["tool_call_id", "response", "timestamp", "validation_status", "validation_errors"];
 
 /// An item of an old session.
@@ -21,35 +21,35 @@ const WRAPPING: [&str; 5] = ["tool_call_id", "response", "timestamp", "validatio
 pub struct OldItem {
     /// Its id, unique in its session; `imported-` and its place when it had none.
     pub id: String,
-    /// What was asked.
+    /// The question.
     pub prompt: Value,
-    /// What the client was shown, when it was a widget.
+    /// The widget that the client was shown, if it was one.
     pub shown: Option<OldAction>,
-    /// When it was asked.
+    /// Time at which it was asked.
     pub asked: Option<Timestamp>,
-    /// What was answered; none when nothing was.
+    /// The answer; none if there was none.
     pub answered: Option<Answered>,
-    /// What was made of it.
+    /// The old system's evaluation of the answer.
     pub evaluation: Option<Value>,
 }
 
-/// What was answered.
+/// The answer to an item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answered {
     /// The answer.
     pub response: Value,
-    /// When.
+    /// Time at which it was given.
     pub time: Timestamp,
 }
 
-/// What a client of the old system was asked to do.
+/// An action that a client of the old system was asked to take.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OldAction {
-    /// What the old system knew the question by. An answer under it is not taken here.
+    /// The id by which the old system knew the question. An answer under it is not taken here.
     pub tool_call_id: Option<String>,
-    /// What asked.
+    /// The tool that asked.
     pub tool_name: Option<String>,
-    /// What was shown.
+    /// The widget that was shown.
     pub action: ClientAction,
 }
 
@@ -74,7 +74,7 @@ impl OldAction {
         Ok(Self { tool_call_id: word("tool_call_id")?, tool_name: word("tool_name")?, action })
     }
 
-    /// It in the old system's words.
+    /// Returns it in the form of the old system.
     pub(super) fn told(&self) -> Value {
         let ClientAction { widget, props, response_schema, lock_input } = &self.action;
         json!({
@@ -83,13 +83,14 @@ impl OldAction {
         })
     }
 
-    /// What it asks in words.
+    /// Returns its prompt.
     pub(super) fn prompt(&self) -> Value {
         self.action.props.get("prompt").cloned().unwrap_or_default()
     }
 }
 
-/// Where the rules of widgets find fault, such as `props.fields[2].label`, as a pointer into the old system's client action.
+/// Converts a place at which the rules of widgets find fault into a pointer into the old system's
+/// client action. Such a place is `props.fields[2].label`.
 fn pointer(place: &str) -> String {
     let place = if place == "widget" { "widget_type" } else { place };
     place.replace("].", "/").replace(['.', '['], "/").replace(']', "")
@@ -111,18 +112,18 @@ impl OldItem {
         Ok(Self { id, prompt, shown, asked, answered, evaluation: fields.value("evaluation").cloned() })
     }
 
-    /// What waited for its client when nothing of it stands among the items.
+    /// Builds the item of an action that waited for its client and has none among the items.
     pub(super) fn of_pending(action: OldAction, id: String) -> Self {
         Self { id, prompt: action.prompt(), shown: Some(action), asked: None, answered: None, evaluation: None }
     }
 
-    /// It in the old system's words, for the agent that goes on.
+    /// Returns it in the form of the old system, for the agent that goes on.
     pub(super) fn told(&self) -> Value {
         json!({ "id": self.id, "agent_prompt": self.prompt, "client_action": self.shown.as_ref().map(OldAction::told) })
     }
 }
 
-/// What an item is called that had no id.
+/// Returns the id of an item that had none.
 pub(super) fn unnamed(place: usize) -> String {
     format!("imported-{place}")
 }
@@ -146,7 +147,7 @@ fn answered(fields: &Fields<'_>, from: Timestamp, to: Timestamp) -> Result<Optio
     Ok(Some(Answered { response, time: completed.or(stamped).unwrap_or(from) }))
 }
 
-/// How long the answer took, in milliseconds; the old system kept a fraction.
+/// Returns the time that the answer took, in milliseconds. The old system kept a fraction.
 fn took_ms(fields: &Fields<'_>) -> Result<Option<u64>, Fault> {
     let name = "response_time_ms";
     let Some(value) = fields.value(name) else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! One old session: what it says, how it stands by now, and what is handed to the agent that goes on with it.
+//! One old session: its content, its standing at the time of its import, and what is handed to the
+//! agent that goes on with it.
 
 use super::fields::Fields;
 use super::item::{ID_BYTES_MAX, OldAction, OldItem, unnamed};
@@ -29,7 +30,7 @@ const IMPORTED: &str = "imported";
 pub struct OldSession {
     /// Its place in the document.
     pub place: usize,
-    /// Whose it was.
+    /// The user to whom it belonged.
     pub user_id: UserId,
     /// Its id, which it keeps.
     pub session_id: SessionId,
@@ -37,27 +38,27 @@ pub struct OldSession {
     pub conversation_id: ConversationId,
     /// Its type.
     pub session_type: String,
-    /// How it stood.
+    /// Its status in the old system.
     pub status: OldStatus,
-    /// What was asked, in order; at the end what waited for its client, unless it stands before.
+    /// Its items, in order. The last is what waited for its client, unless that stands before.
     pub items: Vec<OldItem>,
-    /// What waited for its client.
+    /// The action that waited for its client.
     pub pending_action: Option<OldAction>,
-    /// What a client needed to show it as it was left.
+    /// The state that a client needed to show it as it was left.
     pub ui_state: Option<Map<String, Value>>,
-    /// When it began.
+    /// Time at which it began.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// Time at which it ended.
     pub completed_at: Option<Timestamp>,
-    /// Why it was ended from outside.
+    /// The reason why it was ended from outside.
     pub terminated_reason: Option<String>,
-    /// What it was opened with, such as a tutor's lesson.
+    /// The configuration that it was opened with, such as a tutor's lesson.
     pub config: Option<Map<String, Value>>,
-    /// How long it may last, as its config says.
+    /// Its time limit in seconds, from its config.
     pub time_limit_s: Option<u32>,
 }
 
-/// How an old session stood.
+/// The status of an old session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OldStatus {
     /// It had not begun.
@@ -74,12 +75,12 @@ pub enum OldStatus {
     Terminated,
 }
 
-/// How it stands at the time of its import.
+/// The standing of an old session at the time of its import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// It goes on, until its own time is up if it has one.
     GoesOn {
-        /// What is left of it, in milliseconds.
+        /// The time that is left, in milliseconds.
         left_ms: Option<u64>,
     },
     /// It went on, and its own time has been up since then.
@@ -155,7 +156,7 @@ impl OldSession {
         })
     }
 
-    /// How it stands by now.
+    /// Returns its standing at this time.
     #[must_use]
     pub fn standing(&self, now: Timestamp) -> Standing {
         match self.status {
@@ -168,19 +169,20 @@ impl OldSession {
         }
     }
 
-    /// When its own time is up, counted from when it began.
+    /// Returns the time at which its own time limit ends, counted from its beginning.
     fn deadline(&self) -> Option<Timestamp> {
         self.time_limit_s.map(|seconds| self.started_at.plus_ms(u64::from(seconds) * 1_000))
     }
 
-    /// How many of its items were answered.
+    /// Returns the number of its items that were answered.
     #[must_use]
     pub fn answered(&self) -> usize {
         self.items.iter().filter(|item| item.answered.is_some()).count()
     }
 
-    /// What it is opened with when it goes on: its config, and under `imported` what its agent needs to ask again, which is what was asked
-    /// and not answered, and what its client showed.
+    /// Returns the config that it is opened with when it goes on. It is the old config, and under
+    /// `imported` what its agent needs to ask again: the items that were not answered, and what its
+    /// client showed.
     #[must_use]
     pub fn handed_over(&self) -> Map<String, Value> {
         let mut config = self.config.clone().unwrap_or_default();
@@ -220,14 +222,15 @@ impl OldSession {
         }
     }
 
-    /// When it ended; when nothing says it, when something last happened in it.
+    /// Returns the time at which it ended; if none is given, the time at which something last
+    /// happened in it.
     fn ended(&self) -> Timestamp {
         let happened = self.items.iter().flat_map(|item| [item.asked, item.answered.as_ref().map(|answered| answered.time)]);
         self.completed_at.unwrap_or_else(|| happened.flatten().fold(self.started_at, Timestamp::max))
     }
 }
 
-/// Whose it was: by its id here, or whom its issuer means.
+/// Returns the user to whom it belonged, by the id here or by what the issuer's claim means.
 fn user(fields: &Fields<'_>, issuer: Option<&Voucher>) -> Result<UserId, Fault> {
     match issuer {
         None => fields.parsed_needed("user_id"),
@@ -259,7 +262,8 @@ fn items(fields: &Fields<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<OldI
     Ok(items)
 }
 
-/// What waits stands on the record as an item without an answer: the one that is current, the one that shows the same, or one of its own.
+/// Puts an action that waits on the record, as an item without an answer. That is the current item,
+/// the one that shows the same, or a new one.
 fn put_on_record(items: &mut Vec<OldItem>, action: &OldAction, current: Option<&str>) {
     let shows_it = |item: &&mut OldItem| {
         let shown = item.shown.as_ref();

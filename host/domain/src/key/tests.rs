@@ -1,4 +1,4 @@
-//! What a key looks like, and who may issue which.
+//! Tests of the form of a key and of who may issue which.
 
 use super::*;
 

@@ -5,7 +5,7 @@ use super::{AgentPath, Folder, PATH_BYTES_MAX, PATH_SEGMENTS_MAX, PathError, Roo
 use crate::user::UserId;
 
 impl AgentPath {
-    /// `/<user>/<connector>`: whom a connector talks with.
+    /// `/<user>/<connector>`: the agent behind a connector.
     #[must_use]
     pub fn connector(user: UserId, connector: ConnectorName) -> Self {
         Self::of(Root::Connector { user, connector }, Vec::new())

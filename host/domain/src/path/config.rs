@@ -1,4 +1,5 @@
-//! What is kept about an agent beside its address: how it is called, what it is for, how it is set up. Never who it is (S4.11).
+//! The configuration of an agent beside its address: its name, its purpose, its set-up. Never its
+//! identity (S4.11).
 
 use super::{AgentPath, Kind};
 use crate::agent::configure::{NAME_BYTES_MAX, PROMPT_BYTES_MAX};
@@ -13,19 +14,21 @@ pub const WORKSPACE_DIR_BYTES_MAX: usize = 4_096;
 /// Bytes of an app's id.
 const APP_ID_BYTES_MAX: usize = 64;
 
-/// What is kept about an agent beside its address. Nothing is needed, and a field that is missing says that the agent's definition counts.
+/// Configuration of an agent beside its address. Every field is optional; where one is missing, the
+/// agent's definition counts.
 ///
-/// What a service calls somebody is not in it: that is a connector key ([`super::ConnectorKey`]). A field that is not below is refused.
+/// The id of a user in a service is not in it: that is a connector key ([`super::ConnectorKey`]). A
+/// field that is not below is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
     /// Its name for people: 1 to 200 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is called where people write `@name`: 1 to 64 letters of ASCII, digits, `-`, `_` and `.`.
+    /// Its name where people write `@name`: 1 to 64 letters of ASCII, digits, `-`, `_` and `.`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
-    /// What it is for: at most 8 KiB.
+    /// Its purpose: at most 8 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its system prompt: at most 64 KiB.
@@ -49,13 +52,13 @@ pub struct AgentConfigError {
 }
 
 impl AgentConfig {
-    /// Whether nothing is said.
+    /// Returns whether no field is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether every field keeps its limits.
+    /// Checks that every field keeps its limits.
     ///
     /// # Errors
     /// The first field that does not, and what it would have to be.
@@ -72,8 +75,9 @@ impl AgentConfig {
         word("app_id", app_id.as_deref(), APP_ID_BYTES_MAX)
     }
 
-    /// What people read for the agent at a path (S4.8): as [`AgentPath::label`] says, with the user name behind a name. Schedules and
-    /// searches have none.
+    /// Returns the label of the agent at a path for people (S4.8). It is that of
+    /// [`AgentPath::label`], with the user name behind a name. Schedules and searches have no user
+    /// name.
     #[must_use]
     pub fn label(&self, path: &AgentPath) -> String {
         let filled = |text: &Option<String>| text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);

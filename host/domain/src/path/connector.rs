@@ -9,8 +9,8 @@ use std::str::FromStr;
 /// Bytes of what a service calls a person, a group or a chat.
 pub const EXTERNAL_ID_BYTES_MAX: usize = 256;
 
-/// What ties a user to somebody that a connector's service knows: `telegram:123456`. It serializes as its text. What stands after the first
-/// `:` is the service's own and may have colons in it.
+/// A link between a user and an account of a connector's service: `telegram:123456`. It serializes
+/// as its text. The part after the first `:` is the service's own and may have colons in it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ConnectorKey {
@@ -18,24 +18,24 @@ pub struct ConnectorKey {
     external_id: String,
 }
 
-/// Why a text is no connector key.
+/// The reason why a text is no connector key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectorKeyError {
     /// There is no `:` in it.
     #[error("`{0}` has no `:` in it; a connector key looks like `telegram:123456`")]
     NoColon(String),
-    /// What stands before the first `:` is no connector's name.
+    /// The part before the first `:` is no connector's name.
     #[error(transparent)]
     Connector(#[from] NotASegment),
     /// Nothing stands after the first `:`.
     #[error("`{0}:` has nothing after the `:`; there stands what the service calls the user")]
     NoId(ConnectorName),
-    /// What stands after the first `:` is long.
+    /// The part after the first `:` is too long.
     #[error("the id after `{connector}:` has {bytes} bytes; {EXTERNAL_ID_BYTES_MAX} is the most")]
     TooLong {
         /// The connector.
         connector: ConnectorName,
-        /// How long.
+        /// Its length.
         bytes: usize,
     },
     /// It has a control character in it.
@@ -47,7 +47,7 @@ pub enum ConnectorKeyError {
 }
 
 impl ConnectorKey {
-    /// The key of whom the connector's service calls so.
+    /// The key of the user whom the connector's service knows by this id.
     ///
     /// # Errors
     /// The id is empty, longer than [`EXTERNAL_ID_BYTES_MAX`], has control characters in it, or spaces around it.
@@ -73,7 +73,7 @@ impl ConnectorKey {
         &self.connector
     }
 
-    /// What its service calls the user.
+    /// Returns the id by which its service knows the user.
     #[must_use]
     pub fn external_id(&self) -> &str {
         &self.external_id
@@ -109,37 +109,38 @@ impl From<ConnectorKey> for String {
     }
 }
 
-/// Where what an agent says goes out.
+/// The destination of an agent's replies.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplyTarget {
-    /// Through which connector.
+    /// The connector through which they go.
     pub connector: ConnectorName,
-    /// To whom, as its service calls them.
+    /// The recipient, as its service knows them.
     pub target_id: String,
 }
 
-/// Why nothing that an agent says goes out.
+/// The reason why an agent's replies go nowhere.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoReplyTarget {
     /// No connector is in the agent's path.
     #[error("the agent at `{0}` talks through no connector; only one at `/<user>/<connector>` does")]
     NoConnector(AgentPath),
-    /// The connector's service knows nobody as the user.
+    /// The user has no key for the connector.
     #[error("no connector key of the user is of `{0}`; add one that looks like `{0}:<id>`")]
     NoKey(ConnectorName),
-    /// It knows several.
+    /// The user has several keys for it.
     #[error("{keys} connector keys of the user are of `{connector}`, and which of them is meant nobody says; keep one")]
     Several {
         /// The connector.
         connector: ConnectorName,
-        /// How many.
+        /// Number of those keys.
         keys: usize,
     },
 }
 
 impl ReplyTarget {
-    /// Where what the agent at the path says goes out, by its user's keys. A key that is there twice is one.
+    /// Returns the destination of the replies of the agent at the path, by its user's keys. A key
+    /// that is there twice counts once.
     ///
     /// # Errors
     /// The path is not a connector's, or its connector does not know the user by exactly one key.

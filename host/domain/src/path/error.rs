@@ -1,29 +1,31 @@
-//! Why a text is no path: which segment at which place, what it is, and what could stand there.
+//! Errors of paths: which segment is at fault, at which place, what it is, and what could stand
+//! there.
 
 use super::segment::{ConnectorName, Fault, Name, Tag};
 use super::{INDEX_MAX, PATH_BYTES_MAX, PATH_SEGMENTS_MAX};
 use crate::user::USER_BYTES_MAX;
 use std::fmt;
 
-/// Why a text is no path, or why there is none below another. Segments are counted from 1.
+/// The reason why a text is no path, or why there is none below another. Its segments are counted
+/// from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// It does not begin with `/`.
     #[error("`{given}` does not begin with `/`; a path looks like `/<user>/agent/<name>`, `/<user>/<connector>` or `/system/<tag>`")]
     NotAbsolute {
-        /// How it begins.
+        /// Its beginning.
         given: String,
     },
     /// It is long.
     #[error("the path has {bytes} bytes; {PATH_BYTES_MAX} is the most")]
     TooLong {
-        /// How long.
+        /// Its length.
         bytes: usize,
     },
     /// It has many segments.
     #[error("the path has {segments} segments; {PATH_SEGMENTS_MAX} is the most")]
     TooDeep {
-        /// How many.
+        /// Number of its segments.
         segments: usize,
     },
     /// A segment cannot stand where it stands.
@@ -31,13 +33,13 @@ pub enum PathError {
     Segment {
         /// The path, with its control characters spelled out.
         path: String,
-        /// Which segment, from 1.
+        /// The place of the segment, from 1.
         place: usize,
-        /// How it begins, with its control characters spelled out.
+        /// Its beginning, with its control characters spelled out.
         segment: String,
-        /// What is wrong with it.
+        /// The fault in it.
         fault: Fault,
-        /// What could stand there.
+        /// The segments that could stand there.
         allowed: Allowed,
     },
     /// It ends where something has to follow.
@@ -45,14 +47,14 @@ pub enum PathError {
     Ends {
         /// The path, with its control characters spelled out.
         path: String,
-        /// Which segment is missing, from 1.
+        /// The place of the missing segment, from 1.
         place: usize,
-        /// What would have to follow.
+        /// The segments that could follow.
         allowed: Allowed,
     },
 }
 
-/// What can stand at a place of a path.
+/// The segments that can stand at a place of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
     /// The first segment: a user's id or `system`.
@@ -65,7 +67,7 @@ pub enum Allowed {
     Name,
     /// After `sub` and `search`: a number.
     Index,
-    /// After an agent's path: what is below it.
+    /// After an agent's path: a suffix for an agent below it.
     Suffix,
 }
 

@@ -1,4 +1,4 @@
-//! Fetch strategies: how an agent is found that nobody named.
+//! Fetch strategies: rules that find an agent when none is named.
 
 use super::{AgentPath, Root};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,8 @@ use std::str::FromStr;
 /// The tag of the system agent that [`FetchStrategy::Heartbeat`] finds.
 const HEARTBEAT: &str = "heartbeat";
 
-/// How an agent is found that nobody named: of those whose paths match, the one that was used last.
+/// A rule that finds an agent when none is named. Of those whose paths match, the one that was used
+/// last is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FetchStrategy {
@@ -30,7 +31,7 @@ impl FetchStrategy {
         }
     }
 
-    /// Whether the agent at the path is one of those that it looks for.
+    /// Returns whether the agent at the path is one of those that it looks for.
     #[must_use]
     pub fn matches(self, path: &AgentPath) -> bool {
         match self {

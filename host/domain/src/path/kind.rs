@@ -1,11 +1,12 @@
-//! What a path says of the agent that lives there: its kind, the model role that it has, and what it is called without a name.
+//! Facts that a path states about its agent: its kind, its model role, and its label without a
+//! name.
 
 use super::{AgentPath, Folder, Root, Suffix};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What sort of agent lives at a path (S4.5): what its last suffix says, or else its root.
+/// The kind of agent that lives at a path (S4.5). The last suffix decides it, or else the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -29,7 +30,7 @@ pub enum Kind {
     Search,
 }
 
-/// Which of the models that are configured by role an agent uses.
+/// The role by which the model of an agent is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ModelRole {
@@ -79,7 +80,8 @@ impl Kind {
         }
     }
 
-    /// Whether a person talks with agents of this kind: what is posted to a user's agents goes to these (S4.14).
+    /// Returns whether a person talks with agents of this kind. A message that is posted to a
+    /// user's agents goes to these (S4.14).
     #[must_use]
     pub fn is_foreground(self) -> bool {
         match self {
@@ -88,7 +90,8 @@ impl Kind {
         }
     }
 
-    /// Whether agents of this kind are made below another one for a piece of work, and so are dead some time after it.
+    /// Returns whether agents of this kind are made below another one for a piece of work. They are
+    /// dead some time after it.
     #[must_use]
     pub fn is_ephemeral(self) -> bool {
         match self {
@@ -141,7 +144,7 @@ impl fmt::Display for ModelRole {
 }
 
 impl AgentPath {
-    /// What sort of agent lives there.
+    /// Returns the kind of agent that lives there.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match (self.suffixes.last(), &self.root) {
@@ -165,8 +168,9 @@ impl AgentPath {
         self.kind().model_role()
     }
 
-    /// What people read for the agent (S4.8): the name that was configured, where its kind has one, and else what the path says. Spaces
-    /// around a name do not count, and a name of nothing else is none. System agents, tasks and memory agents are called by their paths.
+    /// Returns the label of the agent for people (S4.8). It is the configured name where its kind
+    /// has one, and else comes from the path. Spaces around a name do not count, and a name of
+    /// nothing else is none. System agents, tasks and memory agents are labelled with their paths.
     #[must_use]
     pub fn label(&self, name: Option<&str>) -> String {
         let name = name.map(str::trim).filter(|name| !name.is_empty());

@@ -8,7 +8,7 @@ use std::str::{FromStr, Split};
 struct Reader<'a> {
     path: &'a str,
     segments: Split<'a, char>,
-    /// Which segment was read last, from 1.
+    /// The place of the segment that was read last, from 1.
     place: usize,
 }
 
@@ -23,7 +23,7 @@ impl<'a> Reader<'a> {
         self.next().ok_or_else(|| PathError::Ends { path: self.shown(), place: self.place + 1, allowed })
     }
 
-    /// What is wrong with the segment that was read last.
+    /// Returns the error for the segment that was read last.
     fn wrong(&self, segment: &str, fault: Fault, allowed: Allowed) -> PathError {
         PathError::Segment { path: self.shown(), place: self.place, segment: shown(segment), fault, allowed }
     }

@@ -12,7 +12,7 @@ use std::fmt;
 /// Rules of one set.
 pub const PATH_RULES_MAX: usize = 256;
 
-/// What somebody wants to do with the agent at a path.
+/// An access to the agent at a path, as a rule sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PathAccess {
@@ -22,7 +22,7 @@ pub enum PathAccess {
     Write,
 }
 
-/// What a rule permits.
+/// The access that a rule permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Permit {
@@ -34,13 +34,13 @@ pub enum Permit {
     Write,
 }
 
-/// What is permitted with the agents of a subtree.
+/// A rule on the agents of a subtree.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathRule {
-    /// With which agents.
+    /// The agents that it is about.
     pub path: Subtree,
-    /// What is permitted.
+    /// The access that it permits.
     pub access: Permit,
 }
 
@@ -54,11 +54,11 @@ pub struct PathRules(Vec<PathRule>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there are {rules} rules on paths; {PATH_RULES_MAX} is the most, and one with `/**` at its end stands for many")]
 pub struct TooManyRules {
-    /// How many.
+    /// Number of rules.
     pub rules: usize,
 }
 
-/// Whether something is allowed, and which rule decided.
+/// The decision on an access, with the rule that decided it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict<'a> {
     /// Allowed: no rule denies it, and there is none that allows, which would be a list of what there is.
@@ -88,7 +88,8 @@ impl PathRules {
         &self.0
     }
 
-    /// Whether this may be done with the agent at the path, and which rule decided: of several, the first as they were written.
+    /// Decides whether this access to the agent at the path is allowed, and by which rule. Of
+    /// several rules, the first as they were written is named.
     #[must_use]
     pub fn allows(&self, access: PathAccess, path: &AgentPath) -> Verdict<'_> {
         self.allows_text(access, path.as_str())
@@ -132,7 +133,7 @@ impl Permit {
 }
 
 impl Verdict<'_> {
-    /// Whether it is allowed.
+    /// Returns whether it is allowed.
     #[must_use]
     pub fn is_allowed(self) -> bool {
         match self {

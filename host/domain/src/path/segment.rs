@@ -1,24 +1,25 @@
-//! Segments of paths that are names, one type each, and the words that are nobody's name.
+//! Segments of paths that are names, one type each, and the words that are never names.
 
 use super::{CONNECTOR_NAME_BYTES_MAX, NAME_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The words that give segments of a path their meaning, and so name no user, no agent, no connector and no tag.
+/// The words that give segments of a path their meaning. They name no user, no agent, no connector
+/// and no tag.
 pub const RESERVED_WORDS: [&str; 8] = ["agent", "cron", "task", "subuser", "sub", "memory", "search", "system"];
 
 /// Letters of a text that an error repeats.
 const SHOWN_CHARS_MAX: usize = 64;
 
-/// What is wrong with a segment.
+/// The fault in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// It has nothing in it.
     Empty,
     /// It is long.
     TooLong {
-        /// How long, in bytes.
+        /// Its length in bytes.
         bytes: usize,
     },
     /// It is one of [`RESERVED_WORDS`], and does not stand where it says a kind.
@@ -57,11 +58,11 @@ impl fmt::Display for Fault {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` {fault}; {allowed}")]
 pub struct NotASegment {
-    /// How the text begins, with its control characters spelled out.
+    /// The beginning of the text, with its control characters spelled out.
     pub given: String,
-    /// What is wrong with it.
+    /// The fault in it.
     pub fault: Fault,
-    /// What it would have to be.
+    /// The form that it has to have.
     pub allowed: &'static str,
 }
 
@@ -73,7 +74,7 @@ macro_rules! segments {
         pub struct $name(String);
 
         impl $name {
-            /// What it is made of.
+            /// The form of such a segment.
             pub(super) const FORM: &'static str = $form;
 
             /// It as text.
@@ -136,10 +137,11 @@ macro_rules! segments {
 segments! {
     /// The name of a connector, such as `telegram`: 1 to 64 of `a-z`, `0-9`, `-` and `_`, and no reserved word.
     ConnectorName: "1 to 64 of a-z, 0-9, `-` and `_`, and no reserved word", CONNECTOR_NAME_BYTES_MAX, "^[a-z0-9_-]+$", is_plain;
-    /// What a system agent is called, such as `heartbeat`: as the name of a connector.
+    /// The name of a system agent, such as `heartbeat`. It has the form of a connector's name.
     Tag: "1 to 64 of a-z, 0-9, `-` and `_`, and no reserved word", CONNECTOR_NAME_BYTES_MAX, "^[a-z0-9_-]+$", is_plain;
-    /// What follows `agent`, `cron`, `task` and `subuser`: 1 to 512 letters of ASCII, digits, `-`, `_`, `.` and `@`, neither `.` nor `..`,
-    /// and no reserved word. Every id of a definition is one, and every UUID.
+    /// The segment after `agent`, `cron`, `task` or `subuser`. It has 1 to 512 letters of ASCII,
+    /// digits, `-`, `_`, `.` and `@`. It is neither `.` nor `..`, and no reserved word. Every id of
+    /// a definition is one, and every UUID.
     Name: "1 to 512 letters, digits, `-`, `_`, `.` and `@`, neither `.` nor `..`, and no reserved word", NAME_BYTES_MAX,
         "^[A-Za-z0-9_.@-]+$", is_of_name;
 }
@@ -171,12 +173,12 @@ fn check(text: &str, bytes_max: usize, fits: fn(char) -> bool) -> Result<(), Fau
     if matches!(text, "." | "..") { Err(Fault::Dots) } else { Ok(()) }
 }
 
-/// What is wrong with a text that is no user's id.
+/// Returns the fault in a text that is no user's id.
 pub(super) fn fault_of_user(text: &str) -> Fault {
     check(text, crate::user::USER_BYTES_MAX, is_of_name).err().unwrap_or(Fault::Beginning)
 }
 
-/// How a text begins, as an error repeats it.
+/// Returns the beginning of a text, as an error repeats it.
 pub(super) fn shown(text: &str) -> String {
     text.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect()
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a pattern ends with that is about everything below, too.
+/// The end of a pattern that covers everything below, too.
 const AND_BELOW: &str = "/**";
 /// Bytes of a pattern.
 const SUBTREE_BYTES_MAX: usize = PATH_BYTES_MAX + AND_BELOW.len();
@@ -30,7 +30,7 @@ pub struct Subtree {
     reach: Reach,
 }
 
-/// How far a pattern reaches from its base.
+/// The reach of a pattern from its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Reach {
     /// One path.
@@ -39,13 +39,13 @@ enum Reach {
     AndBelow,
 }
 
-/// Why a text is no pattern for paths, and what to write instead.
+/// The reason why a text is no pattern for paths, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SubtreeError {
     /// It is long.
     #[error("the pattern has {bytes} bytes; {SUBTREE_BYTES_MAX} is the most")]
     TooLong {
-        /// How long.
+        /// Its length.
         bytes: usize,
     },
     /// It has a `*` that is not the end `/**`.
@@ -54,31 +54,31 @@ pub enum SubtreeError {
     /// It names where agents are, and none.
     #[error("`{0}` names no agent; write `{0}/**` for all that is below it")]
     NoAgent(String),
-    /// What stands before the stars, or the whole of it, is no path.
+    /// The part before the stars, or the whole of it, is no path.
     #[error(transparent)]
     Path(#[from] PathError),
 }
 
 impl Subtree {
-    /// That agent alone.
+    /// Returns the pattern for that agent alone.
     #[must_use]
     pub fn alone(path: &AgentPath) -> Self {
         Self { base: path.as_str().to_owned(), reach: Reach::Alone }
     }
 
-    /// That agent, and all that is below it.
+    /// Returns the pattern for that agent and all that is below it.
     #[must_use]
     pub fn and_below(path: &AgentPath) -> Self {
         Self { base: path.as_str().to_owned(), reach: Reach::AndBelow }
     }
 
-    /// Whether the path is one of those that it is about.
+    /// Returns whether the pattern covers the path.
     #[must_use]
     pub fn covers(&self, path: &AgentPath) -> bool {
         self.covers_text(path.as_str())
     }
 
-    /// Whether the path is one of those that it is about, or below one.
+    /// Returns whether the pattern covers the path or one above it.
     #[must_use]
     pub fn is_over(&self, path: &AgentPath) -> bool {
         self.is_over_text(path.as_str())
@@ -98,7 +98,8 @@ impl Subtree {
     }
 }
 
-/// Whether agents are below a text that is no agent's path: everything's, a user's, the host's own, and a user's folders.
+/// Returns whether agents are below a text that is no agent's path. Such texts are those of
+/// everything, of a user, of the host's own agents, and of a user's folders.
 fn is_place(base: &str) -> bool {
     if matches!(base, "" | "/system") {
         return true;

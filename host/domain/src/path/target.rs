@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Whom something is posted to (S4.13). In JSON `{"agentId": "…"}` or `{"path": "/…"}`, as text the id or the path alone.
+/// The agent to which something is posted (S4.13). In JSON `{"agentId": "…"}` or `{"path": "/…"}`,
+/// as text the id or the path alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Given")]
 pub enum PostTarget {
@@ -18,7 +19,7 @@ pub enum PostTarget {
     Path(AgentPath),
 }
 
-/// Why something names no agent.
+/// The reason why a post target names no agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PostTargetError {
     /// It begins with `/` and is no path.

@@ -40,7 +40,8 @@ const EVERY_KIND: [(&str, Kind, Option<&str>); 9] = [
     ("/system/gc/search/7", Kind::Search, Some("/system/gc")),
 ];
 
-/// Names of few letters, so that many of them begin alike, and some with the signs that come before and after `/`.
+/// Names of few letters, so that many of them begin alike. Some have the signs that come before and
+/// after `/`.
 fn names() -> impl Strategy<Value = Name> {
     "[a-bZ0.@_-]{1,3}".prop_filter_map("a name", |text| text.parse().ok())
 }

@@ -1,19 +1,21 @@
-//! Rules on subtrees of paths, user by user: what the operator allows whom to do with which agents.
+//! Rules on subtrees of paths, user by user: the access that the operator gives each user to
+//! agents.
 
 use super::{PathAccess, PathRule, PathRules, Permit, Subtree, TooManyRules, Verdict};
 use crate::user::UserId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One rule, and for whom it is.
+/// One rule, and the users that it is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserRule {
-    /// With which agents: `/alice/agent/x` for one, `/alice/agent/x/**` for it and all below it, `/alice/**`, `/system/**`, `/**`.
+    /// The agents that it is about: `/alice/agent/x` for one, `/alice/agent/x/**` for it and all
+    /// below it, `/alice/**`, `/system/**`, `/**`.
     pub subtree: Subtree,
-    /// What is permitted: `none`, `read` or `write`, which is both.
+    /// The permitted access: `none`, `read` or `write`, which includes reading.
     pub access: Permit,
-    /// For which users; for all without.
+    /// The users that it is for; without, all users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<String>>")]
     pub users: Option<Vec<UserId>>,
@@ -22,7 +24,7 @@ pub struct UserRule {
 /// The rules that hold for each user.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserRules {
-    /// For whom nothing of their own is said.
+    /// The rules for users who have none of their own.
     others: PathRules,
     /// Those who are named, each with what is said for all as well.
     named: BTreeMap<UserId, PathRules>,
@@ -44,13 +46,13 @@ impl UserRules {
         Ok(Self { others: of(None)?, named })
     }
 
-    /// Whether there are none for a user.
+    /// Returns whether there are no rules for a user.
     #[must_use]
     pub fn is_empty_for(&self, user: &UserId) -> bool {
         self.of(user).rules().is_empty()
     }
 
-    /// Whether a user may do this with the agent at a path, as it is stored.
+    /// Decides whether a user may have this access to the agent at a path, as the path is stored.
     #[must_use]
     pub fn allows(&self, user: &UserId, access: PathAccess, path: &str) -> Verdict<'_> {
         self.of(user).allows_text(access, path)

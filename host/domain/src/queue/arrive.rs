@@ -1,4 +1,5 @@
-//! An input arrives: what its mode comes to, and what it pushes out of a queue that is full.
+//! The arrival of an input: what its mode means for it, and what it pushes out of a queue that is
+//! full.
 
 use super::OVERFLOW_LINES_MAX;
 use super::mode::Mode;
@@ -7,32 +8,34 @@ use super::plan::Condition;
 use super::settings::{Debounce, DropPolicy, QueueSettings};
 use super::waiting::{Kind, Manner, Queue, Queued, are_of_one_route};
 
-/// Words that arrive. Inputs that get a turn of their own do not ask: they are [`Kind::OwnTurn`].
+/// A message that arrives. Inputs that get a turn of their own do not ask: they are
+/// [`Kind::OwnTurn`].
 #[derive(Debug, Clone, Copy)]
 pub struct Arriving<'a> {
-    /// What holds for them ([`QueueSettings::resolve`]).
+    /// The settings of its queue ([`QueueSettings::resolve`]).
     pub settings: QueueSettings,
-    /// Where their answer goes, when that is said.
+    /// The route of its answer, if one is given.
     pub route: Option<&'a str>,
-    /// What they say, as text.
+    /// Its text.
     pub text: &'a str,
 }
 
-/// What is stored of words that arrived, in one transaction.
+/// The rows that an accepted message adds and drops, in one transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted<Id> {
-    /// What they wait for.
+    /// Its kind: what it waits for.
     pub kind: Kind,
-    /// What they pushed out; none when there was room.
+    /// The inputs that it pushed out; none when there was room.
     pub drops: Option<Drops<Id>>,
 }
 
 /// Inputs that no longer wait, because the queue was full.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drops<Id> {
-    /// Which: those of the queue that have waited longest, whatever their priority.
+    /// Their ids. They are those of the queue that have waited longest, whatever their priority.
     pub ids: Vec<Id>,
-    /// What is to be told of them and of those before, instead of the queue's present [`Queue::overflow`].
+    /// The record of them and of those dropped before. It replaces the queue's present
+    /// [`Queue::overflow`].
     pub overflow: Overflow,
 }
 
@@ -48,15 +51,17 @@ pub struct QueueFull {
 }
 
 impl<Id: Clone> Queue<Id> {
-    /// Says what words come to that arrive while the session is in this condition.
+    /// Decides on a message that arrives while the session is in this condition.
     ///
-    /// - Words that would steer or interrupt a run which awaits its client are followups: only the client's answer continues that run, and
-    ///   only an abort ends it.
-    /// - Words for the queue that find the agent free and the queue empty begin a turn at once, by themselves. If others of the queue wait
-    ///   still, they get their turn after those, and nobody waits for a debounce any longer.
+    /// - Messages that would steer or interrupt a run which awaits its client are followups: only
+    ///   the client's answer continues that run, and only an abort ends it.
+    /// - A message for the queue that finds the agent free and the queue empty begins a turn at
+    ///   once, by itself. If others of the queue wait still, it gets its turn after those, and none
+    ///   waits for a debounce any longer.
     ///
     /// # Errors
-    /// The words are for the queue, the queue has as many inputs as their cap, and their policy is to drop nothing that waits.
+    /// The message is for the queue, the queue has as many inputs as its cap, and its policy is to
+    /// drop nothing that waits.
     pub fn arrive(&self, arriving: &Arriving<'_>, condition: Condition) -> Result<Accepted<Id>, QueueFull> {
         let collects = match (arriving.settings.mode, condition) {
             (Mode::Steer | Mode::Interrupt, Condition::AwaitingClient) | (Mode::Followup, _) => false,
@@ -71,7 +76,7 @@ impl<Id: Clone> Queue<Id> {
         Ok(Accepted { kind, drops: (dropped > 0).then(|| self.drops(dropped, arriving.settings)) })
     }
 
-    /// How many have to go for one more to have room.
+    /// Returns how many have to go for one more to have room.
     fn surplus(&self, settings: QueueSettings) -> Result<usize, QueueFull> {
         let (waiting, cap) = (self.queued().count(), settings.cap.inputs());
         match (waiting + 1).saturating_sub(cap) {

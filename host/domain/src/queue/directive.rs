@@ -1,4 +1,4 @@
-//! `/queue`: how a user says in the text of a message how the session's queue is to be.
+//! The directive `/queue`, by which a user sets the session's queue in the text of a message.
 
 use super::mode::{Mode, UnknownMode};
 use super::settings::{QueueOverride, SettingError};
@@ -7,19 +7,20 @@ use std::str::FromStr;
 
 /// The word that it begins with.
 const WORD: &str = "/queue";
-/// The words that take back what was said before.
+/// The words that take back earlier settings.
 const RESETS: [&str; 3] = ["default", "reset", "clear"];
 
-/// What `/queue` says: `/queue collect debounce:2s cap:25 drop:old`, in any order, with at least one of them; or `/queue default`.
+/// A `/queue` directive: `/queue collect debounce:2s cap:25 drop:old` or `/queue default`. The
+/// settings come in any order, and there is at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Directive {
-    /// The session says this from now on; what is left out stays as it is.
+    /// These become the session's settings; what is left out stays as it is.
     Set(QueueOverride),
-    /// The session says nothing any more. Also written `reset` or `clear`.
+    /// The session has no settings of its own any more. Also written `reset` or `clear`.
     Reset,
 }
 
-/// Why a text is no directive. Each names the word that is wrong.
+/// The reason why a text is no directive. Each names the word that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DirectiveError {
     /// It does not begin with `/queue`.
@@ -34,7 +35,7 @@ pub enum DirectiveError {
     /// There is no such option.
     #[error("`{0}` is no option of the queue; write `debounce:2s`, `cap:25` or `drop:old`")]
     Option(String),
-    /// What an option is set to cannot be taken.
+    /// The value of an option cannot be taken.
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// The mode, or an option, is there already.
@@ -46,7 +47,7 @@ pub enum DirectiveError {
 }
 
 impl Directive {
-    /// What the session says after it.
+    /// Returns the session's settings after it.
     #[must_use]
     pub fn applied(self, session: QueueOverride) -> QueueOverride {
         match self {

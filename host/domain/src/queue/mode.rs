@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What is to happen to words that arrive while the agent is busy. Read in every spelling that it has, written in one.
+/// The treatment of messages that arrive while the agent is busy. Read in every spelling that it
+/// has, written in one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", rename_all = "snake_case")]
 pub enum Mode {
@@ -22,8 +23,8 @@ pub enum Mode {
 
 /// Other spellings, in lower case.
 ///
-/// `steer-backlog` once meant to steer and to be a followup as well, which answered the same words twice. Here it steers and no more:
-/// an input is claimed once.
+/// `steer-backlog` once meant to steer and to be a followup as well, which answered the same
+/// message twice. Here it steers and no more: an input is claimed once.
 const ALIASES: [(&str, Mode); 14] = [
     ("steering", Mode::Steer),
     ("queue", Mode::Steer),
@@ -71,9 +72,10 @@ impl Mode {
         names.chain(ALIASES).find_map(|(spelling, mode)| (spelling == word).then_some(mode))
     }
 
-    /// The mode of the first level that has a word which means one: message, session, configured default. A word that means none is passed
-    /// over, as words are to be that were stored by a host which knew more modes; where somebody can be told, parse the word instead.
-    /// Without any it is [`Mode::Steer`].
+    /// Returns the mode of the first level that has a word which means one: message, session,
+    /// configured default. A word that means none is passed over; it may have been stored by a host
+    /// which knew more modes. Where an error can be reported, parse the word instead. Without any
+    /// it is [`Mode::Steer`].
     pub fn first_named<'a>(levels: impl IntoIterator<Item = Option<&'a str>>) -> Self {
         levels.into_iter().flatten().find_map(Self::named).unwrap_or_default()
     }

@@ -1,15 +1,17 @@
-//! What stays of inputs that were dropped: their number, a line of each, and the notice that tells the agent and its user.
+//! The record of dropped inputs: their number, a line of each, and the notice that tells the agent
+//! and its user.
 
 use super::{EXCERPT_CHARS_MAX, OVERFLOW_LINES_MAX};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How a notice begins, up to the number.
+/// The beginning of a notice, up to the number.
 const BEGINS: &str = "[Queue overflow] Dropped ";
-/// What stands before each of its lines.
+/// The prefix of each of its lines.
 const LINE: &str = "\n- ";
 
-/// The inputs of a session that were dropped and that no turn has told of yet. A row of the session's; empty once a turn has told.
+/// The inputs of a session that were dropped and that no turn has reported yet. A row of the
+/// session's; empty once a turn has reported them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Overflow {
     dropped: u64,
@@ -22,7 +24,7 @@ pub struct Overflow {
 pub struct OverflowNotice(String);
 
 impl Overflow {
-    /// How many were dropped.
+    /// Returns how many inputs were dropped.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
@@ -55,7 +57,7 @@ impl Overflow {
         self
     }
 
-    /// What a turn begins with that tells of it; none when nothing was dropped.
+    /// Returns the notice with which a turn begins; none when nothing was dropped.
     #[must_use]
     pub fn notice(&self) -> Option<OverflowNotice> {
         if self.dropped == 0 {
@@ -81,7 +83,8 @@ impl OverflowNotice {
         &self.0
     }
 
-    /// What it tells of, to be told again: the turn that began with it never came to be.
+    /// Returns the overflow that it reports, to be reported again. The turn that began with it was
+    /// never committed.
     #[must_use]
     pub fn untold(&self) -> Overflow {
         let number: String = self.0.strip_prefix(BEGINS).unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();

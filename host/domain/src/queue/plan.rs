@@ -1,4 +1,5 @@
-//! The driver is free or at a boundary: which inputs it claims now, and as what they enter the thread.
+//! The plan of a driver that is free or at a boundary: which inputs it claims now, and as what they
+//! enter the thread.
 
 use super::overflow::OverflowNotice;
 use super::waiting::{Kind, Manner, Queue, Waiting, are_of_one_route};
@@ -7,14 +8,14 @@ use crate::time::Timestamp;
 use crate::user::UserId;
 use std::cmp::Reverse;
 
-/// What a session's run is doing.
+/// The state of a session's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     /// There is none.
     Free,
     /// It is at work.
     Running {
-        /// Whether it takes in words at the boundary that it is at, or at its next one.
+        /// True if it takes in messages at its present boundary or at its next one.
         steerable: bool,
     },
     /// It is of a structured session, and goes on when its client has answered.
@@ -23,10 +24,10 @@ pub enum Condition {
     Compacting,
 }
 
-/// What is to be done now. Whatever it claims is claimed in the commit that does it, so that it is claimed once.
+/// The next action. Whatever it claims is claimed in the commit that does it, and so only once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan<Id> {
-    /// Nothing, until something arrives or the run comes to its next boundary or its end.
+    /// Nothing, until something arrives or the run reaches its next boundary or its end.
     Nothing,
     /// Nothing before this time, which is later than now, unless something arrives.
     WaitUntil(Timestamp),
@@ -41,24 +42,27 @@ pub enum Plan<Id> {
     },
 }
 
-/// How a turn begins. Where it has a notice, the queue's [`super::Overflow`] is told and is emptied by the commit that claims.
+/// The beginning of a turn. If it has a notice, that reports the queue's [`super::Overflow`], which
+/// the commit that claims empties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn<Id> {
-    /// With an input that gets a turn of its own. What was dropped is left to a turn of words: an agent that handed over work has no
-    /// use for it.
+    /// With an input that gets a turn of its own. The notice of dropped inputs is left to a turn of
+    /// messages: an agent that handed over work has no use for it.
     Own(Id),
-    /// With these words, each a message of its own, and before them the notice as a message of the host's.
+    /// With these inputs, each a message of its own, and before them the notice as a message of the
+    /// host's.
     Words {
-        /// What was dropped before.
+        /// The notice of what was dropped before.
         notice: Option<OverflowNotice>,
-        /// The words, in this order.
+        /// The inputs, in this order.
         claims: Claims<Id>,
     },
     /// With one message for all of these, whose text is that of [`collected`].
     Collected {
-        /// What was dropped before; part of the text.
+        /// The notice of what was dropped before; part of the text.
         notice: Option<OverflowNotice>,
-        /// The words, in this order. What else holds for the turn, its model for instance, is what the last of them says.
+        /// The inputs, in this order. Other settings of the turn, its model for instance, are those
+        /// of the last of them.
         claims: Claims<Id>,
     },
 }
@@ -82,10 +86,10 @@ impl<Id> Claims<Id> {
 }
 
 impl<Id: Clone> Queue<Id> {
-    /// Says what to do now, in this condition; `of` says whose the open run is.
+    /// Decides what to do now, in this condition; `of` is the user of the open run.
     ///
-    /// Whatever shares a turn is of one user: a turn acts for whom it began with, and what another one says would be done with rights that
-    /// are not theirs.
+    /// All inputs that share a turn are of one user. A turn acts for the user with whom it began,
+    /// and another's message would be processed with rights that are not theirs.
     ///
     /// With a run open:
     /// - an input that interrupts ends it, also a run that awaits its client by now: it was accepted before that;
@@ -98,8 +102,8 @@ impl<Id: Clone> Queue<Id> {
     /// - else the most urgent, and of equally urgent ones the first to be accepted. Words that steer take along those that steer and are as
     ///   urgent; words that are collected take along those that stand next to them in the queue and are as urgent.
     ///
-    /// Inputs of the queue take part in this once the debounce of the last of them is over. One from the future, whose time a clock wrote
-    /// that was set back since, keeps nobody waiting.
+    /// Inputs of the queue take part in this once the debounce of the last of them is over. One
+    /// from the future, whose time was written by a clock that was set back since, delays none.
     #[must_use]
     pub fn plan(&self, condition: Condition, of: Option<&UserId>, now: Timestamp) -> Plan<Id> {
         let newest = self.of_kind(&Kind::Interrupt).last();
@@ -157,15 +161,16 @@ impl<Id: Clone> Queue<Id> {
         self.waiting.iter().filter(move |waiting| waiting.kind == *kind)
     }
 
-    /// Until when the debounce of the last input of the queue holds all of them; none when it holds none.
+    /// Returns the time until which the debounce of the last input of the queue holds all of them.
+    /// None when it holds none.
     fn held_until(&self, now: Timestamp) -> Option<Timestamp> {
         let (last, queued) = self.queued().next_back()?;
         let until = last.arrived.plus_ms(queued.debounce_ms.ms());
         (last.arrived <= now && now < until).then_some(until)
     }
 
-    /// The most urgent collected input, and what of the same user stands next to it among those that are as urgent, as far as it goes into one
-    /// message.
+    /// The most urgent collected input and those that share its message. They stand next to it in
+    /// the queue, are of the same user and as urgent, and fit into one message.
     fn next_to<'a>(&'a self, head: &Waiting<Id>) -> impl Iterator<Item = &'a Waiting<Id>> {
         let (priority, mut text_bytes) = (head.priority, 0_u64);
         let turns = self.waiting.iter().filter(move |waiting| waiting.priority == priority && waiting.kind != Kind::Steer);

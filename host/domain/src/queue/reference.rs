@@ -1,8 +1,9 @@
 //! The simplest queue that could be right, for tests: a list in memory that is asked and changes.
 //!
-//! It shares no rule with [`super::Queue`], only its words. It keeps the texts, marks nothing but what it must, and says what the agent
-//! is told, so that a test can drive it beside the real one, or hold what a broker stored against it, and compare what is said.
-//! It is slow, and it forgets everything with its process: nothing but a test may use it.
+//! It shares no rule with [`super::Queue`], only its terms. It keeps the texts, marks nothing but
+//! what it must, and says which messages the agent gets. So a test can drive it beside the real
+//! one, or hold what a broker stored against it, and compare the messages. It is slow, and it
+//! forgets everything with its process: nothing but a test may use it.
 
 use super::{COLLECTED_BYTES_MAX, Condition, DropPolicy, JOINED_INPUTS_MAX, Mode, OVERFLOW_LINES_MAX, QueueSettings};
 use crate::delegate::Priority;
@@ -11,19 +12,19 @@ use crate::time::Timestamp;
 /// Something to be dealt with, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Letter {
-    /// How it is to be dealt with; none for what gets a turn of its own whatever the mode.
+    /// Its settings; none for an input that gets a turn of its own whatever the mode.
     pub settings: Option<QueueSettings>,
-    /// How urgent it is.
+    /// Its urgency.
     pub priority: Priority,
-    /// Who says it.
+    /// Its user.
     pub from: String,
-    /// Where its answer goes.
+    /// The route of its answer.
     pub route: Option<String>,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
-/// What the agent is told, or why it is told nothing.
+/// The messages for the agent, or the reason why it gets none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next<Id> {
     /// Nothing is to be done.
@@ -43,7 +44,7 @@ pub enum Next<Id> {
 pub enum Said {
     /// The host's.
     Notice(String),
-    /// That of whoever sent the input, or the inputs that it stands for.
+    /// The message of the sender of the input, or of the inputs that it stands for.
     Words(String),
 }
 
@@ -55,14 +56,14 @@ pub struct Full;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Item<Id> {
     id: Id,
-    /// How many came before it.
+    /// Number of inputs that came before it.
     number: usize,
     letter: Letter,
-    /// How it is dealt with; none for a turn of its own.
+    /// Its mode; none for a turn of its own.
     mode: Option<Mode>,
-    /// Until when nothing more must come for the queue to move on, if it is the last of the queue.
+    /// Period of its debounce. If it is the last of the queue, the queue moves on after it.
     quiet: (Timestamp, Timestamp),
-    /// Whether it came when letters of several routes were being collected.
+    /// True if it came when inputs of several routes were being collected.
     apart: bool,
 }
 
@@ -72,11 +73,11 @@ pub struct Reference<Id> {
     items: Vec<Item<Id>>,
     /// Those that were taken out by name, and may come back.
     gone: Vec<Item<Id>>,
-    /// How many came.
+    /// Number of inputs that came.
     came: usize,
     dropped: usize,
     lines: Vec<String>,
-    /// What was told last: how many, and their lines.
+    /// The overflow that was reported last: the number of inputs, and their lines.
     told: (usize, Vec<String>),
 }
 
@@ -87,7 +88,7 @@ impl<Id> Default for Reference<Id> {
 }
 
 impl<Id: Clone + PartialEq> Reference<Id> {
-    /// Which wait, in the order in which they came.
+    /// Returns the inputs that wait, in the order in which they came.
     #[must_use]
     pub fn waiting(&self) -> Vec<Id> {
         self.items.iter().map(|item| item.id.clone()).collect()
@@ -232,7 +233,8 @@ impl<Id: Clone + PartialEq> Reference<Id> {
         Next::Start(ids(&taken), said)
     }
 
-    /// One that waits is taken out by name: it was taken back, or put aside, or somebody else took it up. False when it does not wait.
+    /// Takes out one that waits, by its id. It was taken back or put aside, or another took it up.
+    /// Returns false if it does not wait.
     pub fn leave(&mut self, id: &Id) -> bool {
         let Some(place) = self.items.iter().position(|item| item.id == *id) else { return false };
         self.gone.push(self.items.remove(place));
@@ -247,14 +249,15 @@ impl<Id: Clone + PartialEq> Reference<Id> {
         true
     }
 
-    /// What was dropped since it was last told, and is told now.
+    /// Reports the inputs that were dropped since the last report.
     pub fn tell(&mut self) -> Option<String> {
         let told = self.untold();
         self.told = (std::mem::take(&mut self.dropped), std::mem::take(&mut self.lines));
         told
     }
 
-    /// What was told last was told to nobody: it is to be told before what was dropped since.
+    /// Takes back the last report, which reached no one. Its inputs are reported again, before
+    /// those that were dropped since.
     pub fn tell_again(&mut self) {
         let (dropped, mut lines) = std::mem::take(&mut self.told);
         self.dropped += dropped;
@@ -262,7 +265,7 @@ impl<Id: Clone + PartialEq> Reference<Id> {
         self.lines = lines.split_off(lines.len().saturating_sub(OVERFLOW_LINES_MAX));
     }
 
-    /// What was dropped since it was last told.
+    /// Returns the report of the inputs that were dropped since the last one.
     #[must_use]
     pub fn untold(&self) -> Option<String> {
         let mut told = match self.dropped {

@@ -1,4 +1,5 @@
-//! How long the queue waits, how much it holds and what it drops; and what a message, a session and the operator say of it.
+//! Settings of the queue: its debounce, its cap and its drop policy, as a message, a session and
+//! the operator give them.
 
 use super::mode::Mode;
 use super::{CAP_MAX, DEBOUNCE_MS_MAX, shown};
@@ -6,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::str::FromStr;
 
-/// What is dropped when an input arrives and the queue has as many as its cap.
+/// The inputs that are dropped when one arrives and the queue is at its cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", rename_all = "snake_case")]
 pub enum DropPolicy {
     /// Nothing that waits: the arriving input is refused.
     New,
-    /// Those that have waited longest. How many they were is told.
+    /// Those that have waited longest. Their number is reported.
     Old,
-    /// Those that have waited longest. How many they were is told, and one line of each.
+    /// Those that have waited longest. Their number is reported, and one line of each.
     #[default]
     Summarize,
 }
@@ -26,7 +27,7 @@ pub enum DropPolicy {
 #[serde(try_from = "Value", into = "u64")]
 pub struct Debounce(u64);
 
-/// How many inputs the queue holds: from 1 to [`CAP_MAX`].
+/// Number of inputs that the queue holds: from 1 to [`CAP_MAX`].
 ///
 /// Read from a number or its text, rounded down; written as a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -50,21 +51,22 @@ pub enum SettingError {
     Drop(String),
 }
 
-/// What holds for one input: every field has a value.
+/// The settings of one input: every field has a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueSettings {
-    /// What is to happen to it while the agent is busy.
+    /// Its treatment while the agent is busy.
     pub mode: Mode,
-    /// How long nothing further must arrive before it gets its turn. `steer` and `interrupt` do not wait.
+    /// Time without a further input before it gets its turn. `steer` and `interrupt` do not wait.
     pub debounce_ms: Debounce,
-    /// How many inputs the queue holds.
+    /// Number of inputs that the queue holds.
     pub cap: Cap,
-    /// What is dropped beyond that.
+    /// The inputs that are dropped beyond that.
     pub drop: DropPolicy,
 }
 
-/// What one level says of the queue: a message, a session or the operator. What it leaves out is left to the next level.
+/// The settings of one level: a message, a session or the operator. A field that is left out is
+/// left to the next level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueOverride {
@@ -120,7 +122,7 @@ impl Debounce {
     /// None at all.
     pub const NONE: Self = Self(0);
 
-    /// In milliseconds.
+    /// Returns it in milliseconds.
     #[must_use]
     pub fn ms(self) -> u64 {
         self.0
@@ -128,7 +130,7 @@ impl Debounce {
 }
 
 impl Cap {
-    /// In inputs; at least 1.
+    /// Returns it as a number of inputs; at least 1.
     #[must_use]
     pub fn inputs(self) -> usize {
         self.0

@@ -61,12 +61,13 @@ impl Session {
         self.queue.waiting.iter().map(|waiting| waiting.id).collect()
     }
 
-    /// What the plan is when all debounces are over.
+    /// Returns the plan when all debounces are over.
     fn later(&self, condition: Condition) -> Plan<u32> {
         self.queue.plan(condition, Some(&UserId::local()), self.now.plus_ms(DEBOUNCE_MS_MAX))
     }
 
-    /// What a plan claims, and whether in one message or under a notice; the claimed wait no longer.
+    /// Carries out a plan. Returns the inputs that it claims, and whether they go into one message
+    /// or under a notice. The claimed wait no longer.
     fn does(&mut self, plan: &Plan<u32>) -> (Vec<u32>, &'static str) {
         let (claimed, how): (Vec<u32>, _) = match plan {
             Plan::Nothing | Plan::WaitUntil(_) => (Vec::new(), "nothing"),

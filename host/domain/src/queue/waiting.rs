@@ -12,30 +12,33 @@ use serde::{Deserialize, Serialize};
 pub struct Queue<Id> {
     /// Those that wait, in the order of their acceptance.
     pub waiting: Vec<Waiting<Id>>,
-    /// Those that were dropped since a turn last told of it.
+    /// Those that were dropped since a turn last reported any.
     pub overflow: Overflow,
 }
 
-/// An input that waits. What it says is not among it: the rules do not look at it, and it may be long.
+/// An input that waits. Its text is not part of it: the rules do not look at it, and it may be
+/// long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting<Id> {
     /// The input.
     pub id: Id,
-    /// When it was accepted.
+    /// Time at which it was accepted.
     pub arrived: Timestamp,
-    /// How urgent it is: between turns the most urgent goes first.
+    /// Its urgency: between turns the most urgent goes first.
     pub priority: Priority,
-    /// From whom it is, whose rights its turn has: what several users say never shares a turn.
+    /// Its user, whose rights its turn has. Inputs of several users never share a turn.
     pub user: UserId,
-    /// What it waits for, as its acceptance decided it.
+    /// Its kind, as its acceptance decided.
     pub kind: Kind,
 }
 
-/// What an input waits for. Decided when it is accepted, by [`Queue::arrive`], and never changed.
+/// The kind of an input: what it waits for. It is decided at acceptance, by [`Queue::arrive`], and
+/// never changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Kind {
-    /// A turn of its own, whatever the queue's mode: work that somebody handed over, an opening. It is never joined to others or dropped.
+    /// A turn of its own, whatever the queue's mode: work that was handed over, an opening. It is
+    /// never joined to others or dropped.
     OwnTurn,
     /// The next boundary of the open run, or the next turn.
     Steer,
@@ -48,33 +51,35 @@ pub enum Kind {
 /// An input that waits for the run to end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queued {
-    /// With whom it gets its turn.
+    /// The inputs with which it shares its turn.
     pub manner: Manner,
-    /// How long nothing further must arrive after it; none when it found the agent free.
+    /// Time without a further input after it before its turn; none if it found the agent free.
     pub debounce_ms: Debounce,
     /// The line that stays of it when it is dropped ([`super::excerpt`]).
     pub excerpt: String,
 }
 
-/// With whom a queued input gets its turn.
+/// The inputs with which a queued input shares its turn.
 ///
-/// A route says where the answer goes: a channel, a chat, a thread of it. Words of different routes are not put into one message, because
-/// its answer has one route. Words without a route are of a route of their own.
+/// A route says where the answer goes: a channel, a chat, a thread of it. Inputs of different
+/// routes are not put into one message, because its answer has one route. Inputs without a route
+/// are of a route of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "manner", rename_all = "snake_case")]
 pub enum Manner {
-    /// With nobody.
+    /// It shares its turn with none.
     Followup,
-    /// With those that were collected next to it.
+    /// It shares its turn with those that were collected next to it.
     Collect {
-        /// Where its answer goes.
+        /// The route of its answer.
         route: Option<String>,
-        /// How long its text is.
+        /// Length of its text in bytes.
         text_bytes: u64,
     },
-    /// With nobody, because others of another route were being collected when it arrived: until none of them waits, nothing is collected.
+    /// It shares its turn with none, because others of another route were being collected when it
+    /// arrived. Until none of them waits, nothing is collected.
     OneByOne {
-        /// Where its answer goes.
+        /// The route of its answer.
         route: Option<String>,
     },
 }
@@ -101,7 +106,8 @@ impl Kind {
     }
 }
 
-/// Whether inputs, if they are to be collected at all, can go into one message: all of one route, and none marked as one by one.
+/// Returns whether inputs, if they are to be collected at all, can go into one message. They can if
+/// all are of one route and none is marked as one by one.
 pub(super) fn are_of_one_route<'a>(inputs: impl IntoIterator<Item = &'a Manner>) -> bool {
     let mut first: Option<&Option<String>> = None;
     inputs.into_iter().all(|manner| match manner {

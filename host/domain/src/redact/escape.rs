@@ -5,7 +5,7 @@ pub(super) const ESCAPE_BYTES_MAX: usize = 11;
 /// Stands for a character that no secret has.
 const OTHER: u8 = 0xff;
 
-/// What the first bytes of a text are.
+/// The reading of the first bytes of a text.
 pub(super) enum Escape {
     /// Nothing, or something that may become an escape.
     Unfinished,
@@ -59,12 +59,12 @@ const ENTITIES: [(&[u8], u8); 42] = [
     (b"rbrace", b'}'),
 ];
 
-/// Whether an escape begins with this byte.
+/// Returns whether an escape begins with this byte.
 pub(super) fn is_begin(byte: u8) -> bool {
     matches!(byte, b'%' | b'\\' | b'&')
 }
 
-/// What the first of these bytes are.
+/// Reads the first of these bytes.
 pub(super) fn escape(bytes: &[u8]) -> Escape {
     match bytes {
         [] | [b'%' | b'\\' | b'&'] | [b'&', b'#'] | [b'&', b'#', b'x' | b'X'] => Escape::Unfinished,

@@ -1,14 +1,16 @@
-//! What is looked for: one secret in each of its forms.
+//! The needle of a search: one secret in each of its forms.
 
 use super::escape::is_begin;
 
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 const BASE64_DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Bytes that are looked for, and where to go on when one does not fit (Knuth, Morris and Pratt), so that each byte is looked at once.
+/// Bytes that are looked for, with the table of Knuth, Morris and Pratt. It says where to go on
+/// when a byte does not fit, so that each byte is looked at once.
 pub(super) struct Pattern {
     bytes: Vec<u8>,
-    /// For each number of bytes that fit, how many of the last of them fit at the beginning.
+    /// The fall for each number of bytes that fit: how many of the last of them fit at the
+    /// beginning.
     falls: Vec<usize>,
 }
 
@@ -30,7 +32,7 @@ impl Pattern {
         self.bytes.len()
     }
 
-    /// How many bytes fit after one more.
+    /// Returns how many bytes fit after one more.
     pub(super) fn step(&self, mut fits: usize, byte: u8) -> usize {
         loop {
             if self.bytes.get(fits) == Some(&byte) {
@@ -43,13 +45,13 @@ impl Pattern {
         }
     }
 
-    /// How many of the last bytes fit at the beginning too.
+    /// Returns how many of the last bytes fit at the beginning too.
     pub(super) fn fall(&self, fits: usize) -> usize {
         fits.checked_sub(1).and_then(|last| self.falls.get(last)).copied().unwrap_or_default()
     }
 }
 
-/// How a byte is read before it is compared.
+/// The normalisation of a byte before it is compared.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fold {
     None,
@@ -70,7 +72,8 @@ impl Fold {
     }
 }
 
-/// The forms in which a secret is looked for, as they are and once escapes are undone, up to three times.
+/// Number of forms in which a secret is looked for. Each is looked for as it is, and once escapes
+/// are undone, up to three times.
 pub(super) const FORMS: usize = 5;
 
 /// One secret in each of its forms.

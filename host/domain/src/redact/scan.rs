@@ -21,9 +21,9 @@ pub(super) struct Scan {
 /// The search in what comes of undoing escapes some number of times.
 #[derive(Default)]
 struct Level {
-    /// For each form, characters that fit.
+    /// Characters that fit, for each form.
     fits: [usize; FORMS],
-    /// Where the last characters began: as many as fit in any form.
+    /// The offsets at which the last characters began: as many as fit in any form.
     characters: VecDeque<u64>,
     /// Characters that may become an escape, and where they stand.
     escape: Vec<u8>,
@@ -59,7 +59,7 @@ impl Scan {
         }
     }
 
-    /// Where something began that may become the secret.
+    /// Returns the offset at which something began that may become the secret.
     pub(super) fn begun(&self) -> Option<u64> {
         self.levels
             .iter()

@@ -42,12 +42,12 @@ fn base64(bytes: &[u8], url: bool) -> String {
     out
 }
 
-/// As HTML writes it, each character by what `escaped` says of it.
+/// Writes a text as HTML does, each character by what `escaped` says of it.
 fn html(text: &str, escaped: impl Fn(char) -> Option<String>) -> String {
     text.chars().map(|letter| escaped(letter).unwrap_or_else(|| letter.to_string())).collect()
 }
 
-/// As most template engines write it.
+/// Writes a text as most template engines do.
 fn entities(text: &str) -> String {
     html(text, |letter| {
         let name = match letter {
@@ -64,7 +64,7 @@ fn entities(text: &str) -> String {
     })
 }
 
-/// What one layer of escapes makes of a text.
+/// Writes a text with one layer of escapes.
 fn escaped(kind: u8, text: &str) -> String {
     match kind {
         0 => percent(text, |_| false),
@@ -76,7 +76,7 @@ fn escaped(kind: u8, text: &str) -> String {
     }
 }
 
-/// Every form in which a secret may come back, with words around it.
+/// Every form in which a secret may come back, with text around it.
 fn forms() -> Vec<String> {
     let json = serde_json::to_string(SECRET).unwrap();
     vec![
@@ -98,7 +98,7 @@ fn forms() -> Vec<String> {
     ]
 }
 
-/// What is left of a text that comes in pieces of some size.
+/// Redacts a text that comes in pieces of some size.
 fn in_pieces(text: &[u8], size: usize) -> Vec<u8> {
     let mut redaction = redactor().begin();
     let mut out: Vec<u8> = text.chunks(size).flat_map(|piece| redaction.push(piece)).collect();

@@ -1,4 +1,5 @@
-//! Attempts at a model's call: which there were, what they draw on what the run may use, and what is left for another.
+//! Attempts at a model's call: their record, and their draw on the run's limits. Also what is left
+//! for another.
 //!
 //! The step that asks for the call reserves the first. Every other one is afforded and recorded before it is made
 //! ([`OperationAttempted`]), unless those before it used nothing of what was reserved. What becomes of an attempt is recorded with the
@@ -14,7 +15,7 @@ use crate::step::Outcome;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Why an attempt was cut off, for people.
+/// Reason why an attempt was cut off, as shown to people.
 const CUT_OFF: &str = "the host ended while it was made: its outcome is lost";
 
 /// The recorded attempts at a model's call.
@@ -24,12 +25,12 @@ pub struct Attempts {
     pub number: u32,
     /// Those before it that ended, or were cut off.
     pub ended: Vec<Attempt>,
-    /// What is reserved for the newest; none for the first, of which the operation says it.
+    /// The amount reserved for the newest. None for the first, whose reserve is in the operation.
     pub reserved: Option<Spent>,
 }
 
 impl Attempts {
-    /// Whether nothing is recorded of them but that the first was to be made.
+    /// Returns whether nothing is recorded of them beyond that the first was to be made.
     #[must_use]
     pub fn is_first(&self) -> bool {
         *self == Self::default()
@@ -43,13 +44,15 @@ impl Attempts {
 }
 
 impl Open {
-    /// What is reserved for its newest attempt, of a model's call; nothing for anything else.
+    /// Returns the amount reserved for the newest attempt of a model's call; nothing for other
+    /// operations.
     #[must_use]
     pub fn reserved(&self) -> Spent {
         self.attempts.reserved.unwrap_or_else(|| account::reserved(&self.operation.performer))
     }
 
-    /// What it draws until it is settled: what the attempts before the newest are charged, and what is reserved for that.
+    /// Returns the amount it draws until it is settled. This is the charges of the attempts before
+    /// the newest, and the reserve of the newest.
     #[must_use]
     pub fn drawn(&self) -> Spent {
         charge(&self.attempts.ended).plus(self.reserved())
@@ -84,7 +87,8 @@ impl Open {
         }
     }
 
-    /// It as if it had come to its end with these attempts: what it used then is what another attempt does not find any more.
+    /// Returns its settlement as if it had ended with these attempts. What it then has used is no
+    /// longer available for another attempt.
     #[must_use]
     pub fn without_another(&self, ended: Vec<Attempt>, time: Timestamp) -> Settlement {
         Settlement::of(self.operation.id, Outcome::Elapsed, time).costing(self.attempts_with(ended))

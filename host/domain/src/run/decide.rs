@@ -1,4 +1,4 @@
-//! What an agent's decision leads to: the step's event, and the events that its effects add.
+//! The consequences of an agent's decision: the step's event, and the events that its effects add.
 
 use super::intake::Intake;
 use super::settle::stopped;
@@ -24,7 +24,8 @@ use std::sync::Arc;
 /// The result of a call that the agent did not make.
 pub(super) const PASSED_OVER: &str = "Skipped.";
 
-/// A decision that cannot be carried out: a bug in the agent, told in the guest's own terms.
+/// A decision that cannot be carried out. It is a bug in the agent, reported in the guest's own
+/// terms.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unacceptable(pub String);
@@ -32,36 +33,36 @@ pub struct Unacceptable(pub String);
 /// Everything that a request of the guest's became, once grants, peers and limits were looked up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
-    /// Who carries it out.
+    /// The performer of the operation.
     pub performer: Performer,
-    /// What doing it again does.
+    /// The effect of running it again.
     pub effect: EffectClass,
-    /// How long one segment may take, in milliseconds.
+    /// Time limit of one segment, in milliseconds.
     pub time_limit_ms: Option<u64>,
-    /// When it ends as timed out.
+    /// Time at which it ends as timed out.
     pub deadline: Option<Timestamp>,
-    /// What is set aside for it.
+    /// The amount set aside for it.
     pub reserved: Spent,
-    /// What a user has to agree to first.
+    /// The approval that it first needs from a user.
     pub approval: Option<Approval>,
 }
 
 /// A step that was taken.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Taken {
-    /// What it was decided upon.
+    /// The basis of the decision.
     pub basis: Basis,
-    /// What it was told.
+    /// The intake of the step.
     pub intake: Intake,
-    /// What the guest returned.
+    /// The guest's result.
     pub result: StepResult,
-    /// What its requests became, in order.
+    /// The operations that its requests became, in order.
     pub resolved: Vec<Resolved>,
     /// The running hash over what the guest read.
     pub answers: Digest,
-    /// What the call used.
+    /// Resources that the call used.
     pub usage: CallUsage,
-    /// When.
+    /// Time of the decision.
     pub time: Timestamp,
     /// The event's salt.
     pub salt: Salt,
@@ -113,7 +114,8 @@ pub fn check(run: &Run, intake: &Intake, result: &StepResult) -> Result<(), Unac
     Ok(())
 }
 
-/// What an agent says is text, or a blob that its conversation has shown it: writing down a digest gives no access to what it names.
+/// Checks that an agent says only text, or blobs that its conversation has shown it. Writing down a
+/// digest gives no access to the blob.
 fn check_parts(run: &Run, intake: &Intake, result: &StepResult) -> Result<(), Unacceptable> {
     let starts = match &result.decision {
         Decision::Wait(wait) => wait.start.as_slice(),
@@ -229,8 +231,8 @@ pub fn decide(run: &Run, taken: Taken) -> RunStepped {
     }
 }
 
-/// Whether words have joined a run that is under way: calls of the model's that it then goes on without have not begun because of them. A
-/// call that runs is never cancelled for it.
+/// Returns whether messages have joined a run that is under way. Calls of the model's that the run
+/// then drops have not begun because of them. A call that runs is never cancelled for it.
 fn steers(run: &Run, intake: &Intake) -> bool {
     run.step > 0 && intake.news.iter().any(|news| matches!(news, News::Said { .. }))
 }
@@ -320,8 +322,9 @@ fn operations(run: &Run, taken: &Taken) -> Vec<Operation> {
         .collect()
 }
 
-/// The events that a step's effects add in other streams and its own, in order. `role` is that of the run's user with the agent, which says
-/// of whom it remembers what it learned. `new_input` makes an id for each reminder.
+/// Returns the events that a step's effects add in other streams and its own, in order. `role` is
+/// that of the run's user with the agent. It decides for whom the agent remembers what it learned.
+/// `new_input` makes an id for each reminder.
 pub fn consequences(
     run: &Run,
     effects: &[Effect],

@@ -1,4 +1,4 @@
-//! How a run ends: the turn that it becomes, and what whoever waits for it gets.
+//! The end of a run: the turn that it becomes, and the settlement for the caller that waits for it.
 
 use super::Run;
 use super::decide::{PASSED_OVER, Saying};
@@ -24,7 +24,7 @@ pub const NOT_BEGUN: &str = "not-begun";
 /// The code of work that was not done by its deadline.
 pub const TIMED_OUT: &str = "timed-out";
 
-/// Why a run ends.
+/// The cause of a run's end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {
     /// The agent replied.
@@ -38,18 +38,18 @@ pub enum Cause {
     Failed {
         /// A stable code: `agent-failed`, `step-failed`, `limit-reached`, `timed-out`.
         code: String,
-        /// For people.
+        /// The reason, as shown to people.
         reason: String,
     },
     /// It was cancelled.
     Aborted {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Cause {
-    /// What a decision that ends the turn comes to; none for one that goes on.
+    /// Returns the cause for a decision that ends the turn; none for one that goes on.
     #[must_use]
     pub fn of(decision: &Decision) -> Option<Self> {
         match decision {
@@ -70,7 +70,7 @@ impl Cause {
     }
 }
 
-/// Where the new turn joins the tree.
+/// The place where a new turn joins the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Joint {
     /// Its depth.
@@ -79,7 +79,8 @@ pub struct Joint {
     pub jump: Option<TurnId>,
 }
 
-/// What is cut off when a run is ended from outside: settlements and the messages that tell of them.
+/// Cuts off the open work of a run that is ended from outside. Returns the settlements and the
+/// messages that report them.
 #[must_use]
 pub fn cut_off(run: &Run, notice: &str, time: Timestamp, salt: Salt) -> (Vec<Settlement>, Vec<Message>) {
     let mut said = Saying { next: run.head() + 1, salt, messages: Vec::new() };
@@ -97,7 +98,8 @@ pub fn cut_off(run: &Run, notice: &str, time: Timestamp, salt: Salt) -> (Vec<Set
     (stops, said.messages)
 }
 
-/// The turn that a run becomes. The run's last step is applied already; `said` are messages that come with the end itself.
+/// Returns the turn that a run becomes. The run's last step is applied already; `said` are messages
+/// that come with the end itself.
 #[must_use]
 pub fn turn(run: &Run, said: &[Message], cause: &Cause, joint: Joint) -> TurnNode {
     let messages: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(said).collect();
@@ -119,7 +121,8 @@ pub fn turn(run: &Run, said: &[Message], cause: &Cause, joint: Joint) -> TurnNod
     node
 }
 
-/// The run's last event and the session's. `stopped` and `said` are empty when the agent itself ended the turn.
+/// Returns the run's last event and the session's. `stopped` and `said` are empty when the agent
+/// itself ended the turn.
 #[must_use]
 pub fn events(run: &Run, cause: &Cause, node: TurnNode, stopped: Vec<Settlement>, said: Vec<Message>, time: Timestamp) -> (Event, Event) {
     let (code, reason) = match cause {
@@ -134,8 +137,10 @@ pub fn events(run: &Run, cause: &Cause, node: TurnNode, stopped: Vec<Settlement>
     (Event::RunEnded(ended), Event::TurnCommitted(committed))
 }
 
-/// What the agent's stream says when a run of its active session ends: questions whose time was up in the last step are withdrawn, and
-/// unless it was a reply the session leaves the slot; after a reply nothing is asked any more. Nothing for any other session.
+/// Returns the events of the agent's stream when a run of its active session ends. Questions whose
+/// time was up in the last step are withdrawn. The session leaves the slot, unless the run ended
+/// with a reply; after a reply all questions are withdrawn. For any other session there are no
+/// events.
 #[must_use]
 pub fn slot_left(agent: &Agent, run: &Run, cause: &Cause, timed_out: &[OperationId], time: Timestamp) -> Vec<Event> {
     let Some(session) = agent.active_session.as_ref().filter(|session| session.session_id == run.started.session) else {
@@ -154,8 +159,10 @@ pub fn slot_left(agent: &Agent, run: &Run, cause: &Cause, timed_out: &[Operation
     events
 }
 
-/// What the waiting operation of another run gets when a run ends. The reply of a turn is what the agent said last; a delegation is told in
-/// the terms of the tool `delegate`, and a message in those of `agents_message`. `said` and `stopped` come with the end itself.
+/// Returns the settlement for the operation of another run that waits for this run when this run
+/// ends. The reply of a turn is the agent's last message. A delegation is reported in the terms of
+/// the tool `delegate`, a message in those of `agents_message`. `said` and `stopped` come with the
+/// end itself.
 #[must_use]
 pub fn settlement_for_parent(
     operation: &Operation,
@@ -174,18 +181,19 @@ pub fn settlement_for_parent(
     if let Some(parts) = parts {
         return given(operation, spent.calls, parts, untrusted, time).spending(spent);
     }
-    // Why it came to nothing may be told in the agent's own words.
+    // The reason for it may be given in the agent's own words.
     settlement(operation, came_to_nothing(operation, cause, untrusted, time), time).marked(untrusted).spending(spent)
 }
 
-/// What the waiting operation of another run gets when no run will ever begin with its work: nothing of it was done.
+/// Returns the settlement for the waiting operation of another run when no run will begin with its
+/// work. Nothing of the work was done.
 #[must_use]
 pub fn settlement_of_nothing(operation: &Operation, reason: &str, time: Timestamp) -> Settlement {
     let cause = Cause::Failed { code: NOT_BEGUN.to_owned(), reason: reason.to_owned() };
     settlement(operation, came_to_nothing(operation, &cause, false, time), time).spending(Spent::default())
 }
 
-/// What an operation comes to whose work ended so, and not with a reply.
+/// Returns the end of an operation whose work ended with this cause and without a reply.
 fn came_to_nothing(operation: &Operation, cause: &Cause, untrusted: bool, time: Timestamp) -> Ended {
     match (cause, &operation.performer) {
         _ if is_delegation(operation) => match undelegated(operation, cause, time) {
@@ -201,8 +209,9 @@ fn came_to_nothing(operation: &Operation, cause: &Cause, untrusted: bool, time: 
     }
 }
 
-/// What the waiting operation of another run gets when it is replied to, at the end of a turn or in the middle of it; so many calls were made
-/// for it.
+/// Returns the settlement for the waiting operation of another run when it is replied to. The reply
+/// may come at the end of a turn or in the middle of it. `calls` is the number of calls made for
+/// it.
 #[must_use]
 pub fn given(operation: &Operation, calls: u32, parts: Vec<Part>, untrusted: bool, time: Timestamp) -> Settlement {
     let parts = match &operation.performer {
@@ -220,7 +229,7 @@ pub fn given(operation: &Operation, calls: u32, parts: Vec<Part>, untrusted: boo
     settlement(operation, Ended::Gave { parts, untrusted }, time)
 }
 
-/// What a delegation comes to that was not done in time; none for any other operation.
+/// Returns the end of a delegation that was not done in time; none for any other operation.
 pub(super) fn undelegated_in_time(operation: &Operation, time: Timestamp) -> Option<Ended> {
     let cause = Cause::Failed { code: TIMED_OUT.to_owned(), reason: String::new() };
     is_delegation(operation).then(|| came_to_nothing(operation, &cause, false, time))
@@ -230,14 +239,14 @@ fn is_delegation(operation: &Operation) -> bool {
     matches!(operation.performer, Performer::Agent { delegation: Some(_), .. })
 }
 
-/// What is delegated; none when the operation is no delegation.
+/// Returns the delegation and its task; none when the operation is no delegation.
 fn delegation(operation: &Operation, time: Timestamp) -> Option<(Delegation, Task)> {
     let Performer::Agent { agent, delegation: Some(arguments), since, .. } = &operation.performer else { return None };
     let delegation = delegate::parse(arguments, &delegate::Target::ALL).ok()?;
     Some((delegation, Task { operation: operation.id, agent: *agent, created: *since, completed: time }))
 }
 
-/// The result of a delegation that came to nothing.
+/// Returns the result of a delegation that failed; none when the operation is no delegation.
 fn undelegated(operation: &Operation, cause: &Cause, time: Timestamp) -> Option<DelegateResult> {
     let (delegation, task) = delegation(operation, time)?;
     Some(match cause {
@@ -247,7 +256,7 @@ fn undelegated(operation: &Operation, cause: &Cause, time: Timestamp) -> Option<
     })
 }
 
-/// What a turn says to whoever asked: its last assistant message.
+/// Returns the turn's reply to its caller: its last assistant message.
 #[must_use]
 pub fn reply(run: &Run, said: &[Message]) -> Vec<Part> {
     let last = run.messages.iter().map(Arc::as_ref).chain(said).rev().find(|message| message.role == Role::Assistant);

@@ -1,4 +1,4 @@
-//! What wakes an agent, and what it is told.
+//! The conditions that wake an agent, and the news it is given.
 
 use super::Run;
 use crate::digest::Salt;
@@ -9,7 +9,7 @@ use crate::operation::{Operation, Settlement};
 use crate::queue::collected;
 use crate::step::{News, Outcome, Until};
 
-/// What a step is told, with the messages that enter the thread before it.
+/// The news of a step, with the messages that enter the thread before it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Intake {
     /// Outcomes that arrived with it.
@@ -18,13 +18,14 @@ pub struct Intake {
     pub claimed: Vec<InputId>,
     /// The most hops of these inputs, and of the run before.
     pub hops: u32,
-    /// Results and words, in the order in which they enter the thread.
+    /// Results and messages, in the order in which they enter the thread.
     pub heard: Vec<Message>,
-    /// What the guest is told.
+    /// The news for the guest.
     pub news: Vec<News>,
 }
 
-/// Whether the agent is to be stepped now, given outcomes that have arrived and whether words wait.
+/// Returns whether the agent is to be stepped now, given outcomes that have arrived and whether
+/// messages wait.
 #[must_use]
 pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
     if run.ended.is_some() {
@@ -41,8 +42,9 @@ pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
     }
 }
 
-/// Takes in outcomes and words. Results come first, in the order in which they settled, then what the user said. What a run begins with
-/// is one message where it was collected, and comes after the notice of what was dropped before it.
+/// Takes in outcomes and messages. Results come first, in the order in which they settled, then the
+/// user's messages. The inputs with which a run begins are one message if they were collected. They
+/// come after the notice of what was dropped before them.
 #[must_use]
 pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], salt: Salt) -> Intake {
     let mut taking = Taking { next: run.head() + 1, salt, heard: Vec::new(), news: run.untold_stopped.clone() };
@@ -99,7 +101,7 @@ impl Taking {
             match (&input.source, &input.message) {
                 (Source::Opening, None) => self.news.push(News::Opened),
                 (_, Some(draft)) => said.push(self.place(draft.clone())),
-                // An input without words that opens nothing carries no news.
+                // An input without a message that opens nothing carries no news.
                 (_, None) => {}
             }
         }
@@ -108,7 +110,8 @@ impl Taking {
         }
     }
 
-    /// Inputs that were collected: one message that says what all of them say, from whoever wrote the last.
+    /// Takes in collected inputs as one message. It says what all of them say, and comes from the
+    /// sender of the last.
     fn hear_as_one(&mut self, run: &Run, inputs: &[InputAccepted]) {
         let drafts: Vec<&Draft> = inputs.iter().filter_map(|input| input.message.as_ref()).collect();
         let Some(last) = drafts.last() else { return };

@@ -1,11 +1,12 @@
-//! What happens to an open operation: performed, left waiting, or settled, also after a restart.
+//! The handling of open operations, also after a restart: performed, left waiting, or settled.
 
 use super::{Open, Run};
 use crate::approval::{declined, expired};
-use crate::limits::PARALLEL_CALLS_MAX;
+use crate::event::RunRecovered;
+use crate::limits::{PARALLEL_CALLS_MAX, RECOVERIES_MAX};
 use crate::message::Part;
 use crate::operation::{Pause, Performer};
-use crate::run::end::undelegated_in_time;
+use crate::run::end::{Cause, undelegated_in_time};
 use crate::run::intake::wakes;
 use crate::run::settle::{Ended, settlement};
 use crate::step::Failure;
@@ -13,24 +14,25 @@ use crate::time::Timestamp;
 use crate::tool::EffectClass;
 use crate::{id::OperationId, operation::Settlement};
 
-/// What is to be done about an open operation that nobody is working on.
+/// The next action for an open operation that is not being worked on.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
     /// Perform its segment now.
     Perform {
-        /// Whether to record `operation.started` first: it must be possible to tell "sent" from "never sent".
+        /// True if `operation.started` is to be recorded first. It must be possible to distinguish
+        /// "sent" from "never sent".
         record_first: bool,
     },
     /// It has come to its end.
     Settle(Box<Settlement>),
-    /// It waits for somebody or for a time.
+    /// It waits for a user, for another agent, or for a time.
     Wait {
         /// The time.
         until: Option<Timestamp>,
     },
 }
 
-/// What is to be done about an operation, if nobody is working on it.
+/// Returns the next action for an operation that is not being worked on.
 #[must_use]
 pub fn next(open: &Open, now: Timestamp) -> Next {
     let operation = &open.operation;
@@ -60,12 +62,17 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
             Next::Wait { until: Some(operation.deadline.map_or(*due, |deadline| deadline.min(*due))) }
         }
         _ if open.may_have_taken_effect() => settle(Ended::Unknown),
+        // Agreed to in time, and not begun in time: the host was down, or the call waited too long.
+        _ if open.segment == 0 && operation.approval.as_ref().is_some_and(|approval| approval.until <= now) => {
+            settle(Ended::Failed(expired()))
+        }
         _ => Next::Perform { record_first: operation.effect == EffectClass::NonIdempotent },
     }
 }
 
-/// Whether an operation would reach out of the host by itself, at once or when its pause is over: a model would be asked, or a tool called that
-/// does more than read. After a restore from a backup it may have done so before.
+/// Returns whether an operation would reach out of the host by itself, at once or after its pause.
+/// A model would be asked, or a tool called that does more than read. After a restore from a backup
+/// it may have done so before.
 #[must_use]
 pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
     let reaches_out = match &open.operation.performer {
@@ -87,22 +94,39 @@ pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
     reaches_out && by_itself
 }
 
-/// Whether a run would go on by itself now: a step is due, or something is to be done or settled that nobody has to say a word about.
+/// Returns whether a run would go on by itself now. A step is due, or an operation can be performed
+/// or settled without further input.
 #[must_use]
 pub fn goes_on(run: &Run, now: Timestamp) -> bool {
     let moves = |open: &Open| would_be_sent(open, now) || !matches!(next(open, now), Next::Wait { .. });
     run.ended.is_none() && (wakes(run, &[], false) || run.open.values().any(moves))
 }
 
-/// The settlement of an operation whose work the host lost while it was done: not known if it may have taken effect, and otherwise failed.
+/// The record that a run is gone on with after the host ended without being told to.
+#[must_use]
+pub fn recovered(run: &Run, time: Timestamp) -> RunRecovered {
+    RunRecovered { run: run.started.run, count: run.recoveries.saturating_add(1), time }
+}
+
+/// The end of a run that was gone on with too often in a row; none of any other.
+#[must_use]
+pub fn given_up(run: &Run) -> Option<Cause> {
+    let count = run.recoveries;
+    let told = "while it worked on this, and was not told to; whoever runs it finds the reason in its log";
+    let failed = || Cause::Failed { code: "host-failed".to_owned(), reason: format!("the host ended {count} times in a row {told}") };
+    (count >= RECOVERIES_MAX).then(failed)
+}
+
+/// Returns the settlement of an operation whose work the host lost while it was done. Its outcome
+/// is unknown if it may have taken effect; otherwise it failed.
 #[must_use]
 pub fn lost(open: &Open, failure: Failure, now: Timestamp) -> Settlement {
     let ended = if open.may_have_taken_effect() { Ended::Unknown } else { Ended::Failed(failure) };
     settlement(&open.operation, ended, now).costing(open.cut_off())
 }
 
-/// What an operation comes to whose time is up: the same that its work would say of it that ends at the same moment. A message that was not
-/// answered in time is worked on all the same.
+/// Returns the end of an operation whose time is up. It is the same as if its work ended at the
+/// same moment. A message that was not answered in time is worked on all the same.
 fn overdue(open: &Open, now: Timestamp) -> Ended {
     if let Performer::Agent { session, input, message: Some(messaged), .. } = &open.operation.performer {
         return Ended::Gave { parts: vec![Part::text(messaged.timeout(*session, *input).to_string())], untrusted: false };
@@ -132,8 +156,9 @@ fn refused(outcome: crate::step::Outcome) -> Ended {
     }
 }
 
-/// Which operations to look at now, given those that are being worked on: reads and idempotent calls side by side up to
-/// [`PARALLEL_CALLS_MAX`], non-idempotent ones one after the other in the order in which they were asked for.
+/// Returns the operations to look at now, given those that are being worked on. Reads and
+/// idempotent calls run side by side up to [`PARALLEL_CALLS_MAX`]; non-idempotent ones run one
+/// after the other in the order in which they were requested.
 #[must_use]
 pub fn ready(run: &Run, busy: &dyn Fn(OperationId) -> bool, now: Timestamp) -> Vec<(OperationId, Next)> {
     let mut calls = run.open.values().filter(|open| open.is_active() && busy(open.operation.id)).count();

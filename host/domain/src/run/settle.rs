@@ -1,4 +1,4 @@
-//! How operations settle: outcomes, and the results that are paired with a model's calls.
+//! The settlement of operations: outcomes, and the results that are paired with a model's calls.
 
 use super::{Open, Run};
 use crate::approval::{self, ApprovalAnswered};
@@ -17,7 +17,7 @@ use crate::tool::ClientAction;
 use crate::user::UserId;
 use serde_json::Value;
 
-/// How a piece of work ended, before it is known what the agent and the thread see of it.
+/// The end of a piece of work, before it is known what the agent and the thread see of it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
     /// A model replied.
@@ -26,7 +26,7 @@ pub enum Ended {
     Gave {
         /// The result.
         parts: Vec<Part>,
-        /// Whether it comes from outside the user's and the operator's control.
+        /// True if it comes from outside the user's and the operator's control.
         untrusted: bool,
     },
     /// A client answered.
@@ -35,7 +35,7 @@ pub enum Ended {
     Recalled {
         /// The hits.
         hits: Value,
-        /// Whether any of them rests on content from outside.
+        /// True if any of the hits rests on content from outside.
         untrusted: bool,
     },
     /// The time has passed.
@@ -48,7 +48,7 @@ pub enum Ended {
     TimedOut,
     /// It was cancelled.
     Cancelled,
-    /// It cannot be told whether it happened.
+    /// It is unknown whether it happened.
     Unknown,
 }
 
@@ -88,11 +88,11 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
 }
 
 impl Ended {
-    /// Whether it brings what rests on content from outside.
+    /// Returns whether it brings anything that rests on content from outside.
     fn is_untrusted(&self, operation: &Operation) -> bool {
         match self {
             Self::Gave { untrusted, .. } | Self::Recalled { untrusted, .. } => *untrusted,
-            // Why a tool failed is told in the tool's own words.
+            // The reason why a tool failed is in the tool's own words.
             Self::Failed(failure) => matches!(operation.performer, Performer::Tool { .. }) && !approval::is_of(failure),
             Self::Replied(_) | Self::Value(_) | Self::Elapsed | Self::Denied | Self::TimedOut | Self::Cancelled | Self::Unknown => false,
         }
@@ -100,15 +100,15 @@ impl Ended {
 }
 
 impl Settlement {
-    /// With what each attempt at a model cost.
+    /// Adds the attempts at a model, with the cost of each.
     #[must_use]
     pub fn costing(mut self, attempts: Vec<Attempt>) -> Self {
         self.attempts = attempts;
         self
     }
 
-    /// With what is too long in it kept as blobs, which are to be stored with it. A value that is too long becomes parts. Not for a model's
-    /// reply, which is its message as it stands.
+    /// Moves what is too long in it to blobs, which are to be stored with it. A value that is too
+    /// long becomes parts. A model's reply is left alone: it is its message as it stands.
     #[must_use]
     pub fn spilled(mut self) -> (Self, Vec<Vec<u8>>) {
         let mut blobs = Vec::new();
@@ -135,14 +135,14 @@ impl Settlement {
         (self, blobs)
     }
 
-    /// With what another agent used for it.
+    /// Adds the resources that another agent used for it.
     #[must_use]
     pub fn spending(mut self, spent: Spent) -> Self {
         self.spent = Some(spent);
         self
     }
 
-    /// With what the guest's call used.
+    /// Adds the resources that the guest's call used.
     #[must_use]
     pub fn using(mut self, usage: CallUsage) -> Self {
         self.usage = Some(usage);
@@ -150,7 +150,7 @@ impl Settlement {
     }
 }
 
-/// What a model reads of an outcome without a result.
+/// Returns the text that a model reads for an outcome without a result.
 fn explain(ended: &Ended) -> String {
     match ended {
         Ended::Failed(failure) => format!("Error ({}): {}", failure.code, failure.message),
@@ -170,7 +170,8 @@ fn paired(operation: &Operation, parts: Vec<Part>, failed: bool) -> Option<Draft
     Some(Draft { role: Role::Tool, parts, origin, untrusted: false, answers })
 }
 
-/// What stopping an open operation comes to: cancelled, unless it may have reached the world and must not be thought undone.
+/// Returns the settlement of an open operation that is stopped. It is cancelled, unless it may have
+/// taken effect and must not be thought undone.
 #[must_use]
 pub fn stopped(open: &Open, time: Timestamp) -> Settlement {
     settlement(&open.operation, if open.may_have_taken_effect() { Ended::Unknown } else { Ended::Cancelled }, time)

@@ -1,11 +1,14 @@
-//! The mark *untrusted*: what rests on content from outside the user's and the operator's control.
+//! The mark *untrusted*: content that rests on anything from outside the user's and the operator's
+//! control.
 //!
-//! What a tool of a component gives is from outside. A run carries the mark as a whole, from the first such thing that it hears, because
-//! nobody can tell which of a model's words rest on which of those that it read; and so does every later turn of the same thread, which shows
-//! it again, and every turn of an agent whose memory has it. Everything that leaves a marked run is marked where it arrives: work that is
-//! handed over, replies, late replies, reminders, notes, what an agent remembers, and what a recall finds.
+//! The result of a component's tool is from outside. A run carries the mark as a whole, from the
+//! first such content that it hears, because it is unknown which parts of a model's text rest on
+//! which parts of its input. Every later turn of the same thread, which shows the content again,
+//! carries the mark too, and so does every turn of an agent whose memory has it. Everything that
+//! leaves a marked run is marked where it arrives: work that is handed over, replies, late replies,
+//! reminders, notes, what an agent remembers, and what a recall finds.
 //!
-//! A mark is never taken away by what somebody says; an empty thread has none.
+//! A mark is never removed by a message; an empty thread has none.
 
 use super::Run;
 use super::intake::Intake;
@@ -13,13 +16,14 @@ use crate::message::Message;
 use crate::operation::Settlement;
 
 impl Run {
-    /// Whether anything that it has heard, or that its thread shows, rests on content from outside.
+    /// Returns whether anything that it has heard, or that its thread shows, rests on content from
+    /// outside.
     #[must_use]
     pub fn is_untrusted(&self) -> bool {
         self.untrusted || self.started.untrusted || is_any_marked(self.messages.iter().map(AsRef::as_ref))
     }
 
-    /// The same with what a step is told.
+    /// Returns the same, with what a step takes in.
     #[must_use]
     pub fn is_untrusted_with(&self, intake: &Intake) -> bool {
         self.is_untrusted() || is_any_marked(&intake.heard) || intake.settled.iter().any(Settlement::is_untrusted)
@@ -27,13 +31,13 @@ impl Run {
 }
 
 impl Settlement {
-    /// Whether what it brings rests on content from outside.
+    /// Returns whether it brings anything that rests on content from outside.
     #[must_use]
     pub fn is_untrusted(&self) -> bool {
         self.untrusted || self.result.as_ref().is_some_and(|result| result.untrusted)
     }
 
-    /// With the mark, if there is reason for it.
+    /// Adds the mark if `untrusted` is true.
     #[must_use]
     pub fn marked(mut self, untrusted: bool) -> Self {
         self.untrusted |= untrusted;
@@ -44,7 +48,7 @@ impl Settlement {
     }
 }
 
-/// Whether any of these messages has the mark.
+/// Returns whether any of these messages has the mark.
 pub(super) fn is_any_marked<'a>(messages: impl IntoIterator<Item = &'a Message>) -> bool {
     messages.into_iter().any(|message| message.untrusted)
 }

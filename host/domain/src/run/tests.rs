@@ -9,6 +9,7 @@ use super::intake::{intake, wakes};
 use super::recover::{Next, goes_on, lost, next, ready, would_be_sent};
 use super::settle::{Ended, answer, settlement, stopped};
 use super::*;
+use crate::approval::{Approval, Exact};
 use crate::authority::{Denies, Permissions};
 use crate::definition::DefinitionId;
 use crate::delegate::Priority;
@@ -386,6 +387,23 @@ fn an_answer_must_name_the_question_that_waits() {
     let run = run.apply(&event).unwrap();
     assert_eq!(answer(&run, id, &UserId::local(), json!(1), NOW).unwrap_err().code, "NOT_SUSPENDED");
     assert!(wakes(&run, &[], false));
+}
+
+#[test]
+fn an_approved_call_that_is_not_begun_in_time_has_expired() {
+    let until = NOW.plus_ms(500);
+    let run = with_two_calls(EffectClass::NonIdempotent);
+    let mut open = run.by_key("call-2-0").unwrap().clone();
+    let Performer::Tool { component, tool, arguments, .. } = &open.operation.performer else { panic!("a tool's call") };
+    let exact = Exact { operation: open.operation.id, component: *component, tool, arguments };
+    open.operation.approval = Some(Box::new(Approval::of(&exact, "files", "worker", until)));
+    open.pause = Pause::None;
+    assert_eq!(next(&open, NOW.plus_ms(499)), Next::Perform { record_first: true });
+    let Next::Settle(settled) = next(&open, until) else { panic!("it is performed") };
+    assert!(matches!(settled.outcome, Outcome::Failed { failure } if failure.code == "approval-expired"));
+    // Begun in time, it goes on.
+    open.segment = 1;
+    assert_eq!(next(&open, until), Next::Perform { record_first: true });
 }
 
 /// A run of which a tool asks what `segment` waits with.

@@ -1,4 +1,4 @@
-//! What a run has used of its limits, what is left of them, and what it draws on its accounts.
+//! A run's use of its limits, what is left of them, and what it draws on its accounts.
 
 use super::{Open, Run};
 use crate::account;
@@ -8,7 +8,7 @@ use crate::model::Usage;
 use crate::operation::Settlement;
 use serde::{Deserialize, Serialize};
 
-/// What a run has used of its limits.
+/// The part of a run's limits that is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Used {
     /// Tool calls.
@@ -21,7 +21,7 @@ pub struct Used {
     /// Millionths that its own model calls cost ([`crate::price`]).
     #[serde(default)]
     pub cost_micros: u64,
-    /// What others used for work that it handed over.
+    /// Resources that others used for work that it handed over.
     #[serde(default)]
     pub handed: Spent,
 }
@@ -41,22 +41,22 @@ impl Used {
         self.active_ms = self.active_ms.saturating_add(active_ms);
     }
 
-    /// What it comes to without what others used.
+    /// Returns the run's own use, without what others used.
     fn own(&self) -> Spent {
         Spent { tokens: self.usage.total(), calls: self.tool_calls, cost_micros: self.cost_micros }
     }
 }
 
 impl Run {
-    /// What is left of its limits, for the step that comes next.
+    /// Returns what is left of its limits for the next step.
     #[must_use]
     pub fn left(&self) -> LimitsLeft {
         let Left { tokens, calls, cost_micros: _ } = self.left_after(&[]);
         LimitsLeft { steps: self.started.limits.steps_max.saturating_sub(self.step + 1), tool_calls: calls, tokens }
     }
 
-    /// What is left for what a step decides that hears of outcomes which are not recorded yet: of these what was used, of all other open
-    /// operations what is reserved.
+    /// Returns what is left for the decision of a step, given outcomes that are not recorded yet.
+    /// These outcomes count with what they used, all other open operations with what is reserved.
     #[must_use]
     pub fn left_after(&self, arrived: &[Settlement]) -> Left {
         let (limits, mut used) = (&self.started.limits, self.used);
@@ -78,7 +78,8 @@ impl Run {
         left
     }
 
-    /// What it draws on its accounts itself once such outcomes are recorded: what it has used, and what is reserved for its open model calls.
+    /// Returns what the run itself draws on its accounts once these outcomes are recorded. This is
+    /// what it has used, and what is reserved for its open model calls.
     #[must_use]
     pub fn drawn_with(&self, arrived: &[Settlement]) -> Spent {
         let mut used = self.used;
@@ -93,13 +94,14 @@ impl Run {
         drawn.plus(used.own())
     }
 
-    /// What it has used so far, with what others used for it: what is charged to whoever handed it its work.
+    /// Returns what it has used so far, with what others used for it. This is charged to the caller
+    /// that handed it its work.
     #[must_use]
     pub fn spent_so_far(&self) -> Spent {
         self.spent_with(&[])
     }
 
-    /// The same with what was stopped at its end.
+    /// Returns the same, with what was stopped at its end.
     #[must_use]
     pub fn spent_with(&self, stopped: &[Settlement]) -> Spent {
         let mut used = self.used;

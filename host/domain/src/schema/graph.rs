@@ -1,6 +1,10 @@
 //! The schemas of which a schema is made, and which of them apply to the same value.
 
-use super::{CHAIN_MAX, EXPANDED_MAX, PATTERN_BYTES_MAX, PATTERNS_MAX, PLACE_STEPS_MAX, Problem, REFERENCES_MAX, SHOWN_CHARS_MAX, Unfit};
+use super::pattern::states;
+use super::{
+    CHAIN_MAX, EXPANDED_MAX, PATTERN_BYTES_MAX, PATTERN_STATES_MAX, PATTERNS_MAX, PLACE_STEPS_MAX, Problem, REFERENCE_BYTES_MAX,
+    REFERENCES_MAX, SHOWN_CHARS_MAX, Unfit,
+};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -27,10 +31,11 @@ const PART: &[&str] = &[
 const PART_NAMED: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
 /// Keywords that look at the same value again, with everything that applies to it.
 const LOOKS_AGAIN: &[&str] = &["unevaluatedProperties", "unevaluatedItems"];
-/// How often those look at it at most.
+/// Number of times that those look at it, at most.
 const LOOKS_MAX: u64 = 3;
 
-/// The schemas that apply to the same value as this one because they are part of it; not those that it refers to.
+/// Returns the schemas that apply to the same value as this one because they are part of it. Those
+/// that it refers to are not among them.
 pub(super) fn same<'a>(schema: &'a Map<String, Value>) -> impl Iterator<Item = (Step<'a>, &'a Value)> {
     let one = SAME_ONE.iter().filter_map(move |keyword| Some((Step::Keyword(keyword), schema.get(*keyword)?)));
     let list = SAME_LIST.iter().flat_map(move |keyword| listed(keyword, schema));
@@ -65,7 +70,7 @@ fn is_schema(value: &Value) -> bool {
     value.is_object() || value.is_boolean()
 }
 
-/// From a schema to one within it.
+/// A step from a schema to one within it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step<'a> {
     /// It is the whole.
@@ -100,13 +105,15 @@ impl<'a> Graph<'a> {
         let old_ids = declares_old_ids(root);
         let mut graph = Self { references, found: vec![Found { value: root, parent: 0, step: Step::Root }] };
         let mut seen = HashSet::from([address(root)]);
-        let (mut referring, mut patterns, mut next) = (0, 0, 0);
+        let mut patterns = Patterns::default();
+        let mut referring = 0;
+        let mut next = 0;
         while let Some(&Found { value, step, .. }) = graph.found.get(next) {
             let at = next;
             next += 1;
             let Value::Object(schema) = value else { continue };
             let embedded = !matches!(step, Step::Root) && graph.references.is_embedded(schema, old_ids);
-            let checked = if embedded { Err(Problem::Embedded) } else { bound_patterns(schema, &mut patterns) };
+            let checked = if embedded { Err(Problem::Embedded) } else { patterns.add(schema) };
             let target = checked.and_then(|()| graph.references.target(schema)).map_err(|problem| graph.unfit(at, problem))?;
             referring += usize::from(target.is_some());
             if referring > REFERENCES_MAX {
@@ -130,8 +137,8 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// How many schemas apply to a value with this one, and how many of them each within or behind the one before. Goes no deeper than
-    /// [`CHAIN_MAX`].
+    /// Counts the schemas that apply to a value with this one. It also counts how many of them
+    /// stand each within or behind the one before. It goes no deeper than [`CHAIN_MAX`].
     fn expand(&self, value: &'a Value, depth: usize, known: &mut HashMap<usize, Option<Expanded>>) -> Result<Expanded, Problem> {
         match known.get(&address(value)) {
             Some(Some(expanded)) if depth + expanded.chain > CHAIN_MAX + 1 => return Err(Problem::Chain),
@@ -178,14 +185,14 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// What applies to one value.
+/// The counts of the schemas that apply to one value.
 #[derive(Debug, Clone, Copy)]
 struct Expanded {
     schemas: u64,
     chain: usize,
 }
 
-/// Where the references of a schema lead.
+/// The references of a schema, to be resolved.
 pub(super) struct References<'a> {
     root: &'a Value,
     /// None for a name that two schemas have.
@@ -203,12 +210,15 @@ impl<'a> References<'a> {
         Self { root, anchors }
     }
 
-    /// What a schema refers to.
+    /// Returns the schema to which a schema refers; none if it refers to none.
     pub(super) fn target(&self, schema: &Map<String, Value>) -> Result<Option<&'a Value>, Problem> {
         if ["$dynamicRef", "$recursiveRef"].iter().any(|keyword| schema.get(*keyword).is_some_and(Value::is_string)) {
             return Err(Problem::Outside);
         }
         let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return Ok(None) };
+        if reference.len() > REFERENCE_BYTES_MAX {
+            return Err(Problem::Reference(reference.len()));
+        }
         let fragment = reference.strip_prefix('#').ok_or(Problem::Outside)?;
         let fragment = decoded(fragment).ok_or(Problem::Missing)?;
         if fragment.is_empty() {
@@ -217,14 +227,18 @@ impl<'a> References<'a> {
         if !fragment.starts_with('/') {
             return self.anchors.get(&*fragment).copied().flatten().map(Some).ok_or(Problem::Missing);
         }
-        let target = self.root.pointer(&fragment).filter(|target| is_schema(target)).ok_or(Problem::Missing)?;
-        // What stands within a document of its own is not what it would be without.
-        let above = fragment.match_indices('/').skip(1).filter_map(|(end, _)| self.root.pointer(fragment.get(..end)?));
-        let embedded = above.filter_map(Value::as_object).any(|schema| self.is_embedded(schema, true));
-        if embedded { Err(Problem::Embedded) } else { Ok(Some(target)) }
+        let mut target = self.root;
+        for (above, step) in fragment.split('/').skip(1).enumerate() {
+            // What stands within a document of its own is not what it would be without.
+            if above > 0 && target.as_object().is_some_and(|schema| self.is_embedded(schema, true)) {
+                return Err(Problem::Embedded);
+            }
+            target = target.pointer(&format!("/{step}")).ok_or(Problem::Missing)?;
+        }
+        if is_schema(target) { Ok(Some(target)) } else { Err(Problem::Missing) }
     }
 
-    /// Whether a part of the schema says that it is a document of its own.
+    /// Returns whether a part of the schema declares itself a document of its own.
     fn is_embedded(&self, schema: &Map<String, Value>, old_ids: bool) -> bool {
         let says = |keyword: &str| schema.get(keyword).is_some_and(Value::is_string);
         let other = schema.get("$schema").is_some_and(|dialect| self.root.get("$schema").is_some_and(|own| own != dialect));
@@ -232,7 +246,7 @@ impl<'a> References<'a> {
     }
 }
 
-/// Whether `id` may mean what `$id` does in some of it.
+/// Returns whether `id` may mean what `$id` does in some of it.
 fn declares_old_ids(root: &Value) -> bool {
     all(root).any(|value| value.get("$schema").and_then(Value::as_str).is_some_and(|dialect| dialect.contains("draft-04")))
 }
@@ -251,19 +265,42 @@ fn all(root: &Value) -> impl Iterator<Item = &Value> {
     })
 }
 
-fn bound_patterns(schema: &Map<String, Value>, count: &mut usize) -> Result<(), Problem> {
+/// The patterns found so far in a schema.
+#[derive(Debug, Default)]
+struct Patterns {
+    count: usize,
+    states: u64,
+}
+
+impl Patterns {
+    fn add(&mut self, schema: &Map<String, Value>) -> Result<(), Problem> {
+        for pattern in own_patterns(schema) {
+            self.count += 1;
+            if self.count > PATTERNS_MAX {
+                return Err(Problem::Patterns);
+            }
+            if pattern.len() > PATTERN_BYTES_MAX {
+                return Err(Problem::Pattern(pattern.len()));
+            }
+            self.states = self.states.saturating_add(states(pattern));
+            if self.states > PATTERN_STATES_MAX {
+                return Err(Problem::PatternStates(self.states));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The patterns of a schema itself, without those of the schemas within it.
+fn own_patterns(schema: &Map<String, Value>) -> impl Iterator<Item = &str> {
     let pattern = schema.get("pattern").and_then(Value::as_str);
     let names = schema.get("patternProperties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
-    for pattern in pattern.into_iter().chain(names.map(String::as_str)) {
-        *count += 1;
-        if *count > PATTERNS_MAX {
-            return Err(Problem::Patterns);
-        }
-        if pattern.len() > PATTERN_BYTES_MAX {
-            return Err(Problem::Pattern(pattern.len()));
-        }
-    }
-    Ok(())
+    pattern.into_iter().chain(names.map(String::as_str))
+}
+
+/// The patterns of a schema and all within it.
+pub(super) fn patterns(root: &Value) -> impl Iterator<Item = &str> {
+    all(root).filter_map(Value::as_object).flat_map(own_patterns)
 }
 
 /// A fragment without its percent signs; none when it is not text then.
@@ -290,7 +327,8 @@ fn shown(name: &str) -> String {
     name.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_default).collect()
 }
 
-/// Where a value stands in memory: the same for the same part of a schema, however it was come by.
+/// Returns the place of a value in memory. It is the same for the same part of a schema, by
+/// whichever way that was reached.
 fn address(value: &Value) -> usize {
     std::ptr::from_ref(value).addr()
 }

@@ -69,6 +69,7 @@ fn a_reference_stays_within_its_schema_and_never_comes_back_to_the_same_value() 
         (json!({ "items": { "$id": "x" } }), at("/items", Problem::Embedded)),
         (json!({ "$ref": "#/a/b", "a": { "$id": "x", "b": {} } }), at("", Problem::Embedded)),
         (json!({ "pattern": "x".repeat(PATTERN_BYTES_MAX + 1) }), at("", Problem::Pattern(PATTERN_BYTES_MAX + 1))),
+        (json!({ "$ref": format!("#/{}", "x".repeat(REFERENCE_BYTES_MAX)) }), at("", Problem::Reference(REFERENCE_BYTES_MAX + 2))),
         (json!(3), at("", Problem::Kind)),
     ] {
         assert_eq!(refused(&schema), expected, "{schema}");
@@ -94,6 +95,42 @@ fn a_document_is_compared_as_often_as_its_schema_says() {
     let tree = json!({ "properties": { "left": { "$ref": "#" }, "right": { "$ref": "#" } } });
     let leaves = json!({ "left": { "left": 1, "right": 2 }, "right": 3 });
     assert_eq!(comparisons(&tree, &leaves), Ok(1 + 4 * 2));
+}
+
+#[test]
+fn a_short_pattern_of_many_states_is_refused_and_those_that_people_write_are_not() {
+    for pattern in
+        [r"^[A-Za-z0-9_.+-]+@[a-z0-9-]+\.[a-z0-9.-]+$", r"^\w{1,64}$", r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$", r"^\p{L}{1,20}$"]
+    {
+        check(&json!({ "pattern": pattern })).unwrap();
+    }
+    let many = json!({ "pattern": "[ab]*a([ab]{200}){250}c" });
+    assert!(matches!(refused(&many).problem, Problem::PatternStates(states) if states > 50_000), "{many}");
+    let together: Map<String, Value> = (0..8).map(|n| (format!("x{{9000}}{n}"), json!(true))).collect();
+    assert!(matches!(refused(&json!({ "patternProperties": together })).problem, Problem::PatternStates(_)));
+}
+
+#[test]
+fn a_match_counts_as_much_as_its_pattern_and_its_text_come_to() {
+    let costly = json!({ "pattern": "[ab]*a[ab]{8000}c", "propertyNames": { "pattern": "[ab]{100}c" } });
+    check(&costly).unwrap();
+    assert_eq!(comparisons(&costly, &json!("a".repeat(64 << 10))), Err(TooCostly));
+    assert!(comparisons(&costly, &json!("a".repeat(100))).unwrap() > 8_000);
+    let name = "a".repeat(1_000);
+    assert!(comparisons(&costly, &json!({ name: 1 })).unwrap() > 1_000);
+    let simple = json!({ "pattern": "^[A-Za-z0-9+/]*=*$" });
+    assert!(comparisons(&simple, &json!("a".repeat(4 << 20))).is_ok());
+}
+
+#[test]
+fn a_reference_is_resolved_once_however_often_it_is_followed() {
+    const LEVELS: usize = 25;
+    let name = "n".repeat(15);
+    let deep = (0..LEVELS).fold(json!({ "type": "integer" }), |within, _| json!({ "properties": { &name: within } }));
+    let reference = format!("#/$defs/x{}", format!("/properties/{name}").repeat(LEVELS));
+    let schema = json!({ "$defs": { "x": deep }, "items": { "$ref": reference } });
+    check(&schema).unwrap();
+    assert_eq!(comparisons(&schema, &json!(vec![1; 100_000])), Ok(1 + 2 * 100_000));
 }
 
 #[test]

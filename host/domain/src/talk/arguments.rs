@@ -9,7 +9,7 @@ use crate::message::Part;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What is wrong with a call. Nothing has happened.
+/// A fault in a call. Nothing has happened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Invalid(String);
@@ -22,7 +22,7 @@ impl Invalid {
     }
 }
 
-/// Whom a call names.
+/// The agent that a call names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Whom {
     /// A kind of agent.
@@ -45,7 +45,7 @@ impl Whom {
     }
 }
 
-/// Which session of an agent's is meant.
+/// The session of an agent that is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     /// The one in which something happened last.
@@ -58,7 +58,7 @@ pub enum Which {
     Id(SessionId),
 }
 
-/// Whether a message waits for its response.
+/// The mode of a message: whether it waits for its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -71,30 +71,30 @@ pub enum Mode {
 /// A call of `dispatch_to_agent` that passed every check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DispatchCall {
-    /// Who is to do it.
+    /// The agent that is to do it.
     pub target: Whom,
-    /// What.
+    /// The work.
     pub content: Vec<Part>,
-    /// Whether to wait for the reply.
+    /// True to wait for the reply.
     pub wait: bool,
     /// Milliseconds until it is stopped: the lesser of its timeout and its budget's time.
     pub timeout_ms: Option<u64>,
-    /// What it may use.
+    /// Its budget.
     pub budget: Budget,
 }
 
 /// A call of `agents_message` that passed every check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MessageCall {
-    /// Whom.
+    /// The agent to which it goes.
     pub agent: Whom,
-    /// What is said.
+    /// Its content.
     pub content: Vec<Part>,
-    /// Where.
+    /// The session in which it is said.
     pub session: Which,
-    /// Whether to wait.
+    /// Its mode.
     pub mode: Mode,
-    /// For how many seconds.
+    /// Seconds to wait.
     pub timeout_s: u64,
 }
 
@@ -168,7 +168,7 @@ fn invalid<T>(what: impl Into<String>) -> Result<T, Invalid> {
     Err(Invalid(what.into()))
 }
 
-/// What is left to be looked at. Models write `null` for what they leave out.
+/// The arguments that are still to be checked. Models write `null` for those that they leave out.
 struct Arguments(Map<String, Value>);
 
 impl Arguments {

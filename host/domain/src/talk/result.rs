@@ -1,4 +1,4 @@
-//! What a call of `agents_message` came to, as the JSON that goes back to the model.
+//! The result of a call of `agents_message`, as the JSON that goes back to the model.
 
 use super::Mode;
 use crate::definition::DefinitionId;
@@ -9,20 +9,21 @@ use std::fmt;
 /// Bytes of a response that its result repeats; the rest stands in the other agent's session.
 pub const RESPONSE_BYTES_MAX: usize = 24 << 10;
 
-/// What a message's result tells of it, whatever comes of it: kept with the operation that waits.
+/// The parts of a message's result that do not depend on its outcome. They are kept with the
+/// operation that waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Messaged {
     /// The kind of agent that it went to.
     pub definition: DefinitionId,
     /// The session's name, or its id when it has none.
     pub session_name: String,
-    /// Whether the session was made for it.
+    /// True if the session was made for it.
     pub created: bool,
-    /// For how many seconds its sender waits.
+    /// Seconds that its sender waits.
     pub timeout_s: u64,
 }
 
-/// How far a message has come.
+/// The status of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -34,13 +35,13 @@ pub enum Status {
     Started,
 }
 
-/// What became of a message. Its `Display` is the JSON text that the model gets.
+/// The result of a message. Its `Display` is the JSON text that the model gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageResult {
-    /// Whether it waited.
+    /// Its mode.
     pub mode: Mode,
-    /// How far it has come.
+    /// Its status.
     pub status: Status,
     /// The kind of agent that it went to.
     pub agent_id: DefinitionId,
@@ -48,26 +49,26 @@ pub struct MessageResult {
     pub session_id: SessionId,
     /// Its name.
     pub session_name: String,
-    /// Whether it was made for it.
+    /// True if it was made for it.
     pub created: bool,
     /// The input that carries it, by which its turn is found.
     pub response_id: InputId,
-    /// What was answered.
+    /// The answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<String>,
-    /// That there is more of the answer than this.
+    /// True if the answer is longer than this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncated: Option<bool>,
-    /// How long it took, in milliseconds.
+    /// Its duration in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// How many calls the other agent made for it.
+    /// Number of calls that the other agent made for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_count: Option<u32>,
-    /// How long was waited, in seconds.
+    /// Seconds that its sender waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
-    /// For people and models.
+    /// The message for people and models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -128,7 +129,7 @@ impl Messaged {
     }
 }
 
-/// As much of a text as a result repeats, whole characters.
+/// Returns the part of a text that a result repeats, cut between characters.
 fn head(text: &str) -> &str {
     if text.len() <= RESPONSE_BYTES_MAX {
         return text;

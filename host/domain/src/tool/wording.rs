@@ -1,4 +1,5 @@
-//! What a component says of itself is text for people and models: bounded, and without anything that only one of the two sees.
+//! Checks of the texts in which a component describes itself. They are for people and models:
+//! bounded, and without anything that only one of the two sees.
 
 use super::ToolDefinition;
 use crate::shown::{is_hidden, visible};
@@ -6,17 +7,17 @@ use serde_json::Value;
 
 /// Bytes of the description of one tool, and of the summary of an agent: 4 KiB.
 pub const DESCRIPTION_BYTES_MAX: usize = 4 << 10;
-/// Bytes of all descriptions and titles of one component, those in its schemas included: 64 KiB.
+/// Bytes of all texts of one component: descriptions, and every key and text of its schemas. 64 KiB.
 pub const DESCRIPTIONS_BYTES_MAX: usize = 64 << 10;
 
 /// Characters that are shown of a name.
 const NAME_CHARS_SHOWN: usize = 64;
 /// Keywords of a schema whose texts may have lines.
 const OF_LINES: [&str; 4] = ["description", "$comment", "default", "examples"];
-/// Keywords of a schema whose texts count as descriptions.
-const COUNTED: [&str; 2] = ["description", "title"];
+/// Keyword of a schema whose text is bounded like the description of a tool.
+const DESCRIPTION: &str = "description";
 
-/// Why a description is not taken.
+/// The reason why a description is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadWording {
     /// A text has a character that is not seen.
@@ -38,7 +39,7 @@ pub enum BadWording {
         bytes: usize,
     },
     /// All descriptions together are too long.
-    #[error("the descriptions and titles of all tools have {bytes} bytes together; {DESCRIPTIONS_BYTES_MAX} at most")]
+    #[error("the descriptions of all tools and the texts of their schemas have {bytes} bytes together; {DESCRIPTIONS_BYTES_MAX} at most")]
     AllTooLong {
         /// Their bytes.
         bytes: usize,
@@ -98,15 +99,21 @@ fn check_text(place: &str, text: &str, lines: bool) -> Result<(), BadWording> {
 /// Every key and every text of a schema. It is not nested deeper than JSON from outside may be.
 fn check_schema(place: &str, schema: &Value, lines: bool, bytes: &mut usize) -> Result<(), BadWording> {
     match schema {
-        Value::String(text) => check_text(place, text, lines),
+        Value::String(text) => {
+            *bytes += text.len();
+            check_text(place, text, lines)
+        }
         Value::Array(items) => {
             items.iter().enumerate().try_for_each(|(index, item)| check_schema(&format!("{place}[{index}]"), item, lines, bytes))
         }
         Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
             let inner = format!("{place}.{}", visible(key, NAME_CHARS_SHOWN));
             check_text(&inner, key, false)?;
-            if COUNTED.contains(&key.as_str()) {
-                *bytes += value.as_str().map_or(0, str::len);
+            *bytes += key.len();
+            if key == DESCRIPTION
+                && let Some(text) = value.as_str()
+            {
+                check_length(&inner, text)?;
             }
             check_schema(&inner, value, lines || OF_LINES.contains(&key.as_str()), bytes)
         }),
@@ -167,8 +174,14 @@ mod tests {
         let many = |count: usize| vec![tool(&long, json!({})); count];
         assert_eq!(check_tools(&many(16)), Ok(()));
         assert!(matches!(check_tools(&many(17)), Err(BadWording::AllTooLong { bytes }) if bytes == 17 << 12));
-        let schema = json!({ "properties": { "a": { "description": "x".repeat(DESCRIPTIONS_BYTES_MAX), "title": "y" } } });
-        assert!(matches!(check_tools(&[tool("", schema)]), Err(BadWording::AllTooLong { .. })));
+        for keyword in ["title", "examples", "default", "$comment", "enum"] {
+            let schema = json!({ "properties": { "a": { keyword: ["x".repeat(DESCRIPTIONS_BYTES_MAX)] } } });
+            assert!(matches!(check_tools(&[tool("", schema)]), Err(BadWording::AllTooLong { .. })), "{keyword}");
+        }
+        let named = json!({ "properties": { "x".repeat(DESCRIPTIONS_BYTES_MAX): {} } });
+        assert!(matches!(check_tools(&[tool("", named)]), Err(BadWording::AllTooLong { .. })));
+        let described = json!({ "properties": { "a": { "description": format!("{long}x") } } });
+        assert!(refused(tool("", described)).starts_with("`find.arguments.properties.a.description` has 4097 bytes"));
         assert!(check_name("display-name", "a\nb").is_err() && check_description("summary", "a\nb").is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! What is made of another program's messages: turns, with ids that follow from their content.
+//! Conversion of another program's messages into turns, with ids that follow from their content.
 //!
 //! The rule is the one of aix: query messages gather until an assistant's sequence of messages ends at the next query. In a tree it holds
 //! along every branch. A turn is a whole, so where branches part in the middle of one, each has its own turn with its own copy of what both
@@ -23,10 +23,10 @@ pub(super) use build::{Adopted, turns};
 pub const COPIED_MESSAGES_MAX: usize = 100_000;
 /// Bytes that may be copied because branches part in the middle of a turn.
 pub const COPIED_BYTES_MAX: usize = 64 << 20;
-/// What the result says of a call that has none in the file.
+/// The text of the result of a call that has none in the file.
 pub const ABORTED_CALL: &str = "The session was imported without a result of this call.";
 
-/// Where another program's session comes to, and what its file does not say.
+/// The place of another program's session on this host, and facts that its file does not give.
 #[derive(Debug, Clone)]
 pub struct Adoption {
     /// The path of its agent here.
@@ -37,59 +37,60 @@ pub struct Adoption {
     pub salt: Salt,
 }
 
-/// Something that was said in another program's session.
+/// A message of another program's session.
 #[derive(Debug, Clone)]
 pub(super) struct Said {
-    /// The line that says it.
+    /// The line that has it.
     pub(super) line: usize,
-    /// How long that is.
+    /// Length of that line in bytes.
     pub(super) bytes: usize,
     /// Its id there.
     pub(super) key: String,
-    /// What was said before it, as a place among all that was said.
+    /// The message before it, as an index into all messages.
     pub(super) parent: Option<usize>,
-    /// When.
+    /// Its time.
     pub(super) time: Timestamp,
-    /// Who says it.
+    /// The role of its author.
     pub(super) role: Role,
-    /// What.
+    /// Its parts.
     pub(super) parts: Vec<Part>,
-    /// Where it comes from.
+    /// Its origin.
     pub(super) origin: String,
-    /// For the result of a call: which one.
+    /// The call that it answers, if it is the result of one.
     pub(super) answers: Option<Answered>,
-    /// For an assistant's message: how it ended.
+    /// The way in which it ended, if it is an assistant's message.
     pub(super) end: TurnEnd,
-    /// For an assistant's message: what it used.
+    /// Its usage, if it is an assistant's message.
     pub(super) usage: Usage,
-    /// For an assistant's message: its model.
+    /// Its model, if it is an assistant's message.
     pub(super) model: Option<String>,
-    /// For a summary that stands for what was said before it: what of that is kept beside it.
+    /// The part of the messages before it that is kept, if it is a summary that stands for them.
     pub(super) compacts: Option<Compacts>,
 }
 
-/// What a compaction of another program says beside its summary.
+/// The parts of another program's compaction beside its summary.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Compacts {
-    /// What was said first of what it keeps, as a place among all that was said; none when it keeps nothing that is known.
+    /// The first message that it keeps, as an index into all messages. None when it keeps nothing
+    /// that is known.
     pub(super) first_kept: Option<usize>,
     /// Tokens before it, as counted there.
     pub(super) tokens_before: u64,
 }
 
-/// Which call a result answers, as the other program says it.
+/// The call that a result answers, as the other program names it.
 #[derive(Debug, Clone)]
 pub(super) struct Answered {
     /// The call's id.
     pub(super) call_id: String,
     /// The tool's name.
     pub(super) name: String,
-    /// Whether it failed.
+    /// True if it failed.
     pub(super) failed: bool,
 }
 
 impl Said {
-    /// Whether it asks, so that what comes after an answer begins a turn with it.
+    /// Returns whether it asks. If it does and comes after an answer, a turn begins with it.
     fn asks(&self) -> bool {
         match self.role {
             Role::User | Role::Notice => true,
@@ -106,13 +107,15 @@ pub(super) fn session_id(id: &str) -> SessionId {
     })
 }
 
-/// The session that a file names as its parent, if the name ends with a UUID as pi's file names do.
+/// Returns the session that a file names as its parent. The name has to end with a UUID, as pi's
+/// file names do.
 pub(super) fn parent_session(path: &str) -> Option<SessionId> {
     let name = path.rsplit(['/', '\\']).next()?.trim_end_matches(".jsonl");
     name.rsplit('_').next()?.parse().ok()
 }
 
-/// How an assistant's message ended, in pi's words; as a reply where it is not said.
+/// Returns the way in which an assistant's message ended, from pi's `stopReason`. Without one it is
+/// a reply.
 pub(super) fn end(message: &super::line::Fields<'_>) -> Result<TurnEnd, Fault> {
     match message.text("stopReason")? {
         None | Some("stop" | "length" | "toolUse") => Ok(TurnEnd::Replied),

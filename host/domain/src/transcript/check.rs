@@ -1,4 +1,4 @@
-//! Whether a transcript fits together, before it is written and after it was read.
+//! The check that a transcript fits together, before it is written and after it was read.
 
 use super::{Header, TIME_MS_MAX, Transcript, Verdict, WORD_BYTES_MAX, verify};
 use crate::digest::Digest;
@@ -13,7 +13,7 @@ pub enum Unsound {
     Header {
         /// The field.
         field: &'static str,
-        /// What is wrong with it, and how to mend it.
+        /// The fault, and how to correct it.
         message: String,
     },
     /// A turn.
@@ -21,7 +21,7 @@ pub enum Unsound {
     Turn {
         /// Its place among the turns, counted from 0.
         place: usize,
-        /// What is wrong with it, and how to mend it.
+        /// The fault, and how to correct it.
         message: String,
     },
     /// A blob's bytes are not those that its digest names.

@@ -21,7 +21,7 @@ pub enum Dialect {
     Aix,
 }
 
-/// Which dialect a file is in, from its first lines.
+/// Detects the dialect of a file from its first lines.
 ///
 /// In pi's the session's line has a number as its version and every other line is an entry of a tree. In aix's the version is a text or
 /// left out, and what is said stands in lines of the type `user` or `assistant`.

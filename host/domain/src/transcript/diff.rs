@@ -1,4 +1,4 @@
-//! What two threads have in common and what each has alone.
+//! The difference of two threads: what they have in common, and what each has alone.
 
 use super::thread::{BrokenThread, Tree};
 use crate::id::TurnId;
@@ -22,7 +22,8 @@ pub struct Diff {
 pub struct Told {
     /// The turn.
     pub turn: TurnId,
-    /// Who said what, in order. A message without text has an empty one; one that was erased is not among them.
+    /// Its messages with their authors' roles, in order. A message without text has an empty one;
+    /// one that was erased is not among them.
     pub messages: Vec<(Role, String)>,
 }
 

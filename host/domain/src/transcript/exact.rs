@@ -1,8 +1,10 @@
-//! What makes a file exact: records of everything that a transcript has, which both dialects carry where their own programs do not look.
+//! Records that make a file exact. They hold everything that a transcript has, and both dialects
+//! carry them where their own programs do not look.
 //!
-//! A record is an object under one of the names below. They come in this order: one `session`; the `blob`s, in pieces; then for each turn
-//! its `message`s and after them the `turn`; one `end`. What the file shows beside its records is written anew from them when it is read,
-//! and has to be the same to the byte: a file in which somebody changed what is shown, and not the records, is refused.
+//! A record is an object under one of the names below. They come in this order: one `session`; the
+//! `blob`s, in pieces; then for each turn its `message`s and after them the `turn`; one `end`. What
+//! the file shows beside its records is written anew from them when it is read, and has to be the
+//! same to the byte. A file whose shown content was changed, and not its records, is refused.
 
 use super::fault::Fault;
 use super::{Header, LINES_MAX, Transcript, Turn, Unsound};
@@ -194,7 +196,7 @@ fn meant<T: DeserializeOwned>(record: &Value) -> Result<T, String> {
     T::deserialize(record).map_err(|error| format!("{error}: export the session again"))
 }
 
-/// Whether a file is, to the byte, what its records are written as.
+/// Checks that a file is, to the byte, what its records are written as.
 pub(super) fn same(file: &[u8], written: &[u8]) -> Result<(), Fault> {
     if file == written {
         return Ok(());

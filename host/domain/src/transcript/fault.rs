@@ -1,4 +1,4 @@
-//! What is wrong with a file that is read, and why a transcript is not written.
+//! Errors: what is wrong with a file that is read, and why a transcript is not written.
 
 use super::{LINE_BYTES_MAX, Unsound};
 use crate::id::TurnId;
@@ -11,7 +11,7 @@ pub struct Fault {
     pub line: usize,
     /// The element at fault in it, as a JSON pointer: `/message/role`. Empty for the whole line.
     pub field: String,
-    /// What is wrong with it, and how to mend it.
+    /// The fault, and how to correct it.
     pub message: String,
 }
 
@@ -34,10 +34,10 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Why a transcript cannot be written in a dialect. Nothing was written.
+/// The reason why a transcript cannot be written in a dialect. Nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unwritable {
-    /// It does not fit together, so nobody could read it again.
+    /// It does not fit together, so it could not be read again.
     #[error("the transcript is not sound")]
     Unsound(#[from] Unsound),
     /// The dialect has one thread, and this is a tree.
@@ -49,21 +49,21 @@ pub enum Unwritable {
     /// A line would be longer than what is read.
     #[error("{what} makes a line of {bytes} bytes and {LINE_BYTES_MAX} is the most: keep what is long in it as a blob")]
     TooLong {
-        /// What stands in the line, such as `message 5 of turn 3fa…`.
+        /// The content of the line, such as `message 5 of turn 3fa…`.
         what: String,
-        /// How long it would be.
+        /// The length that it would have.
         bytes: usize,
     },
     /// A line would be nested deeper than what is read.
     #[error("{what} is nested deeper than {max} levels of lists and objects", max = super::line::OWN_DEPTH_MAX)]
     TooDeep {
-        /// What stands in the line.
+        /// The content of the line.
         what: String,
     },
     /// A number would be read as its neighbour.
     #[error("{what} has a number with more digits than what is read: round it, or keep it as text")]
     Number {
-        /// What stands in the line.
+        /// The content of the line.
         what: String,
     },
     /// It has more lines, or more bytes, than what is read.
@@ -71,7 +71,7 @@ pub enum Unwritable {
     TooMuch {
         /// The most.
         max: usize,
-        /// Of what.
+        /// The unit of the limit: lines or bytes.
         unit: &'static str,
     },
 }

@@ -87,7 +87,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// What is wrong with a field; with the object itself for an empty name.
+    /// Returns a fault of a field, or of the object itself for an empty name.
     pub(super) fn fault(&self, name: &str, message: impl Into<String>) -> Fault {
         let field = if name.is_empty() { self.at.clone() } else { format!("{}/{name}", self.at) };
         Fault { line: self.line, field, message: message.into() }
@@ -186,7 +186,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What a value is, in words.
+/// Returns the name of a value's type, for messages.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -238,7 +238,7 @@ impl Written {
     }
 }
 
-/// Whether a number in it is not whole.
+/// Returns whether a number in it is not whole.
 fn has_fraction(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.is_f64(),

@@ -12,7 +12,7 @@ pub struct Tree<'a> {
     nodes: HashMap<TurnId, &'a TurnNode>,
 }
 
-/// Why a thread cannot be walked.
+/// The reason why a thread cannot be walked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BrokenThread {
     /// A turn of it is not there.
@@ -92,7 +92,8 @@ impl<'a> Tree<'a> {
         Ok(Some(a.id))
     }
 
-    /// Where two threads part and what is said in each from there on. Messages are given by turn, as many of them as there are.
+    /// Returns where two threads part, and what is said in each from there on. Messages are given
+    /// by turn, as many of them as there are.
     ///
     /// # Errors
     /// A turn of a thread is missing or out of place.
@@ -107,7 +108,7 @@ impl<'a> Tree<'a> {
         if node.depth.checked_sub(1) == Some(above) { Ok(parent) } else { Err(BrokenThread::Depth { turn: node.id, depth: node.depth }) }
     }
 
-    /// Where its jump goes, when that is upward.
+    /// Returns the turn to which its jump goes, when that is upward.
     fn jump(&self, node: &TurnNode) -> Option<&'a TurnNode> {
         node.jump.and_then(|jump| self.nodes.get(&jump).copied()).filter(|far| far.depth < node.depth)
     }

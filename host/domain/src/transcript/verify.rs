@@ -1,22 +1,22 @@
-//! Whether turns are what their ids say: digests of messages and ids of turns, computed again.
+//! Verification of turns against their ids: digests of messages and ids of turns, computed again.
 
 use crate::id::TurnId;
 use crate::message::{Message, MessageId};
 use crate::turn::{Place, TurnNode, jumps_over};
 use std::collections::HashMap;
 
-/// What became of a turn.
+/// The result of the verification of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Everything in it is what its id says.
     Sound,
-    /// What is there of it is what its id says, and these messages were erased.
+    /// The part of it that is left is what its id says, and these messages were erased.
     Erased(Vec<MessageId>),
     /// It is not what its id says.
     Broken(Break),
 }
 
-/// What is wrong with a turn.
+/// The fault in a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Break {
     /// Its id is not the one that follows from its content.
@@ -28,9 +28,9 @@ pub enum Break {
     /// It commits to more or fewer messages than there are.
     #[error("it commits to {committed} messages, and {given} are given")]
     Count {
-        /// How many digests it has.
+        /// Number of its digests.
         committed: usize,
-        /// How many messages there are.
+        /// Number of messages that are given.
         given: usize,
     },
     /// A message is not the one that the turn commits to.
@@ -42,9 +42,9 @@ pub enum Break {
     /// A message has another's place.
     #[error("the message in the place of message {expected} says that it is message {found}")]
     MessagePlace {
-        /// Where it stands.
+        /// The place at which it stands.
         expected: MessageId,
-        /// What it says.
+        /// The place that it states.
         found: MessageId,
     },
     /// Its first and last message are not where its parent and its messages put them.
@@ -75,8 +75,8 @@ pub enum Break {
     Twice,
 }
 
-/// Verifies turns, given each after its parent with its messages in order, none in the place of one that was erased. One verdict for each,
-/// in the same order.
+/// Verifies turns, and returns one verdict for each, in the same order. Each turn comes after its
+/// parent with its messages in order, none in the place of one that was erased.
 #[must_use]
 pub fn verify<'a>(turns: impl IntoIterator<Item = (&'a TurnNode, &'a [Option<Message>])>) -> Vec<(TurnId, Verdict)> {
     let mut before: HashMap<TurnId, &TurnNode> = HashMap::new();
@@ -93,7 +93,7 @@ pub fn verify<'a>(turns: impl IntoIterator<Item = (&'a TurnNode, &'a [Option<Mes
     verdicts
 }
 
-/// Whether a turn stands where its parent puts it.
+/// Checks that a turn stands where its parent puts it.
 fn joined(node: &TurnNode, before: &HashMap<TurnId, &TurnNode>) -> Result<(), Break> {
     if before.contains_key(&node.id) {
         return Err(Break::Twice);
@@ -114,7 +114,7 @@ fn joined(node: &TurnNode, before: &HashMap<TurnId, &TurnNode>) -> Result<(), Br
     if node.jump == jump(parent, |id| before.get(&id).copied()) { Ok(()) } else { Err(Break::Jump) }
 }
 
-/// Whether a turn commits to these messages and to nothing else.
+/// Checks that a turn commits to these messages and to nothing else.
 fn held(node: &TurnNode, messages: &[Option<Message>]) -> Result<(), Break> {
     if node.messages.len() != messages.len() {
         return Err(Break::Count { committed: node.messages.len(), given: messages.len() });
@@ -137,7 +137,7 @@ fn complete(node: &TurnNode, messages: &[Option<Message>]) -> Verdict {
     if erased.is_empty() { Verdict::Sound } else { Verdict::Erased(erased) }
 }
 
-/// Where the jump pointer of a parent's child goes, as stores have it.
+/// Returns the target of the jump pointer of a parent's child, as stores have it.
 pub(super) fn jump<'a>(parent: Option<&'a TurnNode>, find: impl Fn(TurnId) -> Option<&'a TurnNode>) -> Option<TurnId> {
     let parent = parent?;
     let depth_of = |turn: Option<TurnId>| turn.and_then(&find).map_or(0, |node| node.depth);

@@ -86,7 +86,7 @@ fn a_file_that_is_handed_over_may_be_as_large_as_one_that_is_asked_for() {
     assert_eq!(super::shapes::UPLOAD_BYTES_MAX.unsigned_abs(), crate::file::FILE_BYTES_MAX as u64);
 }
 
-/// What a widget needs to be shown, with the widest bounds that it can have.
+/// Returns the props that a widget needs to be shown, with the widest bounds that it can have.
 fn widest(widget: &str) -> Value {
     let options: Vec<String> = (0..100).map(|option| option.to_string()).collect();
     match widget {

@@ -1,4 +1,5 @@
-//! Answers to `file_upload`: which files of the session they name, which small ones they bring along, and what of that does not fit.
+//! Answers to `file_upload`: the files of the session that they name, the small ones that they
+//! bring along, and what of that does not fit.
 //!
 //! Whichever way a file came, the agent reads the same of it: digest, name, media type and size. Its bytes are a blob.
 
@@ -15,22 +16,22 @@ use serde_json::{Map, Value};
 
 /// The widget.
 const WIDGET: &str = "file_upload";
-/// Where an answer has its files.
+/// The field in which an answer has its files.
 const FILES: &str = "files";
 
-/// What of an answer does not fit.
+/// The part of an answer that does not fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misfit {
     /// A JSON pointer into the answer.
     pub place: String,
-    /// What is wrong with it, and what it has to be.
+    /// The problem, and what it has to be.
     pub problem: String,
 }
 
 /// A file that stands in an answer, and is to be kept as one of the session's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brought {
-    /// What is kept of it.
+    /// Its entry among the session's files.
     pub file: File,
     /// Its bytes.
     pub content: Vec<u8>,
@@ -45,7 +46,7 @@ pub struct Accepted {
     pub brought: Vec<Brought>,
 }
 
-/// Whether an answer to a question can have files.
+/// Returns whether an answer to a question can have files.
 #[must_use]
 pub fn may_have_files(action: &ClientAction) -> bool {
     action.widget == WIDGET
@@ -152,7 +153,7 @@ fn inline(content: &Value, fields: &Map<String, Value>, known: &[File]) -> Resul
     Ok(Given { file, content: Some(content) })
 }
 
-/// What a question asks of files. Its props were checked when it was asked.
+/// The limits that a question sets for files. Its props were checked when it was asked.
 struct Limits<'a> {
     accept: Option<Vec<&'a str>>,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! What goes along on a redirect, and what stays behind.
+//! Tests of what goes along on a redirect, and what stays behind.
 
 use super::*;
 use domain::secret::Secret;

@@ -1,4 +1,4 @@
-//! What goes out, what comes back, and what never leaves.
+//! Tests of what goes out, what comes back, and what never leaves.
 
 use crate::fixture::{Answers, Server, World, grant, ok, say, secret};
 use agent_host_egress::{EgressError, Limits, Refused, Seen};

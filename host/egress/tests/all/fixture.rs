@@ -85,7 +85,7 @@ pub(crate) fn say(stream: &mut TcpStream, bytes: impl AsRef<[u8]>) {
     _ = stream.write_all(bytes.as_ref());
 }
 
-/// Says something again and again until nobody listens any more.
+/// Sends the same bytes again and again until the client has gone.
 pub(crate) fn say_for_ever(stream: &mut TcpStream, bytes: &[u8], pause: Duration) {
     while stream.write_all(bytes).is_ok() {
         thread::sleep(pause);
@@ -203,7 +203,7 @@ impl World {
         Ok((status, String::from_utf8_lossy(&response.body.read_all().await?).into_owned()))
     }
 
-    /// What a failed request is on record with.
+    /// Returns the code with which a failed request is on record.
     pub(crate) async fn code(&self, url: &str, grants: &[EgressGrant]) -> &'static str {
         let error = self.read(url, grants).await.unwrap_err();
         let record = self.records().pop().unwrap();

@@ -54,7 +54,7 @@ const PIECES: [&[u8]; 40] = [
 ];
 /// Bytes of an answer that the grant lets through.
 const BODY_BYTES_MAX: u64 = 64;
-/// What a request may take; the server hangs up when it has said everything.
+/// The time that a request may take; the server hangs up when it has sent everything.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 fn answer(bytes: &[u8]) -> Vec<u8> {

@@ -19,7 +19,7 @@ fn counting() -> Server {
     })
 }
 
-/// Whether another request comes.
+/// Returns whether another request comes.
 fn next(stream: &mut TcpStream) -> bool {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {

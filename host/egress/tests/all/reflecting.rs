@@ -55,7 +55,8 @@ async fn a_secret_is_taken_out_of_what_was_packed_and_the_length_stays_true() {
     assert!(headers.contains("\"12\"") && data == format!("{MASK}S"), "{headers} {data}");
 }
 
-/// The code of what comes of a request, with a secret in it or without, that says this header and is answered so.
+/// Sends a request, with a secret in it or without, and with this header. Returns the code of its
+/// outcome and the number of requests that the server got.
 async fn outcome(with_secret: bool, header: Option<(&'static str, &'static str)>, answer: &str) -> (&'static str, usize) {
     let (server, mut world) = (Server::saying(answer), World::new());
     world.redactor = Redactor::of(&secret(CANARY));

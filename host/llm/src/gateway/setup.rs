@@ -1,4 +1,5 @@
-//! From the config to a gateway that can be used: every mistake is found here and named by its key.
+//! The way from the config to a gateway that can be used. Every mistake is found here and named by
+//! its key.
 
 use crate::breaker::Breaker;
 use crate::config::{
@@ -21,9 +22,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What the config does not hold itself.
+/// The settings that the config does not hold itself.
 pub(crate) struct Surroundings<'a> {
-    /// Where relative paths start.
+    /// The folder from which relative paths start.
     pub(crate) base: &'a Path,
     /// Environment variables.
     pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
@@ -191,7 +192,8 @@ fn api_key(
     ApiKey::new(&text).map(Some).map_err(no)
 }
 
-/// Whether a text is a variable's name as people write them, and so no key that was put in the wrong place.
+/// Returns whether a text is a variable's name as people write them. If so, it is no key that was
+/// put in the wrong place.
 fn is_variable(text: &str) -> bool {
     /// Longer names do not occur; keys do.
     const NAME_CHARS_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! What needs another way to look up names: fault 44.
+//! Tests that need another way to look up names: fault 44.
 
 use super::setup::{Surroundings, gateway};
 use super::*;

@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 /// Connections to one provider that are kept for its next calls.
 const IDLE_CONNECTIONS_MAX: usize = 16;
-/// How long one is kept, in milliseconds.
+/// Milliseconds for which one is kept.
 const IDLE_CONNECTION_MS_MAX: u64 = 60_000;
-/// How much longer egress waits than the gateway, in milliseconds, so that it is the gateway that says what was late.
+/// Milliseconds by which egress waits longer than the gateway. So the gateway reports what was
+/// late.
 const GRACE_MS: u64 = 1_000;
 /// The addresses of `localhost`.
 const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1"];
@@ -36,17 +37,18 @@ impl ProviderUrl {
         Ok(Self(target))
     }
 
-    /// Where requests of a dialect go.
+    /// Returns the URL for requests of a dialect.
     pub(super) fn place(&self, path: &str) -> String {
         format!("{}/{path}", self.0.url().trim_end_matches('/'))
     }
 
-    /// Whether a key that goes there can be read on the way.
+    /// Returns whether a key that goes there can be read on the way.
     pub(super) fn is_in_the_open(&self) -> bool {
         self.0.scheme() == Scheme::Http && !self.0.host().is_loopback()
     }
 
-    /// What may be sent: requests below its path. Addresses that are not public are open if they are named: here, or in `private`.
+    /// Returns the grant for this provider: requests below its path. Addresses that are not public
+    /// are open if they are named: here, or in `private`.
     pub(super) fn grant(&self, private: &[AddressRange]) -> Result<EgressGrant, ConfigProblem> {
         let no = |why| ConfigProblem::BaseUrl { why };
         let Self(base) = self;

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 /// The version of the API that this is written against.
 const VERSION: &str = "2023-06-01";
-/// Tokens of a reply where nobody says; the API demands a limit.
+/// Tokens of a reply where no limit is given; the API demands one.
 const MAX_TOKENS_DEFAULT: u32 = 8_192;
 
 /// The one dialect.
@@ -140,7 +140,7 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     turns.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect()
 }
 
-/// What stands for the user where the API wants one and the thread has none.
+/// Returns a message in place of the user's, where the API wants one and the thread has none.
 fn filler() -> (&'static str, Vec<Value>) {
     ("user", vec![json!({"type": "text", "text": "<notice>\nGo on.\n</notice>"})])
 }
@@ -153,7 +153,7 @@ fn block(said: &Said<'_>) -> Value {
     }
 }
 
-/// The API wants an object. What is none is told inside one.
+/// Returns the arguments as an object, which the API wants. Other arguments are put inside one.
 fn input(arguments: &str) -> Value {
     match serde_json::from_str::<Map<String, Value>>(arguments) {
         Ok(object) => Value::Object(object),

@@ -14,11 +14,11 @@ use domain::json::{self, DEPTH_MAX};
 use domain::limits::REPLY_BYTES_MAX;
 use domain::message::Part;
 use domain::redact::Redactor;
+use egress::awake::{Instant, timeout, timeout_at};
 use egress::{Body, ByteBudget, Caller, Credentials, Egress, Records, Request, Response};
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, timeout, timeout_at};
 
 /// Bytes of a reply.
 pub(crate) const RESPONSE_BYTES_MAX: usize = 32 << 20;
@@ -29,21 +29,21 @@ const SAMPLE_BYTES_MAX: usize = 4 << 10;
 
 /// A provider on the network.
 pub(crate) struct Remote {
-    /// A way out of its own: its connections serve nobody else.
+    /// A way out of its own: its connections serve no other provider.
     pub(crate) egress: Egress,
-    /// What may be sent on it: requests to this provider.
+    /// The grant for what may be sent on it: requests to this provider.
     pub(crate) grants: [EgressGrant; 1],
     pub(crate) url: String,
     pub(crate) key: Option<ApiKey>,
-    /// Where the key is kept, for the ledger.
+    /// The place where the key is kept, for the ledger.
     pub(crate) key_place: String,
-    /// What takes the key out of what the provider answers.
+    /// The redactor that takes the key out of what the provider answers.
     pub(crate) redactor: Redactor,
     pub(crate) dialect: Box<dyn Dialect>,
     pub(crate) timeouts: Timeouts,
 }
 
-/// What came of waiting for more of a body.
+/// The outcome of waiting for more of a body.
 enum Portion {
     More(Bytes),
     End,
@@ -87,7 +87,7 @@ impl Remote {
     }
 }
 
-/// Why a reply could not be stored and read again.
+/// Returns the reason why a reply could not be stored and read again.
 fn unkept(parts: &[Part]) -> Option<&'static str> {
     let deep = |part: &Part| matches!(part, Part::Opaque { value, .. } if json::is_deeper(value, DEPTH_MAX));
     if parts.iter().any(deep) {
@@ -253,7 +253,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Shows a reply that came in one piece to whoever watches.
+/// Shows a reply that came in one piece to the watcher.
 fn tell(answer: &Answer, feed: &Feed<'_>) {
     let mut index = 0;
     for part in &answer.parts {
@@ -270,7 +270,7 @@ fn tell(answer: &Answer, feed: &Feed<'_>) {
 
 const _: () = assert!(DEPTH_MAX == 64 && REPLY_BYTES_MAX == 8 << 20, "what is told of a reply that is not kept names these");
 
-/// What a body says that it is.
+/// The content type of a body, as its header gives it.
 #[derive(Clone, Copy)]
 enum ContentType {
     Events,

@@ -14,7 +14,7 @@ use http::header::AUTHORIZATION;
 use reply::Draft;
 use serde_json::{Map, Value, json};
 
-/// What the two kinds of server call the limit of the reply.
+/// The kind of server, which decides the name of the limit of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenAi {
     /// OpenAI itself.

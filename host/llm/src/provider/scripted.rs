@@ -47,7 +47,7 @@ pub(crate) struct Script {
     rules: Vec<Rule>,
 }
 
-/// What a rule can look at.
+/// The facts that a rule can look at.
 pub(super) struct Situation<'a> {
     pub(super) system: String,
     pub(super) last: Option<Role>,

@@ -1,4 +1,4 @@
-//! When a call is made again, and after how long.
+//! Tests of when a call is made again, and after how long.
 
 use super::*;
 

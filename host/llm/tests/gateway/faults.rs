@@ -25,7 +25,7 @@ fn code(completion: &Completion) -> &'static str {
     completion.result.as_ref().unwrap_err().code()
 }
 
-/// A port at which nobody listens.
+/// A port at which nothing listens.
 async fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     format!("http://{}", listener.local_addr().unwrap())

@@ -7,10 +7,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
-/// How a stream ends.
+/// The end of a stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum End {
-    /// As it should.
+    /// It ends as it should.
     Clean,
     /// The connection is cut.
     Cut,
@@ -18,7 +18,7 @@ pub(crate) enum End {
     Stall,
 }
 
-/// What is done with a request.
+/// The server's treatment of a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     /// It is answered in one piece: status, headers, body.
@@ -31,7 +31,7 @@ pub(crate) enum Act {
     Close,
     /// A line without an end.
     Flood,
-    /// What comes is written to the tester's liking.
+    /// The act is performed after this pause.
     Slow(Duration, Box<Self>),
 }
 

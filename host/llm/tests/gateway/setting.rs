@@ -1,4 +1,5 @@
-//! What the tests of the gateway share: configs with short limits, prompts, what models say, and somebody who watches.
+//! Shared parts of the tests of the gateway: configs with short limits, prompts, what models say,
+//! and a watcher.
 
 use crate::server::{Act, End};
 use agent_host_llm::{Config, Delta, DeltaSink, Gateway};
@@ -12,7 +13,8 @@ use std::sync::Mutex;
 /// The key that must not be seen anywhere.
 pub(crate) const CANARY: &str = "sk-CANARY-0123456789";
 
-/// A config of models `m` (of provider `p`, at the first URL) and, with a second URL, `other` to fall back on.
+/// Returns a config of the model `m` of provider `p`, at the first URL. With a second URL there is
+/// `other` to fall back on.
 pub(crate) fn config(kind: &str, urls: &[&str]) -> Value {
     let mut config = json!({
         "defaultModel": "m",
@@ -51,7 +53,7 @@ pub(crate) fn prompt() -> Prompt {
     }
 }
 
-/// What a watcher was told.
+/// A call that a watcher received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Told {
     Delta(u32, u64, Delta),
@@ -66,7 +68,7 @@ impl Watcher {
         self.0.lock().unwrap().clone()
     }
 
-    /// What is left of the text that was shown, attempts that were discarded left out.
+    /// Returns the text that was shown, without attempts that were discarded.
     pub(crate) fn text(&self) -> String {
         let told = self.told();
         let stands = |attempt: &u32| !told.contains(&Told::Discarded(*attempt));
@@ -89,7 +91,7 @@ impl DeltaSink for Watcher {
     }
 }
 
-/// Events of an OpenAI-like stream that says some words.
+/// Returns the events of an OpenAI-like stream with these words.
 pub(crate) fn words(words: &[&str]) -> Vec<String> {
     let delta = |word: &&str| json!({"choices": [{"index": 0, "delta": {"content": word}, "finish_reason": null}]}).to_string();
     words.iter().map(delta).collect()

@@ -59,7 +59,8 @@ pub(crate) fn tool_definitions(tools: Vec<types::ToolDefinition>) -> Read<Vec<To
     Ok(definitions)
 }
 
-/// Why a name is none. Its beginning is shown, and nothing of it breaks a line or steers a terminal.
+/// Returns the message about a name that is not acceptable. It shows the name's beginning, and
+/// nothing of it breaks a line or steers a terminal.
 fn not_a_name(name: &str, letters: &str) -> String {
     let beginning: String = name.chars().take(SHOWN_CHARS_MAX).collect();
     format!("has `{}`, which is not 1 to 64 of {letters}", crate::log::escaped(&beginning))

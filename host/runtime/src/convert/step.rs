@@ -1,4 +1,4 @@
-//! From an agent to the host: what a step comes to, checked against every limit on the way.
+//! The conversion of an agent's step for the host, checked against every limit on the way.
 
 use crate::bindings::agent::agent_host::plugin::turn;
 use crate::bindings::agent::exports::agent_host::plugin::agent;
@@ -134,7 +134,7 @@ impl Reader {
         Ok(match call {
             agent::Call::OfModel(agent::ModelCallPlace { message, index }) => Call::OfModel { message, index },
             agent::Call::Own(agent::OwnCall { name, arguments }) => {
-                // Kept as the guest wrote it: whoever performs the call validates it against the tool's schema.
+                // Kept as the guest wrote it: its performer validates it against the schema.
                 self.object(&format!("{field}.arguments"), &arguments)?;
                 Call::Own { name: self.text(&format!("{field}.name"), name)?, arguments }
             }

@@ -11,7 +11,7 @@ const SEGMENT_STATE_BYTES_MAX: usize = MEMO_BYTES_MAX;
 
 type Read<T> = Result<T, Unacceptable>;
 
-/// What a tool is told of its call.
+/// Returns the context that a tool gets with its call.
 pub(crate) fn call_context(call: &ToolCall, deadline_ms: u32) -> tools::CallContext {
     tools::CallContext {
         agent_id: call.agent_id.clone(),

@@ -14,7 +14,7 @@ pub(crate) struct Book(Arc<Mutex<Pages>>);
 
 #[derive(Debug, Default)]
 struct Pages {
-    /// What was ruled before the call began.
+    /// The rulings made before the call began.
     rulings: Vec<Ruling>,
     decisions: Vec<Decision>,
     left_out: u64,
@@ -61,12 +61,13 @@ impl Book {
         self.pages().count(capability, Verdict::Limited, Rule::Limits, detail);
     }
 
-    /// A secret was used under a grant. Each use is told apart by its detail, of which there are as many as grants.
+    /// Counts a use of a secret under a grant. Uses are kept apart by their details, of which there
+    /// are as many as grants.
     pub(crate) fn used(&self, detail: &str) {
         self.pages().count_each(capability::SECRETS_USE, Verdict::Granted, Rule::Granted, detail);
     }
 
-    /// One of the limits of the call itself was met. Each is told apart by its name.
+    /// Counts a limit of the call itself that was met. Limits are kept apart by their names.
     pub(crate) fn met(&self, capability: &str, limit: &str) {
         self.pages().count_each(capability, Verdict::Limited, Rule::Limits, limit);
     }

@@ -38,7 +38,7 @@ const HIDDEN_IN_A_ROW: u32 = 1_000;
 type Fd = Resource<Descriptor>;
 
 impl CallState {
-    /// What wasmtime-wasi does its part with.
+    /// Returns the view that wasmtime-wasi works on.
     fn wasi_files(&mut self) -> WasiFilesystemCtxView<'_> {
         WasiFilesystemCtxView { ctx: self.wasi.filesystem(), table: &mut self.table }
     }
@@ -49,7 +49,7 @@ impl CallState {
         fd.rep()
     }
 
-    /// Ends a function: what was decided goes into the book, what came of it to the guest.
+    /// Ends a function: the decision goes into the book, the result to the guest.
     fn decided<T>(&self, on: u32, capability: &'static str, done: Result<T, Failed>) -> FsResult<T> {
         let shown = || self.folders.shown(on);
         match &done {

@@ -1,7 +1,8 @@
 //! `wasi:http`: a guest's requests go out through egress under what its call is bound to, and in no other way.
 //!
-//! The guest's words become one [`Request`]; every rule is kept by egress, which also makes the records. Here bodies are collected and
-//! handed back, and errors are told to the guest without a reason: all refusals look the same.
+//! The guest's call becomes one [`Request`]; every rule is kept by egress, which also makes the
+//! records. Here bodies are collected and handed back, and errors go to the guest without a reason:
+//! all refusals look the same.
 
 use crate::dossier::Dossier;
 use crate::host::book::Book;
@@ -20,7 +21,7 @@ use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody,
 
 /// Requests of one call whose body is collected, or whose answer is waited for, at the same time; more wait.
 const CALL_REQUESTS_MAX: usize = 8;
-/// Bytes of an outgoing body that the host holds while nobody reads them.
+/// Bytes of an outgoing body that the host holds until they are read.
 const BODY_CHUNK_BYTES_MAX: usize = 64 << 10;
 
 type Later<T> = Box<dyn Future<Output = T> + Send>;
@@ -47,7 +48,8 @@ struct Open {
 }
 
 impl WayOut {
-    /// The way out of one call of a component under these grants. Without an egress there is none, whatever is granted.
+    /// The way out of one call of a component under these grants. Without an egress there is none,
+    /// even if requests are granted.
     pub(crate) fn open(
         egress: Option<Arc<Egress>>,
         bound: &Bound,
@@ -110,7 +112,8 @@ impl WasiHttpHooks for WayOut {
         })
     }
 
-    /// What a guest does to its own fields; the filter is also for those of answers.
+    /// Checks a header that a guest writes to its own fields. The filter is also for those of
+    /// answers.
     fn is_forbidden_header(&mut self, name: &HeaderName) -> bool {
         let forbidden = (self.forbidden_header_filter())(name);
         if forbidden {
@@ -119,7 +122,8 @@ impl WasiHttpHooks for WayOut {
         forbidden
     }
 
-    /// A guest that sets such a header is told so when it does. Of an answer, what is so called is withheld.
+    /// Refuses such a header at once when a guest sets it. In an answer, a header of that name is
+    /// withheld.
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
         let slots = self.slots.clone();
         Arc::new(move |name| match request_header(name.as_str()) {
@@ -186,7 +190,7 @@ async fn collected(mut body: WasiBody, bytes_max: u64) -> Result<Bytes, Error> {
     Ok(all.into())
 }
 
-/// What a guest is told of an error.
+/// Returns the guest's error for an error of egress.
 fn told(error: &EgressError) -> Error {
     match error.seen() {
         Seen::Invalid | Seen::Denied => Error::HttpRequestDenied,

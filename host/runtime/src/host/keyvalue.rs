@@ -22,7 +22,7 @@ type Entry = (String, Vec<u8>);
 /// An answer that ends the call when the host cannot give it.
 type Answer<T> = wasmtime::Result<Result<T, Error>>;
 
-/// What an operation takes.
+/// The access that an operation needs.
 #[derive(Clone, Copy)]
 enum Takes {
     Reading,
@@ -39,7 +39,7 @@ impl CallState {
         }
     }
 
-    /// Puts on record what came of an operation, and says it to the guest.
+    /// Records the result of an operation, and returns it to the guest.
     fn answer<T>(&mut self, grant: &BucketGrant, takes: Takes, function: &str, came: Result<T, Stopped>) -> Answer<T> {
         let capability = match takes {
             Takes::Reading => grant.reading(),

@@ -57,7 +57,7 @@ pub const KNOWN: &[(&str, &str)] = &[
     ("wasi:sockets/udp-create-socket", "0.2."),
 ];
 
-/// Whether this host defines an import of this name.
+/// Returns true if this host defines an import of this name.
 pub(crate) fn is_known(import: &str) -> bool {
     let (name, version) = import.split_once('@').unwrap_or((import, ""));
     let exact = |known: &str| !known.ends_with('.');

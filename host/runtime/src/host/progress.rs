@@ -12,7 +12,7 @@ const NOTE_BYTES_MAX: usize = 1_024;
 /// Notes of one call in a second; more are dropped.
 const NOTES_PER_SECOND_MAX: u32 = 10;
 
-/// Where the notes of a call go, and how many went there within this second.
+/// The destination of a call's notes, and the count of those within this second.
 pub(crate) struct Noting {
     notes: Arc<dyn Notes>,
     redactor: Redactor,

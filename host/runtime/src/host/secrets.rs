@@ -23,7 +23,8 @@ impl BoundSecrets {
         Self { grants: grants.into(), values }
     }
 
-    /// What takes secrets out of whatever comes back: not only those of the call, as what one call sent may come back to another.
+    /// Returns the redactor that removes secrets from everything that comes back. It knows not only
+    /// those of the call, as what one call sent may come back to another.
     pub(crate) fn redactor(&self) -> Redactor {
         self.values.redactor().clone()
     }
@@ -37,7 +38,8 @@ impl BoundSecrets {
         names.collect()
     }
 
-    /// Takes the placeholders out of the headers, and says what is put in their place and in the query's, and under which grants.
+    /// Takes the placeholders out of the headers. Returns the credentials for their place and the
+    /// query's, and the grants for them.
     ///
     /// # Errors
     /// A placeholder stands where none is bound, or a slot has something else in it.

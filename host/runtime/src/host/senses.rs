@@ -13,19 +13,19 @@ use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 /// Nanoseconds to which a tool's clocks are rounded down: too coarse to time other guests by.
 const RESOLUTION_NS: u64 = 1_000_000;
 
-/// What a guest perceives of time and chance.
+/// A guest's perception of time and chance.
 #[derive(Debug)]
 pub(crate) enum Senses {
     /// Time stands still, sleeping returns at once, and chance follows from a seed: the same step perceives the same again.
     Frozen {
-        /// What the wall clock says.
+        /// The time of the wall clock.
         now: Timestamp,
-        /// Where all randomness comes from.
+        /// The source of all randomness.
         random: SeededBytes,
     },
     /// The machine's, the clocks rounded down to a millisecond.
     Live {
-        /// Where the monotonic clock begins.
+        /// The zero of the monotonic clock.
         began: Instant,
     },
 }

@@ -21,7 +21,7 @@ impl udp_create_socket::Host for CallState {
     }
 }
 
-/// A name that is looked up tells somebody that it was.
+/// Refuses all lookups: a lookup itself would tell others that the name is of interest.
 impl ip_name_lookup::Host for CallState {
     fn resolve_addresses(&mut self, _network: Resource<Network>, name: String) -> SocketResult<Resource<ResolveAddressStream>> {
         self.book.refused("wasi:sockets", || format!("wasi:sockets/ip-name-lookup.resolve-addresses `{name}`"));

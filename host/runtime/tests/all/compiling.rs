@@ -1,4 +1,4 @@
-//! Compiling: whatever becomes of the compiler, the host goes on and says what happened.
+//! Compiling: if the compiler fails in any way, the host goes on and reports what happened.
 
 use crate::fixture::{Fixture, config, done, program};
 use agent_host_runtime::{Compiler, LoadError, Runtime};

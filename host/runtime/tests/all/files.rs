@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A folder to be granted, and one beside it that nobody was granted.
+/// A folder to be granted, and one beside it that is not granted.
 pub(crate) struct House {
     fixture: Fixture,
     burglar: Arc<Component>,
     pub(crate) sandbox: PathBuf,
 }
 
-/// What came of a call's operations, and what the book says.
+/// The results of a call's operations, and the decisions in the book.
 pub(crate) struct Loot {
     pub(crate) answers: Vec<String>,
     pub(crate) decided: Vec<(String, Verdict, String)>,
@@ -82,7 +82,7 @@ impl House {
         serde_json::from_str(&done(&called)).unwrap()
     }
 
-    /// What wasmtime's own tests ask after each attack.
+    /// Makes the check that wasmtime's own tests make after each attack.
     fn assert_secure(&self) {
         let outside = self.fixture.folder.path().join("outside");
         assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "secret");

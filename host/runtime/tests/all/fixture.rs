@@ -1,4 +1,5 @@
-//! What the tests share: built programs, a runtime over a folder of its own, and short ways to step and call.
+//! The shared fixture of the tests: built programs, a runtime over a folder of its own, and short
+//! ways to step and call.
 
 use agent_host_runtime::{
     BucketError, Buckets, Called, Component, Config, Hold, Notes, Outcome, Runtime, Stepped, ToolCall, View, ViewError, ViewStatic,
@@ -170,7 +171,7 @@ impl Sight {
         Self { fixed, said: "hello", broken }
     }
 
-    /// A view of one message, of these words.
+    /// A view of one message, with this text.
     pub(crate) fn saying(said: &'static str) -> Self {
         Self { said, ..Self::new(false) }
     }

@@ -1,4 +1,5 @@
-//! Granted folders are what they were when the host started, whatever has their names by then; and nothing is opened that is not a file.
+//! Granted folders are what they were when the host started, even if others have their names by
+//! then. Nothing is opened that is not a file.
 
 use crate::files::{House, kinds};
 use agent_host_runtime::FolderError;
@@ -76,7 +77,7 @@ async fn folders_below_a_writable_one_are_not_opened() {
     let nested = |path: &str, access| DirectoryGrant::whole(house.sandbox.join(path), "/in", access);
     let (read, write) = (Access::ReadOnly, Access::ReadWrite);
     symlink("sandbox/folder", house.beside("by-link")).unwrap();
-    // Whoever writes the sandbox says where this leads.
+    // The writer of the sandbox decides where this leads.
     symlink("sandbox/turn", house.beside("by-turn")).unwrap();
     symlink("../outside", house.sandbox.join("turn")).unwrap();
     let linked = |name: &str, access| DirectoryGrant::whole(house.beside(name), "/in", access);

@@ -30,7 +30,7 @@ const ANSWERS: &str = "answers";
 const LEAVES: [&str; 2] = ["wasi:cli/exit.exit", "wasi:cli/exit.exit-with-code"];
 const READING: [&str; 2] = ["files.read", "notes.read"];
 
-/// What came of the functions that could be called, by name.
+/// The results of the functions that could be called, by name.
 type Said = BTreeMap<String, String>;
 
 /// A function as WIT declares it.
@@ -42,7 +42,7 @@ struct Declared {
     gives: BTreeSet<TypeId>,
 }
 
-/// What a command of the toolchain says.
+/// Returns the output of a command of the toolchain.
 fn said_by(variable: &str, program: &str, arguments: &[&str]) -> Vec<u8> {
     let program = std::env::var_os(variable).unwrap_or_else(|| program.into());
     let output = Command::new(program).args(arguments).output().unwrap();
@@ -61,7 +61,8 @@ fn source_of(crate_name: &str) -> PathBuf {
     Path::new(package["manifest_path"].as_str().unwrap()).parent().unwrap().to_owned()
 }
 
-/// Every function of the interfaces that the linker knows, from the WIT that the bindings of the host are made of.
+/// Every function of the interfaces that the linker knows. They come from the WIT that the bindings
+/// of the host are made of.
 fn declared() -> Vec<Declared> {
     let mut wit = Resolve::default();
     wit.push_dir(source_of("wasmtime-wasi-http").join("wit")).unwrap();
@@ -88,7 +89,7 @@ fn declared() -> Vec<Declared> {
     declared
 }
 
-/// The resource of a handle, whatever it is called where it is used.
+/// The resource of a handle, under any name that it has where it is used.
 fn resource(wit: &Resolve, handle: Handle) -> Option<TypeId> {
     let (Handle::Own(mut id) | Handle::Borrow(mut id)) = handle;
     while let TypeDefKind::Type(Type::Id(original)) = wit.types[id].kind {
@@ -182,7 +183,8 @@ fn everything(folder: &Path, port: u16) -> Grant {
     }
 }
 
-/// What a call may do of an agent with this deny list, of a tool that asks for this.
+/// Returns the authority of a call: of an agent with this deny list, of a tool that asks for these
+/// capabilities.
 fn bound(grant: &Grant, denied: &[&str], asked: &[String]) -> Result<Bound, Rule> {
     let definition = json!({ "agentId": "a", "displayName": "A", "component": "a", "capabilityDenylist": denied });
     let agent: Definition = serde_json::from_value(definition).unwrap();

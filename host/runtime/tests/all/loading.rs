@@ -1,4 +1,4 @@
-//! Loading: what is refused and in which words, and that nothing is compiled twice.
+//! Loading: the refusals and their messages, and that nothing is compiled twice.
 
 use crate::fixture::{Fixture, config, done, program};
 use agent_host_runtime::{LoadError, Runtime};

@@ -1,4 +1,5 @@
-//! Tool calls: what a tool is told, what it reaches, and that nothing of one call is left for the next.
+//! Tool calls: a tool's context, what it reaches, and that nothing of one call is left for the
+//! next.
 
 use crate::fixture::{Fixture, Kept, Noted, done, failed, tool_call};
 use agent_host_runtime::{Described, FolderError, Outcome};

@@ -1,4 +1,5 @@
-//! The data directory: locked by one process, readable by its owner only, with a marker that says whose database is in it.
+//! The data directory: locked by one process, readable by its owner only, with a marker that
+//! identifies its database.
 
 use super::OpenError;
 use rustix::fs::{FlockOperation, flock};
@@ -15,8 +16,9 @@ pub(crate) const DATABASE: &str = "store.db";
 const MARKER: &str = "store-id";
 /// The ballast's name.
 const BALLAST: &str = "ballast";
-/// How often the lock is tried before the directory counts as another process's. A process that is just ending may hold it a moment
-/// longer, and so may a child of this one between its fork and its exec.
+/// Maximum number of tries for the lock before the directory counts as another process's. A process
+/// that is just ending may hold it a moment longer, and so may a child of this one between its fork
+/// and its exec.
 const LOCK_TRIES_MAX: u32 = 25;
 /// The pause between two tries, in milliseconds.
 const LOCK_PAUSE_MS: u64 = 20;
@@ -30,7 +32,8 @@ pub(crate) struct DataDir {
 }
 
 impl DataDir {
-    /// Makes the directory if it is not there, and locks it. Waits half a second for whoever has it.
+    /// Makes the directory if it does not exist, and locks it. Waits half a second for another
+    /// process that holds the lock.
     pub(crate) fn lock(path: &Path) -> Result<Self, OpenError> {
         if !path.exists() {
             DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| OpenError::io("created", path, error))?;
@@ -49,22 +52,22 @@ impl DataDir {
         Err(OpenError::Locked { dir: path.to_owned() })
     }
 
-    /// Where the database is.
+    /// Returns the path of the database.
     pub(crate) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
     }
 
-    /// Where its write-ahead log is.
+    /// Returns the path of the write-ahead log.
     pub(crate) fn log(&self) -> PathBuf {
         self.path.join(format!("{DATABASE}-wal"))
     }
 
-    /// Where the ballast is.
+    /// Returns the path of the ballast.
     pub(crate) fn ballast(&self) -> PathBuf {
         self.path.join(BALLAST)
     }
 
-    /// Whether nothing is in it.
+    /// Returns whether the directory is empty.
     pub(crate) fn is_empty(&self) -> Result<bool, OpenError> {
         let mut entries = fs::read_dir(&self.path).map_err(|error| OpenError::io("read", &self.path, error))?;
         Ok(entries.next().is_none())
@@ -94,7 +97,7 @@ impl DataDir {
         write().map_err(|error| OpenError::io("written", &path, error))
     }
 
-    /// Makes an empty file for the database if there never was one; how large the file is.
+    /// Makes an empty file for the database if there never was one, and returns the file's size.
     pub(crate) fn prepare_database(&self, expected: bool) -> Result<u64, OpenError> {
         let path = self.database();
         let bytes = match fs::metadata(&path) {

@@ -1,4 +1,4 @@
-//! How every connection is set up, and the oldest SQLite that can be trusted.
+//! Settings of every connection, and the oldest SQLite that can be trusted.
 
 use super::OpenError;
 use rusqlite::Connection;
@@ -7,16 +7,18 @@ use std::time::Duration;
 
 /// Before this one a race between a checkpoint and a commit could lose the commit.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
-/// How long a lock of another process is waited for.
+/// Maximum wait for a lock of another process.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What holds for every connection. Memory-mapped pages are off, because a stray write into them would reach the disk.
+/// Settings of every connection. Memory-mapped pages are off, because a stray write into them would
+/// reach the disk.
 const EVERY: &str = "PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY; \
      PRAGMA cell_size_check = ON;";
-/// What holds for the one that writes: a commit returns when it is on the disk. The log is moved to the database by the writer itself
-/// after 1,000 pages (see `writer.rs`); the automatism stays as it is until the writer has taken over. It keeps 16 MiB of pages: what one
-/// transaction changes at the places of many sessions stays in memory until it commits. What is deleted is written over with zeros, so that
-/// what is purged one day has left no copy of before.
+/// Settings of the connection that writes. A commit returns when it is on the disk. The writer
+/// itself moves the log to the database after 4,000 pages (see `writer/log.rs`); the automatic
+/// checkpoint stays on until the writer has taken over. It keeps 16 MiB of pages: what one
+/// transaction changes for many sessions stays in memory until it commits. Deleted content is
+/// overwritten with zeros, so that what is purged one day has left no earlier copy.
 const WRITER: &str = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 67108864; \
      PRAGMA cache_size = -16384; PRAGMA secure_delete = ON;";
 

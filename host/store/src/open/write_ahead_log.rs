@@ -13,7 +13,8 @@ use std::path::Path;
 
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
-/// Bytes of the header of the index beside the log, and where in it stands how many frames are committed, in this machine's byte order.
+/// Size of the header of the index beside the log, in bytes. The second constant is the offset of
+/// the number of committed frames in it, in this machine's byte order.
 const INDEX_HEADER_BYTES: usize = 48;
 const COMMITTED_AT: usize = 16;
 /// The header's first word; its last bit says in which byte order checksums are computed.
@@ -41,9 +42,11 @@ pub(crate) fn check(path: &Path) -> Result<u64, OpenError> {
     }
 }
 
-/// Makes sure that nothing is taken for committed that stands in the log after what was: a transaction whose sync failed may stand there whole,
-/// and would be found by whoever opens the database after this process was killed. The frame after the last committed one, which the
-/// index beside the log knows, loses its header. Whoever calls this holds the lock under which the log is written.
+/// Makes sure that nothing in the log after the committed frames is taken for committed. A
+/// transaction whose sync failed may be there whole, and a process that opens the database after
+/// this one was killed would find it. The frame after the last committed one, which the index
+/// beside the log knows, loses its header. The caller holds the lock under which the log is
+/// written.
 pub(crate) fn disown(log: &Path, index: &File) -> std::io::Result<()> {
     let mut known = [0; INDEX_HEADER_BYTES];
     index.read_exact_at(&mut known, 0)?;
@@ -108,7 +111,7 @@ fn lost_commits(mut log: impl Read) -> std::io::Result<Verdict> {
     }
 }
 
-/// What the frames so far say.
+/// State of the checksums over the frames so far.
 struct Frames {
     salts: (u32, u32),
     big_endian: bool,
@@ -116,12 +119,13 @@ struct Frames {
     first_bad: Option<u64>,
     /// Commits that end in or after the first bad one.
     commits: u32,
-    /// What the next frame's checksum may go on from: after a bad frame both what it says and what follows from it.
+    /// Checksums that the next frame may continue from. After a bad frame these are both the one
+    /// that it states and the one that follows from it.
     sums: [(u32, u32); 2],
 }
 
 impl Frames {
-    /// Takes in the next frame; whether the log ends before it.
+    /// Takes in the next frame, and returns whether the log ends before it.
     fn end_at(&mut self, frame: &[u8]) -> bool {
         self.read += 1;
         let stored = (word(frame, 16), word(frame, 20));
@@ -187,7 +191,7 @@ fn checksum(sum: (u32, u32), bytes: &[u8], big_endian: bool) -> (u32, u32) {
     }
 }
 
-/// Of each pair the low halves count.
+/// Returns the checksum continued over some bytes. Of each pair of words only the low halves count.
 fn checksum_of((mut first, mut second): (u32, u32), bytes: &[u8], words: impl Fn([u8; 8]) -> (u64, u64)) -> (u32, u32) {
     let (pairs, _) = bytes.as_chunks::<8>();
     for pair in pairs {

@@ -12,7 +12,8 @@ use domain::user::UserId;
 use rusqlite::params;
 use std::collections::BTreeMap;
 
-/// An agent exists; its parent has one more child. Whoever may do something with the topmost agent above it may do the same with it.
+/// Records a new agent; its parent has one more child. A user's rights to the topmost agent above
+/// it apply to it as well.
 pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result<()> {
     let Some(agent) = Agent::apply(None, &Event::AgentCreated(created.clone())) else { return Ok(()) };
     let id = created.agent.to_string();
@@ -118,7 +119,7 @@ pub(crate) fn without_users(agent: Agent) -> Agent {
     Agent { assignments: Vec::new(), user_preferences: BTreeMap::new(), ..agent }
 }
 
-/// It was archived, and with it those below it: their paths are free.
+/// Records that an agent was archived, and with it those below it: their paths are free.
 pub(super) fn archived(sql: &Sql<'_>, id: AgentId, event: &Event) -> rusqlite::Result<()> {
     changed(sql, id, event)?;
     sql.execute("UPDATE agents SET active = 0 WHERE id = ?1 OR root = ?1", [id.to_string()])?;

@@ -1,4 +1,5 @@
-//! Which streams name which blobs: a blob that none names is not needed, and one that a thread's messages name may be read in it.
+//! Blobs and the streams that name them. A blob that no stream names is not needed; one that a
+//! thread's messages name may be read in it.
 
 use crate::EMPTY_STATE;
 use crate::sql::Sql;
@@ -10,7 +11,7 @@ use domain::step::Effect;
 use rusqlite::params;
 use std::collections::BTreeSet;
 
-/// Whether an event names any blob.
+/// Returns whether an event names any blob.
 pub(crate) fn names_any(event: &Event) -> bool {
     let named = Named::of(event);
     !named.shown.is_empty() || !named.kept.is_empty()
@@ -19,7 +20,7 @@ pub(crate) fn names_any(event: &Event) -> bool {
 /// The blobs that an event names.
 #[derive(Default)]
 struct Named {
-    /// By a message of a thread.
+    /// Blobs named by a message of a thread.
     shown: BTreeSet<Digest>,
     /// Otherwise.
     kept: BTreeSet<Digest>,
@@ -42,7 +43,8 @@ pub(crate) fn named(sql: &Sql<'_>, stream: &str, event: &Event) -> rusqlite::Res
 }
 
 impl Named {
-    /// What an agent says names nothing that its run was not shown before, so decisions and what they start are not looked into.
+    /// Returns the blobs that an event names. An agent's output names nothing that its run was not
+    /// shown before, so decisions and what they start are not searched.
     #[expect(clippy::too_many_lines, reason = "one line for each kind of event, so that none is forgotten")]
     fn of(event: &Event) -> Self {
         let mut named = Self::default();
@@ -101,6 +103,7 @@ impl Named {
             | Event::InputDead(_)
             | Event::InputRequeued(_)
             | Event::StepFailed(_)
+            | Event::RunRecovered(_)
             | Event::OperationContinued(_)
             | Event::OperationStarted(_)
             | Event::OperationAttempted(_)

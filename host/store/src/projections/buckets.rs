@@ -1,4 +1,4 @@
-//! What buckets hold, with how much it is.
+//! Contents of buckets, with their sizes.
 
 use crate::sql::{Columns, Sql, int};
 use domain::event::KeyValueWritten;

@@ -1,10 +1,10 @@
-//! What services call the users.
+//! Connector keys: the names by which services know the users.
 
 use crate::sql::{Sql, int};
 use domain::event::{ConnectorKeyBound, ConnectorKeyUnbound};
 use rusqlite::params;
 
-/// A name stands for a user from now on, and for nobody else.
+/// Binds a name to a user, and to no other.
 pub(super) fn bound(sql: &Sql<'_>, it: &ConnectorKeyBound) -> rusqlite::Result<()> {
     let text = "INSERT INTO connector_keys (key, user_id, bound_at) VALUES (?1, ?2, ?3) \
                 ON CONFLICT (key) DO UPDATE SET user_id = excluded.user_id, bound_at = excluded.bound_at";
@@ -12,7 +12,7 @@ pub(super) fn bound(sql: &Sql<'_>, it: &ConnectorKeyBound) -> rusqlite::Result<(
     Ok(())
 }
 
-/// It stands for nobody.
+/// Unbinds a name.
 pub(super) fn unbound(sql: &Sql<'_>, it: &ConnectorKeyUnbound) -> rusqlite::Result<()> {
     sql.execute("DELETE FROM connector_keys WHERE key = ?1", [it.key.to_string()])?;
     Ok(())

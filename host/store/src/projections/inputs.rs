@@ -8,7 +8,8 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::params;
 
-/// It was accepted, and waits. What nobody says is its session's user's.
+/// Records that an input was accepted and waits. An input without a sender belongs to its session's
+/// user.
 pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted, due: Option<Timestamp>, position: u64) -> rusqlite::Result<()> {
     sql.execute(
         "INSERT INTO inputs (id, session, position, state, words, due, waits_for, priority, arrived, user_id) \
@@ -17,7 +18,7 @@ pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted, due: Option<Time
             accepted.input.to_string(),
             accepted.session.to_string(),
             int(position),
-            accepted.source.is_words(),
+            accepted.source.may_join(),
             due.map(|due| int(due.0)),
             to_json(&accepted.waits_for())?,
             accepted.priority().word(),
@@ -28,8 +29,9 @@ pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted, due: Option<Time
     Ok(())
 }
 
-/// It is work that a run handed over: it counts against that run and its tree of agents until it has ended. Without a run that is known,
-/// against the tree of whoever does it.
+/// Records that an input is work that a run handed over. It counts against that run and its tree of
+/// agents until it has ended. Without a known run it counts against the tree of the agent that does
+/// it.
 pub(super) fn handed_over(sql: &Sql<'_>, accepted: &InputAccepted, by_run: Option<RunId>) -> rusqlite::Result<()> {
     let by = by_run.map(|run| sql.row("SELECT agent FROM runs WHERE id = ?1", [run.to_string()], |row| row.id(0))).transpose()?;
     let agent = match by.flatten() {
@@ -56,19 +58,19 @@ pub(super) fn consumed(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// It was cancelled or dropped; why stands in an event.
+/// Records that an input was cancelled or dropped; an event has the reason.
 pub(super) fn gone(sql: &Sql<'_>, input: InputId, state: &str) -> rusqlite::Result<()> {
     sql.execute("UPDATE inputs SET state = ?2 WHERE id = ?1", params![input.to_string(), state])?;
     Ok(())
 }
 
-/// It was put aside; why stands in the event at `position`.
+/// Records that an input became a dead letter; the event at `position` has the reason.
 pub(super) fn died(sql: &Sql<'_>, input: InputId, position: u64) -> rusqlite::Result<()> {
     sql.execute("UPDATE inputs SET state = 'dead', died = ?2 WHERE id = ?1", params![input.to_string(), int(position)])?;
     Ok(())
 }
 
-/// It waits again, at the place where it was accepted; when it is due.
+/// Makes an input wait again at its original place, and returns its due time.
 pub(super) fn requeued(sql: &Sql<'_>, input: InputId) -> rusqlite::Result<Option<Timestamp>> {
     let id = input.to_string();
     sql.execute("UPDATE inputs SET state = 'waiting', run = NULL, died = NULL WHERE id = ?1", [&id])?;
@@ -76,8 +78,8 @@ pub(super) fn requeued(sql: &Sql<'_>, input: InputId) -> rusqlite::Result<Option
     Ok(due.flatten().map(Timestamp))
 }
 
-/// When the debounce of the last input is over that waits in a session's queue; none when nothing waits there, or while a run is open: its
-/// end asks again.
+/// Returns when the debounce of the last input that waits in a session's queue is over. None when
+/// nothing waits there, or while a run is open: its end asks again.
 pub(super) fn debounced_until(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Timestamp>> {
     let until = sql.row(
         "SELECT arrived + json_extract(waits_for, '$.debounce_ms') FROM inputs WHERE session = ?1 AND state = 'waiting' \

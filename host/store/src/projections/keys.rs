@@ -1,4 +1,4 @@
-//! API keys, as far as anybody needs them to be told apart and checked.
+//! API keys, as far as telling them apart and checking them requires.
 
 use crate::sql::{Sql, int, to_json};
 use domain::event::{KeyIssued, KeyRevoked};

@@ -24,14 +24,14 @@ pub(super) fn told(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
     }
 }
 
-/// It is called something else.
+/// Records a session's new name.
 fn renamed(sql: &Sql<'_>, it: &SessionRenamed) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET name = ?2, updated_at = ?3 WHERE id = ?1";
     sql.execute(text, params![it.session.to_string(), it.name, int(it.time.0)])?;
     Ok(())
 }
 
-/// It was pinned, or is not any more.
+/// Records that a session was pinned, or is not any more.
 fn pinned(sql: &Sql<'_>, it: &SessionPinned) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET pinned_at = ?2, updated_at = ?3 WHERE id = ?1";
     sql.execute(text, params![it.session.to_string(), it.pinned.then_some(int(it.time.0)), int(it.time.0)])?;
@@ -49,7 +49,7 @@ fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// It points to an empty thread again.
+/// Points a session to an empty thread again.
 fn cleared(sql: &Sql<'_>, it: &SessionCleared) -> rusqlite::Result<()> {
     sql.execute(
         "UPDATE sessions SET head = NULL, head_message = 0, state = ?2, revision = ?3, last_snippet = NULL, updated_at = ?4 WHERE id = ?1",
@@ -58,14 +58,14 @@ fn cleared(sql: &Sql<'_>, it: &SessionCleared) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// It is gone.
+/// Records that a session was deleted.
 fn deleted(sql: &Sql<'_>, it: &SessionDeleted) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET status = 'deleted', updated_at = ?2 WHERE id = ?1";
     sql.execute(text, params![it.session.to_string(), int(it.time.0)])?;
     Ok(())
 }
 
-/// It says something else of its queue.
+/// Records a session's new queue settings.
 fn configured(sql: &Sql<'_>, it: &QueueConfigured) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET queue = ?2, updated_at = ?3 WHERE id = ?1";
     sql.execute(text, params![it.session.to_string(), to_json(&it.queue)?, int(it.time.0)])?;
@@ -78,7 +78,7 @@ pub(super) fn dropped(sql: &Sql<'_>, it: &InputsDropped) -> rusqlite::Result<()>
     Ok(())
 }
 
-/// A turn told of what was dropped.
+/// Clears the drops from a queue after a turn has reported them.
 pub(super) fn overflow_told(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
     sql.execute("UPDATE sessions SET overflow = NULL WHERE id = ?1", [session.to_string()])?;
     Ok(())

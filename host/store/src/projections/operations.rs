@@ -5,16 +5,17 @@ use domain::budget::Spent;
 use domain::id::{OperationId, RunId, SessionId};
 use rusqlite::params;
 
-/// What an operation is beside its id and whose it is.
+/// An operation without its id and its owner.
 #[derive(Default)]
 pub(super) struct Started {
     /// The session that it was handed to.
     pub(super) waits_for: Option<SessionId>,
-    /// What it draws, of a model's call: what is reserved for it, and what the attempts before the newest are charged.
+    /// Amount reserved for a model's call, and the charges of the attempts before the newest.
     pub(super) reserved: Spent,
 }
 
-/// It is open, or a question of it waits under an id of its own until its run ends.
+/// Records that an operation is open. A question of it waits under an id of its own until its run
+/// ends.
 pub(super) fn started(sql: &Sql<'_>, id: OperationId, run: RunId, session: SessionId, it: &Started) -> rusqlite::Result<()> {
     let Started { waits_for, reserved } = it;
     sql.execute(
@@ -31,7 +32,7 @@ pub(super) fn started(sql: &Sql<'_>, id: OperationId, run: RunId, session: Sessi
     Ok(())
 }
 
-/// It draws so much from now on; whose it is, and what it drew before.
+/// Sets the amount that an operation draws. Returns its run and the amount that it drew before.
 pub(super) fn attempted(sql: &Sql<'_>, id: OperationId, drawn: Spent) -> rusqlite::Result<Option<(RunId, Spent)>> {
     let found = sql.row("SELECT run, reserved_tokens, reserved_micros FROM operations WHERE id = ?1", [id.0.0], |row| {
         Ok((row.id(0)?, Spent { tokens: row.uint(1)?, calls: 0, cost_micros: row.uint(2)? }))
@@ -43,19 +44,19 @@ pub(super) fn attempted(sql: &Sql<'_>, id: OperationId, drawn: Spent) -> rusqlit
     Ok(found)
 }
 
-/// It is not any more; whose it was, and what it drew.
+/// Removes an operation. Returns its run and the amount that it drew.
 pub(super) fn settled(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<Option<(RunId, Spent)>> {
     sql.row("DELETE FROM operations WHERE id = ?1 RETURNING run, reserved_tokens, reserved_micros", [id.0.0], |row| {
         Ok((row.id(0)?, Spent { tokens: row.uint(1)?, calls: 0, cost_micros: row.uint(2)? }))
     })
 }
 
-/// Whose it is; none when it is not open.
+/// Returns the run and the session of an operation; none when it is not open.
 pub(super) fn whose(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<Option<(RunId, SessionId)>> {
     sql.row("SELECT run, session FROM operations WHERE id = ?1", [id.0.0], |row| Ok((row.id(0)?, row.id(1)?)))
 }
 
-/// Those of a run.
+/// Returns the operations of a run.
 pub(super) fn of_run(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Vec<OperationId>> {
     sql.rows("SELECT id FROM operations WHERE run = ?1", [run.to_string()], |row| row.digest(0).map(OperationId))
 }

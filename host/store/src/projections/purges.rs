@@ -1,5 +1,5 @@
-//! What is left of a session or an agent that is purged: a row that says that it was there. Everything else of it goes with the payloads
-//! that it follows from.
+//! Remnants of a session or an agent that is purged: a row that says that it existed. Everything
+//! else of it goes with the payloads that it follows from.
 
 use super::agents::without_users;
 use crate::EMPTY_STATE;
@@ -10,7 +10,8 @@ use domain::event::{AgentArchived, AgentCreated, Event, PurgeBegun, Remains};
 use domain::path::{AgentConfig, Kind};
 use rusqlite::params;
 
-/// It is being purged. Its row is what it will be when nothing else is left, however much still is.
+/// Records that a purge was begun. The row becomes at once what it will be when nothing else is
+/// left.
 pub(super) fn begun(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
     match &it.remains {
         Remains::Session { .. } => session(sql, it),

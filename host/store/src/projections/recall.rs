@@ -1,9 +1,9 @@
-//! Full text of what was said in committed turns and of what was remembered, agent by agent.
+//! Searchable text of committed turns and of notes. Its words are indexed later, by
+//! [`full_text`](crate::full_text).
 
 use crate::sql::{Columns, Sql, int};
 use domain::event::{NoteRemembered, TurnCommitted, TurnsImported};
 use domain::id::{AgentId, SessionId};
-use domain::message::Message;
 use domain::time::Timestamp;
 use domain::turn::TurnNode;
 use rusqlite::params;
@@ -14,7 +14,7 @@ const ROWS_OF_EVENT: u64 = 1 << 20;
 /// Bytes of one message or note that are indexed; what comes after them is not found.
 const INDEXED_BYTES_MAX: usize = 64 << 10;
 
-/// An agent's id as the one word by which the index tells whose a text is.
+/// Returns an agent's id as the one word by which the index tells its texts from those of others.
 pub(crate) fn owner_word(agent: AgentId) -> String {
     agent.0.simple().to_string()
 }
@@ -28,54 +28,43 @@ pub(crate) fn rows_of(position: u64) -> (i64, i64) {
 pub(super) fn remember(sql: &Sql<'_>, note: &NoteRemembered, position: u64) -> rusqlite::Result<()> {
     let (row, _) = rows_of(position);
     sql.execute(
-        "INSERT INTO recall (id, session, note, untrusted, time) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![row, note.session.to_string(), note.note, note.untrusted, int(note.time.0)],
+        "INSERT INTO recall (id, session, note, untrusted, time, agent) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![row, note.session.to_string(), note.note, note.untrusted, int(note.time.0), note.agent.to_string()],
     )?;
-    words(sql, row, note.agent, &note.note)
+    Ok(())
 }
 
-/// What the user and the assistant said in a turn can be found from now on.
-pub(super) fn index(sql: &Sql<'_>, committed: &TurnCommitted, position: u64) -> rusqlite::Result<()> {
-    let session = committed.session.to_string();
-    let (mut row, _) = rows_of(position);
-    match sql.row("SELECT agent FROM sessions WHERE id = ?1", [&session], |row| row.id::<AgentId>(0))? {
-        Some(agent) => turn(sql, &mut row, agent, committed.session, &committed.turn, committed.time),
+/// Makes the user's and the assistant's messages of a turn searchable.
+pub(super) fn committed(sql: &Sql<'_>, committed: &TurnCommitted, position: u64) -> rusqlite::Result<()> {
+    let (row, _) = rows_of(position);
+    match sql.row("SELECT agent FROM sessions WHERE id = ?1", [committed.session.to_string()], |row| row.id(0))? {
+        Some(agent) => turn(sql, row, (agent, committed.session), &committed.turn, committed.time).map(drop),
         None => Ok(()),
     }
 }
 
-/// The same of turns that were made elsewhere.
+/// The same of turns that were made elsewhere. Their session is opened after them.
 pub(super) fn imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> rusqlite::Result<()> {
     let (mut row, _) = rows_of(position);
-    imported.turns.iter().try_for_each(|it| turn(sql, &mut row, imported.agent, imported.session, &it.turn, it.committed))
-}
-
-fn turn(sql: &Sql<'_>, next: &mut i64, agent: AgentId, session: SessionId, turn: &TurnNode, time: Timestamp) -> rusqlite::Result<()> {
-    let (session, run) = (session.to_string(), turn.run.to_string());
-    let messages: Vec<Message> =
-        sql.rows("SELECT message FROM messages WHERE run = ?1 AND role IN ('user', 'assistant') ORDER BY id", [&run], |row| row.json(0))?;
-    for message in messages {
-        let text = message.text();
-        if text.trim().is_empty() {
-            continue;
-        }
-        sql.execute(
-            "INSERT INTO recall (id, session, turn, run, message, untrusted, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            params![*next, session, turn.id.0.0, run, int(message.id), message.untrusted, int(time.0)],
-        )?;
-        words(sql, *next, agent, &text)?;
-        *next += 1;
+    for it in &imported.turns {
+        row += turn(sql, row, (imported.agent, imported.session), &it.turn, it.committed)?;
     }
     Ok(())
 }
 
-/// What of a text is indexed.
-pub(crate) fn body(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(INDEXED_BYTES_MAX)).unwrap_or_default()
+/// Adds one row for each message, numbered by its place in the turn, and returns the number of
+/// places. No message is read: it says itself whether it rests on content from outside.
+fn turn(sql: &Sql<'_>, row: i64, of: (AgentId, SessionId), turn: &TurnNode, time: Timestamp) -> rusqlite::Result<i64> {
+    let (agent, session) = (of.0.to_string(), of.1.to_string());
+    sql.execute(
+        "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) \
+         SELECT ?1 + id - ?6, ?2, ?3, run, id, 0, ?5, ?7 FROM messages WHERE run = ?4 AND role IN ('user', 'assistant')",
+        params![row, session, turn.id.0.0, turn.run.to_string(), int(time.0), int(turn.first_message), agent],
+    )?;
+    Ok(int((turn.last_message + 1).saturating_sub(turn.first_message)))
 }
 
-/// Indexes the words of a row.
-fn words(sql: &Sql<'_>, row: i64, agent: AgentId, text: &str) -> rusqlite::Result<()> {
-    sql.execute("INSERT INTO recall_index (rowid, agent, body) VALUES (?1, ?2, ?3)", params![row, owner_word(agent), body(text)])?;
-    Ok(())
+/// Returns the part of a text that is indexed.
+pub(crate) fn body(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(INDEXED_BYTES_MAX)).unwrap_or_default()
 }

@@ -7,9 +7,9 @@ use domain::id::{RunId, SessionId};
 use domain::turn::TurnEnd;
 use rusqlite::params;
 
-/// Of anything no more is counted at a time. No sum of it comes near the 63 bits.
+/// Maximum that one change adds or takes away. No sum of these comes near 63 bits.
 const COUNTED_MAX: u64 = 1 << 50;
-/// Of anything no more is kept.
+/// Maximum of a stored sum.
 const KEPT_MAX: u64 = 1 << 60;
 
 /// A run is open.
@@ -27,7 +27,7 @@ pub(super) fn started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<(
     Ok(())
 }
 
-/// It draws so much more on its accounts, and so much less of what was reserved.
+/// Adds to the amounts that a run draws on its accounts, and subtracts what was reserved.
 pub(super) fn draws(sql: &Sql<'_>, run: RunId, more: Spent, less: Spent) -> rusqlite::Result<()> {
     if more == less {
         return Ok(());
@@ -50,7 +50,7 @@ pub(super) fn draws(sql: &Sql<'_>, run: RunId, more: Spent, less: Spent) -> rusq
     Ok(())
 }
 
-/// It ended.
+/// Records that a run ended.
 pub(super) fn ended(sql: &Sql<'_>, ended: &RunEnded) -> rusqlite::Result<()> {
     sql.execute(
         "UPDATE runs SET turn = ?2, outcome = ?3, ended_at = ?4 WHERE id = ?1",
@@ -59,7 +59,7 @@ pub(super) fn ended(sql: &Sql<'_>, ended: &RunEnded) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Whose run it is; none when its start was erased.
+/// Returns the session of a run; none when its start was erased.
 pub(super) fn session(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<SessionId>> {
     sql.row("SELECT session FROM runs WHERE id = ?1", [run.to_string()], |row| row.id(0))
 }

@@ -5,7 +5,7 @@ use crate::sql::{Columns, Sql, int};
 use domain::agent::session::{EndStatus, PastSession, SUMMARY_BYTES_MAX};
 use domain::compaction;
 use domain::digest::Digest;
-use domain::event::{InputAccepted, SessionOpened, SlotCompleted, SlotTerminated, TurnCommitted, UiSaved};
+use domain::event::{InputAccepted, RunStarted, SessionOpened, SlotCompleted, SlotTerminated, TurnCommitted, UiSaved};
 use domain::id::{InputId, OperationId, RunId, SessionId};
 use domain::message::Message;
 use domain::persona::PersonaId;
@@ -32,8 +32,8 @@ pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened, now: Timestamp) -> r
     let updated_at = if opened.head.is_some() { now.max(opened.time) } else { opened.time };
     sql.execute(
         "INSERT INTO sessions (id, agent, session_type, name, head, head_message, revision, state, model, status, started_by, created_at, \
-         updated_at, user_id, conversation, config, persona, base, last_snippet) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, 'open', ?9, ?10, ?15, ?11, ?12, ?13, ?14, ?5, ?16)",
+         updated_at, user_id, conversation, config, persona, base, last_snippet, opened_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, 'open', ?9, ?10, ?15, ?11, ?12, ?13, ?14, ?5, ?16, ?17)",
         params![
             opened.session.to_string(),
             opened.agent.to_string(),
@@ -51,46 +51,44 @@ pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened, now: Timestamp) -> r
             opened.persona.as_ref().map(PersonaId::as_str),
             int(updated_at.0),
             last_snippet,
+            int(now.0),
         ],
     )?;
     Ok(())
 }
 
-/// Something was said to it.
+/// Something was said to it. That shows when a run takes it up: a row that each acceptance wrote would cost more than the rest of the acceptance.
 pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted) -> rusqlite::Result<()> {
-    sql.execute(
-        "UPDATE sessions SET updated_at = ?2, first_input = coalesce(first_input, ?3) WHERE id = ?1",
-        params![accepted.session.to_string(), int(accepted.time.0), accepted.input.to_string()],
-    )?;
+    let text = "UPDATE sessions SET first_input = ?2 WHERE id = ?1 AND first_input IS NULL";
+    sql.execute(text, params![accepted.session.to_string(), accepted.input.to_string()])?;
     Ok(())
 }
 
-/// Which of its inputs is the first.
+/// Sets the first input of a session.
 pub(super) fn first(sql: &Sql<'_>, session: SessionId, input: Option<InputId>) -> rusqlite::Result<()> {
     let input = input.map(|input| input.to_string());
     sql.execute("UPDATE sessions SET first_input = ?2 WHERE id = ?1", params![session.to_string(), input])?;
     Ok(())
 }
 
-/// A run of it is open. Until its first step says otherwise, it takes in words.
-pub(super) fn running(sql: &Sql<'_>, session: SessionId, run: RunId) -> rusqlite::Result<()> {
-    sql.execute("UPDATE sessions SET open_run = ?2, hears = 1 WHERE id = ?1", params![session.to_string(), run.to_string()])?;
+/// Records that a run of a session is open. It takes in messages until its first step says
+/// otherwise. A run that compacts the thread was not requested by a user's message.
+pub(super) fn running(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
+    sql.execute(
+        "UPDATE sessions SET open_run = ?2, hears = 1, updated_at = iif(?4, updated_at, max(updated_at, ?3)) WHERE id = ?1",
+        params![started.session.to_string(), started.run.to_string(), int(started.time.0), started.compacts.is_some()],
+    )?;
     Ok(())
 }
 
-/// That run waits, and takes in words meanwhile or does not.
+/// Records that a run waits, and whether it takes in messages meanwhile.
 pub(super) fn listening(sql: &Sql<'_>, run: RunId, hears: bool) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET hears = ?2 WHERE id = (SELECT session FROM runs WHERE id = ?1) AND open_run = ?1 AND hears != ?2";
     sql.execute(text, params![run.to_string(), hears])?;
     Ok(())
 }
 
-/// Whether a run of it is open that does not take in words where it waits.
-pub(crate) fn is_deaf(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<bool> {
-    sql.exists("SELECT 1 FROM sessions WHERE id = ?1 AND open_run IS NOT NULL AND NOT hears", [session.to_string()])
-}
-
-/// That run ended.
+/// Records that a run ended.
 pub(super) fn idle(sql: &Sql<'_>, session: SessionId, run: RunId) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET open_run = NULL, hears = 0 WHERE id = ?1 AND open_run = ?2";
     sql.execute(text, params![session.to_string(), run.to_string()])?;
@@ -101,8 +99,10 @@ pub(super) fn idle(sql: &Sql<'_>, session: SessionId, run: RunId) -> rusqlite::R
 pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Result<()> {
     let turn = &committed.turn;
     let said = last_reply(sql, turn.run)?;
-    let text = "SELECT 1 FROM messages WHERE run = ?1 AND json_extract(message, '$.origin') = ?2";
-    let compacts = sql.exists(text, params![turn.run.to_string(), compaction::ORIGIN])?;
+    // A compaction's turn is one notice, so no other turn is looked into.
+    let text = "SELECT 1 FROM messages WHERE run = ?1 AND id = ?2 AND role = 'notice' AND json_extract(message, '$.origin') = ?3";
+    let compacts = turn.first_message == turn.last_message
+        && sql.exists(text, params![turn.run.to_string(), int(turn.first_message), compaction::ORIGIN])?;
     sql.execute(
         "UPDATE sessions SET head = ?2, head_message = ?3, revision = ?4, state = ?5, updated_at = iif(?8, updated_at, ?6), \
          last_snippet = coalesce(?7, last_snippet) WHERE id = ?1",
@@ -120,18 +120,19 @@ pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Resul
     Ok(())
 }
 
-/// What a list of sessions shows of one whose turn was made by this run, where something is left of it.
+/// Returns the snippet that a list of sessions shows after a turn of this run. None when nothing of
+/// the run is left to show.
 pub(crate) fn snippet_after(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<String>> {
     Ok(last_reply(sql, run)?.map(|said| snippet(&said.text())))
 }
 
-/// What the assistant said last in a run.
+/// Returns the last message of the assistant in a run.
 fn last_reply(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<Message>> {
     let text = "SELECT message FROM messages WHERE run = ?1 AND role = 'assistant' ORDER BY id DESC LIMIT 1";
     sql.row(text, [run.to_string()], |row| row.json(0))
 }
 
-/// How a structured session was closed.
+/// The way in which a structured session was closed.
 pub(super) struct Closing<'a> {
     status: &'static str,
     time: Timestamp,
@@ -145,7 +146,7 @@ impl<'a> Closing<'a> {
         Self { status: "completed", time: it.completed_at, reason: None, summary }
     }
 
-    /// Of another system, which had ended there.
+    /// Returns the closing of a session that had ended in another system.
     pub(super) fn imported(it: &'a PastSession) -> Self {
         let status = match it.status {
             EndStatus::Completed => "completed",
@@ -197,7 +198,7 @@ pub(super) fn saved(sql: &Sql<'_>, saved: &UiSaved) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// What was filled in for a question does not matter any more.
+/// Removes the partial answer to a question, which does not matter any more.
 pub(super) fn unsaved(sql: &Sql<'_>, session: SessionId, call: OperationId) -> rusqlite::Result<()> {
     sql.execute(
         "UPDATE sessions SET partial_state = json_remove(partial_state, ?2) WHERE id = ?1 AND partial_state IS NOT NULL",
@@ -206,7 +207,7 @@ pub(super) fn unsaved(sql: &Sql<'_>, session: SessionId, call: OperationId) -> r
     Ok(())
 }
 
-/// Where what is filled in for a question stands among that of all questions of its session.
+/// Returns the JSON path of a question's partial answer among those of its session.
 fn place_of(call: OperationId) -> String {
     format!("$.\"{call}\"")
 }

@@ -1,4 +1,5 @@
-//! What an agent's stream says of its structured sessions: the agent's row and the session's follow.
+//! Events of an agent's stream about its structured sessions. The agent's row and the session's row
+//! follow from them.
 
 use super::sessions::{self, Closing};
 use super::{agents, wakes};

@@ -1,4 +1,4 @@
-//! Which session began which.
+//! Sessions that were begun by other sessions.
 
 use crate::sql::Sql;
 use domain::event::InputAccepted;

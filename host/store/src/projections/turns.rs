@@ -7,7 +7,7 @@ use domain::time::Timestamp;
 use domain::turn::TurnNode;
 use rusqlite::params;
 
-/// What comes from a file comes from outside, whatever the file says of it.
+/// Imported content counts as content from outside, whatever the file says of it.
 pub(super) const IMPORTED_IS_UNTRUSTED: Option<bool> = Some(true);
 
 /// A turn joined the tree: in which session, whether its event says that it rests on content from outside, and when it was committed.
@@ -26,13 +26,13 @@ pub(super) fn committed(
             sql.exists(text, [turn.run.to_string()])?
         }
     };
-    let of_parent = match turn.parent {
-        Some(parent) => sql.row("SELECT untrusted FROM turns WHERE id = ?1", [parent.0.0], |row| row.get::<_, bool>(0))?,
-        None => None,
-    };
-    let root = match turn.parent {
-        Some(parent) => sql.row("SELECT root FROM turns WHERE id = ?1", [parent.0.0], |row| row.digest_opt(0))?.flatten(),
-        None => Some(turn.id.0),
+    let (of_parent, root) = match turn.parent {
+        Some(parent) => {
+            let text = "SELECT untrusted, root FROM turns WHERE id = ?1";
+            let found = sql.row(text, [parent.0.0], |row| Ok((row.get::<_, bool>(0)?, row.digest_opt(1)?)))?;
+            found.unwrap_or((false, None))
+        }
+        None => (false, Some(turn.id.0)),
     };
     let jump_message = match turn.jump {
         Some(jump) => sql.row("SELECT last_message FROM turns WHERE id = ?1", [jump.0.0], |row| row.uint(0))?,
@@ -56,13 +56,14 @@ pub(super) fn committed(
             root.map(|Digest(root)| root),
             session.to_string(),
             int(time.0),
-            untrusted || of_parent.unwrap_or(false),
+            untrusted || of_parent,
         ],
     )?;
     Ok(())
 }
 
-/// A turn that was erased is put back in its place, below what was said on top of it and is folded before this.
+/// Puts an erased turn back in its place. It goes below the turns above it, which are folded before
+/// it.
 pub(super) fn put_back(sql: &Sql<'_>, turn: &TurnNode, session: SessionId, time: Timestamp) -> rusqlite::Result<()> {
     if sql.exists("SELECT 1 FROM turns WHERE id = ?1", [turn.id.0.0])? {
         return Ok(());
@@ -72,7 +73,7 @@ pub(super) fn put_back(sql: &Sql<'_>, turn: &TurnNode, session: SessionId, time:
     adopt(sql, turn.id, root)
 }
 
-/// What is on top of a turn whose place in the tree was not known belongs to its tree, and rests on it.
+/// Adds the turns above a turn to its tree, once its place in the tree is known. They rest on it.
 fn adopt(sql: &Sql<'_>, turn: TurnId, root: Option<Digest>) -> rusqlite::Result<()> {
     let mut above = vec![turn];
     while let Some(turn) = above.pop() {

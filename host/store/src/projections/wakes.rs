@@ -1,4 +1,4 @@
-//! Everything that becomes due: timers, deadlines, pauses, reminders; one mechanism for all.
+//! Due times: timers, deadlines, pauses and reminders, in one mechanism.
 
 use crate::sql::{Sql, int};
 use domain::id::SessionId;
@@ -17,13 +17,13 @@ pub(super) fn set(sql: &Sql<'_>, subject: &str, kind: &'static str, session: Ses
     Ok(())
 }
 
-/// It does not any more, in any way.
+/// Removes all due times of a subject.
 pub(super) fn remove(sql: &Sql<'_>, subject: &str) -> rusqlite::Result<()> {
     sql.execute("DELETE FROM wakes WHERE subject = ?1", [subject])?;
     Ok(())
 }
 
-/// It does not any more in this way.
+/// Removes a subject's due time of one kind.
 pub(super) fn remove_kind(sql: &Sql<'_>, subject: &str, kind: &'static str) -> rusqlite::Result<()> {
     sql.execute("DELETE FROM wakes WHERE subject = ?1 AND kind = ?2", params![subject, kind])?;
     Ok(())

@@ -1,4 +1,5 @@
-//! What an agent's own stream tells of a session, and all that there is of an agent beside its sessions.
+//! Purge of agents: the events about a session in an agent's own stream, and all else beside its
+//! sessions.
 
 use super::blobs::named_again;
 use super::sessions::{REQUESTS_PER_COMMIT_MAX, forget_requests};
@@ -14,8 +15,9 @@ use rusqlite::params;
 /// Events that are read at a time.
 const EVENTS_READ: usize = 1_000;
 
-/// Erases what fits into one transaction of what an agent's stream tells of a session; whether that is all. The agent is then what is left:
-/// it is folded again if it was told of a structured session, whose places in its counts and its history cannot be taken back otherwise.
+/// Erases events of an agent's stream about a session, as many as fit into one transaction. Returns
+/// whether that is all. The agent is then rebuilt from what is left if a structured session
+/// was among them: its places in the agent's counts and history cannot be taken back otherwise.
 pub(super) fn erase_of_session(sql: &Sql<'_>, agent: AgentId, session: SessionId, tally: &mut Tally) -> rusqlite::Result<bool> {
     let stream = format!("agent/{agent}");
     // Word for word as in the index.
@@ -29,7 +31,7 @@ pub(super) fn erase_of_session(sql: &Sql<'_>, agent: AgentId, session: SessionId
     let events = sql.rows(text, params![stream, session.to_string(), limit(EVENTS_PER_COMMIT_MAX)], read)?;
     let (mut is_other, mut names_blobs) = (false, false);
     for (position, event) in &events {
-        forget(sql, *position, Some(agent))?;
+        forget(sql, *position)?;
         erase_event(sql, *position, tally)?;
         let event = event.as_ref();
         is_other |= event.is_some_and(|event| !matches!(event, Event::NoteRemembered(_)));
@@ -87,7 +89,7 @@ pub(super) fn erase_buckets(sql: &Sql<'_>, agent: AgentId, tally: &mut Tally) ->
     Ok(true)
 }
 
-/// Erases of an agent's stream what fits into one transaction; whether that is all.
+/// Erases what fits into one transaction of an agent's stream, and returns whether that is all.
 pub(super) fn erase(sql: &Sql<'_>, agent: AgentId, tally: &mut Tally) -> rusqlite::Result<bool> {
     let stream = format!("agent/{agent}");
     let events = sql.rows(
@@ -97,7 +99,7 @@ pub(super) fn erase(sql: &Sql<'_>, agent: AgentId, tally: &mut Tally) -> rusqlit
         |row| row.uint(0),
     )?;
     for position in &events {
-        forget(sql, *position, Some(agent))?;
+        forget(sql, *position)?;
         erase_event(sql, *position, tally)?;
     }
     if events.len() == EVENTS_PER_COMMIT_MAX {

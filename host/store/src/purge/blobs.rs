@@ -1,4 +1,5 @@
-//! Blobs: who names them after something was erased, and those that nobody names.
+//! Blobs after an erasure: the streams that still name them, and deletion of those that are not
+//! named any more.
 
 use super::Tally;
 use super::words::decoded_at;
@@ -9,14 +10,15 @@ use crate::user_storage;
 use domain::digest::Digest;
 use rusqlite::params;
 
-/// Blobs that are looked at in one transaction.
+/// Blobs that are checked in one transaction.
 const BLOBS_PER_COMMIT_MAX: usize = 256;
 /// Bytes of blobs after which a transaction deletes no more of them.
 const BLOB_BYTES_PER_COMMIT_MAX: u64 = 16 << 20;
 /// Events that are read at a time.
 const EVENTS_READ: usize = 256;
 
-/// Notes that something of a stream is erased: the blobs that it names are to be looked at, and are named by nothing of it for now.
+/// Marks the blobs that a stream names to be checked, because something of the stream is erased.
+/// What is left of the stream names its own again.
 pub(super) fn named_no_more(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
     sql.execute("INSERT OR IGNORE INTO blobs_to_look_at SELECT digest FROM blob_references WHERE stream = ?1", [stream])?;
     sql.execute("DELETE FROM blob_references WHERE stream = ?1", [stream]).map(drop)
@@ -52,8 +54,8 @@ pub(super) fn named_again(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
     }
 }
 
-/// Looks at some of the blobs that may be named by nobody, and deletes those that are; whether none is left to be looked at. What each takes
-/// does not depend on how much is stored.
+/// Checks some of the marked blobs and deletes those that are not named. Returns whether none is
+/// left to check. The cost of each does not depend on how much is stored.
 pub(super) fn erase_unnamed(sql: &Sql<'_>, tally: &mut Tally) -> rusqlite::Result<bool> {
     let looked_at = sql.rows("SELECT digest FROM blobs_to_look_at LIMIT ?1", [limit(BLOBS_PER_COMMIT_MAX)], |row| row.digest(0))?;
     let mut deleted_bytes = 0;

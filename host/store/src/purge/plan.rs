@@ -1,4 +1,4 @@
-//! What a purge of a session takes away, and what it leaves because others point to it.
+//! Plan of a session's purge: what it takes away, and what it leaves because others point to it.
 
 use super::words::decoded_at;
 use super::{Piece, Store};
@@ -12,9 +12,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 /// See the module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PurgePlan {
-    /// What is to be erased, in this order.
+    /// Pieces to erase, in this order.
     pub pieces: Vec<Piece>,
-    /// What has to take the place of imports first, so that their turns keep theirs. Not those that have it already.
+    /// Events that have to replace imports first, so that their turns keep their places. Imports
+    /// that are already replaced are not among them.
     pub places: Vec<TurnsImported>,
     /// Turns that stay.
     pub kept_turns: u64,
@@ -28,7 +29,8 @@ struct Candidate {
 }
 
 impl Store {
-    /// What the purge of a session takes away as things are: of a session that was deleted, with its agent.
+    /// Returns the plan for purging a session in the current state: of a deleted session, with its
+    /// agent.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -36,7 +38,7 @@ impl Store {
         self.read(move |sql| plan(sql, agent, session)).await
     }
 
-    /// Sessions of an agent, deleted or not, that nobody has begun to purge, at most `limit`.
+    /// Returns sessions of an agent, deleted or not, whose purge was not begun, at most `limit`.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -131,7 +133,7 @@ fn is_living(sql: &Sql<'_>, session: &str) -> rusqlite::Result<bool> {
     sql.exists("SELECT 1 FROM sessions WHERE id = ?1 AND status <> 'deleted'", [session])
 }
 
-/// What was imported for a session and is still there.
+/// Returns the imports of a session that are still there, with their positions.
 fn imports_of(sql: &Sql<'_>, session: &str) -> rusqlite::Result<Vec<(u64, TurnsImported)>> {
     let text = "SELECT position, kind, payload FROM events WHERE stream = 'session/' || ?1 AND kind = 'session.turns.imported.v1' \
                 AND payload IS NOT NULL ORDER BY version";
@@ -158,7 +160,8 @@ fn without_words(imported: &TurnsImported, position: u64) -> TurnsImported {
     TurnsImported { turns: imported.turns.iter().map(bare).collect(), erased: Some(position), ..imported.clone() }
 }
 
-/// The runs that are to be erased: those of the turns, and those of the session that came to no turn.
+/// Returns the runs to erase: those of the turns, and those of the session that ended without a
+/// turn.
 fn runs(
     sql: &Sql<'_>,
     session: SessionId,

@@ -1,6 +1,7 @@
-//! The files themselves. What is deleted in the database is written over at once; what it was before stands in the write-ahead log until
-//! that is emptied. Copies that nobody deleted, because the database left them in the unused part of a page when it rearranged
-//! it, go when the whole file is written anew: commits would wait for that, so it is for an operator to do while no host is running.
+//! The store's files after an erasure. Deleted content in the database is overwritten at once; its
+//! earlier state stays in the write-ahead log until that is emptied. Copies that SQLite left in the
+//! unused part of a page when it rearranged the page go only when the whole file is written anew.
+//! Commits would wait for that, so it is for an operator to do while no host is running.
 
 use super::Store;
 use crate::commit::CommitError;
@@ -13,24 +14,25 @@ use rusqlite::wal::CheckpointMode;
 use std::path::Path;
 use std::time::Duration;
 
-/// What says that the log is to be emptied, among what is known of the store.
+/// Name of the mark in the store's metadata that the log is to be emptied.
 const DUE: &str = "rewrite";
-/// What says that the file has leavings of a version that did not write over what it deleted.
+/// Name of the mark that the file has remnants of a version that did not overwrite what it deleted.
 const LEAVINGS: &str = "leavings";
-/// How often it is tried to empty the log: somebody may be reading what was before.
+/// Maximum number of tries to empty the log: a read may still be using the earlier state.
 const TRIES_MAX: u32 = 50;
-/// How long commits wait for reads each time, in milliseconds, and the pause between two tries.
+/// Time that commits wait for reads at each try, in milliseconds, and the pause between two tries.
 const WAIT_MS: u64 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Whether nothing of what was erased is left in the store's files.
+/// Result of a rewrite: tells whether anything that was erased is left in the store's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rewritten {
-    /// Nothing is that was deleted.
+    /// Nothing that was deleted is left.
     Yes,
-    /// Something may be: the log could not be emptied, or the file has leavings of an older version.
+    /// Something may be left: the log could not be emptied, or the file has remnants of an older
+    /// version.
     NotYet {
-        /// Why, with the causes.
+        /// The reason, with its causes.
         reason: String,
     },
 }

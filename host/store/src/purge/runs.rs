@@ -10,10 +10,10 @@ use domain::event::Event;
 use domain::id::{AgentId, InputId, RunId, SessionId};
 use rusqlite::params;
 
-/// Erases of a run what fits into one transaction; whether that is all.
+/// Erases what fits into one transaction of a run, and returns whether that is all.
 pub(super) fn erase(sql: &Sql<'_>, run: RunId, committed: Option<u64>, tally: &mut Tally) -> rusqlite::Result<bool> {
     if let Some(position) = committed {
-        forget(sql, position, None)?;
+        forget(sql, position)?;
     }
     let id = run.to_string();
     tally.erased.messages += sql.execute("DELETE FROM messages WHERE run = ?1", [&id])? as u64;
@@ -38,7 +38,7 @@ pub(super) fn erase(sql: &Sql<'_>, run: RunId, committed: Option<u64>, tally: &m
     Ok(true)
 }
 
-/// What stands beside the events of a run.
+/// Removes the data beside the events of a run.
 fn finish(sql: &Sql<'_>, run: &str, stream: &str, has_turn: bool, tally: &mut Tally) -> rusqlite::Result<()> {
     sql.execute(
         "DELETE FROM spawned WHERE by_session = (SELECT session FROM runs WHERE id = ?1) AND ?1 = \
@@ -59,8 +59,8 @@ fn finish(sql: &Sql<'_>, run: &str, stream: &str, has_turn: bool, tally: &mut Ta
     Ok(())
 }
 
-/// Work that is done for a run of which nothing is left counts against whoever does it from here on, as it does when everything is folded
-/// again.
+/// Counts the work for an erased run against the tree of the agent that does it. Folding the events
+/// again does the same.
 fn handed_on(sql: &Sql<'_>, run: &str) -> rusqlite::Result<()> {
     let text = "SELECT i.id, s.agent FROM inputs i JOIN sessions s ON s.id = i.session WHERE i.by_run = ?1";
     for (input, agent) in sql.rows(text, [run], |row| Ok((row.id::<InputId>(0)?, row.id::<AgentId>(1)?)))? {
@@ -70,7 +70,7 @@ fn handed_on(sql: &Sql<'_>, run: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// What a run took in with an event.
+/// Returns the inputs that a run took in with an event.
 fn taken_in(event: &Event) -> Vec<InputId> {
     match event {
         Event::RunStarted(started) => started.claimed.clone(),
@@ -105,7 +105,7 @@ fn erase_input(sql: &Sql<'_>, input: InputId, tally: &mut Tally) -> rusqlite::Re
     Ok(())
 }
 
-/// What there is of an input beside its event.
+/// Removes the data of an input beside its event.
 pub(super) fn remove_input(sql: &Sql<'_>, input: &str) -> rusqlite::Result<()> {
     sql.execute("DELETE FROM inputs WHERE id = ?1", [input])?;
     sql.execute("DELETE FROM wakes WHERE subject = ?1", [input])?;
@@ -116,7 +116,7 @@ pub(super) fn remove_input(sql: &Sql<'_>, input: &str) -> rusqlite::Result<()> {
 pub(super) fn erase_import(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> rusqlite::Result<bool> {
     let found = sql.row("SELECT kind, payload FROM events WHERE position = ?1", [int(position)], decoded)?.flatten();
     let Some(Event::TurnsImported(imported)) = found else { return Ok(true) };
-    forget(sql, position, Some(imported.agent))?;
+    forget(sql, position)?;
     for it in &imported.turns {
         tally.erased.messages += sql.execute("DELETE FROM messages WHERE run = ?1", [it.turn.run.to_string()])? as u64;
     }

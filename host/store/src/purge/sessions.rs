@@ -1,5 +1,5 @@
-//! What there is of a session beside its runs: its inputs and items, its files, what tools keep in it, what it is called, and requests
-//! about it.
+//! Purge of a session's data beside its runs: inputs, items, files, buckets of tools, names, and
+//! requests about it.
 
 use super::blobs::named_again;
 use super::runs::remove_input;
@@ -7,6 +7,7 @@ use super::words::forget;
 use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
 use crate::projections::snippet_after;
 use crate::sql::{Columns, Sql, int, limit};
+use crate::user_storage;
 use domain::digest::Digest;
 use domain::id::{RunId, SessionId};
 use rusqlite::params;
@@ -14,8 +15,8 @@ use rusqlite::params;
 /// Remembered requests that one transaction forgets.
 pub(super) const REQUESTS_PER_COMMIT_MAX: u64 = 256;
 
-/// Erases of a session what fits into one transaction; whether that is all. Turns keep their places in the tree: what commits to what was
-/// said in them says nothing without it.
+/// Erases what fits into one transaction of a session, and returns whether that is all. Turns keep
+/// their places in the tree: a commitment to a turn's messages says nothing without them.
 pub(super) fn erase(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> rusqlite::Result<bool> {
     let id = session.to_string();
     let stream = format!("session/{id}");
@@ -43,7 +44,7 @@ pub(super) fn erase(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> rus
     // Turns that stay are found through those that they stay for.
     let committed = "SELECT position FROM events WHERE stream = ?1 AND kind = 'session.turn.committed.v1'";
     for position in sql.rows(committed, [&stream], |row| row.uint(0))? {
-        forget(sql, position, None)?;
+        forget(sql, position)?;
     }
     erase_buckets(sql, &id, tally)?;
     for text in [
@@ -64,13 +65,14 @@ pub(super) fn erase(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> rus
 /// Forgets requests that are remembered under a key, with what was answered; how many, of which there are more when they are as many as one
 /// transaction forgets. Those of versions that did not say what they are about, by what was answered: there are none a week after those.
 pub(super) fn forget_requests(sql: &Sql<'_>, about: &str) -> rusqlite::Result<u64> {
-    let text = "DELETE FROM idempotency WHERE (source, key) IN (SELECT source, key FROM idempotency WHERE about = ?1 LIMIT ?2)";
-    let forgotten = sql.execute(text, params![about, int(REQUESTS_PER_COMMIT_MAX)])? as u64;
-    let text = "DELETE FROM idempotency WHERE about IS NULL AND instr(reply, CAST(?1 AS BLOB)) > 0";
-    Ok(forgotten + sql.execute(text, [about])? as u64)
+    let text = "DELETE FROM idempotency WHERE (source, key) IN (SELECT source, key FROM idempotency WHERE about = ?1 LIMIT ?2) \
+                RETURNING source, length(reply)";
+    let forgotten = user_storage::erases_replies(sql, text, params![about, int(REQUESTS_PER_COMMIT_MAX)])?;
+    let text = "DELETE FROM idempotency WHERE about IS NULL AND instr(reply, CAST(?1 AS BLOB)) > 0 RETURNING source, length(reply)";
+    Ok(forgotten + user_storage::erases_replies(sql, text, [about])?)
 }
 
-/// What tools keep in a session, and what they wrote of it in turns that stay.
+/// Erases the buckets of tools in a session, and what they wrote of it in turns that stay.
 fn erase_buckets(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> rusqlite::Result<()> {
     let writes = "SELECT e.position FROM runs r CROSS JOIN events e ON e.stream = 'run/' || r.id WHERE r.session = ?1 \
                   AND e.kind = 'keyvalue.written.v1' AND e.payload IS NOT NULL \
@@ -96,7 +98,8 @@ fn snippets_again(sql: &Sql<'_>, session: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// What is shown of a session: the last reply of its own turns, or of the turn that it was forked from.
+/// Returns the snippet of a session: the last reply of its own turns, or of the turn that it was
+/// forked from.
 fn last_shown(sql: &Sql<'_>, session: &str, head: Digest) -> rusqlite::Result<Option<String>> {
     let mut at = Some(head);
     while let Some(turn) = at {

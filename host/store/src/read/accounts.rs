@@ -1,4 +1,4 @@
-//! What has been drawn on accounts: by the runs whose address is theirs, or below.
+//! Amounts drawn on accounts by the runs whose address is theirs or below.
 
 use super::ReadError;
 use crate::sql::{Columns, Sql};
@@ -8,17 +8,18 @@ use domain::budget::Spent;
 use domain::id::RunId;
 use rusqlite::Row;
 
-/// What others than a run have drawn on its accounts.
+/// Amounts that runs other than a given one have drawn on its accounts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Drawn {
-    /// How many runs, other than that one, came of the message that began everything.
+    /// Number of other runs that came of the message that began everything.
     pub runs: u64,
-    /// What they have drawn on each account, in the accounts' order.
+    /// Amounts that they have drawn on each account, in the accounts' order.
     pub others: Vec<Spent>,
 }
 
 impl Store {
-    /// What others than this run have drawn on some accounts; all runs, without one.
+    /// Returns the amounts that runs other than this one have drawn on some accounts. Without a
+    /// run, all runs count.
     pub async fn drawn(&self, accounts: &Accounts, except: Option<RunId>) -> Result<Drawn, ReadError> {
         let accounts = accounts.clone();
         self.glance(move |sql| drawn(sql, &accounts, except)).await

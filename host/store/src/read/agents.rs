@@ -17,36 +17,36 @@ use serde_json::{Map, Value};
 pub struct AgentRow {
     /// The fold of its stream; without its users and what it remembers of them, unless they were asked for ([`Store::agent_with_users`]).
     pub agent: Agent,
-    /// What sort of agent its address says it is.
+    /// Kind of the agent, by its address.
     pub kind: Kind,
     /// The agent that spawned it.
     pub parent: Option<AgentId>,
-    /// That agent's address.
+    /// Address of the parent agent.
     pub parent_path: Option<String>,
     /// The version of its stream.
     pub version: u64,
-    /// When it was created.
+    /// Time at which it was created.
     pub created_at: Timestamp,
-    /// When its stream last went on.
+    /// Time of the latest event in its stream.
     pub updated_at: Timestamp,
-    /// Whether neither it nor the topmost agent above it was archived.
+    /// True if neither it nor the topmost agent above it was archived.
     pub active: bool,
-    /// How many agents it has spawned so far.
+    /// Number of agents that it has spawned so far.
     pub sub_count: u64,
-    /// Whether it was purged, or is about to be: nothing of it is left then but that it was there.
+    /// True if it was purged, or is about to be. Then nothing of it is left except that it existed.
     pub purged: bool,
 }
 
-/// Which agents of a user's are wanted: those that fit everything that is given.
+/// Filter for a user's agents. An agent has to match every field that is given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentFilter {
-    /// Of this type.
+    /// The agent's type.
     pub agent_type: Option<String>,
     /// With which the user has this role.
     pub role: Option<Role>,
     /// Active ones, or archived ones.
     pub active: bool,
-    /// Only those that nobody spawned.
+    /// True to select only agents that were not spawned.
     pub topmost: bool,
 }
 
@@ -87,7 +87,7 @@ impl Store {
         .await
     }
 
-    /// What an agent remembers of a user; none where it never had anything to remember.
+    /// Returns the data that an agent remembers of a user; none where it never had any.
     pub async fn remembered_of(&self, agent: AgentId, user: &UserId) -> Result<Option<Map<String, Value>>, ReadError> {
         let user = user.clone();
         self.glance(move |sql| {
@@ -136,7 +136,8 @@ impl Store {
         self.glance(move |sql| sql.row(select!("WHERE path = ?1 AND active = 1"), [path], read)).await
     }
 
-    /// The active agents at a path and at its numbered siblings (`<path>.2`, `<path>.3`, …), in the order of their paths, at most `limit`.
+    /// Returns the active agents at a path and at its numbered siblings (`<path>.2`, `<path>.3`,
+    /// …). They come in the order of their paths, at most `limit`.
     pub async fn agents_numbered(&self, path: &str, limit: usize) -> Result<Vec<AgentRow>, ReadError> {
         let path = path.to_owned();
         self.glance(move |sql| {
@@ -161,7 +162,7 @@ impl Store {
         Ok(found.unwrap_or(agent))
     }
 
-    /// What a user is to an agent.
+    /// Returns a user's role with an agent.
     pub async fn role(&self, user: &UserId, agent: AgentId) -> Result<Option<Role>, ReadError> {
         let user = user.clone();
         self.glance(move |sql| {
@@ -183,7 +184,7 @@ fn add_users(sql: &Sql<'_>, agent: &mut Agent) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// How many columns an agent has, and the first one after them.
+/// Number of an agent's columns, and index of the first one after them.
 pub(super) const COLUMNS: usize = 10;
 
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<AgentRow> {

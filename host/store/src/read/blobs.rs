@@ -1,4 +1,4 @@
-//! Who names a blob.
+//! Reads of the threads and streams that name a blob.
 
 use super::ReadError;
 use super::turns::holder;
@@ -10,8 +10,9 @@ use domain::id::TurnId;
 use rusqlite::params;
 
 impl Store {
-    /// Whether a message of the thread that ends in `head` names a blob. Costs a walk of logarithmic length for each turn, of whichever
-    /// thread, that shows this very content; how long the thread is does not matter.
+    /// Returns whether a message of the thread that ends in `head` names a blob. Each turn of any
+    /// thread that shows this very content costs a walk of logarithmic length; the length of the
+    /// thread does not matter.
     pub async fn mentions(&self, head: TurnId, digest: Digest) -> Result<bool, ReadError> {
         self.read(move |sql| {
             let turns = sql.rows(

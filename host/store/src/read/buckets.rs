@@ -1,4 +1,4 @@
-//! What buckets hold.
+//! Reads of the contents of buckets.
 
 use super::ReadError;
 use crate::projections::scope_word;
@@ -27,7 +27,7 @@ impl Store {
         self.glance(move |sql| sql.row(of_key!("entry.value"), key, |row| row.get(0))).await
     }
 
-    /// How many bytes the value of a key has; none when there is no such key.
+    /// Returns the size of a key's value in bytes; none when there is no such key.
     pub async fn bucket_value_bytes(&self, place: &BucketPlace, key: &str) -> Result<Option<u64>, ReadError> {
         let key = key_of(place, key);
         self.glance(move |sql| sql.row(of_key!("length(entry.value)"), key, |row| row.uint(0))).await
@@ -49,7 +49,7 @@ impl Store {
         .await
     }
 
-    /// How much a bucket holds.
+    /// Returns the size of a bucket's contents.
     pub async fn bucket_size(&self, place: &BucketPlace) -> Result<BucketSize, ReadError> {
         let BucketPlace { component, bucket, scope, of } = place.clone();
         let held = self.glance(move |sql| {

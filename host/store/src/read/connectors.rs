@@ -1,4 +1,4 @@
-//! What services call the users.
+//! Reads of connector keys: the names by which services know the users.
 
 use super::ReadError;
 use crate::sql::{Columns, limit as rows};
@@ -8,10 +8,10 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::{Row, params};
 
-/// A connector key, and for whom it stands.
+/// A connector key and its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectorRow {
-    /// What the service calls them.
+    /// The name by which the service knows the user.
     pub key: ConnectorKey,
     /// The user.
     pub user: UserId,
@@ -20,13 +20,13 @@ pub struct ConnectorRow {
 }
 
 impl Store {
-    /// A connector key and for whom it stands; none when it stands for nobody.
+    /// Returns a connector key and its user; none when it is not bound.
     pub async fn connector_key(&self, key: &ConnectorKey) -> Result<Option<ConnectorRow>, ReadError> {
         let key = key.to_string();
         self.glance(move |sql| sql.row("SELECT key, user_id, bound_at FROM connector_keys WHERE key = ?1", [key], read)).await
     }
 
-    /// The user for whom a connector key stands: what a connector asks before it knows a path.
+    /// Returns the user of a connector key. Connectors use this before they know a path.
     pub async fn user_of_connector(&self, key: &ConnectorKey) -> Result<Option<UserId>, ReadError> {
         Ok(self.connector_key(key).await?.map(|row| row.user))
     }

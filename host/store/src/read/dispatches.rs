@@ -1,4 +1,5 @@
-//! Work that agents handed to each other and that has not ended, and who waits for whom.
+//! Reads of the work that agents handed to each other and that has not ended, and of the waits
+//! between sessions.
 
 use super::ReadError;
 use crate::sql::{Columns, Sql};
@@ -6,7 +7,7 @@ use crate::store::Store;
 use domain::dispatch::waits::Waits;
 use domain::id::{AgentId, RunId, SessionId};
 
-/// How much a run, and the tree of agents that it belongs to, has handed over that has not ended.
+/// Number of open dispatches of a run and of the tree of agents that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HandedOver {
     /// By the run.
@@ -18,7 +19,8 @@ pub struct HandedOver {
 }
 
 impl Store {
-    /// What a run of an agent's, and its tree, have handed over that has not ended: detached or not, waited for or not.
+    /// Returns the number of open dispatches of a run and its tree: detached or not, waited for or
+    /// not.
     pub async fn handed_over(&self, run: RunId, agent: AgentId) -> Result<HandedOver, ReadError> {
         self.read(move |sql| {
             let tree = tree_of(sql, agent)?;
@@ -33,7 +35,7 @@ impl Store {
 }
 
 impl Store {
-    /// Who waits for whom among the sessions that a session waits for, directly or through others.
+    /// Returns the waits among the sessions that a session waits for, directly or through others.
     pub async fn waits_of(&self, session: SessionId) -> Result<Vec<Waits>, ReadError> {
         self.read(move |sql| waits_of(sql, session)).await
     }
@@ -63,7 +65,7 @@ pub(crate) fn tree_of(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<AgentId
     Ok(top.unwrap_or(agent))
 }
 
-/// What a tree has handed over that has not ended.
+/// Returns the number of open dispatches of a tree.
 pub(crate) fn in_tree(sql: &Sql<'_>, tree: AgentId) -> rusqlite::Result<u64> {
     let open =
         sql.row("SELECT count(*) FROM inputs WHERE tree = ?1 AND state IN ('waiting', 'claimed')", [tree.to_string()], |row| row.uint(0))?;

@@ -11,7 +11,7 @@ use domain::event::Recorded;
 use domain::id::{AgentId, RunId, SessionId, Stream};
 use rusqlite::params;
 
-/// Which events are wanted: those that fit everything that is given.
+/// Filter for events. An event has to match every field that is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EventFilter {
     /// About this agent.
@@ -20,9 +20,10 @@ pub struct EventFilter {
     pub session: Option<SessionId>,
     /// About this run.
     pub run: Option<RunId>,
-    /// Of this stream.
+    /// The event's stream.
     pub stream: Option<Stream>,
-    /// Of the ledger alone: what the boundary decided, which components it admitted, and what the operator read.
+    /// True to select only the ledger: decisions of the boundary, components that it admitted, and
+    /// reads by the operator.
     pub ledger: bool,
 }
 

@@ -13,11 +13,11 @@ use rusqlite::{Row, params};
 /// A file that a client handed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRow {
-    /// What it is.
+    /// The file's description.
     pub file: File,
-    /// Who handed it over.
+    /// The user who uploaded it.
     pub user_id: UserId,
-    /// When.
+    /// Time of the upload.
     pub time: Timestamp,
 }
 
@@ -31,13 +31,13 @@ impl Store {
         .await
     }
 
-    /// How many files a session has.
+    /// Returns the number of a session's files.
     pub async fn file_count(&self, session: SessionId) -> Result<u64, ReadError> {
         let text = "SELECT coalesce(max(sequence), 0) FROM files WHERE session = ?1";
         Ok(self.glance(move |sql| sql.row(text, [session.to_string()], |row| row.uint(0))).await?.unwrap_or(0))
     }
 
-    /// Whether a blob is one of the first `count` files of a session.
+    /// Returns whether a blob is one of the first `count` files of a session.
     pub async fn is_file(&self, session: SessionId, digest: Digest, count: u64) -> Result<bool, ReadError> {
         let text = "SELECT 1 FROM files WHERE session = ?1 AND digest = ?2 AND sequence <= ?3";
         self.glance(move |sql| sql.exists(text, params![session.to_string(), digest.0, int(count)])).await

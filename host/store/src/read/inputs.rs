@@ -9,10 +9,10 @@ use domain::id::{InputId, RunId, SessionId};
 use domain::time::Timestamp;
 use rusqlite::{Row, params};
 
-/// How far an input has come.
+/// State of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputState {
-    /// It waits for a run; a reminder, for its time as well.
+    /// It waits for a run. A reminder waits for its time as well.
     Waiting,
     /// A run deals with it.
     Claimed {
@@ -24,23 +24,23 @@ pub enum InputState {
         /// The run.
         run: RunId,
     },
-    /// It was put aside.
+    /// It became a dead letter.
     Dead {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// It was cancelled while it waited.
     Cancelled,
-    /// It was dropped from a queue that held too much; a turn tells of it.
+    /// It was dropped from an overfull queue; a turn reports it.
     Dropped,
 }
 
 /// An input that was put aside.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeadInput {
-    /// Why and when.
+    /// Event of the input's death, with its reason and its time.
     pub dead: InputDead,
-    /// What it was.
+    /// Event of the input's acceptance.
     pub accepted: InputAccepted,
 }
 
@@ -104,7 +104,7 @@ impl Store {
         .await
     }
 
-    /// One of them; none when there is no such input, or it was not put aside.
+    /// Returns a dead letter; none when there is no such input, or it is not one.
     pub async fn dead_input(&self, id: InputId) -> Result<Option<DeadInput>, ReadError> {
         self.read(move |sql| {
             let found = sql.row(

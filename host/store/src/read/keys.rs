@@ -10,35 +10,35 @@ use domain::user::{Scope, UserId};
 use rusqlite::{Row, params};
 use std::collections::BTreeSet;
 
-/// A key, without its secret, which nobody has but its user.
+/// An API key without its secret, which only its user has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRow {
     /// Its id.
     pub id: KeyId,
-    /// Whose it is.
+    /// The key's owner.
     pub user: UserId,
-    /// What it is called.
+    /// The key's name.
     pub name: String,
-    /// What it may be used for.
+    /// Scopes that the key grants.
     pub scopes: BTreeSet<Scope>,
     /// The SHA-256 of its secret.
     pub hash: Digest,
-    /// Who issued it.
+    /// The user who issued it.
     pub issued_by: UserId,
-    /// With which key; none when it was with something else.
+    /// The key that was used to issue it; none when it was issued by other means.
     pub issued_with: Option<KeyId>,
-    /// When.
+    /// Time of issue.
     pub issued_at: Timestamp,
-    /// When it ends by itself.
+    /// Time at which it expires.
     pub expires_at: Timestamp,
-    /// Who revoked it, and when.
+    /// The user who revoked it, and the time.
     pub revoked: Option<(UserId, Timestamp)>,
-    /// Why, if somebody said so.
+    /// Reason for the revocation, if one was given.
     pub reason: Option<String>,
 }
 
 impl KeyRow {
-    /// Whether it has ended, and how.
+    /// Returns how the key ended, if it has.
     #[must_use]
     pub fn ended(&self, now: Timestamp) -> Option<Ended> {
         key::ended(self.expires_at, self.revoked.as_ref().map(|(_, at)| *at), now)
@@ -56,7 +56,7 @@ macro_rules! select {
 }
 
 impl Store {
-    /// A key. A revocation that is committed is seen by whoever asks next.
+    /// Returns a key. A committed revocation is visible to the next read.
     pub async fn key(&self, id: &KeyId) -> Result<Option<KeyRow>, ReadError> {
         let id = id.clone();
         self.glance(move |sql| sql.row(select!("WHERE id = ?1"), [id.as_str()], read)).await
@@ -74,7 +74,7 @@ impl Store {
         .await
     }
 
-    /// How many keys of a user have not ended.
+    /// Returns the number of a user's keys that were neither revoked nor have expired.
     pub async fn keys_that_count(&self, user: &UserId, now: Timestamp) -> Result<u64, ReadError> {
         let user = user.clone();
         self.read(move |sql| {

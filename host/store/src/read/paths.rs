@@ -16,17 +16,18 @@ use rusqlite::{Row, params};
 pub struct LivingAgent {
     /// The agent.
     pub row: AgentRow,
-    /// What the user who asks is to it.
+    /// Role of the requesting user.
     pub role: Role,
-    /// How many of its sessions take input.
+    /// Number of its sessions that take input.
     pub open_sessions: u64,
-    /// How many runs of it are open.
+    /// Number of its open runs.
     pub open_runs: u64,
-    /// What is known of its work.
+    /// State of its work.
     pub work: Work,
 }
 
-/// How many sessions are open, how many runs are, whether an input waits whose time (?1) has come, and when something last came.
+/// SQL columns of an agent's work. They are the number of open sessions, the number of open runs,
+/// whether an input waits whose time (?1) has come, and the time of the last arrival.
 macro_rules! work {
     () => {
         "(SELECT count(*) FROM sessions WHERE sessions.agent = agents.id AND sessions.status = 'open'), \
@@ -44,8 +45,9 @@ macro_rules! select {
 }
 
 impl Store {
-    /// The active agents that a user may do something with and that live at a path or below it (anywhere without one), in the order of
-    /// their paths, after one, at most `limit`.
+    /// Returns a user's active agents at a path or below it (anywhere without one). These are
+    /// agents that the user may do something with, in the order of their paths, after one, at most
+    /// `limit`.
     pub async fn living_agents(
         &self,
         user: &UserId,
@@ -76,7 +78,8 @@ impl Store {
         .await
     }
 
-    /// The topmost active agents of a user's, the one first in which something of the user's last happened, at most `limit`.
+    /// Returns a user's topmost active agents, at most `limit`. The agent with the latest activity
+    /// of the user comes first.
     pub async fn agents_by_last_use(&self, user: &UserId, limit: usize, now: Timestamp) -> Result<Vec<LivingAgent>, ReadError> {
         let user = user.clone();
         self.read(move |sql| {
@@ -90,7 +93,7 @@ impl Store {
         .await
     }
 
-    /// What is known of an agent's work.
+    /// Returns the state of an agent's work.
     pub async fn work_of(&self, agent: AgentId, now: Timestamp) -> Result<Option<Work>, ReadError> {
         self.glance(move |sql| {
             let text = concat!("SELECT agents.created_at, ", work!(), " FROM agents WHERE agents.id = ?2");

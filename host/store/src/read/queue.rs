@@ -12,9 +12,9 @@ use rusqlite::{Row, params};
 /// A session's queue at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueRow {
-    /// What waits; of reminders those that are due.
+    /// Inputs that wait; of reminders only those that are due.
     pub queue: Queue<InputId>,
-    /// What else its rules are asked with. A commit that rests on it guards it.
+    /// The rest of the state that the queue's rules take. A commit that rests on it guards it.
     pub seen: QueueSeen,
 }
 
@@ -36,7 +36,7 @@ impl Store {
         .await
     }
 
-    /// Whether an input of a session's waits that is to end its run.
+    /// Returns whether an input that is to end the run waits in a session.
     pub async fn is_interrupted(&self, session: SessionId) -> Result<bool, ReadError> {
         self.glance(move |sql| {
             let text = "SELECT 1 FROM inputs WHERE session = ?1 AND state = 'waiting' AND json_extract(waits_for, '$.kind') = 'interrupt'";
@@ -46,7 +46,8 @@ impl Store {
     }
 }
 
-/// What the acceptance of an input of a session's rests on; none when there is no such session.
+/// Returns the state on which the acceptance of a session's input rests. None when there is no such
+/// session.
 pub(crate) fn seen_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<QueueSeen>> {
     let Some(seen) = standing_of(sql, session)? else { return Ok(None) };
     let queued = sql.rows(
@@ -70,7 +71,8 @@ fn standing_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Que
     )
 }
 
-/// What was dropped from a session's queue and no turn has told of; none when there is no such session.
+/// Returns the drops from a session's queue that no turn has reported. None when there is no such
+/// session.
 pub(crate) fn overflow_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Overflow>> {
     sql.row("SELECT overflow FROM sessions WHERE id = ?1", [session.to_string()], |row| Ok(row.json_opt(0)?.unwrap_or_default()))
 }

@@ -25,18 +25,21 @@ pub struct Hit {
     pub message: Option<MessageId>,
     /// The session in which it was said.
     pub session: SessionId,
-    /// Whether it rests on content from outside the user's and the operator's control.
+    /// True if it rests on content from outside the user's and the operator's control.
     pub untrusted: bool,
-    /// When.
+    /// Time of the message or note.
     pub time: Timestamp,
 }
 
 impl Store {
-    /// What this agent's committed turns and notes hold of the query's words, but for what was said in sessions that were deleted: the best first, at most `limit` and never more than
-    /// [`RECALL_HITS_MAX`]; of one user's sessions alone, or of all. Every query is words and nothing but words; one without any finds nothing.
+    /// Searches this agent's committed turns and notes for the words of a query. Messages of
+    /// deleted sessions are left out. The best hits come first, at most `limit` and never more than
+    /// [`RECALL_HITS_MAX`]; `of` restricts them to one user's sessions. A query has no operators,
+    /// only words; one without any finds nothing.
     pub async fn recall(&self, agent: AgentId, of: Option<&UserId>, query: &str, limit: u32) -> Result<Vec<Hit>, ReadError> {
         let Some(expression) = expression(agent, query) else { return Ok(Vec::new()) };
         let of = of.map(|user| user.as_str().to_owned());
+        self.index_all().await;
         self.read(move |sql| {
             let hits = sql.rows(
                 "SELECT r.session, r.turn, r.message, r.untrusted, r.time, r.note, m.message, \
@@ -76,11 +79,11 @@ pub(super) fn any_of(query: &str) -> Option<String> {
 fn read(row: &Row<'_>) -> rusqlite::Result<Hit> {
     let note: Option<String> = row.get(5)?;
     // What an agent says rests on all that its turn rests on; what people say is their own.
-    let (text, by_agent) = match note {
-        Some(note) => (note, false),
+    let (text, by_agent, untrusted) = match note {
+        Some(note) => (note, false, row.get(3)?),
         None => {
             let message = row.json::<Message>(6)?;
-            (message.text(), message.role != Role::User)
+            (message.text(), message.role != Role::User, message.untrusted)
         }
     };
     Ok(Hit {
@@ -88,7 +91,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Hit> {
         turn: row.digest_opt(1)?.map(TurnId),
         message: row.uint_opt(2)?,
         session: row.id(0)?,
-        untrusted: row.get::<_, bool>(3)? || (by_agent && row.get::<_, bool>(7)?),
+        untrusted: untrusted || (by_agent && row.get::<_, bool>(7)?),
         time: Timestamp(row.uint(4)?),
     })
 }

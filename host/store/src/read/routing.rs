@@ -1,4 +1,4 @@
-//! What routing looks up: which session is meant by a turn, an agent, a persona, or by what was said in it.
+//! Lookups for routing: the session meant by a turn, an agent, a persona, or by the messages in it.
 
 use super::ReadError;
 use super::recall::any_of;
@@ -34,8 +34,9 @@ impl Store {
         .await
     }
 
-    /// The open chat of a user that is at a turn, the latest of several, and its agent; none when there is none. One whose thread was compacted
-    /// after the turn is at it still: nobody has said anything since.
+    /// Returns the open chat of a user that is at a turn, the latest of several, and its agent;
+    /// none when there is none. A chat whose thread was compacted after the turn is at it still: no
+    /// message has come since.
     pub async fn chat_at(&self, user: &UserId, turn: TurnId) -> Result<Option<(AgentId, SessionId)>, ReadError> {
         let user = user.clone();
         self.glance(move |sql| chat_at(sql, &user, turn)).await
@@ -53,10 +54,12 @@ impl Store {
         self.glance(move |sql| main_session(sql, &user, &persona)).await
     }
 
-    /// Messages of a user's own open chats, with agents that they may see, that have any of the words, the best first.
+    /// Returns messages with any of the words in a user's own open chats, the best first. Only
+    /// agents that the user may see count.
     pub async fn speaks_of(&self, user: &UserId, among: Among, words: &str) -> Result<Vec<Found>, ReadError> {
         let Some(expression) = any_of(words) else { return Ok(Vec::new()) };
         let user = user.clone();
+        self.index_all().await;
         self.read(move |sql| {
             let Among { agent, persona } = among;
             let text = "SELECT r.session, -bm25(recall_index, 0.0, 1.0), r.time FROM recall_index \

@@ -20,11 +20,11 @@ pub struct RunRow {
     pub agent: AgentId,
     /// The turn that it became; none while it is open.
     pub turn: Option<TurnId>,
-    /// How it ended; none while it is open.
+    /// The way it ended; none while it is open.
     pub end: Option<TurnEnd>,
-    /// When it began.
+    /// Time at which it began.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// Time at which it ended.
     pub ended_at: Option<Timestamp>,
 }
 
@@ -37,7 +37,8 @@ impl Store {
         .await
     }
 
-    /// The runs of a session that began since its last turn and ended without one, the newest first, so many at most.
+    /// Returns the runs of a session since its last turn that ended without one. The newest come
+    /// first, at most `most`.
     pub async fn fruitless_runs(&self, session: SessionId, most: usize) -> Result<Vec<RunRow>, ReadError> {
         self.read(move |sql| {
             sql.rows(
@@ -52,7 +53,7 @@ impl Store {
         .await
     }
 
-    /// Whose an open operation is; none when it is not open.
+    /// Returns the run and the session of an open operation; none when it is not open.
     pub async fn operation_owner(&self, id: OperationId) -> Result<Option<(RunId, SessionId)>, ReadError> {
         self.read(move |sql| sql.row("SELECT run, session FROM operations WHERE id = ?1", [id.0.0], |row| Ok((row.id(0)?, row.id(1)?))))
             .await

@@ -1,4 +1,4 @@
-//! Full-text search over what was said in sessions that somebody may see.
+//! Full-text search over messages in sessions that a user may see.
 
 use super::ReadError;
 use super::recall::any_of;
@@ -22,17 +22,18 @@ pub struct Found {
     pub turn: TurnId,
     /// The session in which it was said.
     pub session: SessionId,
-    /// What that is called.
+    /// Name of that session.
     pub session_name: Option<String>,
     /// Its agent.
     pub agent: AgentId,
-    /// When.
+    /// Time of the message.
     pub time: Timestamp,
 }
 
 impl Store {
-    /// Messages with any of the query's words, in sessions that a user may see and that were not deleted, of one agent or of all: the best
-    /// first, of those that are as good the latest, at most `limit`. Every query is words and nothing but words.
+    /// Returns messages with any of the query's words, in sessions that a user may see. Deleted
+    /// sessions are left out; without an agent, all agents count. The best come first, of equally
+    /// good ones the latest, at most `limit`. A query has no operators, only words.
     pub async fn search(&self, user: &UserId, agent: Option<AgentId>, query: &str, limit: usize) -> Result<Vec<Found>, ReadError> {
         let Some(words) = any_of(query) else { return Ok(Vec::new()) };
         let expression = match agent {
@@ -40,6 +41,7 @@ impl Store {
             None => words,
         };
         let user = user.clone();
+        self.index_all().await;
         self.read(move |sql| {
             sql.rows(
                 "SELECT m.message, r.message, r.turn, r.session, s.name, s.agent, r.time FROM recall_index \

@@ -16,16 +16,16 @@ use rusqlite::{Row, params};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Whether a session takes input.
+/// Status of a session: tells whether it takes input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStatus {
-    /// It does. A chat session stays so.
+    /// The session takes input. A chat session stays open.
     Open,
     /// A structured session that ended well.
     Completed,
     /// A structured session that was ended from outside, failed or expired.
     Terminated,
-    /// It is gone: nobody finds it.
+    /// The session was deleted, and no search finds it.
     Deleted,
 }
 
@@ -42,12 +42,12 @@ impl SessionStatus {
     }
 }
 
-/// Which sessions of an agent are wanted: those that fit everything that is given.
+/// Filter for an agent's sessions. A session has to match every field that is given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionFilter {
     /// For this user.
     pub user: Option<UserId>,
-    /// Of this type.
+    /// The session's type.
     pub session_type: Option<String>,
     /// In this state.
     pub status: Option<SessionStatus>,
@@ -68,61 +68,61 @@ pub struct SessionRow {
     pub name: Option<String>,
     /// The turn that it is at; none in an empty thread.
     pub head: Option<TurnId>,
-    /// That turn's last message; 0 in an empty thread.
+    /// Last message of the head turn; 0 in an empty thread.
     pub head_message: MessageId,
-    /// How often its head has moved.
+    /// Number of times that its head has moved.
     pub revision: u64,
     /// Its state, a blob; at first that of [`crate::EMPTY_STATE`].
     pub state: Digest,
     /// The model that its turns use unless a message says otherwise.
     pub model: Option<String>,
-    /// Whether it takes input.
+    /// Status: tells whether it takes input.
     pub status: SessionStatus,
     /// The run that is open.
     pub open_run: Option<RunId>,
-    /// Who began it: `user:<id>` or `agent:<definition>`.
+    /// The user or agent that began it: `user:<id>` or `agent:<definition>`.
     pub started_by: String,
     /// The user whom it is for.
     pub user_id: UserId,
     /// The conversation that it is a part of.
     pub conversation: ConversationId,
-    /// What it was opened with, a blob.
+    /// Blob with the configuration that it was opened with.
     pub config: Option<Digest>,
-    /// When it expires.
+    /// Time at which it expires.
     pub expires_at: Option<Timestamp>,
-    /// When it was completed or terminated.
+    /// Time at which it was completed or terminated.
     pub ended_at: Option<Timestamp>,
-    /// Why it was terminated.
+    /// Reason for the termination.
     pub ended_reason: Option<String>,
     /// The agent's summary of a completed one; none when it is over [`domain::agent::session::SUMMARY_BYTES_MAX`].
     pub summary: Option<Value>,
-    /// How many items are on its record.
+    /// Number of items on its record.
     pub items: u64,
-    /// How many client actions were answered.
+    /// Number of client actions that were answered.
     pub interactions: u64,
-    /// What the client has filled in so far in the widgets of the questions that wait, by their ids.
+    /// Partial input of the client in the widgets of the open questions, by the questions' ids.
     pub partial_state: BTreeMap<OperationId, Value>,
-    /// When.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// When an input or a turn last came.
+    /// Time at which a run last took up an input, or a turn came.
     pub updated_at: Timestamp,
     /// The beginning of the last reply.
     pub last_snippet: Option<String>,
-    /// How many inputs wait, reminders included.
+    /// Number of inputs that wait, reminders included.
     pub waiting: u64,
-    /// When it was pinned.
+    /// Time at which it was pinned.
     pub pinned_at: Option<Timestamp>,
-    /// What is noted of it.
+    /// Attributes noted of it.
     pub attributes: Map<String, Value>,
     /// The persona that it is led as.
     pub persona: Option<PersonaId>,
     /// The turn that it was forked from.
     pub base: Option<TurnId>,
-    /// What it says of its queue.
+    /// Its own settings of the queue.
     pub queue: QueueOverride,
-    /// What was dropped from its queue and no turn has told of.
+    /// Drops from its queue that no turn has reported.
     pub overflow: Overflow,
-    /// Whether it was purged, or is about to be: nothing of it is left then but that it was there.
+    /// True if it was purged, or is about to be. Then nothing of it is left except that it existed.
     pub purged: bool,
 }
 
@@ -131,7 +131,7 @@ pub struct SessionRow {
 pub struct UserSession {
     /// The session.
     pub row: SessionRow,
-    /// Whether it holds its agent's slot and waits for its client.
+    /// True if it holds its agent's slot and waits for its client.
     pub awaits_client: bool,
 }
 
@@ -312,13 +312,13 @@ impl Store {
         .await
     }
 
-    /// When the next thing is due, or has been due for the longest time.
+    /// Returns the time at which the next thing is due, or that of the longest overdue one.
     pub async fn next_wake(&self) -> Result<Option<Timestamp>, ReadError> {
         let due = self.read(|sql| sql.row("SELECT due FROM wakes ORDER BY due LIMIT 1", [], |row| row.uint(0))).await?;
         Ok(due.map(Timestamp))
     }
 
-    /// When the next thing is due after a time.
+    /// Returns the time at which the next thing is due after a given time.
     pub async fn next_wake_after(&self, after: Timestamp) -> Result<Option<Timestamp>, ReadError> {
         let text = "SELECT due FROM wakes WHERE due > ?1 ORDER BY due LIMIT 1";
         let due = self.read(move |sql| sql.row(text, [int(after.0)], |row| row.uint(0))).await?;
@@ -331,7 +331,7 @@ impl Store {
 pub struct DueSession {
     /// The session.
     pub session: SessionId,
-    /// When the newest of what is due was.
+    /// Due time of the newest thing that is due.
     pub newest: Timestamp,
 }
 

@@ -9,7 +9,7 @@ use domain::id::{AgentId, SessionId};
 use domain::user::UserId;
 use rusqlite::params;
 
-/// How deep sessions are looked for below another one: far below what agents may nest.
+/// Maximum depth of a search for sessions below another one: far more than agents may nest.
 const DEPTH_MAX: u32 = 32;
 
 /// A session that was begun below another one.
@@ -21,9 +21,9 @@ pub struct SpawnedSession {
     pub by: SessionId,
     /// Its agent.
     pub agent: AgentId,
-    /// That agent's path.
+    /// Path of that agent.
     pub path: String,
-    /// How far below: 1 for a session that was begun by the one that was asked about.
+    /// Depth below the given session: 1 for a session that it began itself.
     pub depth: u64,
 }
 
@@ -69,8 +69,10 @@ impl Store {
         .await
     }
 
-    /// Events after a position about a session or one below it whose agent a user may do something with, in order, at most `limit`. A session's first
-    /// event comes after its parent's, so whoever reads on from the last position misses none.
+    /// Returns events after a position about a session or its descendants, in order, at most
+    /// `limit`. Of the descendants only those count whose agents the user may do something with. A
+    /// session's first event comes after its parent's, so a client that continues from the last
+    /// position misses none.
     pub async fn events_with_spawned(
         &self,
         after: u64,

@@ -1,4 +1,4 @@
-//! What is carried of a session out of a host, and how what is carried in meets what is here.
+//! Export of sessions to other hosts, and checks of imported turns against those that are here.
 
 use super::ReadError;
 use super::trees::{Seen, messages};
@@ -23,17 +23,18 @@ pub struct Carried {
     pub blobs: BTreeMap<Digest, Vec<u8>>,
 }
 
-/// How turns that are to come in meet those that are here.
+/// Result of checking turns to be imported against those that are here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Meeting {
-    /// They may come in; for each whether it is here already, just as it comes.
+    /// They may be imported. For each, true if it is here already, exactly as it would be imported.
     Known(Vec<bool>),
     /// This one is here as another, or its run is.
     Clash(TurnId),
 }
 
 impl Store {
-    /// What is carried of the thread that ends in `head`, or of all of its tree that a user sees; none when that is over `bytes_max`.
+    /// Returns the export of the thread that ends in `head`, or of all of its tree that a user
+    /// sees. None when that is over `bytes_max`.
     pub async fn carried(&self, head: TurnId, tree_of: Option<UserId>, bytes_max: usize) -> Result<Option<Carried>, ReadError> {
         self.read(move |sql| {
             let wanted = match tree_of {
@@ -66,7 +67,7 @@ impl Store {
         .await
     }
 
-    /// How turns meet those that are here.
+    /// Checks turns to be imported against those that are here.
     pub async fn meet(&self, turns: Arc<Vec<Turn>>) -> Result<Meeting, ReadError> {
         self.read(move |sql| {
             let mut known = Vec::with_capacity(turns.len());

@@ -1,7 +1,7 @@
-//! Trees of turns as somebody sees them: which turns, under which labels, and where two threads part.
+//! Trees of turns as a user sees them: which turns, under which labels, and where two threads part.
 //!
-//! Whoever may see a session sees the turns of its thread, and those that were committed in it before it was cleared or forked from; nobody
-//! sees a turn otherwise, however well they know its id.
+//! A user who may see a session sees the turns of its thread, and those that were committed in it
+//! before it was cleared or forked from. No other turn is visible, even to a user who knows its id.
 
 use super::ReadError;
 use super::turns::node;
@@ -25,7 +25,7 @@ pub struct SessionLabel {
     pub id: SessionId,
     /// Its agent.
     pub agent: AgentId,
-    /// What it is called.
+    /// Name of the session.
     pub name: Option<String>,
 }
 
@@ -36,11 +36,11 @@ pub struct TreeTurn {
     pub node: TurnNode,
     /// The session in which it was committed, or for which it was imported.
     pub session: SessionId,
-    /// When it was committed.
+    /// Time at which it was committed.
     pub time: Timestamp,
     /// The sessions whose head it is, as far as they may be seen.
     pub labels: Vec<SessionLabel>,
-    /// What was said first in it.
+    /// First message in it.
     pub text: String,
 }
 
@@ -55,7 +55,7 @@ pub struct SeenTurn {
     pub messages: Vec<Option<Message>>,
 }
 
-/// Where two threads part.
+/// Point where two threads part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parting {
     /// The last turn of both; none when they have nothing in common.
@@ -109,7 +109,8 @@ impl Store {
         .await
     }
 
-    /// Where the threads of two turns part; none when the one or the other goes on alone for more than `max` turns.
+    /// Returns the point where the threads of two turns part. None when either goes on alone for
+    /// more than `max` turns.
     pub async fn parting(&self, left: Option<TurnId>, right: Option<TurnId>, max: usize) -> Result<Option<Parting>, ReadError> {
         self.read(move |sql| {
             let at = |turn: Option<TurnId>| turn.map_or(Ok(None), |turn| node(sql, turn));

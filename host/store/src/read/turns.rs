@@ -7,7 +7,7 @@ use domain::id::{RunId, TurnId};
 use domain::message::MessageId;
 use domain::turn::{Place, TurnNode, jumps_over};
 
-/// What of a node walking needs.
+/// Columns of a turn that a walk through the tree needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub(super) id: TurnId,
@@ -34,14 +34,15 @@ impl Store {
         .await
     }
 
-    /// Whether anything that a turn's thread shows rests on content from outside; not of a turn that is not there.
+    /// Returns whether anything that a turn's thread shows rests on content from outside. False for
+    /// a turn that does not exist.
     pub async fn is_untrusted(&self, id: TurnId) -> Result<bool, ReadError> {
         let found = self.glance(move |sql| sql.row("SELECT untrusted FROM turns WHERE id = ?1", [id.0.0], |row| row.get(0))).await?;
         Ok(found.unwrap_or(false))
     }
 
-    /// What the next turn after `parent` needs: its depth, its jump pointer, and the parent's last message.
-    /// Fails when there is no such parent.
+    /// Returns the depth, the jump pointer and the parent's last message for the next turn after
+    /// `parent`. Fails when there is no such parent.
     pub async fn jump_for(&self, parent: TurnId) -> Result<(u64, Option<TurnId>, MessageId), ReadError> {
         let found = self.glance(move |sql| jump_after(sql, parent)).await?;
         found.ok_or_else(|| ReadError::Missing { what: format!("turn {parent}") })

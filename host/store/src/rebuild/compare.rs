@@ -1,4 +1,4 @@
-//! Which rows of two databases of the same layout differ.
+//! Comparison of the rows of two databases of the same layout.
 
 use super::touched;
 use crate::schema::PROJECTIONS;
@@ -51,10 +51,10 @@ impl Table {
     }
 }
 
-/// What differs.
+/// Differences between two databases.
 pub(super) struct Differing {
     pub(super) rows: u64,
-    /// Whether the full-text index cannot be what it should be either.
+    /// True if the full-text index cannot be right either.
     pub(super) words: bool,
 }
 
@@ -106,7 +106,7 @@ fn differing_in(table: &Table, left: &Connection, right: &Connection) -> rusqlit
     }
 }
 
-/// Which of two rows comes first by the columns of their key, as SQLite orders them.
+/// Compares two rows by the columns of their key, in SQLite's order.
 fn key_order(one: &Row<'_>, other: &Row<'_>, columns: usize) -> rusqlite::Result<Ordering> {
     for column in 0..columns {
         let order = match (one.get_ref(column)?, other.get_ref(column)?) {
@@ -141,7 +141,7 @@ fn same(one: &Row<'_>, other: &Row<'_>, columns: usize) -> rusqlite::Result<bool
     Ok(true)
 }
 
-/// Whether two databases give the same rows.
+/// Returns whether two databases give the same rows.
 pub(crate) fn same_rows(left: &Connection, right: &Connection, text: &str) -> rusqlite::Result<bool> {
     let (mut left, mut right) = (left.prepare(text)?, right.prepare(text)?);
     let columns = left.column_count();
@@ -155,7 +155,8 @@ pub(crate) fn same_rows(left: &Connection, right: &Connection, text: &str) -> ru
     }
 }
 
-/// Whether the full-text indices say the same of the same words: how they lie on their pages follows from when they were written.
+/// Returns whether two full-text indices have the same content. Their page layout depends on when
+/// the words were written and is not compared.
 pub(super) fn same_index(left: &Connection, right: &Connection) -> rusqlite::Result<bool> {
     for connection in [left, right] {
         connection.execute_batch("CREATE VIRTUAL TABLE IF NOT EXISTS temp.recall_words USING fts5vocab(main, recall_index, instance)")?;

@@ -1,6 +1,7 @@
 //! Folds events into projections: all at once within a transaction, or on from a position.
 
 use crate::event_row::{self, event_columns};
+use crate::full_text;
 use crate::projections::project;
 use crate::schema::PROJECTIONS;
 use crate::sql::{Sql, int, limit};
@@ -9,16 +10,20 @@ use rusqlite::params;
 /// Events that are read at a time.
 const CHUNK_EVENTS: usize = 256;
 
-/// Drops every projection and folds all events again, within a transaction that is open; how many events there were.
+/// Drops every projection and folds all events again, and returns the number of events. Runs within
+/// an open transaction.
 pub(crate) fn fold(sql: &Sql<'_>) -> rusqlite::Result<u64> {
     for table in PROJECTIONS {
         sql.connection().execute(&format!("DELETE FROM {table}"), [])?;
     }
-    sql.execute("INSERT INTO recall_index (recall_index) VALUES ('delete-all')", [])?;
-    fold_into(sql, sql)
+    full_text::clear(sql)?;
+    let events = fold_into(sql, sql)?;
+    full_text::index_through(sql, i64::MAX)?;
+    Ok(events)
 }
 
-/// Folds all events of one database into the projections of a database that has none yet; how many events there were.
+/// Folds all events of one database into the empty projections of another, and returns the number
+/// of events.
 pub(crate) fn fold_into(events: &Sql<'_>, projections: &Sql<'_>) -> rusqlite::Result<u64> {
     fold_after(0, events, projections, &mut |_| ())
 }

@@ -18,10 +18,10 @@ const KEY: [&str; KEY_COLUMNS_MAX] = ["first", "second", "third"];
 /// The tables behind the full-text index.
 const INDEX: [&str; 4] = ["recall_index_data", "recall_index_idx", "recall_index_docsize", "recall_index_config"];
 
-/// What is known of what differs, beside the rows that were noted.
+/// Differences beside the rows that were noted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Differs {
-    /// Whether the full-text index does.
+    /// True if the full-text index differs.
     pub(super) index: bool,
 }
 
@@ -31,6 +31,9 @@ pub(super) fn replace(writer: &Sql<'_>, mut side: Side, database: &Path, differs
     let began = Instant::now();
     side.fold(writer, &mut |_| ())?;
     debug_assert_eq!(side.position, head(writer)?, "all events are folded");
+    if differs.index {
+        side.index(writer)?;
+    }
     let connection = side.connection();
     connection.execute_batch("BEGIN")?;
     touched::hand_over(writer.connection(), connection)?;

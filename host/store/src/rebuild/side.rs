@@ -2,6 +2,7 @@
 
 use super::fold::fold_after;
 use crate::copy::look_for_room;
+use crate::full_text;
 use crate::open::{BUSY_TIMEOUT, create_private};
 use crate::schema;
 use crate::sql::Sql;
@@ -16,12 +17,13 @@ const NAME: &str = "rebuild.db";
 /// Nothing is synced or rolled back; half a database is thrown away.
 const CARELESS: &str = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -32768; PRAGMA mmap_size = 0;";
 
-/// Where it is.
+/// Returns the path of the side database.
 pub(super) fn beside(database: &Path) -> PathBuf {
     database.with_file_name(NAME)
 }
 
-/// Removes what a rebuild that did not come to its end left of it, given where the database of the store is or itself.
+/// Removes the remnants of an unfinished rebuild, given the path of the store's database or its
+/// own.
 pub(crate) fn remove(database: &Path) {
     let path = beside(database);
     for name in [path.clone(), path.with_extension("db-journal")] {
@@ -69,6 +71,14 @@ impl Side {
     pub(super) fn fold(&mut self, events: &Sql<'_>, progress: &mut dyn FnMut(u64)) -> rusqlite::Result<()> {
         self.connection.execute_batch("BEGIN")?;
         self.position = fold_after(self.position, events, &Sql::new(&self.connection), progress)?;
+        self.connection.execute_batch("COMMIT")
+    }
+
+    /// Indexes the words of as many rows as the store has indexed.
+    pub(super) fn index(&self, store: &Sql<'_>) -> rusqlite::Result<()> {
+        let last = full_text::cursor(store)?;
+        self.connection.execute_batch("BEGIN")?;
+        full_text::index_through(&Sql::new(&self.connection), last)?;
         self.connection.execute_batch("COMMIT")
     }
 }

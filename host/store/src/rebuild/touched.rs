@@ -1,10 +1,10 @@
-//! Which rows of the projections a connection changes, noted by triggers of its own.
+//! Rows of the projections that a connection changes, noted by its own triggers.
 
 use super::compare::{KEY_COLUMNS_MAX, Table};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-/// Where the notes are kept.
+/// Place where the notes are kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Notes {
     /// In a table that only this connection sees, and that goes with it.

@@ -26,18 +26,23 @@ ALTER TABLE api_keys RENAME COLUMN user TO user_id;
 ALTER TABLE connector_keys RENAME COLUMN user TO user_id;
 ALTER TABLE inputs RENAME COLUMN user TO user_id;
 
--- The bytes that each user has brought: payloads of their events, and content that came with them first. No projection: they are counted in the
+-- The bytes that each user has brought: payloads of their events, content that came with them first, and replies remembered under their keys. No projection: they are counted in the
 -- transactions that store and erase them, so that a limit on them is a look at one row.
 CREATE TABLE user_storage (
     user_id TEXT    NOT NULL PRIMARY KEY,
     bytes   INTEGER NOT NULL
 ) STRICT;
 INSERT INTO user_storage (user_id, bytes)
-    SELECT substr(actor, 6), sum(length(payload)) FROM events WHERE actor LIKE 'user:%' AND payload IS NOT NULL GROUP BY substr(actor, 6);
+    SELECT substr(source, 6), sum(bytes) FROM (
+        SELECT actor AS source, length(payload) AS bytes FROM events WHERE actor LIKE 'user:%' AND payload IS NOT NULL
+        UNION ALL SELECT source, length(reply) FROM idempotency WHERE source LIKE 'user:%'
+    ) GROUP BY substr(source, 6);
 -- The user who brought content first; none for what is not a user's.
 ALTER TABLE blobs ADD COLUMN brought_by TEXT;
--- The sessions that a user has opened lately, of which there is a limit.
-CREATE INDEX sessions_opened ON sessions (user_id, created_at);
+-- The sessions that a user has opened lately, of which there is a limit. An imported one may say that it was created long ago.
+ALTER TABLE sessions ADD COLUMN opened_at INTEGER NOT NULL DEFAULT 0;
+UPDATE sessions SET opened_at = coalesce((SELECT time FROM events WHERE stream = 'session/' || sessions.id AND kind = 'session.opened.v1' LIMIT 1), created_at);
+CREATE INDEX sessions_opened ON sessions (user_id, opened_at);
 
 -- The ledger has what the operator read of what users say.
 DROP INDEX events_of_ledger;
@@ -63,3 +68,9 @@ INSERT INTO blobs_to_look_at SELECT digest FROM blobs WHERE digest NOT IN (SELEC
 
 -- What older versions deleted may stand in unused parts of the file, which is written anew when an operator says so.
 INSERT INTO meta (name, value) SELECT 'leavings', 'of an older version' WHERE EXISTS (SELECT 1 FROM events);
+
+-- That whoever worked on the store last ended as it was told to. Taken away before work begins, so that it is missing after a crash.
+INSERT OR REPLACE INTO meta (name, value) VALUES ('ended', 'as told');
+
+-- Whose words a row for full text has. They are indexed later, when the session may not be there yet or not any more.
+ALTER TABLE recall ADD COLUMN agent TEXT;

@@ -1,4 +1,4 @@
-//! What runs have drawn on accounts, and that no commit draws what is not there.
+//! Tests of the amounts that runs draw on accounts: no commit draws more than there is.
 
 use super::sample::{NOON, Sample, begin, input, opened, run, run_started, session, stepped, timer};
 use crate::{Clash, Commit, CommitError, Drawn, Guard};

@@ -1,4 +1,4 @@
-//! Who names a blob: what a thread shows, and what nothing names.
+//! Tests of the references to blobs: those that a thread shows, and those that nothing names.
 
 use super::sample::{
     NOON, Sample, begin, commit, expecting, message, new, noise, opened, run, run_ended, run_started, session, stepped, turn_after,

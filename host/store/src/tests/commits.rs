@@ -1,4 +1,5 @@
-//! What a commit promises: all or nothing, expected versions, dense positions, one event for a repeated request.
+//! Tests of a commit's promises: all or nothing, expected versions, dense positions, one event for
+//! a repeated request.
 
 use super::projections::everything;
 use super::sample::{NOON, Sample, agent, begin, commit, created, expecting, new, noise, opened, run, session};
@@ -238,6 +239,27 @@ async fn a_key_is_forgotten_after_seven_days() {
 }
 
 #[tokio::test]
+async fn a_key_is_kept_for_as_much_longer_as_nobody_knows_whether_it_has_passed() {
+    let sample = Sample::new();
+    let day_ms = 24 * 3_600_000;
+    let at = |days: u64, name: &str| {
+        let mut event = new(noise(days));
+        event.time = event.time.plus_ms(days * day_ms);
+        Commit::new().append(Stream::Run(run(1)), Expected::Any, vec![event]).key(key(name, b"request", b"reply"))
+    };
+    sample.store.commit(at(0, "a")).await.unwrap();
+    sample.store.keep_keys_longer(8 * day_ms);
+    // What comes under another key takes none away either.
+    sample.store.commit(at(8, "b")).await.unwrap();
+    assert!(matches!(sample.store.commit(at(14, "a")).await, Err(CommitError::Replayed { .. })));
+    let now = new(noise(0)).time.plus_ms(14 * day_ms);
+    assert!(sample.store.remembered_request("user:ada", "a", now).await.unwrap().is_some());
+    sample.store.keep_keys_longer(0);
+    assert!(sample.store.remembered_request("user:ada", "a", now).await.unwrap().is_none());
+    sample.store.commit(at(14, "a")).await.unwrap();
+}
+
+#[tokio::test]
 async fn blobs_and_snapshots_are_kept_with_their_commit() {
     let sample = Sample::new();
     let stream = Stream::Session(session(1));
@@ -258,7 +280,8 @@ async fn a_closed_store_takes_and_gives_nothing() {
     assert!(matches!(sample.store.agent(agent(1)).await, Err(crate::ReadError::Closed)));
 }
 
-/// What can be read is changed by the commit of the event, as a whole or not at all: there is nothing to reconcile afterwards.
+/// The commit of an event changes all that can be read from it, as a whole or not at all. There is
+/// nothing to reconcile afterwards.
 #[tokio::test]
 async fn a_commit_that_fails_leaves_neither_its_events_nor_anything_to_read() {
     let sample = Sample::new();
@@ -369,4 +392,71 @@ async fn what_could_not_be_read_again_is_never_stored() {
     }
     assert_eq!(everything(&sample.database()), before);
     sample.append(Stream::Run(run(1)), vec![emitted(serde_json::json!([1]))]).await;
+}
+
+fn panicking(n: u64) -> Event {
+    let data = serde_json::json!({ "n": n, "words": crate::fault::PANICS_IN_TESTS });
+    Event::PluginEmitted(PluginEmitted { name: "plugin.test".to_owned(), data })
+}
+
+#[tokio::test]
+async fn a_commit_over_which_a_projection_panics_is_refused_for_good_and_the_writer_lives_on() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let (before, head) = (everything(&sample.database()), *sample.store.durable().borrow());
+    for n in 0..2 {
+        let bad = commit(Stream::Session(session(2)), vec![opened(2, 1, None), panicking(n)])
+            .append(Stream::Run(run(1)), Expected::New, vec![new(noise(n))])
+            .blob(b"never stored".to_vec())
+            .key(key("k", b"request", b"reply"));
+        let refused = sample.store.commit(bad).await;
+        let Err(CommitError::Unstorable { source }) = refused else { panic!("{refused:?}") };
+        assert!(source.to_string().contains("a test wants a panic"), "{source}");
+        assert_eq!((everything(&sample.database()), *sample.store.durable().borrow()), (before.clone(), head));
+        assert_eq!(sample.store.blob(Digest::of(b"never stored")).await.unwrap(), None);
+    }
+    let landed = sample.store.commit(commit(Stream::Run(run(1)), vec![noise(1)]).key(key("k", b"request", b"reply"))).await.unwrap();
+    assert_eq!(landed.first_position, head + 1, "positions go on without a gap, and the key was not used");
+    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_shares_a_transaction_with_a_panicking_projection_is_stored_all_the_same() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    // While the writer is held up, all of them gather.
+    let held = Arc::new(AtomicBool::new(true));
+    let wait = Arc::clone(&held);
+    let store = sample.store.clone();
+    let holding = tokio::spawn(async move {
+        let until_let_go = move |_: &crate::sql::Sql<'_>| {
+            while wait.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            Ok(())
+        };
+        store.in_writer(until_let_go).await
+    });
+    let ask = |n: u64| {
+        let event = if n.is_multiple_of(3) { panicking(n) } else { noise(n) };
+        let store = sample.store.clone();
+        tokio::spawn(async move { store.commit(commit(Stream::Run(run(u128::from(n) + 1)), vec![event])).await })
+    };
+    let asked: Vec<_> = (0..12).map(ask).collect();
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    held.store(false, Ordering::Relaxed);
+    holding.await.unwrap().unwrap();
+    let mut outcomes = Vec::new();
+    for one in asked {
+        outcomes.push(one.await.unwrap());
+    }
+    for (n, outcome) in outcomes.iter().enumerate() {
+        match n % 3 {
+            0 => assert!(matches!(outcome, Err(CommitError::Unstorable { .. })), "{n}: {outcome:?}"),
+            _ => assert!(outcome.is_ok(), "{n}: {outcome:?}"),
+        }
+    }
+    assert!(sample.store.stats().largest_batch > 1, "they shared one");
+    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+    assert_eq!(*sample.store.durable().borrow(), 2 + 8);
 }

@@ -1,4 +1,5 @@
-//! A disk that is full, a database that somebody else holds, a queue that is full: refused, never lost, and over when it is over.
+//! Full disks, databases locked by others and full queues: a commit is refused, never lost, and
+//! works again afterwards.
 
 use super::sample::{Sample, begin, commit, noise, open, run, session};
 use crate::{CommitError, Health, Options, Store};

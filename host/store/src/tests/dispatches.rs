@@ -1,4 +1,4 @@
-//! Work that agents handed to each other: against whom it counts, and for how long.
+//! Work that agents handed to each other: the runs that it counts against, and for how long.
 
 use super::sample::{
     NOON, Sample, accepted, agent, begin, created, input, opened, run, run_ended, run_started, session, stepped, timer, turn_after,

@@ -1,4 +1,5 @@
-//! The write-ahead log stays within its bound, whoever reads for however long, and what would be in its way reads a copy.
+//! Bound of the write-ahead log: it holds however long reads go on, and what would be in its way
+//! reads a copy.
 
 use super::sample::{Sample, accepted, begin, commit, noise, options, run};
 use crate::verify::beside;

@@ -74,6 +74,22 @@ async fn a_store_that_was_not_closed_opens_with_everything_in_it() {
 }
 
 #[tokio::test]
+async fn a_store_knows_whether_who_worked_on_it_ended_as_told() {
+    let sample = Sample::new();
+    assert!(sample.store.was_ended(), "nobody has worked on a new one");
+    sample.store.begin_work().await.unwrap();
+    let sample = sample.reopen().await;
+    assert!(!sample.store.was_ended(), "it was closed, and nobody had said so");
+    sample.store.begin_work().await.unwrap();
+    sample.store.end_work().await.unwrap();
+    let copy = crashed(&sample);
+    assert!(open(copy.path()).was_ended());
+    sample.store.begin_work().await.unwrap();
+    let copy = crashed(&sample);
+    assert!(!open(copy.path()).was_ended());
+}
+
+#[tokio::test]
 async fn a_large_store_that_was_not_closed_is_to_be_looked_over() {
     let sample = Sample::new();
     assert!(!sample.store.is_to_be_looked_over());

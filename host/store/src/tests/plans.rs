@@ -5,7 +5,8 @@ use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// What may be looked through from one end to the other: the beginning of the statement, and why that is no harm.
+/// Statements that may scan a table from one end to the other. Each has the beginning of the
+/// statement, and the reason why that is no harm.
 const LOOKED_THROUGH: &[(&str, &str)] = &[
     ("SELECT position FROM head", "one row"),
     ("SELECT name FROM sqlite_schema", "the tables"),
@@ -32,7 +33,7 @@ const LOOKED_THROUGH: &[(&str, &str)] = &[
     ("SELECT digest FROM blobs WHERE digest NOT IN", "all blobs, for tests"),
 ];
 
-/// Statements that were looked at.
+/// Statements that were checked.
 static SEEN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 /// Panics when a statement looks through a table and must not.
@@ -47,7 +48,7 @@ pub(crate) fn check(connection: &Connection, text: &'static str) {
     }
 }
 
-/// What SQLite does for a statement, step by step; nothing for one that has no plan.
+/// Returns SQLite's query plan for a statement, step by step; nothing for one that has no plan.
 fn steps(connection: &Connection, text: &str) -> Vec<String> {
     let Ok(mut plan) = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")) else { return Vec::new() };
     let mut rows = plan.raw_query();

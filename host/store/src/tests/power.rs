@@ -6,7 +6,7 @@ use crate::EventFilter;
 use domain::id::Stream;
 use std::fs;
 
-/// What a disk writes whole.
+/// Unit that a disk writes atomically, in bytes.
 const SECTOR_BYTES: usize = 512;
 
 #[tokio::test]

@@ -108,7 +108,7 @@ async fn filled(sample: &Sample) -> Vec<TurnNode> {
     turns
 }
 
-/// What is left is what the events say.
+/// Asserts that the remaining data is what the events say.
 async fn is_sound(sample: &Sample) {
     let found = sample.store.verify().await.unwrap();
     assert_eq!(found.fault, None);

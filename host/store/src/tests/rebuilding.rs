@@ -216,6 +216,7 @@ async fn a_crash_of_a_rebuild_leaves_what_was_there_or_what_should_be() {
         let data = dir.path().join("data");
         let filled = filled().await;
         let right = everything(&filled.database());
+        assert_eq!(filled.store.recall(agent(1), None, "morning", 10).await.unwrap().len(), 1);
         filled.store.close().await;
         std::fs::rename(filled.dir.path(), &data).unwrap();
         let no_words = "INSERT INTO recall_index (recall_index) VALUES ('delete-all')";

@@ -1,8 +1,11 @@
-//! Recall: words in, hits out, whatever the words are and whoever else said them.
+//! Recall: words in, hits out, whatever the words are and whichever other users said them.
 
 use super::sample::{NOON, Sample, agent, begin, created, opened, session, take_turn};
+use crate::Piece;
 use domain::event::{Event, NoteRemembered, SessionDeleted};
 use domain::id::Stream;
+use rusqlite::Connection;
+use std::time::Duration;
 
 pub(super) fn note(of: u128, text: &str) -> Event {
     let note = NoteRemembered { agent: agent(of), session: session(of), note: text.to_owned(), untrusted: true, time: NOON };
@@ -92,4 +95,54 @@ async fn no_query_is_a_syntax_error() {
     }
     let long = "coffee ".repeat(10_000);
     assert_eq!(sample.store.recall(agent(1), None, &long, u32::MAX).await.unwrap().len(), 2);
+}
+
+/// Rows whose words are in the index.
+fn indexed(sample: &Sample) -> i64 {
+    let connection = Connection::open(sample.database()).unwrap();
+    connection.query_row("SELECT count(*) FROM recall_index_docsize", [], |row| row.get(0)).unwrap()
+}
+
+#[tokio::test]
+async fn no_commit_indexes_words_and_every_search_finds_them() {
+    let sample = sample().await;
+    assert_eq!(indexed(&sample), 0);
+    assert_eq!(sample.store.recall(agent(1), None, "dragons", 10).await.unwrap().len(), 1);
+    assert_eq!(indexed(&sample), 4, "with a search all of them are");
+    take_turn(&sample.store, 1, None, 2, "And what of unicorns?", " ").await;
+    assert_eq!(sample.store.search(&super::sample::ada(), None, "unicorns", 10).await.unwrap().len(), 1);
+    assert_eq!(indexed(&sample), 5, "where nothing is said there is nothing to index");
+}
+
+#[tokio::test]
+async fn what_was_not_indexed_at_a_stop_is_indexed_after_it() {
+    let sample = sample().await.reopen().await;
+    let waiting = async {
+        while indexed(&sample) < 4 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("the writer indexes when it has nothing else to do");
+    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+}
+
+#[tokio::test]
+async fn a_purge_takes_what_is_indexed_and_what_is_not_yet() {
+    let sample = sample().await;
+    sample.store.recall(agent(1), None, "coffee", 10).await.unwrap();
+    let before = *sample.store.durable().borrow();
+    take_turn(&sample.store, 1, None, 2, "What do unicorns drink?", "Coffee as well.").await;
+    for run in [1, 2] {
+        let run = super::sample::run(run);
+        let events = sample.store.stream(Stream::Session(session(1)), 0, 100).await.unwrap();
+        let committed = events.iter().find(|event| matches!(&event.event, Some(Event::TurnCommitted(it)) if it.turn.run == run));
+        let piece = Piece::Run { run, committed: committed.map(|event| event.position) };
+        while !sample.store.erase(Stream::Session(session(1)), piece.clone()).await.unwrap() {}
+    }
+    assert!(*sample.store.durable().borrow() > before);
+    let hits = sample.store.recall(agent(1), None, "coffee unicorns", 10).await.unwrap();
+    assert_eq!(hits.iter().map(|hit| hit.text.as_str()).collect::<Vec<_>>(), ["prefers green tea to coffee"]);
+    assert_eq!(indexed(&sample), 2, "the notes");
+    let connection = Connection::open(sample.database()).unwrap();
+    connection.execute("INSERT INTO recall_index (recall_index) VALUES ('integrity-check')", []).unwrap();
 }

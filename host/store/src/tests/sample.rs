@@ -345,7 +345,7 @@ pub(super) async fn begin(sample: &Sample) {
     sample.append(Stream::Session(session(1)), vec![opened(1, 1, None)]).await;
 }
 
-/// Whose all agents are.
+/// Returns the user who owns all agents.
 pub(super) fn ada() -> UserId {
     "ada".parse().unwrap()
 }

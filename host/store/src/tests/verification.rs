@@ -15,6 +15,7 @@ async fn tampered(statement: &str) -> Verification {
     let mut turn = take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
     turn = take_turn(&sample.store, 1, Some(&turn), 2, "again", "good evening").await;
     take_turn(&sample.store, 1, Some(&turn), 3, "once more", "good night").await;
+    sample.store.recall(agent(1), None, "morning", 10).await.unwrap();
     let sound = sample.store.verify().await.unwrap();
     assert_eq!((sound.events, sound.turns, sound.erased, sound.fault), (17, 3, 0, None));
     Connection::open(sample.database()).unwrap().execute_batch(statement).unwrap();
@@ -149,7 +150,11 @@ async fn what_was_said_since_a_connection_last_searched_is_no_damage() {
     let sample = Sample::new();
     begin(&sample).await;
     let connection = Connection::open(sample.database()).unwrap();
-    let note = || sample.append(Stream::Agent(agent(1)), vec![note(1, "prefers green tea to coffee")]);
+    // Each is indexed by itself.
+    let note = async || {
+        sample.append(Stream::Agent(agent(1)), vec![note(1, "prefers green tea to coffee")]).await;
+        sample.store.recall(agent(1), None, "tea", 1).await.unwrap();
+    };
     for _ in 0..20 {
         note().await;
     }

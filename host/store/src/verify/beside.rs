@@ -1,4 +1,5 @@
-//! What is kept beside the events: blobs are what their digests say, and projections are what the events say.
+//! Verification of the data beside the events: blobs match their digests, and projections match the
+//! events.
 
 use super::turns;
 use crate::EMPTY_STATE;
@@ -30,7 +31,7 @@ pub(crate) fn problem(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
     }
 }
 
-/// What the database itself finds wrong with its pages and indices.
+/// Returns the damage that SQLite itself finds in its pages and indices.
 fn damage(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
     // The check of the full-text index goes by what this connection last saw of the index's structure, and takes a later commit for
     // damage (SQLite 3.54's `fts5IntegrityMethod` leaves out what every search does first: looking whether the structure is still the

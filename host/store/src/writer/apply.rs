@@ -1,26 +1,24 @@
 //! One commit inside the writer's transaction: key, guards, blobs, events with their projections, snapshots.
 
+use super::index::is_found;
 use super::{State, guards};
 use crate::backup;
 use crate::commit::{Clash, Committed, Conflict, Expected, Key, Snapshot};
 use crate::fault;
 use crate::prepared::{Prepared, PreparedAppend, PreparedEvent};
-use crate::projections::{is_deaf, project};
+use crate::projections::project;
 use crate::purge;
 use crate::snapshot::seal;
-use crate::sql::{Columns, Sql, int};
-use crate::user_storage;
+use crate::sql::{Columns, Source, Sql, int};
+use crate::store::keys_since;
+use crate::user_storage::{self, Brought};
 use domain::chain::Link;
 use domain::digest::Digest;
-use domain::event::{Event, Recorded};
+use domain::event::Event;
 use domain::id::{SessionId, Stream};
-use domain::limits::IDEMPOTENCY_MS;
 use domain::queue::Kind;
 use domain::time::Timestamp;
 use rusqlite::params;
-
-/// Idempotency keys that are forgotten with one commit that brings another.
-const KEYS_PRUNED_MAX: i64 = 16;
 
 /// The end of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,14 +29,14 @@ pub(crate) struct Head {
     pub(crate) hash: Digest,
 }
 
-/// Why a commit does not land.
+/// Reason why a commit does not land.
 #[derive(Debug)]
 pub(super) enum Refused {
     Conflict(Conflict),
     Replayed(Vec<u8>),
     KeyReused,
-    /// The database takes no such values, whatever it holds.
-    Unstorable(rusqlite::Error),
+    /// The database takes no such values, whatever it holds, or what follows from an event cannot be worked out.
+    Unstorable(Source),
     Storage(rusqlite::Error),
 }
 
@@ -48,57 +46,107 @@ impl From<rusqlite::Error> for Refused {
     }
 }
 
-/// Writes a commit. When it is refused, the caller undoes what it has written so far.
-pub(super) fn apply(sql: &Sql<'_>, state: &mut State, prepared: Prepared) -> Result<Committed, Refused> {
-    let Prepared { appends, guards, blobs, key, snapshots, events: _, bytes: _ } = prepared;
-    let time = appends.iter().flat_map(|append| &append.events).map(|event| event.new.time).max();
+/// A commit that does not land.
+#[derive(Debug)]
+pub(super) struct Stopped {
+    pub(super) refused: Refused,
+    /// True if something of it was written already, which the caller has to undo.
+    pub(super) wrote: bool,
+}
+
+/// Writes a commit. All possible refusals are checked first, so that a refused commit has mostly
+/// written nothing.
+pub(super) fn apply(sql: &Sql<'_>, state: &mut State, prepared: &mut Prepared) -> Result<Committed, Stopped> {
+    let versions = look(sql, state, prepared).map_err(|refused| Stopped { refused, wrote: false })?;
+    write(sql, state, prepared, &versions).map_err(|refused| Stopped { refused, wrote: true })
+}
+
+/// Looks at the key, the guards and the streams of a commit; the version of each stream that it appends to, append by append.
+fn look(sql: &Sql<'_>, state: &mut State, prepared: &Prepared) -> Result<Vec<u64>, Refused> {
+    let time = prepared.appends.iter().flat_map(|append| &append.events).map(|event| event.recorded.time).max();
     state.latest = time.unwrap_or(state.latest);
-    if let Some(key) = &key {
-        remember(sql, key, &about(key, &appends), state.latest)?;
+    if let Some(key) = &prepared.key {
+        check_key(sql, key, keys_since(state.latest, &state.kept_longer_ms))?;
     }
-    for guard in guards {
-        guards::check(sql, guard)?;
+    for guard in &prepared.guards {
+        guards::check(sql, &mut state.cache, guard)?;
     }
-    let mut brought = user_storage::brought(&appends);
-    let mut new_blobs = Vec::new();
-    for (digest, bytes) in blobs {
-        let by = brought.as_ref().map(|brought| &brought.user);
-        let text = "INSERT INTO blobs (digest, bytes, brought_by) VALUES (?1, ?2, ?3) ON CONFLICT (digest) DO NOTHING";
-        if sql.execute(text, params![digest.0, bytes, by])? > 0 {
-            new_blobs.push(digest);
-            if let Some(brought) = &mut brought {
-                brought.bytes += bytes.len() as u64;
-            }
+    let mut versions = Vec::with_capacity(prepared.appends.len());
+    for (index, append) in prepared.appends.iter().enumerate() {
+        let earlier = prepared.appends.iter().zip(&versions).take(index).rev().find(|(earlier, _)| earlier.stream == append.stream);
+        let found = match earlier {
+            Some((earlier, version)) => version + earlier.events.len() as u64,
+            None => state.cache.version(sql, append.stream, &append.name)?,
+        };
+        let wanted = match append.expected {
+            Expected::Any => found,
+            Expected::New => 0,
+            Expected::Version(version) => version,
+        };
+        if found != wanted {
+            let detail = format!("expected version {wanted}, found {found}");
+            return Err(Refused::Conflict(Conflict { clash: Clash::Stream(append.stream), detail }));
         }
+        versions.push(found);
     }
-    if let Some(brought) = &brought {
-        user_storage::add(sql, brought)?;
+    Ok(versions)
+}
+
+fn write(sql: &Sql<'_>, state: &mut State, prepared: &mut Prepared, found: &[u64]) -> Result<Committed, Refused> {
+    let Prepared { appends, blobs, key, snapshots, guards: _, events: _, bytes: _ } = prepared;
+    if let Some(key) = key {
+        remember(sql, key, &about(key, appends), state.latest)?;
+        state.keys.remembered();
     }
+    let mut brought = user_storage::brought(appends, key.as_ref());
+    let new_blobs = write_blobs(sql, blobs, brought.as_mut())?;
     let first_position = state.head.position + 1;
     let mut versions: Vec<(Stream, u64)> = Vec::with_capacity(appends.len());
-    let accepted = accepted_for(&appends);
-    for append in appends {
-        let stream = append.stream;
-        let version = self::append(sql, &mut state.head, append)?;
+    for (append, found) in appends.iter_mut().zip(found) {
+        let (stream, version) = (append.stream, found + append.events.len() as u64);
+        for (event, version) in append.events.iter_mut().zip(found + 1..) {
+            insert(sql, state, version, event)?;
+        }
+        state.cache.set_version(stream, version);
         match versions.iter_mut().find(|(known, _)| *known == stream) {
             Some((_, known)) => *known = version,
             None => versions.push((stream, version)),
         }
     }
     purge::look_at_unnamed(sql, &new_blobs)?;
-    for (stream, snapshot) in &snapshots {
+    for (stream, snapshot) in snapshots {
         keep(sql, *stream, snapshot)?;
     }
+    let accepted = accepted_for(appends);
     let mut waits_unheard = !accepted.is_empty();
     for session in accepted {
-        waits_unheard = waits_unheard && is_deaf(sql, session)?;
+        waits_unheard = waits_unheard && state.cache.standing(sql, session)?.is_some_and(|standing| standing.is_deaf);
+    }
+    if let Some(brought) = brought {
+        state.cache.bring(brought);
     }
     Ok(Committed { first_position, last_position: state.head.position, versions, waits_unheard })
 }
 
+/// Stores content that is not there yet; the digests of that.
+fn write_blobs(sql: &Sql<'_>, blobs: &[(Digest, Vec<u8>)], mut brought: Option<&mut Brought>) -> rusqlite::Result<Vec<Digest>> {
+    let mut new = Vec::new();
+    for (digest, bytes) in blobs {
+        let by = brought.as_ref().map(|brought| &brought.user);
+        let text = "INSERT INTO blobs (digest, bytes, brought_by) VALUES (?1, ?2, ?3) ON CONFLICT (digest) DO NOTHING";
+        if sql.execute(text, params![digest.0, bytes, by])? > 0 {
+            new.push(*digest);
+            if let Some(brought) = &mut brought {
+                brought.bytes += bytes.len() as u64;
+            }
+        }
+    }
+    Ok(new)
+}
+
 /// The sessions of the inputs that are accepted: none when one of them ends the run that is open.
 fn accepted_for(appends: &[PreparedAppend]) -> Vec<SessionId> {
-    let events = appends.iter().flat_map(|append| &append.events).map(|event| &event.new.event);
+    let events = appends.iter().flat_map(|append| &append.events).filter_map(|event| event.recorded.event.as_ref());
     let accepted = events.filter_map(|event| match event {
         Event::InputAccepted(accepted) => Some(accepted),
         _ => None,
@@ -107,30 +155,31 @@ fn accepted_for(appends: &[PreparedAppend]) -> Vec<SessionId> {
     accepted.unwrap_or_default()
 }
 
-/// What a request is about: as it says, or the session of its events, or their agent; nothing, when it is about none.
+/// Returns the subject of a request: as the key says, or the session of its events, or their agent.
+/// Empty when it has none.
 fn about(key: &Key, appends: &[PreparedAppend]) -> String {
-    let subjects = || appends.iter().flat_map(|append| &append.events).map(|event| event.new.subject);
+    let subjects = || appends.iter().flat_map(|append| &append.events).map(|event| event.recorded.subject);
     let session = key.about.or_else(|| subjects().find_map(|subject| subject.session)).map(|session| session.to_string());
     session.or_else(|| subjects().find_map(|subject| subject.agent).map(|agent| agent.to_string())).unwrap_or_default()
 }
 
-/// Stores the key, or says what became of the request that brought it before.
-fn remember(sql: &Sql<'_>, key: &Key, about: &str, now: Timestamp) -> Result<(), Refused> {
-    let oldest = int(now.0.saturating_sub(IDEMPOTENCY_MS));
+/// Reports the result of an earlier request with the same key, if there was one since a time.
+fn check_key(sql: &Sql<'_>, key: &Key, since: Timestamp) -> Result<(), Refused> {
+    let oldest = int(since.0);
     let known = sql.row(
         "SELECT request, reply FROM idempotency WHERE source = ?1 AND key = ?2 AND time >= ?3",
         params![key.source, key.key, oldest],
         |row| Ok((row.digest(0)?, row.get::<_, Vec<u8>>(1)?)),
     )?;
     match known {
-        Some((request, reply)) if request == key.request => return Err(Refused::Replayed(reply)),
-        Some(_) => return Err(Refused::KeyReused),
-        None => {}
+        Some((request, reply)) if request == key.request => Err(Refused::Replayed(reply)),
+        Some(_) => Err(Refused::KeyReused),
+        None => Ok(()),
     }
-    sql.execute(
-        "DELETE FROM idempotency WHERE (source, key) IN (SELECT source, key FROM idempotency WHERE time < ?1 ORDER BY time LIMIT ?2)",
-        params![oldest, KEYS_PRUNED_MAX],
-    )?;
+}
+
+/// Stores the key.
+fn remember(sql: &Sql<'_>, key: &Key, about: &str, now: Timestamp) -> Result<(), Refused> {
     sql.execute(
         "INSERT OR REPLACE INTO idempotency (source, key, request, reply, time, about) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![key.source, key.key, key.request.0, key.reply, int(now.0), about],
@@ -138,51 +187,23 @@ fn remember(sql: &Sql<'_>, key: &Key, about: &str, now: Timestamp) -> Result<(),
     Ok(())
 }
 
-/// Appends events to a stream; the version it then has.
-fn append(sql: &Sql<'_>, head: &mut Head, append: PreparedAppend) -> Result<u64, Refused> {
-    let PreparedAppend { stream, name, expected, events } = append;
-    let found =
-        sql.row("SELECT version FROM events WHERE stream = ?1 ORDER BY version DESC LIMIT 1", [&name], |row| row.uint(0))?.unwrap_or(0);
-    let wanted = match expected {
-        Expected::Any => found,
-        Expected::New => 0,
-        Expected::Version(version) => version,
-    };
-    if found != wanted {
-        let detail = format!("expected version {wanted}, found {found}");
-        return Err(Refused::Conflict(Conflict { clash: Clash::Stream(stream), detail }));
-    }
-    let mut version = found;
-    for event in events {
-        version += 1;
-        insert(sql, head, &name, version, event)?;
-    }
-    Ok(version)
-}
-
-fn insert(sql: &Sql<'_>, head: &mut Head, stream: &str, version: u64, event: PreparedEvent) -> Result<(), Refused> {
-    let PreparedEvent { new, kind, payload, payload_digest } = event;
-    let position = head.position + 1;
-    let id = new.id.to_string();
-    let [agent, session, run] = [
-        new.subject.agent.map(|id| id.to_string()),
-        new.subject.session.map(|id| id.to_string()),
-        new.subject.run.map(|id| id.to_string()),
-    ];
-    let [causation, correlation] = [new.causation.map(|id| id.to_string()), new.correlation.map(|id| id.to_string())];
+/// Appends an event to its stream, with all that follows from it.
+fn insert(sql: &Sql<'_>, state: &mut State, version: u64, event: &mut PreparedEvent) -> Result<(), Refused> {
+    let PreparedEvent { recorded, ids, salt, payload, payload_digest } = event;
+    let position = state.head.position + 1;
     let link = Link {
-        previous: head.hash,
+        previous: state.head.hash,
         position,
-        stream,
+        stream: &recorded.stream,
         version,
-        id: &id,
-        kind: &kind,
-        actor: &new.actor,
-        time: new.time.0,
-        causation: causation.as_deref().unwrap_or_default(),
-        correlation: correlation.as_deref().unwrap_or_default(),
-        subject: [agent.as_deref().unwrap_or_default(), session.as_deref().unwrap_or_default(), run.as_deref().unwrap_or_default()],
-        payload: payload_digest,
+        id: &ids.event,
+        kind: &recorded.kind,
+        actor: &recorded.actor,
+        time: recorded.time.0,
+        causation: ids.causation.as_deref().unwrap_or_default(),
+        correlation: ids.correlation.as_deref().unwrap_or_default(),
+        subject: [&ids.agent, &ids.session, &ids.run].map(|id| id.as_deref().unwrap_or_default()),
+        payload: *payload_digest,
     };
     let hash = link.hash();
     sql.execute(
@@ -190,44 +211,36 @@ fn insert(sql: &Sql<'_>, head: &mut Head, stream: &str, version: u64, event: Pre
          payload_digest, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         params![
             int(position),
-            stream,
+            recorded.stream,
             int(version),
-            id,
-            kind,
-            agent,
-            session,
-            run,
-            new.actor,
-            causation,
-            correlation,
-            int(new.time.0),
-            new.salt.0,
-            payload,
+            ids.event,
+            recorded.kind,
+            ids.agent,
+            ids.session,
+            ids.run,
+            recorded.actor,
+            ids.causation,
+            ids.correlation,
+            int(recorded.time.0),
+            salt.0,
+            *payload,
             payload_digest.0,
             hash.0,
         ],
     )?;
-    if let Event::HostRestored(_) = &new.event {
-        // It has been seen to: from here on this is a store like any other.
-        backup::unmark(sql)?;
+    state.head = Head { position, hash };
+    (recorded.position, recorded.version, recorded.hash) = (position, version, hash);
+    if let Some(event) = &recorded.event {
+        if matches!(event, Event::HostRestored(_)) {
+            // It has been seen to: from here on this is a store like any other.
+            backup::unmark(sql)?;
+        }
+        purge::told(sql, event)?;
     }
-    purge::told(sql, &new.event)?;
-    *head = Head { position, hash };
-    let recorded = Recorded {
-        position,
-        stream: stream.to_owned(),
-        version,
-        id: new.id,
-        kind,
-        event: Some(new.event),
-        subject: new.subject,
-        actor: new.actor,
-        causation: new.causation,
-        correlation: new.correlation,
-        time: new.time,
-        hash,
-    };
-    project(sql, &recorded)?;
+    fault::project(payload);
+    project(sql, recorded)?;
+    state.cache.follow(sql, recorded)?;
+    state.unindexed += u64::from(is_found(recorded));
     Ok(())
 }
 

@@ -14,9 +14,10 @@ use std::time::Duration;
 
 /// Pages of one piece: commits wait for no more than that.
 const PIECE_PAGES: i32 = 256;
-/// How often a piece is tried that finds the database locked, with a pause in between: something else may replace rows in it.
+/// Maximum number of tries of a piece that finds the database locked, with a pause in between.
+/// Something else may be replacing rows in it.
 const TRIES_MAX: u32 = 500;
-/// That pause, in milliseconds.
+/// The pause between two tries, in milliseconds.
 const PAUSE_MS: u64 = 10;
 
 impl Writer<'_> {

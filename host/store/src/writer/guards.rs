@@ -1,6 +1,7 @@
 //! Guards, each a look at one row.
 
 use super::apply::Refused;
+use super::cache::{Cache, Status};
 use crate::commit::{Clash, Conflict, Guard};
 use crate::read::accounts::drawn;
 use crate::read::dispatches::{in_tree, waits_of};
@@ -17,14 +18,14 @@ use domain::user::UserId;
 use rusqlite::params;
 
 /// Passes, or says what was found instead.
-pub(super) fn check(sql: &Sql<'_>, guard: Guard) -> Result<(), Refused> {
-    match found_instead(sql, &guard)? {
+pub(super) fn check(sql: &Sql<'_>, cache: &mut Cache, guard: &Guard) -> Result<(), Refused> {
+    match found_instead(sql, cache, guard)? {
         None => Ok(()),
-        Some(detail) => Err(Refused::Conflict(Conflict { clash: Clash::Guard(guard), detail })),
+        Some(detail) => Err(Refused::Conflict(Conflict { clash: Clash::Guard(guard.clone()), detail })),
     }
 }
 
-fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>> {
+fn found_instead(sql: &Sql<'_>, cache: &mut Cache, guard: &Guard) -> rusqlite::Result<Option<String>> {
     let found = match guard {
         Guard::NoOpenRun(session) => match open_run(sql, *session)? {
             Some(None) => None,
@@ -52,13 +53,8 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
             unless(active, || "it is archived, or not there".to_owned())
         }
         Guard::SessionOpen(session) => {
-            let status = sql.row(
-                "SELECT CASE WHEN agents.active THEN sessions.status ELSE 'of an archived agent' END FROM sessions \
-                 JOIN agents ON agents.id = sessions.agent WHERE sessions.id = ?1",
-                [session.to_string()],
-                |row| row.get::<_, String>(0),
-            )?;
-            unless(status.as_deref() == Some("open"), || format!("it is {}", status.as_deref().unwrap_or("not there")))
+            let status = cache.standing(sql, *session)?.map(|standing| standing.status);
+            unless(status == Some(Status::Open), || format!("it is {}", status.map_or("not there", Status::as_str)))
         }
         Guard::SessionThere(session) => {
             let text = "SELECT 1 FROM sessions JOIN agents ON agents.id = sessions.agent WHERE sessions.id = ?1 AND \
@@ -66,9 +62,7 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
             unless(sql.exists(text, [session.to_string()])?, || "it is not there".to_owned())
         }
         Guard::WaitingAtMost { session, max } => {
-            let waiting = sql
-                .row("SELECT count(*) FROM inputs WHERE session = ?1 AND state = 'waiting'", [session.to_string()], |row| row.uint(0))?
-                .unwrap_or(0);
+            let waiting = cache.standing(sql, *session)?.map_or(0, |standing| standing.waiting);
             unless(waiting <= *max, || format!("{waiting} wait"))
         }
         Guard::FileAbsent { session, digest, name } => {
@@ -78,7 +72,7 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
         }
         Guard::FilesAtMost { session, files, bytes } => too_many_files(sql, *session, *files, *bytes)?,
         Guard::TreeDispatchesAtMost { .. } | Guard::AccountsHave { .. } | Guard::RunsAtMost { .. } => too_much(sql, guard)?,
-        Guard::Role { agent, user, right } => forbids(sql, *agent, user, *right)?,
+        Guard::Role { agent, user, right } => forbids(cache.role(sql, *agent, user)?, *right),
         Guard::PathFree(path) => sql
             .row("SELECT id FROM agents WHERE path = ?1 AND active = 1", [path], |row| row.get::<_, String>(0))?
             .map(|agent| format!("agent {agent} is there")),
@@ -90,26 +84,27 @@ fn found_instead(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String
         Guard::MayWait { session, for_session } => closed_circle(sql, *session, *for_session)?,
         Guard::QueueUnchanged { .. } | Guard::Untold { .. } => other_queue(sql, guard)?,
         Guard::ConnectorKeyOf { .. } | Guard::ConnectorKeysAtMost { .. } => other_keys(sql, guard)?,
-        Guard::StoredBelow { .. } | Guard::SessionsOpenedBelow { .. } => too_much_of(sql, guard)?,
+        Guard::StoredBelow { .. } | Guard::SessionsOpenedBelow { .. } => too_much_of(sql, cache, guard)?,
         Guard::NoChat { of, with } => chat_with(sql, of, with)?.map(|session| format!("the chat {session} is there")),
         Guard::SessionShows { session, turn } => unless(shows(sql, *session, *turn)?, || "it does not show that turn".to_owned()),
     };
     Ok(found)
 }
 
-/// How many an agent has spawned, when that is not so many.
+/// Describes the number of agents that an agent has spawned, when it is not the expected one.
 fn other_count(sql: &Sql<'_>, agent: AgentId, count: u64) -> rusqlite::Result<Option<String>> {
     let subs = sql.row("SELECT sub_count FROM agents WHERE id = ?1", [agent.to_string()], |row| row.uint(0))?;
     Ok(unless(subs == Some(count), || subs.map_or("there is no such agent".to_owned(), |subs| format!("it has {subs}"))))
 }
 
-/// How many sessions would wait for each other, when one began to wait for another.
+/// Describes the circle of sessions that would wait for each other if one began to
+/// wait for another.
 fn closed_circle(sql: &Sql<'_>, session: SessionId, for_session: SessionId) -> rusqlite::Result<Option<String>> {
     let circle = circle(&waits_of(sql, for_session)?, session, for_session);
     Ok(circle.map(|sessions| format!("{} sessions would wait for each other", sessions.len())))
 }
 
-/// What is otherwise about a session's queue.
+/// Describes how a session's queue differs from what the guard expects.
 fn other_queue(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>> {
     Ok(match guard {
         Guard::QueueUnchanged { session, seen } => {
@@ -123,7 +118,8 @@ fn other_queue(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>>
     })
 }
 
-/// How much more agents that work together have handed over, drawn or begun.
+/// Describes by how much agents that work together exceed a limit on what they hand over, draw or
+/// begin.
 fn too_much(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>> {
     Ok(match guard {
         Guard::TreeDispatchesAtMost { tree, max } => {
@@ -139,7 +135,7 @@ fn too_much(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>> {
     })
 }
 
-/// What is otherwise about connector keys.
+/// Describes how connector keys differ from what the guard expects.
 fn other_keys(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>> {
     Ok(match guard {
         Guard::ConnectorKeyOf { key, user } => {
@@ -157,16 +153,16 @@ fn other_keys(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>> 
     })
 }
 
-/// How much of the host a user has taken, when that is as much as they may.
-fn too_much_of(sql: &Sql<'_>, guard: &Guard) -> rusqlite::Result<Option<String>> {
+/// Describes how much of the host a user has taken, when that is as much as they may.
+fn too_much_of(sql: &Sql<'_>, cache: &Cache, guard: &Guard) -> rusqlite::Result<Option<String>> {
     Ok(match guard {
         Guard::StoredBelow { user, bytes } => {
-            let stored = bytes_of(sql, user)?;
+            let stored = bytes_of(sql, user)? + cache.brought(user);
             unless(stored < *bytes, || format!("they have {stored} bytes"))
         }
         Guard::SessionsOpenedBelow { user, after, until, max } => {
             let text =
-                "SELECT count(*) FROM sessions WHERE user_id = ?1 AND created_at > ?2 AND created_at <= ?3 AND started_by = 'user:' || ?1";
+                "SELECT count(*) FROM sessions WHERE user_id = ?1 AND opened_at > ?2 AND opened_at <= ?3 AND started_by = 'user:' || ?1";
             let opened = sql.row(text, params![user.as_str(), int(after.0), int(until.0)], |row| row.uint(0))?.unwrap_or(0);
             unless(opened < *max, || format!("they have opened {opened}"))
         }
@@ -199,22 +195,20 @@ fn waiting(
     Ok(other.map(|input| format!("input {input} waits")))
 }
 
-/// What a session has of files, when that is more than this.
+/// Describes the files of a session, when there are more than the limits allow.
 fn too_many_files(sql: &Sql<'_>, session: SessionId, files: u64, bytes: u64) -> rusqlite::Result<Option<String>> {
     let text = "SELECT count(*), coalesce(sum(bytes), 0) FROM files WHERE session = ?1";
     let found = sql.row(text, [session.to_string()], |row| Ok((row.uint(0)?, row.uint(1)?)))?.unwrap_or((0, 0));
     Ok(unless(found.0 <= files && found.1 <= bytes, || format!("it has {} of {} bytes", found.0, found.1)))
 }
 
-/// Why a user may not do something with an agent.
-fn forbids(sql: &Sql<'_>, agent: AgentId, user: &UserId, right: Right) -> rusqlite::Result<Option<String>> {
-    let text = "SELECT role FROM access WHERE user_id = ?1 AND agent = ?2";
-    let role = sql.row(text, params![user.as_str(), agent.to_string()], |row| row.get::<_, String>(0))?;
-    let allows = role.as_ref().and_then(|role| role.parse::<Role>().ok()).is_some_and(|role| role.may(right));
-    Ok(unless(allows, || role.map_or("they are not assigned to it".to_owned(), |role| format!("they are {role}"))))
+/// Explains why a user in a role may not do something with an agent, if so.
+fn forbids(role: Option<Role>, right: Right) -> Option<String> {
+    let allows = role.is_some_and(|role| role.may(right));
+    unless(allows, || role.map_or("they are not assigned to it".to_owned(), |role| format!("they are {}", role.word())))
 }
 
-/// Why a slot is not for a session.
+/// Explains why a slot is not available to a session, if so.
 fn taken_slot(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> rusqlite::Result<Option<String>> {
     let slot = sql.row("SELECT slot FROM agents WHERE id = ?1", [agent.to_string()], |row| row.id_opt::<SessionId>(0))?;
     Ok(match slot {

@@ -1,4 +1,4 @@
-//! Moving the write-ahead log to the database, and having it begin anew.
+//! Checkpoints: moving the write-ahead log to the database, and having it start over.
 
 use super::Writer;
 use crate::fault;
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// Pages in the write-ahead log after which they are moved to the database. SQLite would do this before the commit returns; here it
 /// is done after those who wait have their answer.
-const CHECKPOINT_PAGES: usize = 1_000;
-/// How long commits wait for reads to leave a log that is long, in milliseconds.
+const CHECKPOINT_PAGES: usize = 4_000;
+/// Time that commits wait for reads to leave a long log, in milliseconds.
 const LONG_WAIT_MS: u64 = 20;
 /// The same for one that is full. Reads are ended meanwhile, and look several times in this time whether they are to end.
 const FULL_WAIT_MS: u64 = 500;
@@ -37,15 +37,15 @@ impl Writer<'_> {
         }
     }
 
-    /// Tries once more what did not succeed, also while nobody asks for anything.
+    /// Tries once more what did not succeed, also while no request comes.
     pub(super) fn checkpoint_if_full(&mut self) {
         if self.log.is_full() {
             self.restart_log(Duration::from_millis(FULL_WAIT_MS));
         }
     }
 
-    /// Moves the log to the database and waits until nobody reads from it, so that the next commit begins it anew. Reads that begin
-    /// meanwhile read the database, and are not in the way.
+    /// Moves the log to the database and waits until no read uses it. The next commit then starts
+    /// it over. Reads that begin meanwhile read the database, and are not in the way.
     fn restart_log(&mut self, patience: Duration) {
         let connection = self.sql.connection();
         let moved = connection.busy_timeout(patience).and_then(|()| {
@@ -72,9 +72,9 @@ impl Writer<'_> {
         }
     }
 
-    /// Makes sure that a transaction whose end failed is not found in the log by whoever opens the store after this process was killed: its
-    /// frames may stand there whole when only their sync failed. Where that cannot be made sure, the process ends, before anybody is told
-    /// that nothing was stored.
+    /// Keeps a transaction whose end failed from being found in the log after this process was
+    /// killed. Its frames may be there whole when only their sync failed. Where this cannot be made
+    /// sure, the process ends before any caller is told that nothing was stored.
     pub(super) fn disown(&self) {
         // Nobody else writes meanwhile. Somebody who does already writes over what is to be disowned.
         let locked = self.sql.execute("BEGIN IMMEDIATE", []);

@@ -11,7 +11,7 @@ const HEADROOM_BYTES: u64 = 4 << 20;
 /// Bytes that are written at a time where space cannot be reserved.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Whether something failed for want of space, and not because the disk is broken.
+/// Returns whether something failed for want of space, and not because the disk is broken.
 pub(super) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
@@ -53,7 +53,8 @@ impl Ballast {
         filled
     }
 
-    /// Whether too little is free beside it to go on for long. False where the file system does not say.
+    /// Returns whether too little space is free beside the ballast to go on for long. False where
+    /// the file system does not say.
     pub(crate) fn is_short(&self) -> bool {
         let folder = self.path.parent().unwrap_or(&self.path);
         rustix::fs::statvfs(folder).is_ok_and(|found| found.f_blocks > 0 && found.f_bavail.saturating_mul(found.f_frsize) < HEADROOM_BYTES)

@@ -1,4 +1,5 @@
-//! What surrounds a conversation in a test: the session, the operator's configuration, tools, peers and what is scripted.
+//! The surroundings of a conversation in a test: the session, the operator's configuration, tools,
+//! peers and the scripted replies.
 
 use crate::agent::Agent;
 use crate::client::UploadedFile;
@@ -47,7 +48,8 @@ impl<A: Agent> Conversation<A> {
         self
     }
 
-    /// For a user who is assigned as a mentee: what is told to hold for all is kept for them alone.
+    /// For a user who is assigned as a mentee: preferences that are meant for all are kept for them
+    /// alone.
     #[must_use]
     pub fn for_mentee(mut self) -> Self {
         self.scene = self.scene.for_mentee();
@@ -68,7 +70,8 @@ impl<A: Agent> Conversation<A> {
         self
     }
 
-    /// With a structured session that has ended, later than those before it. One that names nobody was the user's.
+    /// With a structured session that has ended, later than those before it. One that names no user
+    /// was the user's.
     #[must_use]
     pub fn past_session(mut self, session: PastSession) -> Self {
         self.scene = self.scene.past_session(session);

@@ -1,4 +1,5 @@
-//! A tool that does to granted folders whatever its caller lists, by the plain functions of `wasi:filesystem`, and says what came of each.
+//! A tool that does to granted folders everything that its caller lists. It calls the plain
+//! functions of `wasi:filesystem` and reports the result of each.
 //!
 //! Its argument is a list of objects. `op` says what to do, `on` names an open folder or file: a granted folder by its place, everything else
 //! by the name that an `open` gave it with `as`. The answers are a list of texts: `ok`, what was read, or the name of the error code.
@@ -14,7 +15,7 @@ use wasip2::io::streams::{OutputStream, StreamError};
 
 /// Bytes that are read or written at once.
 const CHUNK_BYTES: usize = 4_096;
-/// A handle that nobody gave out.
+/// A handle that was never given out.
 const FORGED: u32 = 77_777;
 
 struct Program;
@@ -120,7 +121,7 @@ impl Op<'_> {
         on.open_at(self.follow(), self.text("path"), how, what)
     }
 
-    /// Opens and reads a path again and again: all the different things that came of it.
+    /// Opens and reads a path again and again. Returns all the different results.
     fn hammer(&self, on: &Descriptor) -> String {
         let once = || {
             let opened = self.open(on).map_err(|code| code.name().to_owned())?;

@@ -1,7 +1,8 @@
-//! Every attack of a tool, by the name of the test that proves what comes of it.
+//! Every attack of a tool, by the name of the test that proves its result.
 //!
-//! Whoever includes this file gives a macro that takes the whole list: the guest makes a dispatch of it, so that a name without an attack does
-//! not compile, and the tests make references of it, so that an attack without a test does not compile either. The program `rogue` has the
+//! A file that includes this one gives a macro that takes the whole list: the guest makes a
+//! dispatch of it, so that a name without an attack does not compile, and the tests make references
+//! of it, so that an attack without a test does not compile either. The program `rogue` has the
 //! list of agents.
 
 /// The attacks of the tool component `hostile`, by family.

@@ -1,4 +1,4 @@
-//! Guests that reach for what nobody gave them.
+//! Guests that reach for what was not given to them.
 
 use crate::Came;
 use crate::bindings::wasi::cli::environment::{get_arguments, get_environment, initial_cwd};

@@ -1,4 +1,5 @@
-//! A tool that does the harm that its argument names, and says what came of it. `attacks.rs` has the list, and each family a file.
+//! A tool that does the harm that its argument names, and reports the result. `attacks.rs` has the
+//! list, and each family a file.
 
 // Its memory is grown by an instruction of WebAssembly.
 #![cfg(target_arch = "wasm32")]
@@ -16,7 +17,7 @@ use bindings::wasi::random::random::get_random_bytes;
 use plugin::tool::{CallContext, Guest, Progress, ToolDefinition, ToolError, named};
 use serde_json::Value;
 
-/// What came of an attack, as far as the guest lived to tell.
+/// The result of an attack, as far as the guest lived to report it.
 type Came = Result<Progress, ToolError>;
 
 struct Program;

@@ -13,7 +13,7 @@ use std::hint::black_box;
 
 const PAGE_BYTES: usize = 64 << 10;
 const MEBIBYTE: usize = 1 << 20;
-/// What forges lines, moves cursors and turns text around.
+/// Text that forges lines, moves cursors and changes the direction of text.
 const FORGERY: &str = "\r\n2026-01-01T00:00:00Z ERROR agent_host: all is lost\u{1b}[2J\u{202e}\u{2028}\u{0}";
 
 pub fn a_memory_of_four_gibibytes_is_not_given(_: &Value) -> Came {

@@ -8,7 +8,7 @@ use crate::bindings::wasi::sockets::{instance_network::instance_network, ip_name
 use plugin::tool::done;
 use serde_json::Value;
 
-/// Addresses that are nobody's business, in the form of an authority.
+/// Addresses that no guest may reach, in the form of an authority.
 const BARRED: &[&str] = &[
     "127.0.0.1",
     "127.255.255.254",
@@ -91,7 +91,8 @@ fn fields(pairs: &[(&str, &str)]) -> Result<Fields, String> {
     Ok(fields)
 }
 
-/// What came of a request: a status and how long its body was, or the first thing that was refused.
+/// Returns the result of a request: a status and the length of its body, or the first thing that
+/// was refused.
 fn asked(asked: &Asked<'_>) -> Result<(u16, usize), String> {
     let request = OutgoingRequest::new(fields(asked.headers)?);
     let refused = |what: &'static str| move |()| format!("{what} not taken");
@@ -139,7 +140,7 @@ fn length(response: &IncomingResponse) -> Result<usize, String> {
     }
 }
 
-/// All that were answered, or refused in other words than the others.
+/// All that were answered, or refused with another error than the others.
 fn answered<'a>(all: impl IntoIterator<Item = Asked<'a>>) -> Came {
     let told: Vec<String> = all
         .into_iter()

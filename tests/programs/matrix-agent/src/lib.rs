@@ -1,4 +1,4 @@
-//! An agent that calls every function that can be imported, once, and says what came of each.
+//! An agent that calls every function that can be imported, once, and reports the result of each.
 
 use plugin::agent::{Description, Guest, News, Part, StepResult, View, named, reply};
 

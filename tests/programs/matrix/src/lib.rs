@@ -1,4 +1,4 @@
-//! A tool that calls every function that can be imported, once, and says what came of each.
+//! A tool that calls every function that can be imported, once, and reports the result of each.
 
 use plugin::tool::{CallContext, Guest, Progress, ToolDefinition, ToolError, done, named};
 

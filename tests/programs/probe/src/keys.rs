@@ -4,7 +4,7 @@ use crate::bindings::wasi::keyvalue::store::{Bucket, open};
 use crate::bindings::wasi::keyvalue::{atomics, batch};
 use crate::{Rows, of, said};
 
-/// A function of a bucket, and what came of it.
+/// A function of a bucket, which returns its result.
 type Call<'a> = &'a dyn Fn(&Bucket) -> String;
 
 pub(crate) fn probe(rows: &mut Rows) {

@@ -1,4 +1,5 @@
-//! Calls every function that a component may import, and writes one line for each: its name, a tab, and what came of it.
+//! A probe that calls every function that a component may import. It writes one line for each: its
+//! name, a tab, and the result.
 
 mod files;
 mod http;
@@ -13,7 +14,7 @@ use std::fmt::{Debug, Write};
 pub struct Rows(pub String);
 
 impl Rows {
-    /// Adds a function and what came of it.
+    /// Adds a function and its result.
     pub fn say(&mut self, function: &str, what: impl AsRef<str>) {
         let _ = writeln!(self.0, "{function}\t{}", what.as_ref());
     }
@@ -39,12 +40,12 @@ pub fn rows(url: &str) -> Rows {
     rows
 }
 
-/// What to say of an answer in which there may be nothing.
+/// Returns the word for an answer in which there may be nothing.
 pub fn empty(is_empty: bool) -> &'static str {
     if is_empty { "nothing" } else { "answers" }
 }
 
-/// What to say of an answer that may be a refusal.
+/// Returns the word for an answer that may be a refusal.
 fn said<T, E: Debug>(result: &Result<T, E>) -> String {
     match result {
         Ok(_) => "answers".to_owned(),
@@ -69,10 +70,10 @@ fn name(shown: &str) -> String {
     kebab
 }
 
-/// What to say when the handle that a function needs was not to be had.
+/// The word for a missing handle that a function needs.
 const NO_HANDLE: &str = "no handle";
 
-/// What came of a function of a handle, if there is one.
+/// Returns the result of a function of a handle, if there is one.
 fn of<T>(handle: Option<&T>, call: impl FnOnce(&T) -> String) -> String {
     handle.map_or_else(|| NO_HANDLE.to_owned(), call)
 }

@@ -1,4 +1,5 @@
-//! An agent that does what the user's message says, step by step, and in the end replies with everything that it was told.
+//! An agent that does what the user's message says, step by step. In the end it replies with
+//! everything that it learned.
 //!
 //! The message is JSON: `{"steps": [...]}`, each step with `start`, `cancel`, `until`, `hear`, `effects`, or one of `reply`, `read` (a blob,
 //! and say how long it is), `files` (read those of the last answer, and say what is in them), `show` (say what is seen of whom it is for), `complete`, `fail`, `trap`. Its memo holds the script, the next step's number and the news so far, one line each.
@@ -95,7 +96,7 @@ fn tell(turn: &View, news: &News) -> String {
     }
 }
 
-/// How long a blob is, read piece by piece.
+/// Returns the length of a blob, read piece by piece.
 fn length(turn: &View, handle: &str) -> String {
     let mut bytes = 0;
     while let Some(piece) = turn.read_blob(handle, bytes, u32::MAX) {
@@ -107,7 +108,8 @@ fn length(turn: &View, handle: &str) -> String {
     "no blob".into()
 }
 
-/// The files of the answer that it was told last: what is said of each, how long it is, and the sum of its bytes.
+/// The files of the last answer that it got: their descriptions, lengths, and the sums of their
+/// bytes.
 fn files(turn: &View, told: &Value) -> String {
     let last = told.as_array().and_then(|told| told.last()).and_then(Value::as_str).unwrap_or_default();
     let answer: Value = last.split_once(" value ").and_then(|(_, answer)| serde_json::from_str(answer).ok()).unwrap_or_default();
@@ -128,7 +130,7 @@ fn sum(turn: &View, handle: &str) -> u64 {
     sum
 }
 
-/// What a step sees of whom it is for.
+/// Returns a step's view of the user that it is for.
 fn seen(turn: &View) -> String {
     let parsed = |text: String| serde_json::from_str::<Value>(&text).unwrap_or_default();
     json!({

@@ -1,5 +1,5 @@
-//! A tool that reaches for what nobody granted, and says how it was refused; one that fetches a URL and says what came of it. It imports
-//! all of WASI, as guests of other languages do.
+//! A tool that reaches for what was not granted, and one that fetches a URL. They report the
+//! refusals and the result. The program imports all of WASI, as guests of other languages do.
 
 mod send;
 
@@ -18,7 +18,7 @@ use bindings::wasi::sockets::udp_create_socket::create_udp_socket;
 use plugin::tool::{CallContext, Guest, Progress, ToolDefinition, ToolError, done, named};
 use serde_json::Value;
 
-/// How long it sleeps, in nanoseconds: longer than the clocks are coarse.
+/// Time that it sleeps, in nanoseconds: longer than the resolution of the clocks.
 const SLEEP_NS: u64 = 3_000_000;
 
 struct Program;
@@ -68,7 +68,8 @@ fn reach() -> Result<Progress, ToolError> {
     done(format!("{bucket:?} | {socket:?} | {datagrams:?} | {address:?} | {home} | {folder} | {}", request()))
 }
 
-/// What everybody may have: clocks, chance, and streams with nothing at their other end.
+/// Tests the imports that every guest may have: clocks, chance, and streams with nothing at their
+/// other end.
 fn sense() -> [bool; 5] {
     let began = monotonic_clock::now();
     monotonic_clock::subscribe_duration(SLEEP_NS).block();

@@ -1,4 +1,5 @@
-//! A request as its arguments say, headers and body included, and everything that came back: told, logged, noted and, if asked for, died of.
+//! A request as its arguments say, headers and body included. Its whole response is returned,
+//! logged and noted and, if asked for, goes into a panic.
 
 use super::bindings::wasi::http::outgoing_handler::handle;
 use super::bindings::wasi::http::types::{

@@ -103,7 +103,7 @@ pub fn a_call_that_no_model_made_is_refused(turn: &View, _: &[News]) -> StepResu
     going_on("", Vec::new(), vec![("k".into(), Work::Tool(Call::OfModel(place)))])
 }
 
-/// What came of its operations, one line each.
+/// Returns the results of its operations, one line each.
 fn told(news: &[News]) -> StepResult {
     let lines = news.iter().filter_map(|one| match one {
         News::Settled(settlement) => Some(format!(

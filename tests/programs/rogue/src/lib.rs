@@ -14,7 +14,7 @@ impl Guest for Program {
     }
 
     fn step(turn: &View, news: Vec<News>) -> StepResult {
-        // What it was told first names the attack; what has settled since is told.
+        // The first message names the attack; what has settled since is reported.
         let memo = turn.memo().and_then(|memo| String::from_utf8(memo.bytes).ok());
         let said = news.iter().find_map(|one| match one {
             News::Said(ids) => turn.message(*ids.first()?).and_then(|message| text(&message.parts)),

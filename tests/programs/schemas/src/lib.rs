@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 struct Program;
 
-/// What is promised: `a number`, `long path` or `doubling.`.
+/// The promised schema: `a number`, `long path` or `doubling.`.
 static PROMISES: [u8; 18] = *b"promises:a number.";
 
 /// Definitions of which each refers to the next one.

@@ -1,4 +1,4 @@
-//! Tools that do with buckets what their arguments list, and say what came of each.
+//! Tools that do with buckets what their arguments list, and report the result of each.
 //!
 //! `{"bucket": "notes", "do": [["set", "a", "1"], ["get", "a"]], "then": "trap"}`. A value that begins with `0x` is written and shown as
 //! bytes in hexadecimal digits.

@@ -1,4 +1,4 @@
-//! An agent that never comes to a decision.
+//! An agent that never makes a decision.
 
 use plugin::agent::{Description, Guest, News, StepResult, View, named};
 

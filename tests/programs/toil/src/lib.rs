@@ -37,7 +37,7 @@ impl Guest for Program {
 
 plugin::tool::export!(Program);
 
-/// How many primes there are below a number.
+/// Counts the primes below a number.
 fn primes(below: usize) -> usize {
     let mut is_prime = vec![true; black_box(below)];
     for number in 2..below {

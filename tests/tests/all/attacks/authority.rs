@@ -1,4 +1,5 @@
-//! A5: guests that reach for what nobody gave them, and agents that take too much or forge what is not theirs.
+//! A5: guests that reach for what was not given to them, and agents that take too much or forge
+//! what is not theirs.
 
 use super::siege::Ledger::{Lines, Nothing};
 use super::siege::Turn::{Ends, Fails, Replies};
@@ -11,27 +12,29 @@ use serde_json::json;
 
 // What the ledger has of each kind of attack by an agent. Where it is nothing, the journal has it: `run.step-failed`, `run.ended`.
 
-/// Of a step that takes more than a limit of its component.
+/// The ledger after a step that takes more than a limit of its component.
 const CPU: Ledger = Lines(&[(3, Line::limited(STEP, "cpuMsMax"))]);
 const MEMORY: Ledger = Lines(&[(3, Line::limited(STEP, "memoryBytesMax"))]);
 const CROSSING: Ledger = Lines(&[(3, Line::limited(STEP, "hostcallBytes"))]);
-/// Of a step whose result is refused for what it says.
+/// The ledger after a step whose result is refused for what it says.
 const STEP_REFUSED: Ledger = Lines(&[(3, Line::refused(STEP, Rule::Contract, ""))]);
-/// Of a turn that meets one of the agent's own limits.
+/// The ledger after a turn that meets one of the agent's own limits.
 const TURN_LIMITED: Ledger = Nothing("an agent's own limits end its turn, which the journal of its run tells");
-/// Of patterns, which are the names of nobody, and the one name among them that an agent has: its lists are asked.
+/// The ledger after calls of agents by patterns, which name no agent. One of the names is an
+/// agent's, and its lists are asked.
 const PATTERNS_DENIED: Ledger =
     Lines(&[(1, Line::refused(AGENT_CALL, Rule::AgentAllowlist, "puppet")), (6, Line::refused(AGENT_CALL, Rule::Unknown, ""))]);
-/// Of a tool that the agent's lists have taken from it, of two that are not there, of a model that is not, and of one that may be asked.
+/// The ledger after requests for tools and models that are not offered. The agent's lists have
+/// taken one tool from it; two tools and a model do not exist. One model may be asked.
 const TOOL_NOT_OFFERED: Ledger = Lines(&[
     (1, Line::granted(MODEL_CALL, "m")),
     (1, Line::refused(TOOL_CALL, Rule::ToolAllowlist, "look")),
     (2, Line::refused(TOOL_CALL, Rule::Unknown, "")),
     (1, Line::refused(MODEL_CALL, Rule::Unknown, "../other")),
 ]);
-/// Of operations that cannot be what they say: no rule decides of them.
+/// The ledger after operations that cannot be what they say: no rule decides on them.
 const OPERATION_INVALID: Ledger = Nothing("an operation that makes no sense fails before a rule is asked");
-/// Of a turn in which nothing is asked for.
+/// The ledger after a turn in which nothing is asked for.
 const NOTHING_ASKED: Ledger = Nothing("nothing is asked of the boundary");
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,7 +57,8 @@ const fn refused(why: &'static str) -> Turn {
     Fails("refused", why)
 }
 
-/// The agent's attack is the test's name; what its turn comes to, and what the ledger has of it.
+/// The attack of an agent, by the test's name, with the expected end of its turn and the expected
+/// ledger.
 macro_rules! agent {
     ($attack:ident, $turn:expr, $ledger:expr) => {{
         let _: fn() = $attack;

@@ -58,7 +58,7 @@ async fn ends(folder: &Folder, host: Host) {
     assert!(folder.run(&["verify"]).await.status.success());
 }
 
-/// What is answered to these bytes, as far as the host says anything before it hangs up.
+/// Returns the answer to these bytes, as far as the host says anything before it hangs up.
 async fn answered(host: &Host, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(address(host)).await.unwrap();
     let mut answer = Vec::new();
@@ -168,7 +168,8 @@ async fn nobody_speaks_http_2_with_this_host() {
     ends(&folder, host).await;
 }
 
-/// Bytes that the host may have grown by for streams that nobody reads: what may wait for each of them, and what a busy host holds anyway.
+/// Bytes that the host may have grown by for streams that are not read: the queue of each of them,
+/// and what a busy host holds anyway.
 const UNREAD_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of memory that the host has resident.
@@ -290,7 +291,7 @@ fn a_client_that_floods() {
     let _ = std::io::Read::read(&mut std::io::stdin(), &mut [0]);
 }
 
-/// Whether the host is healthy to a client from another address.
+/// Returns whether the host is healthy to a client from another address.
 async fn is_healthy_from_elsewhere(host: &Host) -> bool {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), 0))).unwrap();

@@ -11,7 +11,7 @@ use domain::event::{Decision, Verdict};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 
-/// What a start says of a changed configuration, which the check refuses too.
+/// Returns the message of a start about a changed configuration, which the check refuses too.
 async fn refused(what: &str, change: impl FnOnce(&mut Value)) -> String {
     let mut config = config();
     change(&mut config);
@@ -198,7 +198,7 @@ async fn an_empty_list_is_nothing_and_a_deny_wins_over_what_is_allowed() {
     assert!(!siege.world.dir.path().join("files/a.txt").exists());
 }
 
-/// What an agent is told of one operation, and what was decided of it.
+/// Returns the agent's reply about one operation, and the decisions on it.
 async fn played(siege: &Siege, who: &str, start: &Value) -> (String, Vec<Decision>) {
     let session = siege.world.open(who).await;
     siege.world.say(who, session, &json!({ "steps": [{ "start": [start] }] }).to_string()).await;

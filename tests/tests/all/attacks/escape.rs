@@ -79,7 +79,8 @@ pub(super) async fn a_clock_is_no_finer_than_a_millisecond() {
     case!(a_clock_is_no_finer_than_a_millisecond, "parts true true").under(narrow()).prove().await;
 }
 
-/// A component that comes with the host, with other words of the same length in what it says of itself.
+/// A component that comes with the host, with another text of the same length in its
+/// self-description.
 fn reworded(words: &str, others: &str) -> Vec<u8> {
     assert_eq!(words.len(), others.len());
     let mut component = wasm("files");

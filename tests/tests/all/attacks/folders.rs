@@ -19,7 +19,7 @@ const WRITE: &str = "files.write";
 /// Bytes and files of a folder with a quota.
 const QUOTA: (u64, u32) = (64 << 10, 8);
 
-/// A folder to be granted, and one beside it that nobody was granted.
+/// A folder to be granted, and one beside it that is not granted.
 struct House {
     folder: TempDir,
     sandbox: PathBuf,
@@ -67,7 +67,7 @@ impl House {
 /// Says what the ledger has of it.
 type Says = fn(Case) -> Case;
 
-/// An error code, as all of them are told: `not-permitted`.
+/// Returns true for an error code in the form in which guests see them, such as `not-permitted`.
 fn is_refused(answer: &str) -> bool {
     answer != "ok" && answer.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-')
 }

@@ -53,7 +53,7 @@ impl Server {
         Self::at(SocketAddr::from(([127, 0, 0, 1], 0)), answer)
     }
 
-    /// One that nobody should come to.
+    /// A server that no guest should reach.
     fn canary() -> Self {
         Self::answering(|stream| drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\ncanary")))
     }
@@ -206,7 +206,7 @@ fn within_a_network() -> Result<Command, String> {
     let as_root = rustix::process::geteuid().is_root();
     let user: &[&str] = if as_root { &[] } else { &["--user", "--map-root-user"] };
     let addresses = CANARIES.map(|address| {
-        // Whether somebody else has the address need not be found out here.
+        // Duplicate address detection is not needed here.
         let length = if address.contains(':') { "128 nodad" } else { "32" };
         format!("ip addr add dev lo {address}/{length}")
     });
@@ -243,7 +243,7 @@ async fn within_a_network_of_its_own_every_request_is_refused() {
             [80, 8_080].map(|port| Server::at(SocketAddr::new(address, port), |_| ()))
         })
         .collect();
-    // They can be reached by whoever is let.
+    // They can be reached by those that are allowed to.
     drop(TcpStream::connect(("169.254.169.254", 80)).unwrap());
     while canaries[0].came() == 0 {
         thread::sleep(Duration::from_millis(1));

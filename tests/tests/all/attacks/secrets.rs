@@ -9,10 +9,11 @@ use domain::event::Verdict;
 use domain::grant::{Grant, capability};
 use serde_json::{Value, json};
 
-/// What a guest is told of every refusal.
+/// The guest's message about every refusal.
 const REFUSED: &str = "parts ErrorCode::HttpRequestDenied";
 
-/// An attack by a guest whose secret belongs into the header `authorization` and the parameter `key` of requests to one host.
+/// An attack by a guest with a secret. The secret belongs into the header `authorization` and the
+/// parameter `key` of requests to one host.
 fn case(attack: &'static str, told: &str, network: Vec<EgressGrant>, arguments: Value) -> Case {
     let secrets = slots(port_of(&network));
     let grant = Grant { network, secrets, ..Grant::default() };

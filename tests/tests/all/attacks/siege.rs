@@ -25,7 +25,7 @@ const SLOW: Duration = Duration::from_millis(50);
 const BATCH: usize = 20;
 /// Bytes of the arguments of all attacks of one turn.
 const ARGUMENTS_BYTES_MAX: usize = 20 << 10;
-/// How long the host may take to give back what it lent.
+/// Time that the host has to give back what it lent.
 const SETTLED: Duration = Duration::from_secs(5);
 /// Descriptors that the process may have opened since the first attacks, for readers of its store.
 const DESCRIPTORS_MAX: usize = 2;
@@ -33,10 +33,10 @@ const DESCRIPTORS_MAX: usize = 2;
 const GROWTH_BYTES_MAX: u64 = 8 << 20;
 /// Rounds of attacks in one of which the process must not have grown: an allocator keeps what many tasks at once have needed.
 const ROUNDS_MAX: usize = 3;
-/// What the honest tenant does, and what it is told.
+/// The script of the honest tenant.
 const HONEST: &str = r#"{"steps":[{"until":"all","start":[{"key":"t","tool":"look"},{"key":"m","model":"x","hidden":true}]}]}"#;
 
-/// Whether the full number of repeats is asked for.
+/// Returns true if the full number of repeats is asked for.
 pub(super) fn is_whole() -> bool {
     std::env::var_os(ATTACKS).is_some_and(|value| value == "whole")
 }
@@ -97,15 +97,15 @@ pub(super) struct Case {
     grant: Grant,
     made: Option<Vec<u8>>,
     told: String,
-    /// Whether an answer of the guest's list of answers is a good one.
+    /// Tells whether one answer of the guest's list of answers is good.
     answering: Option<fn(&str) -> bool>,
-    /// What has to be in the ledger; nothing may be there when this is empty.
+    /// The lines that must be in the ledger; when empty, there must be none.
     lines: Vec<Line>,
     never: &'static [&'static str],
 }
 
 impl Case {
-    /// An attack that the caller is told this of, from its beginning on.
+    /// An attack, with the beginning of the answer that the caller gets.
     pub(super) fn of(attack: &'static str, told: impl Into<String>) -> Self {
         let grant = Grant { limits: narrow(), ..Grant::default() };
         let (arguments, told) = (json!({}), told.into());
@@ -158,12 +158,13 @@ impl Case {
         self.line(capability, Verdict::Refused, Rule::NotGranted, detail)
     }
 
-    /// What it returns is not what a tool may return, and the ledger says which part of it.
+    /// Expects that the tool's result breaks the contract, and that the ledger says which part of
+    /// it.
     pub(super) fn breaks_the_contract(self, detail: &'static str) -> Self {
         self.line(TOOL_CALL, Verdict::Refused, Rule::Contract, detail)
     }
 
-    /// What the caller is told has none of these in it.
+    /// Expects that no reply to the caller has one of these in it.
     pub(super) fn and_no_reply_has(mut self, never: &'static [&'static str]) -> Self {
         self.never = never;
         self
@@ -244,10 +245,10 @@ impl Case {
     }
 }
 
-/// How a turn of an agent that attacks comes out.
+/// The expected end of an attacking agent's turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Turn {
-    /// It ends with these words and no others, and no step of it failed.
+    /// It ends with exactly this text, and no step of it failed.
     Replies(&'static str),
     /// It ends with a notice that begins so, and no step of it failed.
     Ends(&'static str),
@@ -255,7 +256,7 @@ pub(super) enum Turn {
     Fails(&'static str, &'static str),
 }
 
-/// What the ledger has of such a turn.
+/// The expected ledger of such a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ledger {
     /// So many of each of these lines, and nothing else.
@@ -279,7 +280,8 @@ impl Ledger {
     }
 }
 
-/// Proves an attack of an agent: what its turn comes to, how its steps fail, and everything that the ledger has of it.
+/// Proves an attack of an agent: the end of its turn, the failures of its steps, and its whole
+/// ledger.
 pub(super) async fn of_an_agent(attack: &str, turn: Turn, ledger: Ledger) {
     let mut setup = Setup { components: vec!["puppet", "effects"], ..Setup::default() };
     setup.definitions.truncate(2);
@@ -296,7 +298,7 @@ pub(super) async fn of_an_agent(attack: &str, turn: Turn, ledger: Ledger) {
     siege.over().await;
 }
 
-/// What the process holds.
+/// The resources that the process holds.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     descriptors: usize,
@@ -414,7 +416,7 @@ impl Siege {
         }
     }
 
-    /// The honest tenant is served, and told the truth.
+    /// Checks that the honest tenant is served, with a correct answer.
     pub(super) async fn serves(&self) {
         let session = self.world.open("other").await;
         self.world.say("other", session, HONEST).await;
@@ -425,7 +427,7 @@ impl Siege {
         assert_eq!(told, ["m parts hello from the model", "t parts look done"], "the honest tenant");
     }
 
-    /// What the boundary decided for a session's turns.
+    /// Returns the decisions of the boundary on a session's turns.
     pub(super) async fn ledger(&self, session: SessionId) -> Vec<BoundaryDecided> {
         let decided = |event| if let Event::BoundaryDecided(decided) = event { Some(*decided) } else { None };
         self.events(session).await.into_iter().filter_map(decided).collect()
@@ -456,7 +458,7 @@ impl Siege {
         ledger.prove(attack, &decided);
     }
 
-    /// How the steps of a session's turns failed.
+    /// Returns the outcomes of the failed steps in a session's turns.
     async fn failed_steps(&self, session: SessionId) -> Vec<String> {
         let failed = |event| if let Event::StepFailed(failed) = event { Some(failed.outcome) } else { None };
         self.events(session).await.into_iter().filter_map(failed).collect()
@@ -469,7 +471,8 @@ impl Siege {
         rows.into_iter().filter_map(|row| row.event).collect()
     }
 
-    /// Ends when the honest tenant was served once more, everything that was lent is back, and the process holds what it held.
+    /// Ends the siege. The honest tenant is served once more, everything that was lent is back, and
+    /// the process holds what it held.
     pub(super) async fn over(self) {
         self.serves().await;
         self.rests().await;

@@ -5,7 +5,7 @@ use agent_host_tests::guests::root;
 use std::collections::BTreeSet;
 
 const TRAPPED: &str = "failed trapped: the tool crashed: ";
-/// What makes a tool of a core module.
+/// The text that makes a tool of a core module.
 const TOOL: &str = include_str!("../../../programs/wat/tool.part");
 
 /// The text of a component that offers a tool `attack`, made of the text of a core module `$attack`.
@@ -19,7 +19,8 @@ pub(super) fn tool_of(module: &str) -> Vec<u8> {
     wat::parse_str(text_of(module)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// One test for each file: its name, what the caller is told, and which limits the ledger names.
+/// One test for each file: its name, the answer to the caller, and the limits that the ledger
+/// names.
 macro_rules! attacks {
     ($($attack:ident: $told:expr $(, $limit:literal)*;)*) => {
         /// The files.

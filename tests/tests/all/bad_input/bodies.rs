@@ -1,4 +1,4 @@
-//! What is wrong with a body, one thing at a time, as its schema says.
+//! The faults of a body, one at a time, as its schema defines them.
 
 use super::cases::{Case, SURPRISE};
 use super::document::{Body, Property};
@@ -14,10 +14,10 @@ const BODY_BYTES: usize = (2 << 20) + 1;
 const FILE_BYTES: usize = (10 << 20) + 1;
 /// Bytes of a session's file that is longer than any may be.
 const TRANSCRIPT_BYTES: usize = (32 << 20) + 1;
-/// What people write, which may have any characters in it.
+/// Fields of free text, which may have any characters in it.
 const WORDS: [&str; 4] = ["content", "reason", "system_prompt", "system_prompt_override"];
 
-/// What is wrong with a body that may be any bytes: how many they are, and what they are said to be.
+/// Returns the bad variants of a body that may be any bytes: of its length and of its media type.
 pub(super) fn of_bytes(good: &Case, is_transcript: bool) -> Vec<Case> {
     let types = ["nonsense", "", "text/", "a b/c", "text/plain, text/html"];
     let mut cases: Vec<Case> = types.into_iter().map(|content_type| good.of_type(Some(content_type))).collect();
@@ -30,7 +30,7 @@ pub(super) fn of_bytes(good: &Case, is_transcript: bool) -> Vec<Case> {
     cases
 }
 
-/// What is wrong with a body as a whole. `value` is the one that would be taken.
+/// Returns the bad variants of a body as a whole. `value` is the one that would be taken.
 pub(super) fn whole(body: &Body, good: &Case, value: &Value) -> Vec<Case> {
     let text = value.to_string();
     let nested = lists().to_string();
@@ -60,7 +60,7 @@ pub(super) fn whole(body: &Body, good: &Case, value: &Value) -> Vec<Case> {
     cases
 }
 
-/// What is wrong with one property of a body.
+/// Returns the bad variants of one property of a body.
 pub(super) fn of_property(property: &Property, good: &Case, value: &Value) -> Vec<Case> {
     let (name, shape) = (property.name.as_str(), &property.shape);
     let mut cases = Vec::new();

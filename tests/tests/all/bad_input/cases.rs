@@ -1,4 +1,5 @@
-//! What is wrong with a request, one thing at a time: ids, queries and headers; bodies are beside this.
+//! The faults of a request, one at a time: ids, queries and headers. Bodies are in the module
+//! beside this one.
 
 use super::document::Operation;
 use super::{NOBODY, Stage, bodies, requests};
@@ -8,10 +9,11 @@ use reqwest::{Method, RequestBuilder};
 
 /// A name that no endpoint knows.
 pub(super) const SURPRISE: &str = "surprise";
-/// Characters of a text that is too long for a query or an id, and short enough for a request's head.
+/// Characters of a text that is too long for a query or an id. It is short enough for a request's
+/// head.
 const LONG_CHARS: usize = 10_000;
 
-/// What must come of a bad request.
+/// The required response to a bad request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Must {
     /// A problem: it is against what is documented.
@@ -23,7 +25,7 @@ pub(super) enum Must {
 /// A bad request.
 #[derive(Debug, Clone)]
 pub(super) struct Case {
-    /// What is wrong with it, in words.
+    /// A description of its fault.
     pub(super) what: String,
     pub(super) path: String,
     pub(super) must: Must,

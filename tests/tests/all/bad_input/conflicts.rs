@@ -1,4 +1,5 @@
-//! What is well formed and cannot be: answers to no question, what is there already, what was asked before, and what is over.
+//! Requests that are well formed and cannot be carried out. They answer no question, make what
+//! exists already, repeat an earlier key, or come when all is over.
 
 use super::document::Document;
 use super::{NOBODY, Said, Stage, cut, end, requests, send, stage, until};
@@ -64,7 +65,7 @@ fn no_answers(stage: &Stage) -> Vec<Refusal> {
     refusals
 }
 
-/// What cannot be while the session is active.
+/// Returns the requests that are refused while the session is active.
 fn in_the_way(stage: &Stage) -> Vec<Refusal> {
     let (agent, free) = (stage.asking.agent_path(), stage.chatting.agent_path());
     vec![
@@ -88,7 +89,7 @@ async fn one_of_two_answers_is_taken(stage: &Stage) -> Vec<String> {
     (came != wanted).then(|| format!("two answers at once: {wanted:?} was to come, and came {came:?}")).into_iter().collect()
 }
 
-/// What cannot be once the session has ended.
+/// Returns the requests that are refused once the session has ended.
 fn after_the_end(stage: &Stage) -> Vec<Refusal> {
     let (agent, session) = (stage.asking.agent_path(), stage.asking.session_path());
     let old = format!("/api/session/{}", stage.asking.session);
@@ -117,7 +118,7 @@ async fn what_is_there_already_was_asked_before_or_is_over_is_refused_and_makes_
     end(&findings);
 }
 
-/// Nobody is assigned twice, and somebody stays primary.
+/// Requests against two rules: a user is assigned once, and an agent keeps a primary.
 fn assigned_already(stage: &Stage) -> Vec<Refusal> {
     let agent = stage.asking.agent_path();
     let assign = |user: &str, role: &str| json!({ "user_id": user, "role": role });
@@ -135,7 +136,8 @@ fn assigned_already(stage: &Stage) -> Vec<Refusal> {
     ]
 }
 
-/// An agent is made once at a path and once under an id, and a key is for what its issuer has.
+/// Requests against three rules: an agent is made once at a path and once under an id, and a key
+/// has at most its issuer's rights.
 fn made_already(stage: &Stage) -> Vec<Refusal> {
     let agents = || "/api/agents".to_owned();
     let keys = || "/api/keys".to_owned();
@@ -153,6 +155,7 @@ fn made_already(stage: &Stage) -> Vec<Refusal> {
         (Method::POST, keys(), json!({ "scopes": ["everything"] }), 422, "INVALID_FIELD"),
         (Method::DELETE, "/api/keys/aaaaaaaaaaaa".to_owned(), Value::Null, 404, "KEY_NOT_FOUND"),
         (Method::POST, format!("/api/dead-letters/{NOBODY}/requeue"), Value::Null, 404, "DEAD_LETTER_NOT_FOUND"),
+        (Method::POST, format!("/api/quarantine/{NOBODY}/release"), Value::Null, 404, "NOT_QUARANTINED"),
         (Method::POST, "/api/import".to_owned(), json!({ "format": "another/1", "sessions": [] }), 422, "INVALID_FIELD"),
     ]
 }
@@ -178,7 +181,8 @@ fn keyed(stage: &Stage, path: &str, key: &str, body: &Value) -> RequestBuilder {
     stage.ask(Method::POST, path, body).header("idempotency-key", key)
 }
 
-/// Findings when a request with a key that was used before is not answered as it was then, or makes something.
+/// Repeats a request with a key that was used before. Returns findings when it is not answered as
+/// it was then, or makes something.
 async fn replays(stage: &Stage, request: RequestBuilder, first: &Said) -> Vec<String> {
     let position = stage.position().await;
     let again = send(request).await.unwrap();

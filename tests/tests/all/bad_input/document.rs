@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// What of a path's description is an operation.
+/// The keys of a path's description that are operations.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
 /// The media type of a body that may be anything.
@@ -48,7 +48,7 @@ pub(super) struct Operation {
     pub(super) takes_bytes: bool,
     /// With what it may say no: statuses and codes.
     codes: BTreeSet<(u16, String)>,
-    /// What the document itself says wrongly.
+    /// Faults of the document itself.
     pub(super) faults: Vec<String>,
 }
 
@@ -75,13 +75,13 @@ pub(super) struct Property {
     pub(super) shape: Shape,
 }
 
-/// What a value must be.
+/// The requirements on a value.
 pub(super) struct Shape {
-    /// In the words of JSON Schema.
+    /// Its types, as JSON Schema names them.
     kinds: BTreeSet<String>,
-    /// One of some words, and no other text.
+    /// True if it is one of some texts, and no other.
     pub(super) is_enum: bool,
-    /// What is in it when it is a list.
+    /// The shape of its items when it is a list.
     pub(super) items: Option<Box<Self>>,
     pub(super) minimum: Option<i64>,
     pub(super) maximum: Option<i64>,
@@ -193,7 +193,7 @@ impl Document {
         }
     }
 
-    /// What a reference stands for.
+    /// Returns the schema that a reference stands for.
     fn resolve<'a>(&'a self, mut schema: &'a Value) -> &'a Value {
         while let Some(reference) = schema["$ref"].as_str() {
             let place = reference.strip_prefix('#').unwrap();
@@ -214,19 +214,20 @@ fn codes(said: &Value) -> BTreeSet<(u16, String)> {
 }
 
 impl Operation {
-    /// Whether it is documented that it may say no in this way.
+    /// Returns true if it is documented that it may refuse in this way.
     pub(super) fn may_say(&self, status: u16, code: &str) -> bool {
         self.codes.contains(&(status, code.to_owned()))
     }
 
-    /// Whether a request's path is one of its own.
+    /// Returns true if a request's path is one of its own.
     pub(super) fn is_at(&self, method: &Method, path: &str) -> bool {
         let (own, given): (Vec<&str>, Vec<&str>) = (self.path.split('/').collect(), path.split('/').collect());
         let fits = |(own, given): (&&str, &&str)| own.starts_with('{') || own == given;
         self.method == *method && own.len() == given.len() && own.iter().zip(&given).all(fits)
     }
 
-    /// Whether the `field` of a problem names something of a request: something documented, or what a case adds.
+    /// Returns true if the `field` of a problem names a part of a request. The part is documented,
+    /// or one that a case adds.
     pub(super) fn has(&self, field: &str) -> bool {
         match field.split_once(':') {
             Some(("query", name)) => name == SURPRISE || self.queries.iter().any(|query| query.name == name),
@@ -250,12 +251,12 @@ impl fmt::Display for Operation {
 }
 
 impl Shape {
-    /// Whether it takes values of a kind.
+    /// Returns true if it takes values of a kind.
     pub(super) fn takes(&self, kind: &str) -> bool {
         self.kinds.contains(kind) || (kind == "integer" && self.kinds.contains("number"))
     }
 
-    /// Whether it takes everything.
+    /// Returns true if it takes everything.
     pub(super) fn takes_anything(&self) -> bool {
         self.not_taken().is_empty()
     }

@@ -1,4 +1,4 @@
-//! JSON that is nested as deep as it is taken: what the host stores of it, it can read again.
+//! JSON that is nested as deep as it is accepted: what the host stores of it, it can read again.
 //!
 //! A parser stops at some depth, and what is stored stands deeper than where it came from: beside a kind, under a user, in an outcome.
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// Lists in each other: few, and around as many as a body may have when the parser stops at 128.
 const DEPTHS: [usize; 12] = [32, 64, 117, 118, 119, 120, 121, 122, 123, 124, 125, 126];
-/// What takes JSON of the client's own.
+/// The fields that take JSON of the client's own.
 const PARTS: [&str; 6] = ["settings", "preferences", "mine", "config", "widget_partial_state", "response"];
 
 /// Sends an agent of its own something nested, and looks at everything that has it in it.

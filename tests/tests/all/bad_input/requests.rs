@@ -5,7 +5,7 @@ use super::{NOBODY, Place, Stage};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// What is handed over where any bytes are taken.
+/// The body for endpoints that take any bytes.
 const ESSAY: &[u8] = b"an essay";
 /// The session of another program, in which nothing was said.
 const TRANSCRIPT: &[u8] = br#"{"type":"session","version":3,"id":"x","timestamp":"2025-12-15T09:30:00.000Z","cwd":"/"}"#;
@@ -51,6 +51,8 @@ fn known<'a>(stage: &'a Stage, operation: &Operation, place: &'a Place, name: &s
         "id" if operation.path.starts_with("/api/keys/") => &stage.key,
         // There is none: everything was dealt with.
         "id" if operation.path.starts_with("/api/dead-letters/") => NOBODY,
+        // Nothing is in quarantine.
+        "id" if operation.path.starts_with("/api/quarantine/") => NOBODY,
         "sid" => &place.session,
         "user" => "erin",
         "key" => "telegram:1",

@@ -1,11 +1,13 @@
-//! Who may not: strangers, roles that allow less, and keys of too small a scope, at every endpoint of the document.
+//! The refusals by authority: of strangers, of roles that allow less, and of keys of too small a
+//! scope, at every endpoint of the document.
 
 use super::document::{Document, Operation};
 use super::{Stage, cut, end, requests, stage};
 use agent_host_tests::process::Line;
 use reqwest::Method;
 
-/// What talking with an agent takes, and with what it is refused to a mentee whose session it is not.
+/// The endpoints for talking with an agent. Each has the refusal for a mentee whose session it is
+/// not.
 const TALKING: [(&str, Option<(u16, &str)>); 19] = [
     // Turns of their own they may stop.
     ("POST /api/agents/{id}/abort", None),
@@ -32,7 +34,7 @@ const TALKING: [(&str, Option<(u16, &str)>); 19] = [
     ("POST /api/session/{sid}/respond", Some((404, "SESSION_NOT_FOUND"))),
 ];
 
-/// Everybody but the operator, with a key that may be used to look and to change.
+/// All users but the operator, with a key that may be used to look and to change.
 struct Others {
     alice: Line,
     bob: Line,
@@ -54,7 +56,7 @@ impl Others {
         }
     }
 
-    /// Who is refused at an endpoint, and with what.
+    /// Returns the callers that an endpoint refuses, with the status and code for each.
     fn refused(&self, operation: &Operation) -> Vec<(&'static str, &Line, u16, &'static str)> {
         let of_agent = operation.path.starts_with("/api/agents/{id}");
         let of_session = operation.ids.iter().any(|id| id == "sid");
@@ -84,7 +86,7 @@ impl Others {
     }
 }
 
-/// Sends an endpoint what it takes, as those who may not.
+/// Sends an endpoint valid requests of users who may not make them.
 async fn refuse(stage: &Stage, others: &Others, operation: &Operation) -> Vec<String> {
     let (path, body) = (requests::path(stage, operation), requests::body(stage, operation));
     let mut findings = Vec::new();

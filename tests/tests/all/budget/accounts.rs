@@ -1,4 +1,5 @@
-//! What one message began draws on one account, however late it comes of it, and begins so many turns and no more.
+//! The account of a message. Everything that the message began draws on it, however late it comes,
+//! and begins so many turns and no more.
 
 use super::{dispatch, events, limited, tokens_of};
 use agent_host_tests::world::PATIENCE;
@@ -9,7 +10,8 @@ use domain::operation::Performer;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A puppet that plays this whatever it is told, and may use so much; hops keep nobody from anything.
+/// A puppet that plays this at any message, under these limits. The limit on hops is out of the
+/// way.
 fn playing(steps: &Value, limits: Value) -> Setup {
     let mut setup = Setup::default();
     setup.limits.dispatch.hops_max = 1_000;
@@ -25,7 +27,7 @@ fn two_workers() -> Value {
     json!([{ "until": "all", "start": [worker("a"), worker("b")] }])
 }
 
-/// How many calls were made in a session.
+/// Counts the calls that were made in a session.
 async fn calls_in(world: &World, session: SessionId) -> usize {
     let runs: Vec<_> = world.starts().await.into_iter().filter(|start| start.session == session).map(|start| start.run).collect();
     let started = events(world).await.into_iter().filter_map(|event| match event {
@@ -54,7 +56,7 @@ async fn late_replies_draw_on_the_account_of_the_message_that_began_it_all_also_
     let late = world.starts().await.into_iter().filter(|start| start.session == session && !start.accounts.is_empty());
     let left: Vec<u32> = late.map(|start| start.limits.tool_calls_max).collect();
     assert!(!left.is_empty() && left.is_sorted_by(|before, after| before >= after), "what is left only shrinks: {left:?}");
-    // What somebody says begins anew.
+    // A user's message begins anew.
     world.say("puppet", session, r#"{"steps":[{"start":[{"key":"w","tool":"who"}]}]}"#).await;
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "w parts local");

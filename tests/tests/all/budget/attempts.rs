@@ -1,4 +1,5 @@
-//! Attempts at a model's call: each is afforded before it is made, and one of which nobody knows what became is charged its reservation.
+//! Attempts at a model's call. Each is afforded before it is made, and one whose outcome is unknown
+//! is charged its reservation.
 
 use super::{asks, cost, costing, events, limited, reserved, tokens_of};
 use crate::all::crash;
@@ -50,7 +51,8 @@ async fn attempts(world: &World) -> Vec<Attempt> {
     settled(events(world).await).into_iter().flat_map(|settlement| settlement.attempts).collect()
 }
 
-/// What the first call reserves of a puppet that plays some steps, in tokens and millionths.
+/// Returns the reservation of a puppet's first call, in tokens and millionths. The puppet plays
+/// some steps.
 async fn reserves(steps: &Value) -> (u64, u64) {
     let world = World::new(costing(1_000_000)).await;
     world.play(steps.clone()).await;

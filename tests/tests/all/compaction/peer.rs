@@ -1,4 +1,5 @@
-//! A model provider that keeps what it was asked, says how many tokens it used, and fails or takes its time when it is told to.
+//! A model provider for a test. It keeps the requests, reports the tokens that it used, and fails
+//! or is slow on demand.
 
 use agent_host_tests::prompt::prompt;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-/// What it knows.
+/// The state of the peer.
 #[derive(Default)]
 struct Known {
     asked: Vec<Value>,
@@ -40,12 +41,12 @@ impl Peer {
         format!("http://{}/v1", self.address)
     }
 
-    /// What a model was asked so far.
+    /// Returns the requests to a model so far.
     pub(super) fn asked(&self, model: &str) -> Vec<Value> {
         self.known.lock().unwrap().asked.iter().filter(|asked| asked["model"] == model).cloned().collect()
     }
 
-    /// What it was asked last.
+    /// Returns the last request to a model.
     pub(super) fn newest(&self, model: &str) -> Value {
         self.asked(model).pop().unwrap_or_default()
     }

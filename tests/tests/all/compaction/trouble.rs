@@ -1,4 +1,5 @@
-//! Compaction when something comes in between: words, a model that fails, a user who stops it, death of the process.
+//! Compaction when something comes in between: a message, a model that fails, a user who stops it,
+//! death of the process.
 
 use super::{FULL, long, stage, stage_that_dies};
 use agent_host_tests::process::PATIENCE;

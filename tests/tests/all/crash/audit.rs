@@ -1,4 +1,4 @@
-//! What must hold of a stopped host's data, given what its client knows.
+//! The rules for a stopped host's data, given what its client knows.
 
 use super::super::account::{Account, End, check_places};
 use super::ledger::{Fate, Ledger};
@@ -31,7 +31,7 @@ pub(super) async fn audit(folder: &Folder, ledger: &Ledger) -> Result<usize> {
     account.check_unknown()
 }
 
-/// What was acknowledged is there, and nothing else is.
+/// Checks that everything acknowledged is there, and nothing else.
 fn check_acknowledged(account: &Account, ledger: &Ledger) -> Result<()> {
     for sent in &ledger.sent {
         let input: InputId = sent.input.as_ref().with_context(|| format!("{} was never acknowledged", sent.key))?.parse()?;
@@ -55,7 +55,7 @@ fn check_acknowledged(account: &Account, ledger: &Ledger) -> Result<()> {
     Ok(())
 }
 
-/// Of chats that words began under a key there is one for each, with its agent.
+/// Checks that there is one chat for each key under which a message began one, with its agent.
 fn check_begun(events: &[Recorded], ledger: &Ledger) -> Result<()> {
     if ledger.begun.is_empty() {
         return Ok(());
@@ -69,7 +69,7 @@ fn check_begun(events: &[Recorded], ledger: &Ledger) -> Result<()> {
     Ok(())
 }
 
-/// Every turn ended as it should, whatever interrupted it.
+/// Checks that every turn ended as it should, in spite of interruptions.
 fn check_fates(account: &Account, ledger: &Ledger) -> Result<()> {
     let mut fates: BTreeMap<InputId, Fate> = BTreeMap::new();
     for sent in &ledger.sent {
@@ -106,7 +106,7 @@ fn is(fate: Fate, (end, code): &End) -> bool {
     }
 }
 
-/// Whoever watched saw every event of the agent once and in order, from the first one on.
+/// Checks that every watcher saw every event of the agent once and in order, from the first one on.
 fn check_seen(events: &[Recorded], ledger: &Ledger) -> Result<()> {
     for (agent, seen) in &ledger.seen {
         let agent = agent.parse()?;

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 /// Until a lost connection counts as a loss of the process, and not only of the connection.
 const DEATH: Duration = Duration::from_secs(5);
-/// What the process ends with at a crash point.
+/// The signal that ends the process at a crash point.
 const ABORTED: i32 = 6;
 
 impl Sent {
@@ -193,7 +193,7 @@ impl Client {
         self.until(talk, is_idle).await.map(drop)
     }
 
-    /// Answers whatever is asked until a session has nothing to do.
+    /// Answers all questions until a session has nothing to do.
     pub(super) async fn answer_until_idle(&mut self, ledger: &mut Ledger, talk: &Talk) -> Result<()> {
         loop {
             let asks = |session: &Value| session["client_actions"].as_array().is_some_and(|actions| !actions.is_empty());
@@ -206,7 +206,7 @@ impl Client {
         }
     }
 
-    /// Waits until all this was said in a session, scripts that have it said left out, and nobody has anything to do any more.
+    /// Waits until a session has all these messages, scripts left out, and nothing is left to do.
     pub(super) async fn until_heard(&mut self, talk: &Talk, words: &[&str]) -> Result<()> {
         let path = format!("/api/sessions/{}", talk.session);
         let patience = Instant::now() + PATIENCE;
@@ -224,7 +224,7 @@ impl Client {
         bail!("{words:?} are not said: {}: {}", session.body, self.folder.log())
     }
 
-    /// Whether every run that began has ended.
+    /// Returns true if every run that began has ended.
     async fn is_everybody_done(&mut self) -> Result<bool> {
         let events = self.ask(Method::GET, "/api/events?limit=1000", None).await?.0.body;
         let events = events["events"].as_array().context("events")?;

@@ -1,4 +1,5 @@
-//! What is said while the process dies: conversations in which every kind of work and every end occurs.
+//! The conversations during which the process dies. Every kind of work and every end occurs in
+//! them.
 
 use super::client::Client;
 use super::ledger::{Fate, Ledger, Sent};
@@ -13,14 +14,16 @@ const TURNS: usize = 4;
 pub(super) enum Conversation {
     /// Two sessions side by side, with work of every effect class, several segments, timers, another agent, models, recall.
     Work,
-    /// Questions of the agent and of a tool, words that arrive while a turn waits, a turn that the user cancels in the middle of a call.
+    /// Questions of the agent and of a tool, messages during a waiting turn, a turn cancelled in a
+    /// call.
     People,
     /// A limit, a structured session that is completed and one that is terminated, a dead letter that is requeued.
     Ends,
     /// Agents that talk: messages that are waited for and that are not, a reply to the caller before the end, and work whose reply comes late
     /// and begins a turn.
     Talks,
-    /// Work that somebody waits for and nobody does: a worker whose step fails, and an agent that is archived before it takes up a message.
+    /// Work that is waited for and is never done: a worker whose step fails, and an agent that is
+    /// archived before it takes up a message.
     Graves,
     /// A model that is asked again, because what it replies never fits.
     Repairs,

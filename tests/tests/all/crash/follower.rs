@@ -1,4 +1,5 @@
-//! Somebody who watches an agent all the time, and comes back with the last id whenever the connection is lost.
+//! A watcher of an agent, at all times, who comes back with the last id when the connection is
+//! lost.
 
 use agent_host_tests::process::Line;
 use std::sync::{Arc, Mutex};
@@ -7,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
-/// The ids of all committed events that were shown, in the order in which they came.
+/// The ids of all committed events that were shown, in the order in which they arrived.
 pub(super) type Seen = Vec<u64>;
 
 /// See the module.

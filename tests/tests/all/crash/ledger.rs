@@ -1,4 +1,5 @@
-//! What a client knows for certain: what it sent and got acknowledged, what it expects of it, and what it was shown.
+//! The knowledge of a client: what it sent and got acknowledged, what it expects of it, and what it
+//! was shown.
 
 use super::follower::Seen;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,7 @@ pub(super) struct Talk {
     pub(super) session: String,
 }
 
-/// How the turn that a message begins is to end.
+/// The expected end of the turn that a message begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     /// With a reply.
@@ -50,7 +51,7 @@ impl Sent {
 pub(super) struct Ledger {
     /// Messages.
     pub(super) sent: Vec<Sent>,
-    /// Chats that words began, where nothing else did.
+    /// Chats that messages began, where nothing else did.
     pub(super) begun: BTreeSet<String>,
     /// Structured sessions, and how the turn is to end that opens each.
     pub(super) lessons: BTreeMap<String, Fate>,
@@ -60,6 +61,6 @@ pub(super) struct Ledger {
     pub(super) answered: BTreeSet<String>,
     /// Dead letters whose requeueing was acknowledged, and how often.
     pub(super) requeued: BTreeMap<String, u32>,
-    /// What an event stream showed of each agent.
+    /// The events of each agent that an event stream showed.
     pub(super) seen: BTreeMap<String, Seen>,
 }

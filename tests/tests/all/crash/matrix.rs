@@ -1,4 +1,4 @@
-//! Where the process is to die: at which crash points, in which conversation.
+//! The matrix of the crash points at which the process is to die, by conversation.
 
 use super::conversation::Conversation;
 
@@ -6,7 +6,7 @@ use super::conversation::Conversation;
 pub(super) type Point = (&'static str, &'static [u32]);
 /// Conversations, and the crash points at which the process is to die in them.
 pub(super) type Matrix = &'static [(Conversation, &'static [Point])];
-/// Of one agent with its users and its tools.
+/// The crash points for one agent with its users and its tools.
 pub(super) const MATRIX: Matrix = &[
     (
         Conversation::Work,
@@ -105,7 +105,8 @@ pub(super) const MATRIX: Matrix = &[
     ),
     (Conversation::Long, &[("store.snapshot", &[1])]),
 ];
-/// Of agents with each other: every commit of their talk, and every place between two of them.
+/// The crash points for agents with each other: every commit of their talk, and every place between
+/// two of them.
 pub(super) const AMONG_AGENTS: Matrix = &[
     (
         Conversation::Talks,

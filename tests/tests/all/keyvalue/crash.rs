@@ -14,8 +14,8 @@ async fn last_reply(store: &Store, session: SessionId) -> String {
     messages.last().map(domain::message::Message::text).unwrap_or_default()
 }
 
-/// Two calls, of which one may be made again and the other not, in a process that dies at a crash point. What the agent was told of them,
-/// and what their counters are.
+/// Makes two calls in a process that dies at a crash point. One of them may be made again, the
+/// other not. Returns the agent's reply, and the calls' counters.
 async fn dies_at(point: &str) -> (String, [Option<String>; 2]) {
     let folder = Folder::new(shelved("component"));
     folder.warm(&["puppet", "shelf"]).await;

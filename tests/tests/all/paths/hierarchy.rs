@@ -124,7 +124,7 @@ async fn a_connector_key_says_who_somebody_is_and_where_replies_go() {
     let target = |path: &str| format!("{}/reply-target", at(path));
     let none = get(&alice, &target("/alice/telegram")).await;
     assert_eq!((none.status, none.text("code").as_str()), (409, "NO_REPLY_TARGET"));
-    // Whoever is not the operator says of nobody who they are, themselves included.
+    // Only the operator binds a sender to a user; no user can, not even for themselves.
     let put = async |line: &Line, path: &str| line.ask(Method::PUT, path, None).await.unwrap();
     let key = "/api/users/alice/connectors/telegram:123";
     assert_eq!(put(&alice, key).await.text("code"), "SCOPE_MISSING");

@@ -1,4 +1,4 @@
-//! What the operator says of agents by their paths: rules on subtrees, and the models of roles.
+//! The operator's settings of agents by their paths: rules on subtrees, and the models of roles.
 
 use super::{ask, at, get, make, make_below, script, started, talk};
 use agent_host_tests::{Setup, World};

@@ -1,4 +1,5 @@
-//! Purging where others took part: workers, agents that were written to, words that were dropped, a summary; and runs that are open elsewhere.
+//! Purging where others took part: workers, agents that were written to, messages that were
+//! dropped, a summary; and runs that are open elsewhere.
 
 use super::{ask, delete, holders_of, intact, path, play, purge, rebuilt, refused, shelved};
 use agent_host_tests::process::{Folder, Host, PATIENCE};
@@ -65,7 +66,7 @@ fn says(reply: &str) -> String {
     json!({ "steps": [{ "reply": reply }] }).to_string()
 }
 
-/// Which marks are left in the files.
+/// Returns the marks that are left in the files.
 fn left(data: &Path) -> BTreeSet<&'static str> {
     holders_of(&MARKS, data).into_iter().map(|(_, mark)| mark).collect()
 }

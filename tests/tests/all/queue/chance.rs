@@ -1,4 +1,4 @@
-//! What happens by chance, and the agent that it happens to.
+//! The random events of a test, and the agent that they happen to.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub(super) fn part_of(chance: &mut Chance) -> String {
     words.into_iter().enumerate().filter(|(index, _)| which >> index & 1 == 1).map(|(_, word)| word + " ").collect()
 }
 
-/// An agent whose turns hear words while they wait, then wait deaf, then reply.
+/// An agent whose turns hear messages while they wait, then wait without hearing any, then reply.
 pub(super) fn busy() -> Value {
     let script = json!({ "steps": [
         { "start": [{ "key": "a", "timer": 12 }], "hear": true },

@@ -81,7 +81,7 @@ async fn what_was_acknowledged_in_any_mode_survives_kill_nine_and_is_dealt_with_
     acknowledged.extend(deliver(&folder, &mut host, &path, &json!({ "content": "the end" }), "the end").await);
     let host = host.unwrap();
     rest(&host, &session).await.unwrap();
-    // Whatever was dropped last is told by the next turn.
+    // The next turn reports what was dropped last.
     let last = host.post(&path, &json!({ "content": "really" })).await.unwrap();
     acknowledged.push(last.text("input_id"));
     rest(&host, &session).await.unwrap();

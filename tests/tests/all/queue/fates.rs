@@ -1,4 +1,5 @@
-//! What became of every input of a session, told from what is stored and said: dealt with once and said once, or why not.
+//! The fates of all inputs of a session, from what is stored and said: dealt with once and said
+//! once, or why not.
 
 use domain::delegate::Priority;
 use domain::event::{Event, InputAccepted, Source};
@@ -8,7 +9,7 @@ use domain::queue::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{EventFilter, Store};
 
-/// What is stored of one session's inputs.
+/// The stored facts about one session's inputs.
 #[derive(Default)]
 struct Story {
     accepted: Vec<InputAccepted>,
@@ -48,7 +49,8 @@ fn told(text: &str) -> u64 {
     number.map_or(0, |number| number.parse().unwrap())
 }
 
-/// Whether what is stored of a session is what was to become of its inputs. Returns those of its users that were accepted.
+/// Checks that what is stored of a session is what was to become of its inputs. Returns those of
+/// its users that were accepted.
 pub(super) async fn check(store: &Store, session: SessionId) -> Vec<InputId> {
     let story = story(store, session).await;
     let claims: BTreeSet<InputId> = story.claims.iter().copied().collect();

@@ -1,5 +1,6 @@
-//! Any interleaving of messages, modes, priorities, cancellations, dead letters, replies and crashes: what the broker makes of it is what
-//! the simplest queue that could be right allows, and what was accepted is dealt with once, in its order, or somebody is told why it was not.
+//! Any interleaving of messages, modes, priorities, cancellations, dead letters, replies and
+//! crashes. The broker does what the simplest correct queue allows. Every accepted message is dealt
+//! with once, in its order, or its sender learns the reason why not.
 
 use super::chance::{Chance, busy, part_of};
 use super::fates::check;
@@ -43,7 +44,7 @@ struct Story {
     chance: Chance,
     talks: [Talk; 2],
     sent: Sent,
-    /// What queues were like after which positions.
+    /// The observed states of queues, by session and position.
     seen: Vec<(SessionId, u64, Standing)>,
 }
 
@@ -109,7 +110,7 @@ impl Story {
         assert_eq!(told.said, talk.queue);
     }
 
-    /// Has another agent hand over work, that nobody waits for.
+    /// Has another agent hand over work without waiting for it.
     async fn hands_over(&self, session: SessionId, number: u64) {
         let message = json!({ "agentId": "busy", "content": format!("<{number}>"), "session": session.to_string(), "mode": "async" });
         let steps = json!({ "steps": [{ "start": [{ "key": "m", "tool": "agents_message", "args": message }] }, { "reply": "sent" }] });
@@ -152,7 +153,7 @@ impl Story {
         }
     }
 
-    /// Waits until nothing is left to do, and compares what came of it.
+    /// Waits until nothing is left to do, and compares the results.
     async fn ends(self) -> Result<()> {
         let (store, mut sent) = (self.world.store(), self.sent);
         // Those too who hand over work.
@@ -163,7 +164,7 @@ impl Story {
         let mut all = Vec::new();
         for talk in &self.talks {
             self.world.idle(talk.session).await;
-            // Whatever was dropped last is told by the next turn.
+            // The next turn reports what was dropped last.
             sent.insert(
                 "the end".to_owned(),
                 (QueueSettings::resolve([talk.queue, QueueOverride::default(), QueueOverride::default()]), Priority::Normal),
@@ -202,7 +203,8 @@ async fn last(store: &Store) -> u64 {
     store.events(durable, EventFilter::default(), EVENTS_MAX).await.unwrap().last().map_or(durable, |recorded| recorded.position)
 }
 
-/// Whether a queue was like this after an event: of what belongs together all has to be there.
+/// Returns true if a queue was like this after an event. Of events that belong together all have to
+/// be there.
 fn was_so(came: &Came, at: u64, standing: &Standing) -> bool {
     let moment = came.moments.iter().rfind(|(position, _)| *position <= at).map(|(_, standing)| standing);
     moment.map_or(standing.0.is_empty() && standing.1.is_none(), |moment| moment == standing)
@@ -240,7 +242,7 @@ async fn interleave(seed: u64) {
         }
         Box::pin(story.ends()).await.unwrap_or_else(|wrong| panic!("{wrong:?}"));
     };
-    // What it was is told above, where it panicked.
+    // The panic above says what it was.
     assert!(AssertUnwindSafe(story).catch_unwind().await.is_ok(), "this was the world of the seed {seed}");
 }
 

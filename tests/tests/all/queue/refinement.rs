@@ -1,9 +1,11 @@
-//! Whether what is stored of a session is what the simplest queue that could be right allows, event by event.
+//! A check that what is stored of a session is what the simplest correct queue allows, event by
+//! event.
 //!
-//! The events of the store are read in the order of their commits, beside a [`Reference`] that is told the same: what arrived, with the
-//! settings that its sender gave it. When the broker took something up is left to the broker; what it took, in which order and as which
-//! messages must be what the reference would have taken at that moment, or at one since the driver last did something: it plans first and
-//! commits then, and words may arrive in between.
+//! The events of the store are read in the order of their commits, beside a [`Reference`] that gets
+//! the same: what arrived, with the settings that its sender gave it. When the broker took
+//! something up is left to the broker; what it took, in which order and as which messages must be
+//! what the reference would have taken at that moment, or at one since the driver last did
+//! something: it plans first and commits then, and messages may arrive in between.
 
 use anyhow::{Context, Result, ensure};
 use domain::delegate::Priority;
@@ -17,20 +19,22 @@ use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use std::collections::BTreeMap;
 
-/// How what is told of what was dropped begins.
+/// The beginning of a notice about dropped messages.
 const NOTICE: &str = "[Queue overflow]";
 
-/// How words were sent, by what they say.
+/// The settings with which messages were sent, by their text.
 pub(super) type Sent = BTreeMap<String, (QueueSettings, Priority)>;
 
-/// What a queue is like: who waits, in order, and what was dropped and is not told.
+/// The state of a queue: the inputs that wait, in order, and the notice of what was dropped that is
+/// not reported yet.
 pub(super) type Standing = (Vec<InputId>, Option<String>);
 
-/// What came of a session.
+/// The result of a session.
 pub(super) struct Came {
-    /// What the queue was like after events, by their positions. Those in the middle of what belongs together are left out.
+    /// The states of the queue after events, by their positions. Those in the middle of what
+    /// belongs together are left out.
     pub(super) moments: Vec<(u64, Standing)>,
-    /// What users and the host said in the thread.
+    /// The messages of users and of the host in the thread.
     pub(super) thread: Vec<String>,
     /// Those that were put aside.
     pub(super) dead: Vec<InputId>,
@@ -39,18 +43,18 @@ pub(super) struct Came {
 /// The open run.
 struct Open {
     run: RunId,
-    /// Whose it is.
+    /// The user that it is for.
     user: String,
     claimed: Vec<InputId>,
-    /// What its first step is to hear.
+    /// The messages that its first step is to hear.
     begins: Vec<String>,
-    /// Whether it is to tell of what was dropped.
+    /// True if it is to report what was dropped.
     tells: bool,
-    /// What it heard.
+    /// The messages that it heard.
     heard: Vec<String>,
-    /// Whether it takes in words at its next boundary.
+    /// True if it takes in messages at its next boundary.
     hears: bool,
-    /// Whether it has replied and goes on for words that had arrived.
+    /// True if it has replied and goes on for messages that had arrived.
     replied: bool,
 }
 
@@ -58,7 +62,8 @@ struct Open {
 struct Session<'a> {
     sent: &'a Sent,
     reference: Reference<InputId>,
-    /// What the reference was like since the driver last did something, and the latest time that was known then.
+    /// The states of the reference since the driver last did something, and the latest time that
+    /// was known then.
     since: Vec<(Reference<InputId>, Timestamp)>,
     latest: Timestamp,
     run: Option<Open>,
@@ -69,7 +74,8 @@ struct Session<'a> {
 /// Reads all events of one session.
 ///
 /// # Errors
-/// The first of them that the reference does not allow; something still waits, or was dropped and is told nowhere.
+/// The first of them that the reference does not allow; something still waits, or was dropped and
+/// is reported nowhere.
 pub(super) fn refine(events: &[Recorded], sent: &Sent) -> Result<Came> {
     let reference = Reference::default();
     let came = Came { moments: Vec::new(), thread: Vec::new(), dead: Vec::new() };
@@ -164,7 +170,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// What the reference would have said since the driver last did something, up to this time, to a run of this user's.
+    /// Returns the possible answers of the reference to a run of this user's. They are for all its
+    /// states since the driver last did something, up to this time.
     fn answers(&self, condition: Condition, of: Option<&str>, until: Timestamp) -> Vec<Next<InputId>> {
         let times = move |(reference, from): &(Reference<InputId>, Timestamp)| [(reference.clone(), *from), (reference.clone(), until)];
         self.since.iter().flat_map(times).map(|(mut reference, time)| reference.next(condition, of, time)).collect()
@@ -256,7 +263,8 @@ fn text(said: &Said) -> String {
     text.clone()
 }
 
-/// What messages tell of what was dropped: one of its own, or the second part of one that stands for several.
+/// Returns the notice of dropped messages: a message of its own, or the second part of one that
+/// stands for several.
 fn tells(said: &[Said]) -> Option<String> {
     said.iter().find_map(|said| match said {
         Said::Notice(text) => Some(text.clone()),
@@ -264,7 +272,7 @@ fn tells(said: &[Said]) -> Option<String> {
     })
 }
 
-/// What users said, and what was told of what was dropped.
+/// Returns the messages of users, and the notices of dropped messages.
 pub(super) fn words(messages: &[Message]) -> impl Iterator<Item = String> {
     let is_told = |message: &&Message| match message.role {
         Role::User => true,

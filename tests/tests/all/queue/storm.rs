@@ -1,4 +1,5 @@
-//! More messages than anybody can deal with, to one session: limits hold, nothing is lost, and others are served meanwhile.
+//! More messages to one session than can be handled: limits hold, nothing is lost, and others are
+//! served meanwhile.
 
 use super::{asking, heard, post};
 use agent_host_tests::{Setup, World};
@@ -13,7 +14,7 @@ use store::EventFilter;
 
 /// Messages to the one session.
 const STORM: usize = 10_000;
-/// Of which so many are under way at a time.
+/// Messages of these that are under way at a time.
 const AT_ONCE: usize = 128;
 /// The same request, so many times.
 const DUPLICATES: usize = 1_000;

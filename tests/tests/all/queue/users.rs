@@ -9,7 +9,8 @@ use domain::user::UserId;
 use serde_json::json;
 use store::EventFilter;
 
-/// A mentee of the local user's agent, in a session of their own in which the agent hears or does not, until its question is answered.
+/// A mentee of the local user's agent, in a session of their own. Until its question is answered,
+/// the agent hears messages in it or does not.
 struct Lesson {
     world: World,
     mentee: UserId,

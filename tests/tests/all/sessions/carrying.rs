@@ -95,7 +95,7 @@ async fn a_file_of_another_program_is_adopted_and_one_that_was_changed_is_refuse
     for bad in ["", "nonsense", "{}", &exact.replace("two", "too"), &exact[..exact.len() / 2]] {
         refused(&stage.import(&stage.agent, bad.as_bytes().to_vec()).await, 422, "INVALID");
     }
-    // The same turns, of which somebody says that they cost less.
+    // The same turns, with a file that claims that they cost less.
     let cheap = exact.replace("\"input_tokens\":", "\"input_tokens\":1");
     if cheap != exact {
         let answer = stage.import(&stage.agent, cheap.into_bytes()).await;

@@ -1,4 +1,5 @@
-//! What an agent sees and remembers when it is shared: asked of the agent itself, in each of the four scenarios.
+//! The sight and memory of a shared agent: asked of the agent itself, in each of the four
+//! scenarios.
 
 use super::{Team, ask, get, team};
 use agent_host_tests::process::{Folder, Line, PATIENCE, puppets};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The last words of the agent in a session that has come to be so.
+/// Returns the agent's last message in a session, once the session satisfies `is`.
 async fn last_words(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> String {
     let waiting = async {
         loop {
@@ -43,7 +44,7 @@ fn shows(seen: &Value) -> bool {
 }
 
 impl Team {
-    /// A chat of somebody's, in which they tell the agent what to do.
+    /// Opens a chat of a user's, in which they tell the agent what to do.
     async fn told(&self, line: &Line, steps: &Value) -> String {
         let opened = ask(line, Method::POST, &format!("{}/sessions", self.agent), &json!({ "session_type": "chat" })).await;
         assert_eq!(opened.status, 201, "{opened:?}");
@@ -53,13 +54,13 @@ impl Team {
         path
     }
 
-    /// What the agent sees in a turn for somebody.
+    /// Returns the agent's view in a turn for this user.
     async fn seen_by_agent(&self, line: &Line) -> Value {
         let path = self.told(line, &json!([{ "show": true }])).await;
         serde_json::from_str(&last_words(line, &path, shows).await).unwrap()
     }
 
-    /// A structured session of somebody's, on a topic, in which the agent remembers something.
+    /// Leads a structured session of a user's, on a topic, in which the agent remembers something.
     async fn lesson(&self, line: &Line, topic: &str, effects: &Value) {
         let opened = ask(line, Method::POST, &format!("{}/sessions", self.agent), &json!({ "session_type": "lesson" })).await;
         assert_eq!(opened.status, 201, "{opened:?}");
@@ -78,7 +79,7 @@ impl Team {
     }
 }
 
-/// Whose sessions an agent sees, on which topics, the latest first.
+/// Returns the users of the sessions that an agent sees, with their topics, the latest first.
 fn history(seen: &Value) -> Vec<(&str, &str)> {
     let past = seen["history"].as_array().unwrap().iter();
     past.map(|past| (past["user_id"].as_str().unwrap(), past["summary"]["topic"].as_str().unwrap())).collect()
@@ -120,7 +121,7 @@ async fn a_mentee_has_the_mentors_context_and_what_they_do_is_between_them_and_t
     assert_eq!(seen["preferences"], json!({ "method": "drill", "weak": "fractions", "level": 1 }));
     assert_eq!(seen["shared"], json!({ "method": "socratic" }));
     assert_eq!(history(&seen), [("bob", "bobs own")]);
-    // Nothing of it reaches another mentee, nor what holds for everybody; the mentor can review it.
+    // None of it reaches another mentee or the preferences for all; the mentor can review it.
     let seen = team.seen_by_agent(&team.carol).await;
     assert_eq!((&seen["preferences"], history(&seen)), (&json!({ "method": "socratic" }), Vec::new()));
     let seen = team.seen_by_agent(&team.alice).await;
@@ -172,7 +173,7 @@ async fn an_observer_leaves_no_trace_in_what_a_students_agent_sees() {
     let after = team.seen_by_agent(&team.alice).await;
     assert_eq!(after, before);
     assert_eq!((history(&after), &after["preferences"]["level"]), (vec![("alice", "sums")], &json!(2)));
-    // What the instructor sees is the record, and of what the agent remembers what holds for everybody.
+    // The instructor sees the record, and of the agent's memory only the part for all users.
     let seen = get(&team.dana, &format!("{}/preferences", team.agent)).await.body;
     assert_eq!((&seen["preferences"], &seen["mine"]), (&json!({ "method": "socratic" }), &json!({})));
 }

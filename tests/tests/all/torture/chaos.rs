@@ -1,4 +1,4 @@
-//! Harm that comes to a host, and its restarts.
+//! Harm that is done to a host, and its restarts.
 
 use super::clients::Ledger;
 use agent_host_tests::process::{Folder, Host, Line};
@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long the host goes unharmed between two harms, in milliseconds.
+/// Time for which the host goes unharmed between two harms, in milliseconds.
 const QUIET_MS: std::ops::Range<u64> = 100..900;
-/// How often a host may fail to start before that is a finding.
+/// Failed starts of a host after which that is a finding.
 const STARTS_MAX: u32 = 3;
-/// How long a host may take to end when it ends by itself.
+/// Time that a host has to end when it ends by itself.
 const DEATH: Duration = Duration::from_millis(300);
 
-/// How often what came to it.
+/// Counts of the harms.
 #[derive(Debug, Default)]
 pub(super) struct Harm {
     pub(super) starts: u32,
@@ -45,7 +45,7 @@ impl Chaos {
         Self { folder, host: Some(host), line, rng: Rng::with_seed(seed), harm: Harm { starts: 1, ..Harm::default() } }
     }
 
-    /// Where the host is, always.
+    /// Returns the current address of the host, always up to date.
     pub(super) fn line(&self) -> watch::Receiver<Line> {
         self.line.subscribe()
     }

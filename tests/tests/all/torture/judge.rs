@@ -12,7 +12,7 @@ use store::{EventFilter, Store};
 /// More events than an hour makes.
 const EVENTS_MAX: usize = 10_000_000;
 
-/// Whether everything is as the ledger says; in figures.
+/// Checks that everything is as the ledger says. Returns a summary in figures.
 pub(super) async fn judge(folder: &Folder, ledger: &Ledger) -> Result<String> {
     let verified = folder.run(&["verify"]).await;
     ensure!(verified.status.success(), "verify: {}", String::from_utf8_lossy(&verified.stderr));

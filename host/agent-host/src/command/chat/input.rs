@@ -4,21 +4,21 @@ use std::io::{self, BufRead, stdin};
 use std::sync::mpsc as threads;
 use tokio::sync::mpsc;
 
-/// Why there is no next line, though the input has not ended.
+/// The reason why there is no next line, though the input has not ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InputError {
     /// A line is not text. The one after it can be read.
     #[error("line {number} of the input is not UTF-8")]
     NotText {
-        /// Which one, from 1.
+        /// The number of the line, from 1.
         number: u64,
     },
-    /// It cannot be read.
+    /// The line cannot be read.
     #[error("cannot read line {number} of the input")]
     Unreadable {
-        /// Which one, from 1.
+        /// The number of the line, from 1.
         number: u64,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -32,7 +32,7 @@ type Line = Result<Option<String>, InputError>;
 pub(super) struct Input {
     wanted: threads::Sender<()>,
     lines: mpsc::UnboundedReceiver<Line>,
-    /// Whether a line is on its way already.
+    /// True if a line has been requested already.
     asked: bool,
 }
 

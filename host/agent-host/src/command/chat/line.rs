@@ -1,4 +1,5 @@
-//! Where the cursor is: text that streams in, lines beside it, and a prompt that neither may overwrite.
+//! The current line of the terminal: text that streams in, lines beside it, and a prompt that
+//! neither may overwrite.
 
 use crate::terminal::{Shade, Terminal, clean};
 use serde_json::Value;
@@ -7,9 +8,9 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(super) struct Line {
     terminal: Terminal,
-    /// Whether the cursor is at the beginning of a line.
+    /// True if the cursor is at the beginning of a line.
     fresh: bool,
-    /// Whether a prompt stands there.
+    /// True if the line shows a prompt.
     prompted: bool,
 }
 
@@ -45,7 +46,7 @@ impl Line {
         }
     }
 
-    /// Asks for a line, where somebody sits who can type one.
+    /// Shows a prompt if a person can type at this terminal.
     pub(super) fn prompt(&mut self, answer: bool) {
         if self.prompted {
             return;
@@ -64,7 +65,7 @@ impl Line {
         self.fresh = true;
     }
 
-    /// Says where a session stands that is gone on with.
+    /// Shows the last snippet of a session that is continued.
     pub(super) fn remember_snippet(&mut self, session: &Value, new: bool) {
         if let (false, Some(snippet)) = (new, session.get("last_snippet").and_then(Value::as_str)) {
             self.line(Shade::Faint, &format!("… {snippet}"));

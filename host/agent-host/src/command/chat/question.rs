@@ -7,16 +7,17 @@ use std::collections::BTreeSet;
 /// A question.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Question {
-    /// What to answer under.
+    /// The id to answer under.
     pub(super) call_id: String,
-    /// Which agent asks; the one that is talked with without.
+    /// The agent that asks; none for the agent of the conversation.
     pub(super) agent: Option<String>,
     prompt: String,
     options: Vec<String>,
-    /// What fits as an answer that is one: not what fits as a way to pass on the question.
+    /// The schema of a real answer, without the schema for skipping the question.
     schema: Value,
     can_be_skipped: bool,
-    /// The hash of the call that the host wants an agreement to; none for a question of an agent's or a tool's.
+    /// The hash of the call that the host asks approval for; none for a question of an agent or a
+    /// tool.
     approves: Option<String>,
 }
 
@@ -52,7 +53,7 @@ impl Question {
         Self { agent: Some(agent.to_owned()), ..self }
     }
 
-    /// What to show.
+    /// Returns the lines to show.
     pub(super) fn lines(&self) -> Vec<String> {
         let options = self.options.iter().enumerate().map(|(index, option)| format!("  {}) {option}", index + 1));
         let hint = match self.options.len() {
@@ -124,12 +125,12 @@ impl Question {
         indices.map(|indices| json!({ "indices": indices })).ok_or_else(|| format!("type numbers from 1 to {count}, or `none`"))
     }
 
-    /// Whether an answer is any number of the options.
+    /// Returns whether an answer is any number of the options.
     fn takes_several(&self) -> bool {
         !self.options.is_empty() && self.only_field() == Some("indices")
     }
 
-    /// From which number to which an answer is.
+    /// Returns the lowest and the highest number that an answer may be.
     fn scale(&self) -> Option<(i64, i64)> {
         let field = self.schema.get("properties")?.get(self.only_field()?)?;
         Some((field.get("minimum")?.as_i64()?, field.get("maximum")?.as_i64()?))

@@ -1,4 +1,4 @@
-//! What of an event stream is shown in a conversation. Pure: frames in, things to show out.
+//! The parts of an event stream that a conversation shows. Pure: frames in, things to show out.
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ pub(super) enum Shown {
     SessionEnded,
 }
 
-/// What was shown so far, as far as it decides what is to be shown.
+/// The state of the display, as far as it decides what is shown next.
 #[derive(Debug, Default)]
 pub(super) struct Scene {
     /// The text that has streamed in, by operation.
@@ -61,7 +61,7 @@ fn brief(text: &str) -> String {
 }
 
 impl Scene {
-    /// What a frame shows.
+    /// Returns the things that a frame shows.
     pub(super) fn take(&mut self, name: &str, frame: &Value) -> Vec<Shown> {
         match frame.get("spawned") {
             Some(spawned) => self.below(name, frame, spawned),
@@ -69,8 +69,8 @@ impl Scene {
         }
     }
 
-    /// What an agent further below does: its tools, what goes wrong and what it asks, further to the right. Its words are for the agent
-    /// above it, whose call shows what came of them.
+    /// Returns the activity of an agent further below, indented: its tools, its failures and its
+    /// questions. Its replies are for the agent above it, whose call shows the outcome.
     fn below(&mut self, name: &str, frame: &Value, spawned: &Value) -> Vec<Shown> {
         let data = frame.get("data").unwrap_or(&Value::Null);
         let shown = match name {
@@ -176,7 +176,8 @@ impl Scene {
         shown
     }
 
-    /// Whether a reply is on the screen already. Parts stream in without the line breaks that are between them when they are committed.
+    /// Returns whether a reply is on the screen already. Parts stream in without the line breaks
+    /// that are between them when they are committed.
     fn has_streamed(&self, words: &str) -> bool {
         let visible = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
         let words = visible(words);
@@ -212,7 +213,7 @@ impl Scene {
     }
 }
 
-/// What a result of `delegate` says: whether the work was done, and what came of it.
+/// Reads a result of `delegate`: whether the work succeeded, and its outcome.
 fn delegated(words: &str) -> Option<(bool, String)> {
     let result: Value = serde_json::from_str(words).ok()?;
     let succeeded = result.get("success")?.as_bool()?;
@@ -226,7 +227,8 @@ fn step_failed(data: &Value) -> Vec<Shown> {
     vec![faint(format!("(a step failed: {})", told.join(", ")))]
 }
 
-/// What of a path lies below the agent that is talked with: `sub/0` of `/local/agent/assistant/sub/0` at a depth of 1.
+/// Returns the part of a path below the conversation's agent: `sub/0` of
+/// `/local/agent/assistant/sub/0` at a depth of 1.
 fn relative(path: &str, depth: usize) -> String {
     let segments: Vec<&str> = path.split('/').collect();
     segments.get(segments.len().saturating_sub(2 * depth)..).unwrap_or_default().join("/")

@@ -60,7 +60,8 @@ async fn served(loaded: &Loaded) -> Option<Value> {
     Client::new(loaded).ok()?.get("/api/components").await.ok()
 }
 
-/// Whether it is said which code is meant, and which one is served under the name so far.
+/// The pinning of a component: whether its code is pinned, and which other code is served under its
+/// name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pin {
     is_pinned: bool,
@@ -80,7 +81,7 @@ impl Pin {
         Self { is_pinned, replaces: code.filter(|code| code != own) }
     }
 
-    /// For people.
+    /// Returns the lines for people.
     fn lines(&self, digest: &str, is_toml: bool) -> Vec<String> {
         let line = if is_toml { format!("sha256 = \"{digest}\"") } else { format!("\"sha256\": \"{digest}\"") };
         let changed = self.replaces.as_ref().map(|code| {
@@ -91,7 +92,8 @@ impl Pin {
     }
 }
 
-/// How each capability stands. An agent component asks for models and agents, by what it is.
+/// Returns the standing of each capability. An agent component asks for models and agents by its
+/// nature.
 fn standings(entry: &Entry) -> Vec<Reviewed> {
     match entry.component.describes() {
         Described::Tools(tools) => review(tools, &entry.grant),
@@ -111,7 +113,7 @@ fn missing(standings: &[Reviewed]) -> Missing {
     Missing::of(refused.map(|reviewed| reviewed.capability.as_str()))
 }
 
-/// For people.
+/// Returns the lines for people.
 fn told(component: &str, standings: &[Reviewed], lines: &[Line], imports: &[Import], is_toml: bool) -> Vec<String> {
     let mut told: Vec<String> = standings.iter().map(standing).collect();
     told.extend(imports.iter().map(Import::line));
@@ -131,7 +133,7 @@ fn standing(Reviewed { capability, standing, tools }: &Reviewed) -> String {
     }
 }
 
-/// For programs: with each capability that is refused the line that grants it.
+/// Returns the document for programs. It has, for each refused capability, the line that grants it.
 fn document(component: &str, code: &str, standings: &[Reviewed], lines: &[Line], imports: &[Import], is_toml: bool) -> Value {
     let capabilities: Vec<Value> = standings
         .iter()

@@ -10,21 +10,21 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// What an agent component asks for by what it is.
+/// The capability by which every agent component asks for models.
 pub(crate) const MODELS: &str = "models";
-/// The same of agents.
+/// The capability by which every agent component asks for agents.
 pub(crate) const AGENTS: &str = "agents";
 
-/// One key of a component's configuration as it is to be.
+/// One key of a component's configuration, with its new value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Line {
     /// The key.
     pub(crate) key: &'static str,
     /// All of its value.
     pub(crate) value: Value,
-    /// Whether the key is there already, with another value.
+    /// True if the key exists already, with another value.
     replaces: bool,
-    /// What stands in it as an example, for the operator to choose.
+    /// The part of the value that is an example, for the operator to choose.
     choose: Option<&'static str>,
 }
 
@@ -33,7 +33,7 @@ impl Line {
         Self { key, value, replaces, choose }
     }
 
-    /// As the config writes it.
+    /// Returns the line as the configuration writes it.
     pub(crate) fn text(&self, is_toml: bool) -> String {
         let Self { key, value, choose, .. } = self;
         match (is_toml, choose) {
@@ -43,7 +43,7 @@ impl Line {
         }
     }
 
-    /// Where it goes, and the line itself.
+    /// Returns the place of the line, and the line itself.
     pub(crate) fn told(&self, component: &str, is_toml: bool) -> [String; 2] {
         // JSON has no comments.
         let choose = self.choose.filter(|_| !is_toml).map(|choose| format!(" ({choose})")).unwrap_or_default();
@@ -54,14 +54,14 @@ impl Line {
         [place, format!("  {}", self.text(is_toml))]
     }
 
-    /// For programs.
+    /// Returns the document for programs.
     pub(crate) fn document(&self, is_toml: bool) -> Value {
         let change = if self.replaces { "replace" } else { "add" };
         json!({ "key": self.key, "change": change, "line": self.text(is_toml), "value": self.value, "choose": self.choose })
     }
 }
 
-/// What a component lacks.
+/// The grants that a component lacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Missing {
     files: Option<Access>,
@@ -94,7 +94,8 @@ pub(crate) fn key_of(capability: &str) -> Option<&'static str> {
 }
 
 impl Missing {
-    /// What grants these capabilities. Those that this host does not know are left out.
+    /// Collects the grants that these capabilities need. Capabilities that this host does not know
+    /// are left out.
     pub(crate) fn of<'a>(capabilities: impl IntoIterator<Item = &'a str>) -> Self {
         let mut missing = Self::default();
         for capability in capabilities {

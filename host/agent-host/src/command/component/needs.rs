@@ -1,4 +1,4 @@
-//! What calls have needed of the boundary, and the least grant that gives it.
+//! The needs of calls at the boundary, and the least grant that satisfies them.
 
 use super::lines::{Line, a_folder, bucket, bucket_of, directory, plain, requests};
 use crate::config::ComponentConfig;
@@ -9,23 +9,23 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// What egress says of a request to an address that is not public.
+/// The outcome that egress records for a request to an address that is not public.
 const ADDRESS_BARRED: &str = "address-barred";
 
-/// What one host was asked for: its methods and its paths, none of these for paths that are not known.
+/// The requests to one host: their methods and their paths, none for a path that is not known.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
     methods: BTreeSet<String>,
     paths: BTreeSet<Option<String>>,
-    /// Whether its address turned out not to be public.
+    /// True if its address turned out not to be public.
     barred: bool,
 }
 
-/// What calls have needed so far.
+/// The needs of the calls so far.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     files: Option<Access>,
-    /// By host, scheme and port.
+    /// The requests, by host, scheme and port.
     requests: BTreeMap<(String, String, u16), Asked>,
     buckets: BTreeMap<String, Access>,
     environment: bool,
@@ -34,7 +34,8 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Takes what a call did, and what it would have done. True when a bucket is among it that was not known of yet.
+    /// Adds what a call did, and what it would have done. Returns true if it needs a bucket that
+    /// was not known before.
     pub(super) fn take(&mut self, decisions: &[Decision], traffic: &Traffic) -> bool {
         let before = self.buckets.clone();
         for decision in decisions.iter().filter(|decision| decision.verdict != Verdict::Limited) {
@@ -142,7 +143,8 @@ fn at_port(written: &str) -> (&str, Option<u16>) {
     parts.and_then(|(host, port)| Some((host, Some(port.parse().ok()?)))).unwrap_or((written, None))
 }
 
-/// Host and slot of a placeholder, out of what the ledger says of it: where it stood, or where the secret went.
+/// Reads host and slot of a placeholder from the detail in the ledger: its place, or the place that
+/// the secret went to.
 fn slot(detail: &str) -> Option<(String, bool, String)> {
     if let Some((_, went)) = detail.split_once(" -> ") {
         let [host, kind, name] = went.split(' ').collect::<Vec<_>>().try_into().ok()?;
@@ -172,7 +174,7 @@ fn folders(granted: &[DirectoryGrant], access: Access) -> Line {
     }
 }
 
-/// The addresses of a host that is not public, as far as its name says them.
+/// Returns the addresses of a host that is not public, as far as its name gives them.
 fn private_addresses(host: &str, asked: &Asked) -> Option<Vec<IpAddr>> {
     match Host::parse(host).ok()? {
         Host::Address(address) => (classify(address) != Reach::Public).then(|| vec![address]),
@@ -181,7 +183,8 @@ fn private_addresses(host: &str, asked: &Asked) -> Option<Vec<IpAddr>> {
     }
 }
 
-/// One grant for each path that was asked for, or one for all where some are not known, with the limits that such requests are granted already.
+/// Returns one grant for each requested path, or one for all if some paths are not known. Each has
+/// the limits that such requests are granted already.
 fn least((host, scheme, port): &(String, String, u16), asked: &Asked, granted: &[EgressGrant]) -> Vec<Value> {
     let is_https = scheme == "https";
     let default_port = if is_https { 443 } else { 80 };

@@ -1,7 +1,9 @@
-//! `component suggest`: runs calls again where they can do no harm, and prints the least grant that would have satisfied them.
+//! `component suggest`: runs calls again without doing harm, and prints the least grant that
+//! satisfies them.
 //!
-//! A call finds an empty folder that is removed afterwards, buckets in which nothing is and nothing stays, and no way out: a request is put
-//! on record and refused, unless `--network` lets it out. What a call would have done after a refusal is therefore not seen.
+//! A call gets an empty folder that is removed afterwards, empty buckets that keep nothing, and no
+//! network. A request is recorded and refused, unless `--network` lets it out. Effects that a call
+//! would have had after a refusal are therefore not seen.
 
 use super::configured;
 use super::needs::Needs;
@@ -26,11 +28,11 @@ use std::sync::Arc;
 
 /// Calls that are run.
 const CALLS_MAX: usize = 1_000;
-/// How often one call is run, each time with the buckets that it asked for the time before.
+/// Maximum number of runs of one call, each with the buckets that the run before asked for.
 const ROUNDS_MAX: usize = 8;
 /// Events on a page of the host's.
 const PAGE: u64 = 500;
-/// Where the stand-in for a folder is seen when the component is granted none.
+/// The place of the stand-in for a folder when the component is granted none.
 const FOLDER_AT: &str = "/workspace";
 
 /// A host that there is not, by RFC 2606.
@@ -96,7 +98,7 @@ pub(super) async fn run(loaded: &Loaded, what: &Suggest, terminal: Terminal) -> 
 #[derive(Debug, Default, PartialEq)]
 struct Calls {
     kept: Vec<Recorded>,
-    /// How many were left out because nobody kept what they were called with.
+    /// Number of calls left out because their arguments were not kept.
     without_arguments: usize,
 }
 
@@ -129,7 +131,7 @@ fn read(text: &str, tools: &[ToolDefinition]) -> Result<Vec<Recorded>, (usize, a
     Ok(calls)
 }
 
-/// The calls of these tools that a running host has on record, the last ones.
+/// Returns the last calls of these tools that a running host has recorded.
 async fn from_host(loaded: &Loaded, tools: &[ToolDefinition]) -> Result<Calls, Failure> {
     let client = Client::new(loaded)?;
     let (mut calls, mut position) = (Calls::default(), 0);
@@ -181,7 +183,7 @@ async fn tried(
     }
 }
 
-/// Everything that a call may find here.
+/// Returns everything that a call may use here.
 fn bound(entry: &Entry, tool: &ToolDefinition, folder: &Path, network: bool, needs: &Needs) -> Result<Bound, Failure> {
     let places: Vec<String> = entry.grant.directories.iter().map(|directory| directory.at.clone()).collect();
     let places = if places.is_empty() { vec![FOLDER_AT.to_owned()] } else { places };
@@ -204,8 +206,8 @@ fn bound(entry: &Entry, tool: &ToolDefinition, folder: &Path, network: bool, nee
     })
 }
 
-/// Slots for the headers that a guest may write only where a secret goes, of a host that there is not: what a call writes there is then
-/// refused when it is sent, and on record with its place.
+/// Returns slots for the headers reserved for secrets, at a host that does not exist. A header that
+/// a call writes is then refused when it is sent, and recorded with its place.
 fn slots(entry: &Entry, tool: &ToolDefinition) -> Vec<SecretGrant> {
     if !tool.capabilities.iter().any(|capability| capability == capability::SECRETS_USE) {
         return Vec::new();
@@ -241,7 +243,7 @@ fn tool_call(call: &Recorded) -> ToolCall {
     }
 }
 
-/// Why a call did not end well; none when it did.
+/// Returns the reason why a call did not succeed; none when it did.
 fn reason(called: &Called) -> Option<String> {
     match &called.outcome {
         Outcome::Returned(Ok(_)) => None,
@@ -250,7 +252,7 @@ fn reason(called: &Called) -> Option<String> {
     }
 }
 
-/// Nobody hears how a call is getting on.
+/// A sink for the progress notes of a call, which nobody reads.
 struct Unheard;
 
 impl Notes for Unheard {

@@ -1,4 +1,5 @@
-//! What differs between two sets of grants: entries of lists as wholes, single values with what they were.
+//! The differences between two sets of grants: entries of lists as wholes, single values with their
+//! former ones.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,33 +9,33 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub(super) enum Change {
-    /// It is there now.
+    /// An entry that was added.
     Added {
         /// Its key.
         key: String,
-        /// What it is.
+        /// The new value.
         value: String,
     },
-    /// It is not there any more.
+    /// An entry that was removed.
     Removed {
         /// Its key.
         key: String,
-        /// What it was.
+        /// The former value.
         value: String,
     },
-    /// It is another.
+    /// A value that was changed.
     Changed {
         /// Its key.
         key: String,
-        /// What it was.
+        /// The former value.
         before: String,
-        /// What it is.
+        /// The new value.
         after: String,
     },
 }
 
 impl Change {
-    /// For people.
+    /// Returns the line for people.
     pub(super) fn line(&self) -> String {
         match self {
             Self::Added { key, value } => format!("+ {key} = {value}"),
@@ -44,7 +45,7 @@ impl Change {
     }
 }
 
-/// Everything that differs, by key. The order of a list does not count.
+/// Returns all differences, by key. The order of a list does not matter.
 pub(super) fn changes(before: &Value, after: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
     compare("", Some(before), Some(after), &mut changes);

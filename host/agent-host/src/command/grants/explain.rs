@@ -1,4 +1,5 @@
-//! `grants explain`: every list and grant that has a say in a call, what they come to, and what would have to change.
+//! `grants explain`: every list and grant that decides about a call, the result, and the changes
+//! that would alter it.
 
 use crate::command::component::{Line, Missing};
 use crate::config::{ComponentConfig, Loaded};
@@ -65,7 +66,8 @@ pub(super) async fn run(loaded: &Loaded, agent: &str, tool: &str, terminal: Term
     Ok(())
 }
 
-/// A tool, with the component that offers it, if it is not the host's own, and with what that is granted.
+/// A tool with the component that offers it, if it is not the host's own, and the component's
+/// grants.
 struct Offered {
     tool: ToolDefinition,
     by: Option<String>,
@@ -101,7 +103,8 @@ fn own_tools(is_agent: impl Fn(&str) -> bool) -> Vec<ToolDefinition> {
     if targets.is_empty() { Vec::new() } else { vec![delegate::definition(&targets)] }
 }
 
-/// To whom the host's own `delegate` leads, and what is against it.
+/// Returns the agents that the host's own `delegate` leads to, and the denial of each that is
+/// denied.
 fn targets(catalogue: &Catalogue, caller: &Caller<'_>, asked: &ToolDefinition) -> Vec<(&'static str, Option<Denied>)> {
     if asked.name != delegate::NAME {
         return Vec::new();
@@ -114,24 +117,24 @@ fn targets(catalogue: &Catalogue, caller: &Caller<'_>, asked: &ToolDefinition) -
     known.collect()
 }
 
-/// What it comes to, and what would have to change.
+/// The result of the rules for a call, and the change that would lead to another.
 #[derive(Debug, PartialEq)]
 enum Verdict {
     /// A list stops the call.
     Stopped {
-        /// What was denied, and by which rule.
+        /// The capability or tool that was denied, and the rule.
         denied: Denied,
         /// The change of the list that lets it pass.
         change: String,
     },
-    /// It is made, and goes without some of what it asks for.
+    /// The call is made, without some of what it asks for.
     Without {
-        /// What, and by which rule.
+        /// The refused capabilities, each with the rule.
         refused: Vec<Ruling>,
         /// The lines that grant what is not granted.
         lines: Vec<Line>,
     },
-    /// It is made with all that it asks for.
+    /// The call is made with all that it asks for.
     Allowed,
 }
 
@@ -195,7 +198,7 @@ fn change(denied: &Denied, looks: &[Look], agent: &Definition, index: usize) -> 
     }
 }
 
-/// What is looked at, what it says, and the pattern that says so.
+/// Returns the line for one look: the list, its verdict, and the pattern that decides.
 fn look_line(look: &Look) -> String {
     let list = if look.rule == Rule::NotGranted { "grant" } else { look.rule.name() };
     let by = |pattern: &Option<String>| pattern.as_ref().map(|pattern| format!(" by `{pattern}`")).unwrap_or_default();
@@ -234,7 +237,8 @@ mod tests {
     use domain::grant::Grant;
     use serde_json::{Value, json};
 
-    /// What is told of a call of `fetch`, which asks for `net.http`, by the third agent of a configuration.
+    /// Returns the lines for a call of `fetch`, which asks for `net.http`, by the third agent of a
+    /// configuration.
     fn told(agent: &Value, grant: &Value) -> Vec<String> {
         let mut definition = json!({ "agentId": "a", "displayName": "A" });
         definition.as_object_mut().unwrap().extend(agent.as_object().unwrap().clone());

@@ -1,4 +1,5 @@
-//! Who may do what, as one document that can be compared: agents with their lists, components with their code and their grants.
+//! A snapshot of all permissions, as a document that can be compared: agents with their lists,
+//! components with code and grants.
 
 use crate::client::Client;
 use crate::config::Loaded;
@@ -9,7 +10,7 @@ use api::wire;
 use domain::digest::Digest;
 use serde_json::{Map, Value, json};
 
-/// What a configuration says.
+/// Takes the snapshot of a configuration.
 pub(super) async fn configured(loaded: &Loaded) -> Result<Value, Failure> {
     let agents = loaded.config.definitions().iter().map(|definition| agent(&json!(wire::definition(definition)))).collect::<Vec<_>>();
     let mut components = Map::new();
@@ -22,7 +23,7 @@ pub(super) async fn configured(loaded: &Loaded) -> Result<Value, Failure> {
     Ok(snapshot(agents, components))
 }
 
-/// What a host runs with.
+/// Takes the snapshot of a running host.
 pub(super) async fn running(loaded: &Loaded) -> Result<Value, Failure> {
     let client = Client::new(loaded)?;
     let (definitions, components) = (client.get("/api/definitions").await?, client.get("/api/components").await?);

@@ -1,4 +1,4 @@
-//! `session purge`: what was deleted is erased for good.
+//! `session purge`: erases deleted sessions and archived agents permanently.
 
 use crate::client::Client;
 use crate::failure::{Exit, Failure};

@@ -1,4 +1,4 @@
-//! `session search`: what was said, in all sessions.
+//! `session search`: full-text search over the messages of all sessions.
 
 use super::text;
 use crate::client::{Client, segment};

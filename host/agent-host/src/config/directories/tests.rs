@@ -1,11 +1,12 @@
-//! What is said of granted folders that make no sense, or that nobody should grant.
+//! Tests of the findings about granted folders that make no sense, or that should not be granted.
 
 use super::dangerous;
 use crate::config::check::{Severity, check};
 use crate::config::load;
 use std::path::Path;
 
-/// What the check says of these entries of one component, in a folder with `work`, `work/in` and `other`.
+/// Returns the findings about these entries of one component, in a folder with `work`, `work/in`
+/// and `other`.
 fn found(entries: &str) -> Vec<(Severity, String, String)> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("c.toml");

@@ -20,7 +20,7 @@ fn loaded(text: &str, files: &[(&str, &str, u32)]) -> (tempfile::TempDir, Loaded
     (folder, loaded)
 }
 
-/// What is found, one line each.
+/// Returns the findings, one line each.
 fn found(text: &str, files: &[(&str, &str, u32)]) -> Vec<String> {
     let (_folder, loaded) = loaded(text, files);
     let mut findings = Vec::new();
@@ -87,7 +87,7 @@ fn a_secret_has_one_source_and_stands_nowhere_in_the_config() {
     }
 }
 
-/// What comes of a command.
+/// Returns the outcome of a command.
 async fn said(words: &[&str]) -> Result<String, String> {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let text = format!("[secrets]\ns = {{ command = {words:?} }}\n");

@@ -1,4 +1,5 @@
-//! What is kept about an agent beside its address, and below whom one is made, as bodies say it.
+//! Configuration of an agent other than its address, and the parent of a new agent, as request
+//! bodies give them.
 
 use super::given;
 use crate::input::target;
@@ -9,16 +10,16 @@ use domain::path::{AgentConfig, Kind, NotAKind, PostTarget};
 use http::StatusCode;
 use serde::Deserialize;
 
-/// What is kept about an agent beside its address.
+/// Configuration of an agent other than its address.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = AgentConfig)]
 pub(super) struct NewConfig {
     /// Its name for people: the same as `name` beside it.
     name: Option<String>,
-    /// What it is called where people write `@name`: 1 to 64 letters, digits, `-`, `_` and `.`.
+    /// Its user name, for mentions as `@name`: 1 to 64 letters, digits, `-`, `_` and `.`.
     username: Option<String>,
-    /// What it is for: 8 KiB at most.
+    /// Its purpose: 8 KiB at most.
     description: Option<String>,
     /// Its own system prompt, in place of its definition's: 64 KiB at most.
     system_prompt: Option<String>,
@@ -40,11 +41,11 @@ impl From<NewConfig> for AgentConfig {
 #[serde(deny_unknown_fields, default)]
 #[schema(as = AgentConfigChanges)]
 pub(super) struct NewFields {
-    /// What it is called where people write `@name`: 1 to 64 letters, digits, `-`, `_` and `.`.
+    /// Its user name, for mentions as `@name`: 1 to 64 letters, digits, `-`, `_` and `.`.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     username: Option<Option<String>>,
-    /// What it is for: 8 KiB at most.
+    /// Its purpose: 8 KiB at most.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     description: Option<Option<String>>,
@@ -77,7 +78,8 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// Whom it names. A path of an agent from before paths had their form is one, too.
+    /// Returns the agent that it names. A path from before paths had their present form is accepted
+    /// too.
     fn target(self, field: &str) -> Result<Target, Problem> {
         let at = |name: &str| format!("{field}/{name}");
         let invalid =

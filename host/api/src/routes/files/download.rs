@@ -1,4 +1,4 @@
-//! A file as a response: bytes that somebody handed over, which no browser is to take for a page of this host.
+//! A file as a response: uploaded bytes, which no browser may take for a page of this host.
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -29,7 +29,8 @@ pub(super) fn response(file: &File, content: Vec<u8>, asked: &HeaderMap) -> Resp
     (headers, Body::from(content)).into_response()
 }
 
-/// Whether an `If-None-Match` names a tag. Tags are compared weakly there (RFC 9110, 13.1.2).
+/// Returns whether an `If-None-Match` names a tag. Tags are compared weakly there (RFC 9110,
+/// 13.1.2).
 fn names(header: &str, tag: &str) -> bool {
     header.trim() == "*" || header.split(',').any(|one| one.trim().trim_start_matches("W/") == tag)
 }

@@ -8,7 +8,7 @@ use std::fmt;
 /// Parts of one message.
 const PARTS_MAX: usize = 1_000;
 
-/// Content as it was sent. Read by hand, so that what is wrong with a part is told with that part's place.
+/// Content as it was sent. It is parsed by hand, so that an error in a part names the part's place.
 #[derive(Debug)]
 pub(in crate::routes) struct Content(pub(in crate::routes) Vec<Part>);
 

@@ -1,4 +1,4 @@
-//! What is kept of the newest events, and that streams are told of everything.
+//! Tests that the newest events are kept, and that streams miss none.
 
 use super::{BYTES_MAX, EVENTS_MAX, Kept, Next, Tail};
 use domain::digest::{Digest, Salt};

@@ -1,4 +1,4 @@
-//! What a call sees of a bucket that it has written to.
+//! Tests of what a call sees of a bucket that it has written to.
 
 use super::*;
 use crate::grant::Access;
@@ -11,7 +11,7 @@ fn text(value: &str) -> Option<Vec<u8>> {
     Some(value.as_bytes().to_vec())
 }
 
-/// What a call has written, with what it has spent and how large the bucket would be.
+/// The writes of a call, with what it has spent and how large the bucket would be.
 struct Call {
     overlay: Overlay,
     spent: Spent,

@@ -26,7 +26,7 @@ const fn r6(segments: [u16; 8], prefix: u8, reach: Reach, source: &'static str) 
     (AddressRange::of(v6(segments), prefix), reach, source)
 }
 
-/// Where clouds answer with credentials to whoever asks from inside the machine.
+/// Addresses at which clouds answer with credentials to any client inside the machine.
 const METADATA: &[Metadata] = &[
     (v4([169, 254, 169, 254]), "instance metadata of AWS, Google Cloud, Azure, Oracle, OpenStack and others"),
     (v4([169, 254, 169, 253]), "resolver of AWS"),
@@ -97,7 +97,8 @@ pub fn metadata() -> impl Iterator<Item = Metadata> {
     METADATA.iter().copied()
 }
 
-/// The ranges that are not the public internet, narrow ones before the wide ones that contain them, each with its document.
+/// The ranges that are not the public internet, each with its document. Narrow ones come before the
+/// wide ones that contain them.
 pub fn special_ranges() -> impl Iterator<Item = Special> {
     SPECIAL.iter().copied()
 }

@@ -1,4 +1,4 @@
-//! What a grant is when keys are missing, and what is refused before it is used.
+//! Tests of a grant's defaults for missing keys, and of what is refused before it is used.
 
 use super::*;
 use serde_json::{Value, json};

@@ -157,7 +157,7 @@ fn the_operator_is_told_the_address_and_its_kind() {
 }
 
 proptest! {
-    /// What a pattern lets through ends like it, at a dot, whatever the host is.
+    /// A pattern lets through only names that end like it, at a dot.
     #[test]
     fn a_star_covers_only_what_ends_with_a_dot_and_the_name(host in "[a-c.]{1,12}") {
         let grants = [of("*.a.b")];

@@ -1,4 +1,4 @@
-//! Where a placeholder stands, and where it may.
+//! Tests of where a placeholder stands, and where it may.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Fuzz target: URLs and references of any letters are refused, or have one meaning to everybody.
+//! Fuzz target: URLs and references of any letters are refused, or have one meaning to all readers.
 
 use super::*;
 use crate::egress::{EgressGrant, HostPattern, PathPattern, permit};
@@ -58,7 +58,7 @@ fn text(bytes: &[u8]) -> String {
     bytes.iter().filter_map(|byte| PIECES.get(usize::from(*byte) % PIECES.len())).copied().collect()
 }
 
-/// What everybody who reads it has to agree on.
+/// Checks the properties of a target on which all its readers have to agree.
 fn is_plain(target: &Target) {
     let url = target.url();
     assert_eq!(Target::parse(&url).as_ref(), Ok(target), "it reads as itself again");

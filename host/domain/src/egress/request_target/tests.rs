@@ -1,4 +1,5 @@
-//! What is accepted, in which one spelling it comes out, and everything odd that is refused.
+//! Tests of the URLs that are accepted, and of the one spelling in which each comes out. Everything
+//! odd is refused.
 
 use super::*;
 use proptest::prelude::*;

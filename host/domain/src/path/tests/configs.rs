@@ -1,4 +1,4 @@
-//! What is kept beside an address.
+//! Tests of what is kept beside an address.
 
 use super::*;
 use crate::agent::configure::{NAME_BYTES_MAX as CALLED_BYTES_MAX, PROMPT_BYTES_MAX};

@@ -1,4 +1,4 @@
-//! Which texts are paths, and what is said of those that are none.
+//! Tests of which texts are paths, and of the errors of those that are none.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What a path says of the agent that lives there.
+//! Tests of what a path says of the agent that lives there.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What holds of every path.
+//! Properties of every path.
 
 use super::*;
 
@@ -32,7 +32,8 @@ fn nearly() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), segments(8), segments(5).prop_map(|below| format!("/a/telegram{below}"))]
 }
 
-/// What a text says by the design's own order: what it ends with before what it begins with, each pattern from end to end.
+/// Returns the kinds of a text by the design's own order. Its end counts before its beginning, and
+/// each pattern is matched from end to end.
 fn kinds_of(text: &str) -> Vec<Kind> {
     let segments: Vec<&str> = text.split('/').skip(1).collect();
     let is_number = |text: &str| text.parse::<u32>().is_ok_and(|number| number.to_string() == text);

@@ -1,4 +1,4 @@
-//! Which rule decides.
+//! Tests of which rule decides.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Which paths a pattern is about, and which texts are patterns.
+//! Tests of which paths a pattern covers, and of which texts are patterns.
 
 use super::*;
 

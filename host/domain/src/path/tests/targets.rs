@@ -1,4 +1,4 @@
-//! Whom something is posted to, and where a reply goes.
+//! Tests of post targets and reply targets.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What words come to that arrive, and what they push out.
+//! Tests of the treatment of messages that arrive, and of what they push out.
 
 use super::*;
 use serde_json::json;

@@ -11,7 +11,7 @@ enum Happening {
     Arrives { settings: Option<QueueSettings>, priority: Priority, route: Option<&'static str>, from: &'static str, long: bool },
     /// The driver looks, as it does at every boundary.
     Looks,
-    /// The open run comes to be in this condition; without one nothing happens.
+    /// The open run changes to this condition; without one nothing happens.
     Changes(Condition),
     /// The open run ends.
     Ends,
@@ -44,7 +44,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// What became of an input.
+/// The fate of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Waits,
@@ -60,14 +60,14 @@ struct World {
     condition: Condition,
     now: Timestamp,
     texts: BTreeMap<u32, String>,
-    /// Who said each of them.
+    /// The user of each of them.
     from: BTreeMap<u32, &'static str>,
-    /// Whose the open run is.
+    /// The user of the open run.
     of: Option<&'static str>,
     fates: BTreeMap<u32, Fate>,
     /// The last that was claimed of each kind, priority and user.
     last: BTreeMap<(&'static str, Priority, &'static str), u32>,
-    /// How many the agent was told were dropped.
+    /// Number of dropped inputs that were reported to the agent.
     told: u64,
 }
 
@@ -146,7 +146,7 @@ impl World {
         self.queue.plan(condition, of.as_ref(), now)
     }
 
-    /// Does what the plan says, and says what the agent is told.
+    /// Does what the plan says, and returns what the agent gets.
     fn does(&mut self, plan: Plan<u32>) -> Next<u32> {
         match plan {
             Plan::Nothing => Next::Nothing,

@@ -1,4 +1,4 @@
-//! Which inputs are claimed when, and as what.
+//! Tests of which inputs are claimed when, and as what.
 
 use super::*;
 

@@ -1,5 +1,6 @@
-//! What attempts at a model's call draw, over restarts too.
+//! Tests of the draws of attempts at a model's call, over restarts too.
 
+use super::super::recover::{given_up, recovered};
 use super::*;
 use crate::budget::Spent;
 
@@ -41,7 +42,7 @@ fn a_call_draws_what_its_attempts_used_and_what_is_reserved_for_the_newest() {
     // The first used little, the second needs more.
     let run = goes_on(run, id, vec![attempt(Some(20), Some(60), None)], spent(120, 360));
     assert_eq!((run.open[&id].attempts.number, left(&run)), (1, (860, Some(580))));
-    // Nobody knows what the second used.
+    // The usage of the second is unknown.
     let run = goes_on(run, id, vec![attempt(None, None, Some(spent(120, 360)))], spent(100, 300));
     assert_eq!((run.open[&id].attempts.number, left(&run)), (2, (760, Some(280))));
     assert_eq!((run.drawn_with(&[]).tokens, run.drawn_with(&[]).cost_micros), (240, 720));
@@ -85,4 +86,30 @@ fn what_a_cut_off_attempt_leaves_for_another_is_what_it_did_not_reserve() {
     }
     let kept: Run = serde_json::from_slice(&serde_json::to_vec(&run).unwrap()).unwrap();
     assert_eq!(kept, run, "a snapshot has them");
+}
+
+#[test]
+fn recoveries_in_a_row_give_a_run_up_and_progress_begins_to_count_anew() {
+    let (mut run, id) = asking();
+    let recover = |run: Run| {
+        let event = recovered(&run, NOW);
+        run.apply(&Event::RunRecovered(event)).unwrap()
+    };
+    for count in 1..=2 {
+        run = recover(run);
+        // Another attempt at what was lost is no progress.
+        let lost = run.open[&id].lost_attempt().into_iter().collect();
+        run = goes_on(run, id, lost, Spent::default());
+        assert_eq!((run.recoveries, given_up(&run)), (count, None));
+    }
+    let Some(Cause::Failed { code, .. }) = given_up(&recover(run.clone())) else { panic!("it is gone on with") };
+    assert_eq!(code, "host-failed");
+    let settled = vec![Settlement::of(id, Outcome::Elapsed, NOW)];
+    let run = recover(run.apply(&Event::RunSettled(RunSettled { run: begun().started.run, settled })).unwrap());
+    assert_eq!((run.recoveries, given_up(&run)), (1, None));
+    let (run, _) = step(&run, vec![], &[words("go on")], wait(vec![asking_a_model("m2")], Until::Any), EffectClass::ReadOnly);
+    assert_eq!(run.recoveries, 0);
+    // What is kept of a run has it, and a run of before had none.
+    let kept = serde_json::to_value(recover(run)).unwrap();
+    assert_eq!((&kept["recoveries"], serde_json::from_value::<Run>(kept.clone()).unwrap().recoveries), (&json!(1), 1));
 }

@@ -1,11 +1,11 @@
-//! What becomes of work that was handed over, as whoever handed it over is told and charged.
+//! Tests of the outcome of work that was handed over: the report and the charge to the caller.
 
 use super::*;
 use crate::budget::Spent;
 use crate::message::text_of;
 use crate::run::end::settlement_for_parent;
 
-/// What a run's first step starts for others.
+/// Returns what a run's first step starts for others.
 fn handed(run: &Run, performer: Performer, effect: EffectClass) -> Operation {
     Operation {
         id: OperationId::mint(run.started.run, 0, "d"),

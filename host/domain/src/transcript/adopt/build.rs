@@ -17,15 +17,15 @@ use std::collections::{HashMap, HashSet};
 pub(in crate::transcript) struct Adopted {
     /// The turns, each after its parent.
     pub(in crate::transcript) turns: Vec<Turn>,
-    /// For each thing that was said, the turn that ends with it, or else the first that has it.
+    /// The turn of each message: the one that ends with it, or else the first that has it.
     pub(in crate::transcript) homes: Vec<TurnId>,
 }
 
-/// How what was said is divided into turns.
+/// The division of messages into turns.
 struct Plan {
-    /// For each, where its turn begins.
+    /// The index at which its turn begins, for each message.
     starts: Vec<usize>,
-    /// For each, whether a turn ends with it.
+    /// True if a turn ends with it, for each message.
     ends: Vec<bool>,
 }
 
@@ -64,7 +64,7 @@ pub(in crate::transcript) fn turns(said: &[Said], head: Option<usize>, session: 
     Ok(Adopted { turns, homes })
 }
 
-/// What was copied so far.
+/// Count of the messages and bytes that were copied so far.
 struct Copied {
     messages: usize,
     bytes: usize,
@@ -97,7 +97,7 @@ fn plan(said: &[Said], head: Option<usize>) -> Plan {
     Plan { ends: (0..said.len()).map(|place| is_end(&place)).collect(), starts }
 }
 
-/// What is said in the turn that ends here, in order.
+/// Returns the messages of the turn that ends here, in order.
 fn path(said: &[Said], plan: &Plan, end: usize, first: &HashMap<usize, TurnId>, copied: &mut Copied) -> Result<Vec<usize>, Fault> {
     let start = plan.starts.get(end).copied().unwrap_or(end);
     let mut path = vec![end];
@@ -123,7 +123,8 @@ fn path(said: &[Said], plan: &Plan, end: usize, first: &HashMap<usize, TurnId>, 
     Ok(path)
 }
 
-/// What a compaction after a turn says of the turns before it; none when nothing stands before what it keeps.
+/// Returns the mark of a compaction on the turns before it. None when nothing stands before what it
+/// keeps.
 fn marked<'a>(
     compacts: Compacts,
     kept: Option<TurnId>,
@@ -148,7 +149,7 @@ fn marked<'a>(
     })
 }
 
-/// Where a turn joins the tree, and the mark of one that is a compaction.
+/// The place at which a turn joins the tree, and the mark of one that is a compaction.
 #[derive(Clone, Copy)]
 struct Joins<'a> {
     parent: Option<&'a TurnNode>,

@@ -108,7 +108,7 @@ fn shown(message: &Message, turn: &Turn) -> (&'static str, Value) {
     }
 }
 
-/// What is shown of a part; nothing of what a provider keeps for itself.
+/// Returns the block that shows a part. Nothing is shown of what a provider keeps for itself.
 fn block(part: &Part) -> Option<Value> {
     Some(match part {
         Part::Text { text } => json!({ "type": "text", "text": text }),
@@ -148,7 +148,7 @@ pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, Fault> {
     Ok(Reading { transcript, exact: true, left_out: Vec::new() })
 }
 
-/// What is this host's own in a line.
+/// Returns the fields of a line that are this host's own.
 fn own(map: &Map<String, Value>) -> Option<&Map<String, Value>> {
     map.get(FIELD).and_then(Value::as_object)
 }

@@ -176,7 +176,7 @@ fn a_session_for_aix_becomes_a_thread() {
     assert_eq!(aix::read(&aix::write(&transcript).unwrap(), &adoption()).unwrap().transcript, transcript);
 }
 
-/// A file that went on in another program is no export any more, and what it shows is still there to be taken.
+/// A file that went on in another program is no export any more. Its content can still be imported.
 #[test]
 fn an_export_that_went_on_elsewhere_is_taken_as_what_it_shows() {
     let story = super::story::story();

@@ -42,7 +42,8 @@ fn a_thread_is_written_for_aix_as_it_always_was() {
     assert_eq!(read(&written, &adoption()), Ok((Dialect::Aix, reading)));
 }
 
-/// What pi makes of a file: from the last entry up to the root, the messages on the way.
+/// Checks the messages that pi takes from a file: those on the way from the last entry up to the
+/// root.
 #[test]
 fn pi_opens_the_file_at_the_head_with_the_thread_as_its_context() {
     let entries = lines(&pi::write(&story()).unwrap());
@@ -92,7 +93,7 @@ fn decoded(line: &Value) -> Option<(&str, &str, Option<&Value>)> {
     Some((line["type"].as_str()?, line["uuid"].as_str().unwrap_or_default(), line.get("message")))
 }
 
-/// What aix makes of a message's content.
+/// Returns the text that aix extracts from a message's content.
 fn extracted(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

@@ -136,7 +136,7 @@ proptest! {
         prop_assert!(byte == was || !read.is_ok_and(|reading| reading.exact && reading.transcript == transcript));
     }
 
-    /// What pi's users see of a session can be taken over where its records are no longer true.
+    /// A session as pi's users see it can be taken over where its records are no longer true.
     #[test]
     fn the_turns_of_a_foreign_file_are_the_same_each_time(texts in vec("[a-z]{1,5}", 1..6)) {
         let mut made = empty();

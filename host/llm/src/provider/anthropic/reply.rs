@@ -101,7 +101,7 @@ fn append(fields: &mut Map<String, Value>, name: &str, more: &str) {
     }
 }
 
-/// What was used: the counts that are there replace those that came before.
+/// Takes the usage that was reported: the counts that are there replace those that came before.
 fn add_usage(usage: &mut Option<Counts>, said: Option<&Value>) {
     let Some(said) = said.filter(|said| said.is_object()) else { return };
     let counts = usage.get_or_insert_default();

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 const MESSAGE_FIELDS: [&str; 5] = ["role", "content", "tool_calls", "refusal", "function_call"];
 /// The same of a call.
 const CALL_FIELDS: [&str; 4] = ["index", "id", "type", "function"];
-/// Where servers put what the model thinks.
+/// The fields in which servers put what the model thinks.
 const THINKING_FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
 
 /// One call in the making.
@@ -29,7 +29,8 @@ struct Call {
 pub(super) struct Draft {
     text: String,
     refusal: String,
-    /// By the server's index; a server that gives several calls the same index tells them apart by id.
+    /// The calls by the server's index. A server that gives several calls the same index tells them
+    /// apart by id.
     calls: BTreeMap<(u64, u32), Call>,
     fields: Map<String, Value>,
     finish: Option<String>,
@@ -137,7 +138,7 @@ impl Draft {
         }
     }
 
-    /// Which call a piece belongs to.
+    /// Returns the call to which a piece belongs.
     fn slot(&self, index: Option<u64>, id: &str) -> (u64, u32) {
         let Some(index) = index else {
             let same = self.calls.iter().find(|(_, call)| !id.is_empty() && call.id == id).map(|(slot, _)| *slot);
@@ -215,7 +216,8 @@ fn texts(content: Option<&Value>) -> Vec<&str> {
     }
 }
 
-/// Whether a piece is a call's whole arguments once more: nothing can follow a complete object, so it is a duplicate.
+/// Returns whether a piece is a call's whole arguments once more. Nothing can follow a complete
+/// object, so it is a duplicate.
 fn repeats(arguments: &str, piece: &str) -> bool {
     piece.starts_with('{') && arguments == piece && serde_json::from_str::<Map<String, Value>>(arguments).is_ok()
 }

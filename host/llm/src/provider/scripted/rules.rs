@@ -25,11 +25,11 @@ pub(super) struct Rule {
     pub(super) reply: Reply,
 }
 
-/// When a rule applies.
+/// The condition under which a rule applies.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct When {
-    /// Whose message is the last.
+    /// The author of the last message.
     last: Option<Last>,
     /// A regular expression somewhere in the last message of the user's.
     user: Option<Pattern>,
@@ -41,7 +41,7 @@ struct When {
     result: Option<Pattern>,
     /// Text in that result, whatever its case.
     result_contains: Option<String>,
-    /// How many results there are since the last message of the user's.
+    /// Number of results since the last message of the user's.
     results: Option<Count>,
     /// Text in the system prompt, which tells agents apart.
     agent: Option<String>,
@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// Whose message is the last.
+/// The author of the last message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Last {
@@ -87,13 +87,13 @@ fn no_limit() -> usize {
     usize::MAX
 }
 
-/// What a rule replies.
+/// The reply of a rule.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Reply {
-    /// What to say: a template.
+    /// Its text: a template.
     pub(super) text: String,
-    /// What to call.
+    /// Its calls.
     pub(super) calls: Vec<Call>,
     /// Milliseconds before the first word.
     pub(super) first_delay_ms: u64,
@@ -118,7 +118,7 @@ fn no_arguments() -> Value {
     Value::Object(serde_json::Map::new())
 }
 
-/// How not to reply.
+/// A way to fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Failing {
@@ -127,7 +127,7 @@ pub(super) enum Failing {
     Refused,
     Garbage,
     TooLong,
-    /// Its text comes, and then the reply breaks off: nobody knows what it used.
+    /// Its text comes, and then the reply breaks off: its usage is not known.
     CutShort,
 }
 
@@ -139,7 +139,7 @@ impl Rules {
 }
 
 impl Rule {
-    /// What to fill the reply's templates with, if the rule applies.
+    /// Returns the values for the reply's templates, if the rule applies.
     pub(super) fn matches<'a>(&'a self, situation: &'a Situation<'_>) -> Option<Fill<'a>> {
         let When { last, user, user_contains, result_of, result, result_contains, results, agent, tools } = &self.when;
         let newest = situation.result();
@@ -197,7 +197,7 @@ fn contains(text: &str, part: &str) -> bool {
     text.to_lowercase().contains(&part.to_lowercase())
 }
 
-/// What a pattern caught: each group under its number and, if it has one, its name.
+/// Returns the captures of a pattern: each group under its number and, if it has one, its name.
 fn captures(pattern: &Regex, text: &str) -> Option<Vec<(String, String)>> {
     let found = pattern.captures(text)?;
     let mut caught = Vec::new();

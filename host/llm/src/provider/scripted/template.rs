@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-/// What to fill templates with.
+/// The values with which templates are filled.
 pub(super) struct Fill<'a> {
     pub(super) captures: Vec<(String, String)>,
     pub(super) user: &'a str,
@@ -40,7 +40,8 @@ impl Fill<'_> {
         }
     }
 
-    /// What stands at the beginning of some text, and how many bytes of it that takes.
+    /// Returns the value of the placeholder at the beginning of some text, and the number of bytes
+    /// that it takes.
     fn placeholder(&self, text: &str) -> Option<(String, usize)> {
         if let Some(name) = text.strip_prefix('{') {
             let name = name.split_once('}')?.0;

@@ -1,4 +1,4 @@
-//! Steps that go over a limit or break a rule, and the words in which they are refused.
+//! Steps that go over a limit or break a rule, and the messages of their refusals.
 
 use super::*;
 use crate::bindings::agent::agent_host::plugin::types;

@@ -1,4 +1,5 @@
-//! What a granted folder holds, for its quota: one account per folder, shared by all calls that have it.
+//! The usage of a granted folder, for its quota: one account per folder, shared by all calls that
+//! have it.
 //!
 //! A call that writes counts the folder once and charges every write before it is made; from then on the account is kept, not counted
 //! again, as long as a call has it. Charge and write happen under one lock, on a thread that is not interrupted when the call is, so no two
@@ -22,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 #[derive(Debug, Default)]
 pub(crate) struct Accounts(Mutex<HashMap<FileId, Weak<Account>>>);
 
-/// How much a folder may hold.
+/// The limits of a folder's content.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quota {
     bytes_max: Option<u64>,
@@ -39,7 +40,7 @@ pub(super) struct Account {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Usage {
-    /// Nobody with a quota has written yet.
+    /// No call with a quota has written yet.
     Unknown,
     Counted(Tally),
     /// There is more than so many entries, or what cannot be counted: nothing is added until something is removed.
@@ -56,7 +57,7 @@ struct Tally {
 #[derive(Debug, Default)]
 struct OpenFiles {
     handles: HashMap<FileId, Handles>,
-    /// What was unlinked and is closed by now.
+    /// Usage of the files that were unlinked and are closed by now.
     returned: Tally,
 }
 
@@ -68,7 +69,7 @@ struct Handles {
     file: Arc<File>,
 }
 
-/// That a call has a file open.
+/// A guard that lasts while a call has a file open.
 #[derive(Debug)]
 pub(super) struct Held {
     account: Arc<Account>,
@@ -116,7 +117,8 @@ impl Accounts {
 }
 
 impl Account {
-    /// The account, for whoever changes something in the folder. Others wait: have it on a thread that may wait, and no longer than needed.
+    /// Locks the account for a change in the folder. Others wait: call it on a thread that may
+    /// wait, and no longer than needed.
     pub(super) fn sheet(&self, quota: Quota) -> Sheet<'_> {
         let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
         let returned = std::mem::take(&mut self.open().returned);
@@ -127,18 +129,19 @@ impl Account {
     /// Notes that a file is open.
     ///
     /// # Errors
-    /// It has lost its last name meanwhile: it is not there any more, and nobody may hold it.
+    /// It has lost its last name meanwhile: it is not there any more, and must not be held.
     pub(super) fn hold(self: &Arc<Self>, file: &Arc<File>) -> Result<Held, Failed> {
         let id = file_id(&fstat(file)?);
         self.open().handles.entry(id).or_insert_with(|| Handles { count: 0, unlinked: false, file: file.clone() }).count += 1;
         let held = Held { account: self.clone(), id };
-        // Whoever unlinks looks at the handles after the name is gone: either it is seen there, or here.
+        // An unlink looks at the handles after the name is gone: either it is seen there, or here.
         let nameless = fstat(file)?.st_nlink == 0;
         let noticed = self.open().handles.get(&id).is_some_and(|handles| handles.unlinked);
         if nameless && !noticed { Err(Failed::from(rustix::io::Errno::NOENT)) } else { Ok(held) }
     }
 
-    /// Whether a file without a name is still open somewhere; it will be given back when it is closed.
+    /// Returns true if a file without a name is still open somewhere. Its usage is then given back
+    /// when it is closed.
     fn keeps(&self, id: FileId) -> bool {
         let mut open = self.open();
         let handles = open.handles.get_mut(&id);
@@ -182,7 +185,7 @@ impl Usage {
 }
 
 impl Sheet<'_> {
-    /// Whether nothing is counted against anything.
+    /// Returns true if there is a quota to charge.
     pub(super) fn has_quota(&self) -> bool {
         !self.quota.is_none()
     }

@@ -12,11 +12,11 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-/// What the process's mask leaves of these is what a new file, or folder, may be used for.
+/// The permissions of a new file, or folder, before the process's mask.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o777);
 
-/// What is at a place itself, if it is a link too.
+/// Returns the status of a place itself, also when it is a link.
 fn stat(place: &Place) -> Result<Stat, Failed> {
     Ok(statat(&*place.dir, place.name()?, AtFlags::SYMLINK_NOFOLLOW)?)
 }
@@ -98,7 +98,7 @@ pub(super) fn make_folder(sheet: &mut Sheet<'_>, place: &Place) -> Result<(), Fa
     let name = place.name().map_err(|_| Failed::Code(ErrorCode::Exist))?;
     countable(sheet, place)?;
     match charged(sheet, 0, 1, || mkdirat(&*place.dir, name, FOLDER_MODE)) {
-        // A file that is not allowed is in the way, and not told of.
+        // A file that is not allowed is in the way, and not reported.
         Err(Failed::Code(ErrorCode::Exist)) if !place.may_be_file() && !is_folder(&stat(place)?) => Err(Failed::Refused),
         made => made,
     }

@@ -1,14 +1,14 @@
-//! Why a function of the file system did not do what it was asked, and what of it the guest is told.
+//! The failures of file system functions, and the codes that the guest gets for them.
 
 use std::io;
 use wasmtime::component::ResourceTableError;
 use wasmtime_wasi::p2::FsError;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-/// Why something was not done.
+/// The reason that something was not done.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// The grant does not go so far. Told by one code, whatever the reason.
+    /// The grant does not go so far. The guest gets one code for it, without a reason.
     Refused,
     /// The folder may not hold so many bytes.
     OverBytes,
@@ -39,7 +39,7 @@ impl From<Failed> for FsError {
     }
 }
 
-/// What wasmtime-wasi does not permit it does not permit because of what was granted.
+/// Converts an error of wasmtime-wasi. Its "not permitted" always comes from what was granted.
 impl From<FsError> for Failed {
     fn from(error: FsError) -> Self {
         match error.downcast_ref() {

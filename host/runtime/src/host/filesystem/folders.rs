@@ -15,12 +15,13 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 pub(super) struct Folder {
     pub(super) grant: DirectoryGrant,
     pub(super) dir: Dir,
-    /// Where what is in it is counted and locked; none for a whole folder without a quota, which is left to wasmtime-wasi.
+    /// The account that counts and locks its content. None for a whole folder without a quota,
+    /// which is left to wasmtime-wasi.
     pub(super) account: Option<Arc<Account>>,
 }
 
 impl Folder {
-    /// The folder that was opened when the host started, whatever has its name by now.
+    /// The folder that was opened when the host started, even if another has its name by now.
     fn of(grant: &DirectoryGrant, held: &GrantedFolders, accounts: &Accounts) -> Result<Self, FolderError> {
         let unusable = |source| FolderError::Unusable { path: grant.path.clone(), source };
         let file = held.get(&grant.path)?.file().try_clone().map_err(unusable)?;
@@ -34,12 +35,13 @@ impl Folder {
         Ok(Self { grant: grant.clone(), dir, account })
     }
 
-    /// Whether nothing in it may be changed.
+    /// Returns true if nothing in it may be changed.
     pub(super) fn is_read_only(&self) -> bool {
         self.grant.access == Access::ReadOnly
     }
 
-    /// Whether two places are counted together. What is moved or linked between others would be counted nowhere, or twice.
+    /// Returns true if two places are counted together. A move or link between others would be
+    /// counted nowhere, or twice.
     pub(super) fn shares_account(&self, other: &Self) -> bool {
         match (&self.account, &other.account) {
             (Some(own), Some(other)) => Arc::ptr_eq(own, other),
@@ -48,14 +50,14 @@ impl Folder {
         }
     }
 
-    /// Changes something, with nobody else changing anything. Waits for the disk and for others.
+    /// Makes a change while no other is made. Waits for the disk and for others.
     pub(super) fn changed<T>(&self, change: impl FnOnce(&mut Sheet<'_>) -> Result<T, Failed>) -> Result<T, Failed> {
         // Whole folders without a quota do not come here.
         let account = self.account.as_ref().ok_or(Failed::Refused)?;
         change(&mut account.sheet(Quota::of(&self.grant)))
     }
 
-    /// Whether a listing leaves an entry out.
+    /// Returns true if a listing leaves an entry out.
     pub(super) fn hides(&self, folder: &Inside, entry: &DirectoryEntry) -> bool {
         if !self.grant.has_patterns() {
             return false;
@@ -72,7 +74,7 @@ impl Folder {
 /// An open file or folder.
 pub(super) struct Opened {
     pub(super) folder: Arc<Folder>,
-    /// Where it is in the granted folder, when the grant has patterns or a quota.
+    /// Its path in the granted folder, when the grant has patterns or a quota.
     pub(super) inside: Inside,
     /// As the guest sees it.
     pub(super) shown: String,
@@ -83,11 +85,12 @@ pub(super) struct Opened {
 #[derive(Default)]
 pub(crate) struct Folders {
     pub(super) granted: Vec<Arc<Folder>>,
-    /// What is open, by the number of its resource.
+    /// The open files and folders, by the number of their resource.
     pub(super) opened: HashMap<u32, Opened>,
     /// Folders that are being listed, by the number of the listing.
     pub(super) listings: HashMap<u32, (Arc<Folder>, Inside)>,
-    /// The path of the function that runs. Kept, so that no memory is taken for a path that nobody is told.
+    /// The path of the function that runs. Kept, so that no memory is taken for a path that is not
+    /// reported.
     trail: String,
 }
 
@@ -107,7 +110,7 @@ impl Folders {
         self.trail.push_str(path);
     }
 
-    /// Whether what is open is a granted folder itself.
+    /// Returns true if an open folder is a granted folder itself.
     pub(super) fn is_granted(&self, on: u32) -> bool {
         self.opened.get(&on).is_some_and(|opened| opened.shown == opened.folder.grant.at)
     }

@@ -13,13 +13,13 @@ use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorFlags, ErrorCode, OpenFlags};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
-/// What the process's mask leaves of these is what a new file may be used for.
+/// The permissions of a new file before the process's mask.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 /// Attempts at a path while others rename what is on it.
 #[cfg(target_os = "linux")]
 const ATTEMPTS_MAX: usize = 4;
 
-/// How something is to be opened.
+/// The way in which a file or folder is to be opened.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opening {
     pub(super) how: OpenFlags,
@@ -76,7 +76,7 @@ impl Opening {
         flags
     }
 
-    /// What may be done with what is opened: to read, when nothing is said.
+    /// Returns the allowed access to what is opened: to read, when nothing is said.
     fn mode(self) -> OpenMode {
         let Self { how, what, .. } = self;
         let writes = what.contains(DescriptorFlags::WRITE);
@@ -161,7 +161,8 @@ mod kernel {
     use std::ffi::CString;
     use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-    /// What is at a path, open; none where the kernel does not do this, or others rename for too long.
+    /// Opens the file or folder at a path. None where the kernel does not do this, or others rename
+    /// for too long.
     pub(super) fn opened(dir: &File, path: &str, flags: OFlags) -> Result<Option<File>, Failed> {
         let path = CString::new(path).map_err(|_| Failed::Code(ErrorCode::Invalid))?;
         let looking = (flags & (OFlags::NOFOLLOW | OFlags::DIRECTORY)) | OFlags::PATH | OFlags::CLOEXEC;

@@ -1,4 +1,5 @@
-//! What the functions do: check what is granted, then do it here or have it done by wasmtime-wasi.
+//! The functions of the file system: they check what is granted, then act here or have
+//! wasmtime-wasi act.
 
 use super::Fd;
 use super::change;
@@ -18,19 +19,19 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError};
 
-/// What a function does to what is granted.
+/// The access of a function to what is granted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Read,
     Write,
 }
 
-/// Whether opening so is, or leads to, a change.
+/// Returns true if opening in this way is a change, or allows one.
 pub(super) fn writes(how: OpenFlags, what: DescriptorFlags) -> bool {
     how.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE) || what.contains(DescriptorFlags::WRITE)
 }
 
-/// What the last name stands for, when links may be followed.
+/// Returns the meaning of the last name, when links may be followed.
 fn last(flags: PathFlags) -> Last {
     if flags.contains(PathFlags::SYMLINK_FOLLOW) { Last::Followed } else { Last::Thing }
 }
@@ -61,21 +62,21 @@ impl CallState {
         Ok(Start { folder: folder.clone(), inside: inside.clone(), dir: dir.dir.clone() })
     }
 
-    /// Gives wasmtime-wasi the folder of a place, for one function. To be taken back by whoever asked.
+    /// Gives wasmtime-wasi the folder of a place, for one function. The caller has to take it back.
     fn lend(&mut self, place: &Place) -> Result<Fd, Failed> {
         let mut dir = place.folder.dir.clone();
         dir.dir = place.dir.clone();
         Ok(self.table.push(Descriptor::Dir(dir))?)
     }
 
-    /// What is at a place, if the guest may know of it.
+    /// Returns the status of a place, if the guest may know of it.
     async fn look(&mut self, place: &Place, flags: PathFlags) -> Result<DescriptorStat, Failed> {
         let lent = self.lend(place)?;
         let found = self.wasi_files().stat_at(Resource::new_borrow(lent.rep()), PathFlags::empty(), place.path()).await;
         self.table.delete(lent)?;
         let may_be_file = place.may_be_file();
         let found = match found.map_err(Failed::from) {
-            // Whether there is a file that is not allowed is not told either.
+            // The existence of a file that is not allowed is not revealed either.
             Err(Failed::Code(_)) if !may_be_file => return Err(Failed::Refused),
             found => found?,
         };
@@ -294,7 +295,7 @@ impl CallState {
         blocking(move || {
             let place = start.walk(&path, Last::Name)?;
             match place.folder.changed(|sheet| change::remove_folder(sheet, &place)) {
-                // Whether there is a file that is not allowed is not told.
+                // The existence of a file that is not allowed is not revealed.
                 Err(Failed::Code(ErrorCode::NotDirectory | ErrorCode::NoEntry)) if !place.may_be_file() => Err(Failed::Refused),
                 removed => removed,
             }
@@ -363,7 +364,8 @@ impl CallState {
     }
 }
 
-/// The place of a name that stands for no folder, or for one that is moved: where it is not allowed, nothing is told of what is there.
+/// The place of a name that stands for no folder, or for one that is moved. Where it is not
+/// allowed, the guest learns nothing of what is there.
 fn named(start: Start, path: &str) -> Result<Place, Failed> {
     let place = start.walk(path, Last::Name)?;
     if place.may_be_file() { Ok(place) } else { Err(Failed::Refused) }

@@ -60,7 +60,7 @@ impl Writing {
         Self { target: Arc::new(target), at, state: State::Ready }
     }
 
-    /// What went wrong the last time, once.
+    /// Returns the error of the last write, once.
     fn check(&mut self) -> StreamResult<()> {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::Failed(error) => Err(error),
@@ -107,7 +107,7 @@ impl OutputStream for Writing {
     /// Waits for a write that has begun: what was taken is written.
     async fn cancel(&mut self) {
         if let State::Busy(writing, _) = std::mem::replace(&mut self.state, State::Closed) {
-            // It ends the stream; nobody is left to be told how.
+            // It ends the stream; no reader is left for the error.
             let _ = writing.await;
         }
     }

@@ -1,4 +1,5 @@
-//! From a guest's path to a place: the folder that it ends in, open, and the last name in it.
+//! The way from a guest's path to a place: the folder that it ends in, open, and the last name in
+//! it.
 //!
 //! Each folder on the way is opened from the one before it, and never through a link, so that what was looked at is what is used, whatever
 //! is moved or replaced meanwhile. In a grant with patterns a link on the way is refused; without, it is followed here, within the folder.
@@ -29,21 +30,21 @@ pub(super) struct Start {
     pub(super) dir: Arc<File>,
 }
 
-/// What the last name of a path stands for.
+/// The meaning of a path's last name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
     /// The name itself: something is made, moved or removed there.
     Name,
-    /// What is there, a link itself too.
+    /// The file, folder or link itself that is there.
     Thing,
-    /// What is there, or where a link leads.
+    /// The file or folder that is there, or that a link leads to.
     Followed,
 }
 
 /// A place in a granted folder.
 pub(super) struct Place {
     pub(super) folder: Arc<Folder>,
-    /// Where it is, without links on the way.
+    /// Its path in the granted folder, without links on the way.
     pub(super) inside: Inside,
     /// The folder that it is in, or, without a name, the place itself.
     pub(super) dir: Arc<File>,
@@ -61,7 +62,7 @@ impl Place {
         self.name.as_deref().ok_or(Failed::Code(ErrorCode::Busy))
     }
 
-    /// Whether there may be a file for the guest.
+    /// Returns true if the guest may have a file there.
     pub(super) fn may_be_file(&self) -> bool {
         self.folder.grant.allows_file(&self.inside)
     }
@@ -110,7 +111,7 @@ impl Start {
 struct Way {
     passed: Vec<(Arc<File>, String)>,
     ahead: VecDeque<String>,
-    /// How many links may still be followed; none where none may.
+    /// Links that may still be followed; none where no link may.
     links: Option<usize>,
     must_be_folder: bool,
 }
@@ -148,7 +149,7 @@ impl Way {
                 Ok(opened) => self.passed.push((Arc::new(File::from(opened)), name)),
                 Err(error @ (Errno::NOTDIR | Errno::LOOP | Errno::MLINK)) => match readlinkat(&**dir, &*name, Vec::new()) {
                     Ok(target) => self.follow(target.to_bytes())?,
-                    // With patterns, that there is a file on the way is not told: it may be one that is not allowed.
+                    // With patterns, a file on the way is not revealed: it may not be allowed.
                     Err(_) if self.links.is_none() && !self.ahead.is_empty() => return Err(Failed::Code(ErrorCode::NoEntry)),
                     Err(_) => return Err(error.into()),
                 },

@@ -1,4 +1,5 @@
-//! The buckets of one call: what it may use, what it has written over what is stored, and what it holds so that nobody writes meanwhile.
+//! The buckets of one call: their grants, the call's writes over what is stored, and the holds that
+//! keep other writers out.
 //!
 //! A bucket that the call may write is held from its first use on, reading included: what was read and then written could otherwise undo
 //! another call's write in between. One that it may only read is never held.
@@ -15,7 +16,7 @@ const CURSORS_MAX: usize = 1_024;
 
 type Entry = (String, Vec<u8>);
 
-/// Why an operation did not come about.
+/// The reason that an operation did not take place.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Stopped {
     #[error("the bucket can only be read")]
@@ -161,7 +162,8 @@ impl Shelf {
         Ok(sum)
     }
 
-    /// A bucket that is being used, held if it may be written. Waits for whoever holds it, for as long as the call may take.
+    /// A bucket that is being used, held if it may be written. Waits for its present holder, for as
+    /// long as the call may take.
     async fn used(&mut self, grant: &Arc<BucketGrant>) -> &mut Used {
         let held = self.used.get(&grant.bucket).is_some_and(|used| used.hold.is_some());
         let hold = if grant.access == Access::ReadWrite && !held { Some(self.buckets.hold(grant).await) } else { None };

@@ -1,4 +1,4 @@
-//! Inputs that go with the runs that took them in, and work that was handed over by runs that are gone.
+//! Purges of inputs with the runs that took them in, and of work handed over by runs that are gone.
 
 use super::super::sample::{NOON, Sample, accepted, agent, begin, created, input, opened, run, run_ended, run_started, session};
 use super::super::spawned::{dispatch, spawn};
@@ -47,7 +47,8 @@ fn ended(n: u128) -> Event {
     run_ended(run(n), 2, TurnId(Digest([0; 32])))
 }
 
-/// A session that an agent opened, with work of two runs of other sessions, the first of which it has taken in.
+/// Makes a session that an agent opened, with work of two runs of other sessions. It has taken in
+/// the work of the first.
 async fn handed_two() -> Sample {
     let sample = Sample::new();
     begin(&sample).await;

@@ -27,7 +27,8 @@ async fn beside(others: u128) -> Sample {
     sample
 }
 
-/// What the writer does to purge one session beside so many others, in steps of SQLite's machine.
+/// Returns the cost of purging one session beside so many others, in steps of SQLite's virtual
+/// machine.
 async fn steps_beside(others: u128) -> u64 {
     let sample = beside(others).await;
     let steps = || sample.store.in_writer(|_| Ok(STEPS.get()));

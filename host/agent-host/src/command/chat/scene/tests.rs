@@ -1,4 +1,4 @@
-//! What of a conversation is shown, and how.
+//! Tests of the parts of a conversation that are shown, and of their form.
 
 use super::{Scene, Shown, faint};
 use crate::command::chat::question::Question;

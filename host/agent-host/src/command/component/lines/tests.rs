@@ -21,7 +21,8 @@ fn parsed_as_json(keys: &str) -> ComponentConfig {
     load(&file, []).unwrap_or_else(|error| panic!("{error}: {keys}")).config.components.remove("c").unwrap()
 }
 
-/// What the keys come to when the lines are put in: those that replace a key take its place.
+/// Returns the configuration after the lines are inserted. A line that replaces a key takes its
+/// place.
 pub(in crate::command::component) fn pasted(keys: &[&str], lines: &[Line]) -> ComponentConfig {
     let kept = keys.iter().filter(|line| !lines.iter().any(|new| new.replaces && line.starts_with(&format!("{} ", new.key))));
     let all: Vec<String> = kept.map(ToString::to_string).chain(lines.iter().map(|line| line.text(true))).collect();

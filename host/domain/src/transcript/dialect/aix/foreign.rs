@@ -1,9 +1,11 @@
 //! Session files that other programs wrote for aix.
 //!
-//! A line of the type `session` says the session's id; without one, the first line that has a `sessionId` does. A line of the type `user`
-//! or `assistant` is a message, and what it says follows what the message before it says; a `user` line that has one block of the type
-//! `toolResult` or `notice` and nothing else is that. Lines of other types are left out and named in [`Reading::left_out`], as are
-//! sessions' lines after the first. A line that aix would skip as malformed is refused here: nobody would notice that it is gone.
+//! A line of the type `session` has the session's id; without one, the first line that has a
+//! `sessionId` does. A line of the type `user` or `assistant` is a message, and its content follows
+//! that of the message before it. A `user` line that has one block of the type `toolResult` or
+//! `notice` and nothing else is that. Lines of other types are left out and named in
+//! [`Reading::left_out`], as are sessions' lines after the first. A line that aix would skip as
+//! malformed is refused here: its loss would go unnoticed.
 
 use super::super::pi::{Blocks, parts};
 use super::FIELD;
@@ -19,7 +21,7 @@ use crate::transcript::{EMPTY_STATE, Header, LeftOut, Reading, Transcript};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// What to do with records of this host in a file.
+/// The treatment of this host's records in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Records {
     /// There are none in a file of another program.
@@ -152,7 +154,8 @@ impl Thread {
     }
 }
 
-/// Who speaks in a user's line: somebody else, when all that it has is one block that holds a tool's result or a notice.
+/// Returns the role of a user's line. It is another than the user's when its only block holds a
+/// tool's result or a notice.
 fn inner<'a>(message: &Fields<'a>, role: Role) -> Result<(Role, Option<Answered>, Option<Fields<'a>>), Fault> {
     let blocks = if message.value("content").is_some_and(Value::is_array) { message.objects("content")? } else { Vec::new() };
     let [block] = blocks.as_slice() else { return Ok((role, None, None)) };

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// The provider of opaque parts that were made of other programs' blocks: none, so that they never go to one.
 pub(super) const PROVIDER: &str = "imported";
 
-/// Where the bytes of images go.
+/// The bytes of images, by their digests.
 pub(in crate::transcript::dialect) type Blocks = BTreeMap<Digest, Vec<u8>>;
 
 /// The parts of a message's content, which is a text or a list of blocks.

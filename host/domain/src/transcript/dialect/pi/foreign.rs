@@ -30,7 +30,7 @@ use crate::turn::TurnEnd;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// What to do with records of this host in a file.
+/// The treatment of this host's records in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Records {
     /// There are none in a file of another program.
@@ -88,7 +88,7 @@ fn version(start: &Fields<'_>) -> Result<(), Fault> {
 /// The entries so far.
 struct Entries {
     records: Records,
-    /// For each id, what was said last on the way to it.
+    /// The last message on the way to each entry, by the entry's id.
     known: HashMap<String, Option<usize>>,
     said: Vec<Said>,
     labels: Vec<(usize, String, Option<String>)>,
@@ -106,7 +106,7 @@ impl Default for Entries {
     }
 }
 
-/// What an entry says.
+/// The content of an entry.
 struct Words {
     role: Role,
     parts: Vec<Part>,
@@ -156,7 +156,7 @@ impl Entries {
         Ok(())
     }
 
-    /// What an entry says; none for one that says nothing.
+    /// Reads the content of an entry; none for one that has none.
     fn words(&mut self, kind: &str, fields: &Fields<'_>, line: usize) -> Result<Option<Words>, Fault> {
         Ok(match kind {
             "message" => self.message(&fields.object_needed("message")?, line)?,
@@ -194,7 +194,7 @@ impl Entries {
         })
     }
 
-    /// What a message says.
+    /// Reads the content of a message.
     fn message(&mut self, message: &Fields<'_>, line: usize) -> Result<Option<Words>, Fault> {
         Ok(Some(match message.text_needed("role")? {
             "user" => Words::of(Role::User, "pi", parts(message, "content", "", &mut self.blobs)?),
@@ -230,7 +230,7 @@ impl Entries {
         }))
     }
 
-    /// What an extension of pi tells the model.
+    /// Reads a message of an extension of pi to the model.
     fn noticed(&mut self, fields: &Fields<'_>, name: &str) -> Result<Words, Fault> {
         let origin = format!("pi:{}", fields.word_needed("customType")?);
         let mut said = parts(fields, name, "", &mut self.blobs)?;

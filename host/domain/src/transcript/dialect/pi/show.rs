@@ -1,4 +1,4 @@
-//! What pi is shown of a turn's messages.
+//! The form in which pi is shown a turn's messages.
 
 use super::usage;
 use crate::compaction::Mark;
@@ -53,13 +53,14 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Text and images, and what else there is in words.
+    /// Text and images, and the rest as text.
     fn content(&self, message: &Message) -> Vec<Value> {
         let mut room = IMAGE_BYTES_MAX;
         message.parts.iter().filter_map(|part| self.block(part, &mut room)).collect()
     }
 
-    /// What is shown of a part, images as long as there is room for their bytes.
+    /// Returns the block that shows a part. Images are shown as long as there is room for their
+    /// bytes.
     fn block(&self, part: &Part, room: &mut usize) -> Option<Value> {
         match part {
             Part::Text { text } => Some(json!({ "type": "text", "text": text })),
@@ -92,7 +93,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// What pi has of a compaction, whose kept turns begin with this entry.
+/// Returns the fields of pi's entry for a compaction whose kept turns begin with this entry.
 pub(super) fn compaction(message: &Message, mark: &Mark, kept: &str) -> Value {
     let details = json!({ "summarizedThrough": mark.summarized_through, "firstKept": mark.first_kept, "tokensAfter": mark.tokens_after });
     json!({ "summary": message.text(), "firstKeptEntryId": kept, "tokensBefore": mark.tokens_before, "details": details })

@@ -5,7 +5,7 @@ use crate::transcript::fault::Fault;
 use crate::transcript::line::Fields;
 use serde_json::{Value, json};
 
-/// A usage in pi's words. Costs are not known here and are 0.
+/// Returns a usage in pi's fields. Costs are not known here and are 0.
 pub(super) fn shown(usage: Usage) -> Value {
     json!({
         "input": usage.input_tokens.saturating_sub(usage.cached_tokens), "output": usage.output_tokens, "cacheRead": usage.cached_tokens,
@@ -13,7 +13,7 @@ pub(super) fn shown(usage: Usage) -> Value {
     })
 }
 
-/// What an assistant's message says that it used; nothing where it does not say.
+/// Reads the usage of an assistant's message. Fields that it does not give are zero.
 pub(super) fn read(message: &Fields<'_>) -> Result<Usage, Fault> {
     let Some(used) = message.object("usage")? else { return Ok(Usage::default()) };
     let cached_tokens = used.count("cacheRead")?;

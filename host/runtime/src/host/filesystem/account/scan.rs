@@ -1,4 +1,5 @@
-//! Counting what is in a folder: its files, links and folders, and the bytes of them, each file once whatever number of names it has.
+//! The count of a folder's content: its files, links and folders, and their bytes. A file with
+//! several names counts once.
 
 use super::{Tally, bytes_of};
 use crate::folders::{PASSING, file_id};
@@ -12,7 +13,8 @@ pub(super) const ENTRIES_MAX: u64 = 1_000_000;
 /// Folders within each other that are walked.
 pub(crate) const DEPTH_MAX: usize = 128;
 
-/// What is in a folder; none when there are more entries, or folders deeper in each other, than are counted. Follows no link.
+/// Counts the content of a folder. None when it has more entries, or folders deeper in each other,
+/// than are counted. Follows no link.
 pub(super) fn count(folder: &File, entries_max: u64) -> io::Result<Option<Tally>> {
     let mut tally = Tally::default();
     let mut seen = HashSet::new();
@@ -31,7 +33,7 @@ pub(super) fn count(folder: &File, entries_max: u64) -> io::Result<Option<Tally>
         }
         let stat = match statat(level.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
-            // Somebody else has removed it meanwhile.
+            // Another process has removed it meanwhile.
             Err(rustix::io::Errno::NOENT) => continue,
             Err(error) => return Err(error.into()),
         };

@@ -1,0 +1,122 @@
+//! The commands about sessions.
+
+use clap::Subcommand;
+use std::path::PathBuf;
+
+/// Commands about sessions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Session {
+    /// List sessions, of all agents or of one
+    List {
+        /// Only of this agent: a UUID or a path
+        #[arg(long, short, value_name = "AGENT")]
+        agent: Option<String>,
+        /// Also those of agents that are hidden (`uiVisible = false`)
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show a session and its messages
+    Show {
+        /// Its id
+        id: String,
+        /// The first message to show
+        #[arg(long, value_name = "N")]
+        from: Option<u64>,
+        /// The last message to show
+        #[arg(long, value_name = "N")]
+        to: Option<u64>,
+    },
+    /// Show the tree of turns that a session is a branch of, and which sessions are where in it
+    Tree {
+        /// Its id
+        id: String,
+    },
+    /// Compare the threads of two sessions: the point at which they part, and the messages in each
+    /// alone
+    Diff {
+        /// The one's id
+        a: String,
+        /// The other's id, or the id of a turn
+        b: String,
+    },
+    /// Write a session to stdout as JSON lines, for another host or another program
+    #[command(after_help = "Examples:\n  agent-host session export 3f0c… > session.jsonl\n  \
+        agent-host session export 3f0c… --dialect aix | less")]
+    Export {
+        /// Its id
+        id: String,
+        /// `pi` has the whole tree, `aix` the session's thread
+        #[arg(long, value_name = "DIALECT", value_parser = ["pi", "aix"], default_value = "pi")]
+        dialect: String,
+    },
+    /// Import a session from a file of JSON lines, of pi's dialect or aix's, as a chat with an agent
+    #[command(after_help = "Example:\n  agent-host session import session.jsonl --agent /local/agent/assistant")]
+    Import {
+        /// The file
+        file: PathBuf,
+        /// The agent to import it for: a UUID or a path
+        #[arg(long, short, value_name = "AGENT")]
+        agent: String,
+    },
+    /// Search the messages of all sessions
+    Search {
+        /// The words to look for; messages with more of them come first
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// Only in sessions of this agent: a UUID or a path
+        #[arg(long, short, value_name = "AGENT")]
+        agent: Option<String>,
+        /// Maximum number of messages, 100 at most
+        #[arg(long, short = 'n', default_value_t = 20, value_name = "N")]
+        limit: u32,
+    },
+    /// Compact a chat's thread now: a turn of its own summarises it, and models see the thread from
+    /// the summary on
+    Compact {
+        /// The session's id
+        id: String,
+    },
+    /// List what waits in a session, in the order in which it was accepted
+    Inputs {
+        /// The session's id
+        id: String,
+    },
+    /// List the sessions that are in quarantine: nothing is done for them, because it cannot be, or because `serve --skip` named them
+    Quarantined,
+    /// Take a session out of quarantine: the host goes on with it at once, and puts it back when it still cannot
+    #[command(after_help = "Example:\n  agent-host session release 3f0c…")]
+    Release {
+        /// The session's id
+        id: String,
+    },
+    /// Purge a deleted session or an archived agent: its contents cannot be recovered
+    #[command(
+        after_help = "Needs the host's own token. Backups that were made before have it still, and so does whoever it was sent to.\n\n\
+        Examples:\n  agent-host session purge 3f0c… --agent /local/agent/assistant --yes\n  \
+        agent-host session purge --agent 7a61… --yes   # an archived agent, with all its sessions"
+    )]
+    Purge {
+        /// The session's id; without, the agent itself is purged
+        id: Option<String>,
+        /// Its agent: a UUID, or a path while the agent is active
+        #[arg(long, short, value_name = "AGENT")]
+        agent: String,
+        /// Confirm the purge
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Stop the turn in progress, or withdraw waiting inputs
+    #[command(after_help = "Examples:\n  agent-host session cancel 3f0c…                # stops the turn\n  \
+        agent-host session cancel 3f0c… --input 01a2…  # takes back one input that waits\n  \
+        agent-host session cancel 3f0c… --waiting      # takes back all that waits, then stops the turn")]
+    Cancel {
+        /// The session's id
+        id: String,
+        /// Withdraw this input, and leave the turn alone
+        #[arg(long, value_name = "ID", conflicts_with = "waiting")]
+        input: Option<String>,
+        /// Withdraw all waiting inputs first
+        #[arg(long)]
+        waiting: bool,
+    },
+}

@@ -1,0 +1,69 @@
+//! The host's time and the machine's wall clock.
+
+use crate::problem::Problem;
+use crate::state::Api;
+use axum::extract::State;
+use broker::ClockState;
+use domain::clock::Lead;
+use serde::Serialize;
+
+/// The host's time, and how far the wall clock is from it.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct ClockView {
+    /// The time by which the host goes.
+    now: String,
+    /// Time shown by the machine's wall clock.
+    wall: String,
+    /// Milliseconds by which the wall clock is ahead; negative when it is behind.
+    wall_ahead_ms: i64,
+    /// The wall clock jumped ahead, and the host does not follow: nothing expires by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jump: Option<Doubted>,
+    /// Nothing was stored for some time before the start: downtime, or a jump. What is due is due, and idempotency keys are kept that much longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gap: Option<Doubted>,
+}
+
+/// Time of which nobody knows yet whether it has passed.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+struct Doubted {
+    /// Its milliseconds.
+    ms: u64,
+    /// Milliseconds until it counts as passed, if the wall clock stays as it is and nobody confirms it before.
+    left_ms: u64,
+}
+
+impl From<Lead> for Doubted {
+    fn from(lead: Lead) -> Self {
+        let Lead { ms, left_ms } = lead;
+        Self { ms, left_ms }
+    }
+}
+
+impl From<ClockState> for ClockView {
+    fn from(state: ClockState) -> Self {
+        let ClockState { now, wall, jump, gap } = state;
+        let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+        Self {
+            now: now.to_string(),
+            wall: wall.to_string(),
+            wall_ahead_ms: ms(wall.0).saturating_sub(ms(now.0)),
+            jump: jump.map(Doubted::from),
+            gap: gap.map(Doubted::from),
+        }
+    }
+}
+
+/// Tells the host's time and how far the wall clock is from it.
+#[utoipa::path(get, path = "/api/clock", tag = "operator", responses((status = 200, description = "At this moment.", body = ClockView)))]
+pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<ClockView>, Problem> {
+    Ok(axum::Json(api.broker()?.clock().state().into()))
+}
+
+/// Confirms that the wall clock is right: the host's time follows it ahead at once, and what is due by it is due. It never goes back.
+#[utoipa::path(
+    post, path = "/api/clock/confirm", tag = "operator", responses((status = 200, description = "From now on.", body = ClockView))
+)]
+pub(super) async fn confirm(State(api): State<Api>) -> Result<axum::Json<ClockView>, Problem> {
+    Ok(axum::Json(api.command()?.confirm_clock().into()))
+}

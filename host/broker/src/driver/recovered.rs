@@ -1,0 +1,49 @@
+//! Going on with a turn after the host ended without being told to: on record before anything of it is done again, and a few times in a row
+//! only. What ends the process that works on it would end every process after it, and ask models anew each time.
+
+use super::{Beside, Driver, Trouble};
+use domain::event::Event;
+use domain::run::intake::wakes;
+use domain::run::recover::{given_up, goes_on, recovered};
+
+impl Driver {
+    /// Records that the turn is gone on with, once after such an end, and ends it when that was so too often with no progress in between. True
+    /// when it did either.
+    pub(super) async fn recover(&mut self) -> Result<bool, Trouble> {
+        let Some(driving) = &self.driving else { return Ok(false) };
+        if let Some(cause) = given_up(&driving.run) {
+            self.fail(cause).await?;
+            return Ok(true);
+        }
+        if !self.core.recovering.has(self.session) {
+            return Ok(false);
+        }
+        if driving.version > 0 && !self.would_go_on().await? {
+            self.core.recovering.take(self.session);
+            return Ok(false);
+        }
+        // What no run was stored of would begin anew each time: this one is there before its agent is asked for the first time.
+        let opening = self.driving.as_ref().map(|driving| driving.opening.clone()).unwrap_or_default();
+        self.commit_start(&opening).await?;
+        let Some(driving) = &self.driving else { return Ok(false) };
+        let event = recovered(&driving.run, self.core.now());
+        let (run, count) = (event.run, event.count);
+        // It is no progress: a driver that keeps panicking does not begin to count anew.
+        let panics = self.panics;
+        store::point("broker.recover.before");
+        self.commit_run_event(Event::RunRecovered(event), Beside::default()).await?;
+        store::point("broker.recover.after");
+        self.panics = panics;
+        self.core.recovering.take(self.session);
+        tracing::warn!(session.id = %self.session, run.id = %run, count, "a turn is gone on with after the host ended without being told to");
+        Ok(true)
+    }
+
+    /// True if the open run has anything to do, and does not only wait for somebody.
+    async fn would_go_on(&self) -> Result<bool, Trouble> {
+        let hears = !self.words().await?.is_empty();
+        let Some(driving) = &self.driving else { return Ok(false) };
+        let run = &driving.run;
+        Ok(goes_on(run, self.core.now()) || run.held.is_some() || wakes(run, &[], hears))
+    }
+}

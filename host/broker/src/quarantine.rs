@@ -1,0 +1,97 @@
+//! Sessions that are left alone: nothing is begun for them, whoever wakes them, until they are released or the host starts again.
+//!
+//! A session gets here because its operator said so at the start, or because nothing can be done for it: its run cannot be read or folded, its
+//! end cannot be stored, or its driver panics whatever it tries. To try that for ever would only use up the host. The list is this process's
+//! own and nothing rests on it: a host that starts finds anew what cannot be gone on with.
+
+use crate::command::Error;
+use crate::core::Core;
+use crate::refusals::session_unknown;
+use domain::id::SessionId;
+use domain::time::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A session that is left alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quarantined {
+    /// The session.
+    pub session: SessionId,
+    /// The kind of reason.
+    pub why: Why,
+    /// The reason, for people.
+    pub reason: String,
+    /// The time at which it was put there.
+    pub since: Timestamp,
+}
+
+/// The kinds of reasons for a quarantine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The operator, at the start of the host.
+    Skipped,
+    /// It cannot be gone on with.
+    Stuck,
+}
+
+impl Why {
+    /// As the API says it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Skipped => "skipped",
+            Self::Stuck => "stuck",
+        }
+    }
+}
+
+/// The sessions that are left alone.
+#[derive(Debug, Default)]
+pub(crate) struct Quarantine(Mutex<BTreeMap<SessionId, Quarantined>>);
+
+impl Quarantine {
+    /// Puts the sessions there that the operator named at the start.
+    pub(crate) async fn skip(&self, core: &Core, sessions: Vec<SessionId>) -> Result<(), Error> {
+        for session in sessions {
+            if core.store.session(session).await.is_ok_and(|row| row.is_none()) {
+                return Err(session_unknown(session).into());
+            }
+            tracing::warn!(session.id = %session, "a session is skipped: nothing is done for it until it is released");
+            let reason = "the host was started with `serve --skip` for it".to_owned();
+            self.put(Quarantined { session, why: Why::Skipped, reason, since: core.now() });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn put(&self, stuck: Quarantined) {
+        self.sessions().entry(stuck.session).or_insert(stuck);
+    }
+
+    pub(crate) fn has(&self, session: SessionId) -> bool {
+        self.sessions().contains_key(&session)
+    }
+
+    pub(crate) fn get(&self, session: SessionId) -> Option<Quarantined> {
+        self.sessions().get(&session).cloned()
+    }
+
+    /// False when it was not there.
+    pub(crate) fn release(&self, session: SessionId) -> bool {
+        self.sessions().remove(&session).is_some()
+    }
+
+    /// By when they were put there.
+    pub(crate) fn list(&self) -> Vec<Quarantined> {
+        let mut all: Vec<Quarantined> = self.sessions().values().cloned().collect();
+        all.sort_by_key(|quarantined| (quarantined.since, quarantined.session));
+        all
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.sessions().len()
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, BTreeMap<SessionId, Quarantined>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,137 @@
+//! Readings of clocks that jump, and the host's time after them.
+
+use super::*;
+
+const NOON: u64 = 1_700_000_000_000;
+const HOUR: u64 = 60 * 60 * 1_000;
+const DAY: u64 = 24 * HOUR;
+
+fn reading(wall: u64, passed_ms: u64) -> Reading {
+    Reading { wall: Timestamp(wall), passed_ms }
+}
+
+fn stored(last: u64) -> Past {
+    Past { last: Some(Timestamp(last)), carried: None }
+}
+
+/// A host that began at noon.
+fn begun() -> HostTime {
+    HostTime::begin(reading(NOON, 500), stored(NOON))
+}
+
+/// The two clocks: the wall clock as milliseconds from noon, and what has passed since.
+type Shown = (i64, u64);
+
+/// Returns the host's time, in milliseconds from noon, after a series of readings. Readings count
+/// from noon too.
+fn after(host: &mut HostTime, readings: &[Shown]) -> i64 {
+    for (wall, passed_ms) in readings {
+        host.go_on(reading(NOON.saturating_add_signed(*wall), 500 + passed_ms));
+    }
+    host.now().0.cast_signed() - NOON.cast_signed()
+}
+
+#[test]
+fn host_time_follows_the_wall_clock_as_far_as_it_can_be_believed() {
+    let (hour, day) = (HOUR.cast_signed(), DAY.cast_signed());
+    let cases: [(&str, &[Shown], i64); 9] = [
+        ("clocks that agree", &[(10, 10), (5_000, 5_000), (hour, HOUR)], hour),
+        ("a small step ahead", &[(60_010, 10)], 60_010),
+        ("a jump ahead", &[(60_011, 10), (65_001, 5_000)], 5_000),
+        ("a jump ahead of eight days", &[(8 * day, 10), (8 * day + 990, 1_000)], 1_000),
+        ("one that was kept for an hour", &[(8 * day, 10), (8 * day + hour - 11, HOUR - 1), (8 * day + hour, HOUR + 10)], 8 * day + hour),
+        ("one that was taken back", &[(8 * day, 10), (1_000, 1_000), (8 * day + hour, HOUR + 10)], hour + 10),
+        ("one that grew, whose hour begins anew", &[(day, 10), (2 * day, HOUR - 10), (2 * day + 20, HOUR + 10)], hour + 10),
+        ("a jump back", &[(-hour, 10), (-hour + 50, 60), (-hour + 80, 90)], 90),
+        ("a machine that slept", &[(day, DAY)], day),
+    ];
+    for (what, readings, expected) in cases {
+        assert_eq!(after(&mut begun(), readings), expected, "{what}");
+    }
+}
+
+#[test]
+fn host_time_waits_for_a_wall_clock_that_is_behind_without_stopping() {
+    let mut host = begun();
+    assert_eq!(after(&mut host, &[(-10_000, 0), (-9_000, 1_000)]), 990);
+    // A hundredth of what passes is lost: ten seconds in some seventeen minutes.
+    let mut passed = 1_000;
+    while host.now() > host.wall() {
+        passed += 7;
+        let before = host.now();
+        host.go_on(reading(NOON - 10_000 + passed, 500 + passed));
+        assert!(host.now() >= before);
+        assert!(passed <= 1_100_000, "it never gets there");
+    }
+    assert!(passed >= 990_000, "{passed}");
+    assert_eq!(host.now(), host.wall());
+}
+
+#[test]
+fn host_time_never_goes_back_whatever_the_clocks_show() {
+    let mut host = begun();
+    let mut seed = 7_u64;
+    for _ in 0..10_000 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (wall, passed_ms) = ((seed >> 20) % (4 * NOON), (seed >> 3) % (10 * DAY));
+        let before = host.now();
+        host.go_on(reading(wall, passed_ms));
+        assert!(host.now() >= before && host.later() >= host.now() && host.later() >= host.wall());
+    }
+}
+
+#[test]
+fn an_operator_ends_the_doubt() {
+    let mut host = begun();
+    after(&mut host, &[(8 * DAY.cast_signed(), 10)]);
+    assert_eq!(host.jump(), Some(Lead { ms: 8 * DAY - 10, left_ms: DOUBT_MS }));
+    host.confirm(reading(NOON + 8 * DAY, 520));
+    assert_eq!((host.now(), host.jump()), (Timestamp(NOON + 8 * DAY), None));
+    host.confirm(reading(NOON, 530));
+    assert_eq!(host.now(), Timestamp(NOON + 8 * DAY + 10), "also an operator does not make it go back");
+}
+
+#[test]
+fn credentials_end_by_whichever_time_is_later() {
+    let mut host = begun();
+    after(&mut host, &[(DAY.cast_signed(), 10)]);
+    assert_eq!(host.later(), Timestamp(NOON + DAY));
+    after(&mut host, &[(-HOUR.cast_signed(), 20)]);
+    assert_eq!(host.later(), Timestamp(NOON + 20));
+}
+
+#[test]
+fn a_start_long_after_what_is_stored_may_have_been_downtime() {
+    let mut host = HostTime::begin(reading(NOON, 500), stored(NOON - 8 * DAY));
+    assert_eq!((host.now(), host.jump()), (Timestamp(NOON), None), "what is due after downtime is due");
+    assert_eq!(host.gap(), Some(Lead { ms: 8 * DAY, left_ms: DOUBT_MS }));
+    host.go_on(reading(NOON + HOUR - 1, 500 + HOUR - 1));
+    assert_eq!(host.gap(), Some(Lead { ms: 8 * DAY, left_ms: 1 }));
+    host.go_on(reading(NOON + HOUR, 500 + HOUR));
+    assert_eq!(host.gap(), None);
+    for past in [Past::default(), stored(NOON), stored(NOON - LEAD_MS_MAX)] {
+        assert_eq!(HostTime::begin(reading(NOON, 0), past).gap(), None, "{past:?}");
+    }
+}
+
+#[test]
+fn a_start_before_what_is_stored_begins_with_the_last_of_it() {
+    let mut host = HostTime::begin(reading(NOON - HOUR, 0), stored(NOON));
+    assert_eq!((host.now(), host.gap()), (Timestamp(NOON), None));
+    host.go_on(reading(NOON - HOUR + 50, 50));
+    assert_eq!(host.now(), Timestamp(NOON + 50));
+}
+
+#[test]
+fn a_start_on_a_machine_that_was_not_booted_tells_downtime_from_a_jump() {
+    let carried = |wall: u64| {
+        let past = Past { last: Some(Timestamp(NOON - DAY)), carried: Some(Timestamp(NOON)) };
+        HostTime::begin(reading(wall, 500), past)
+    };
+    let down_for_a_day = carried(NOON + 10);
+    assert_eq!((down_for_a_day.now(), down_for_a_day.gap(), down_for_a_day.jump()), (Timestamp(NOON + 10), None, None));
+    let jumped = carried(NOON + 8 * DAY);
+    assert_eq!((jumped.now(), jumped.gap()), (Timestamp(NOON), None));
+    assert_eq!(jumped.jump(), Some(Lead { ms: 8 * DAY, left_ms: DOUBT_MS }));
+    assert_eq!(jumped.base_ms(), NOON - 500, "the next process has the same doubt");
+}

@@ -1,0 +1,124 @@
+//! Full-text index, which follows the searchable rows with a delay.
+//!
+//! Nothing but search rests on it, so no commit waits for text to be split into words. A cursor
+//! says up to which row the index has them, and the writer advances it between commits, many rows
+//! at once, without a sync of its own. A search first has the index brought up to date. A crash
+//! leaves the cursor where the index is, because both are written together.
+
+use crate::projections::{indexed_body, owner_word};
+use crate::sql::{Columns, Sql, int};
+use crate::store::Store;
+use crate::writer::Request;
+use domain::id::AgentId;
+use domain::message::Message;
+use rusqlite::params;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// Rows that are indexed in one transaction.
+pub(crate) const ROWS_MAX: u64 = 256;
+/// Bytes of text after which no further row is indexed in the same transaction.
+const BYTES_MAX: usize = 256 << 10;
+/// Maximum time that a search waits for the index, in milliseconds. After that it finds what is
+/// indexed.
+const WAIT_MS: u64 = 2_000;
+
+/// An agent and a text that belongs to it.
+type Words = (AgentId, String);
+
+/// The last row that was indexed, or had nothing to be indexed; 0 before the first.
+pub(crate) fn cursor(sql: &Sql<'_>) -> rusqlite::Result<i64> {
+    Ok(sql.row("SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'indexed'", [], |row| row.get(0))?.unwrap_or(0))
+}
+
+/// Returns whether there are rows that the index does not have.
+pub(crate) fn is_behind(sql: &Sql<'_>) -> rusqlite::Result<bool> {
+    let text = "SELECT 1 FROM recall WHERE id > coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'indexed'), 0) LIMIT 1";
+    sql.exists(text, [])
+}
+
+/// Indexes the next rows, none of which comes after `last`, within a transaction that is open. Whether that was all.
+pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> rusqlite::Result<bool> {
+    let before = cursor(sql)?;
+    let ids: Vec<i64> =
+        sql.rows("SELECT id FROM recall WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3", params![before, last, int(ROWS_MAX)], |row| {
+            row.get(0)
+        })?;
+    let (mut bytes, mut indexed) = (0, before);
+    for id in &ids {
+        if bytes >= BYTES_MAX {
+            break;
+        }
+        if let Some((agent, text)) = readable(words_of(sql, *id), *id)? {
+            bytes += text.len();
+            let put = "INSERT INTO recall_index (rowid, agent, body) VALUES (?1, ?2, ?3)";
+            sql.execute(put, params![id, owner_word(agent), indexed_body(&text)])?;
+        }
+        indexed = *id;
+    }
+    if indexed > before {
+        sql.execute("INSERT OR REPLACE INTO meta (name, value) VALUES ('indexed', ?1)", [indexed.to_string()])?;
+    }
+    Ok(ids.last().is_none_or(|last| *last == indexed) && (ids.len() as u64) < ROWS_MAX)
+}
+
+/// Returns the words of a row, or none where they cannot be read. The rows after it are still
+/// found.
+fn readable(words: rusqlite::Result<Option<Words>>, id: i64) -> rusqlite::Result<Option<Words>> {
+    match words {
+        Err(error) if error.sqlite_error_code().is_none() => {
+            tracing::warn!(row = id, error = &error as &dyn std::error::Error, "words that cannot be read are not indexed");
+            Ok(None)
+        }
+        words => words,
+    }
+}
+
+/// Indexes all rows up to one, within a transaction that is open.
+pub(crate) fn index_through(sql: &Sql<'_>, last: i64) -> rusqlite::Result<()> {
+    while !index_some(sql, last)? {}
+    Ok(())
+}
+
+/// Empties the index.
+pub(crate) fn clear(sql: &Sql<'_>) -> rusqlite::Result<()> {
+    sql.execute("INSERT INTO recall_index (recall_index) VALUES ('delete-all')", [])?;
+    sql.execute("DELETE FROM meta WHERE name = 'indexed'", [])?;
+    Ok(())
+}
+
+/// Returns the agent and the text of a row; none where the row has no text.
+pub(crate) fn words_of(sql: &Sql<'_>, id: i64) -> rusqlite::Result<Option<Words>> {
+    let found = sql.row(
+        "SELECT r.agent, r.note, m.message FROM recall r LEFT JOIN messages m ON m.run = r.run AND m.id = r.message WHERE r.id = ?1",
+        [id],
+        |row| {
+            let note: Option<String> = row.get(1)?;
+            let message: Option<Message> = row.json_opt(2)?;
+            Ok((row.id_opt(0)?, note.or_else(|| message.map(|message| message.text()))))
+        },
+    )?;
+    let words = found.and_then(|(agent, text)| agent.zip(text));
+    Ok(words.filter(|(_, text)| !text.trim().is_empty()))
+}
+
+impl Store {
+    /// Has the index brought to the last row. A search that comes while that is not possible finds what is indexed.
+    pub(crate) async fn index_all(&self) {
+        match timeout(Duration::from_millis(WAIT_MS), self.index_pieces()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(told)) => tracing::debug!(told, "a search finds what is indexed so far"),
+            Err(_) => tracing::debug!("a search does not wait for the index any longer"),
+        }
+    }
+
+    async fn index_pieces(&self) -> Result<(), String> {
+        while self.glance(is_behind).await.map_err(|error| error.to_string())? {
+            let (reply, answer) = oneshot::channel();
+            self.ask_writer(Request::Index(reply)).map_err(|error| error.to_string())?;
+            answer.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}

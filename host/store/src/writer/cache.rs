@@ -1,0 +1,267 @@
+//! Cache of the rows that every acceptance asks for, so that they are read once and not for each commit.
+//!
+//! It is exact: nobody but the writer changes these rows while it lasts. Each event that the writer appends is followed here; what an event
+//! changes in a way that is not followed is forgotten, and everything is when a transaction is rolled back, when something else than a commit was done on
+//! this connection, and when another connection has written. Tests compare each answer with the rows.
+
+use crate::sql::{Columns, Sql};
+use crate::user_storage::{self, Brought};
+use domain::agent::role::Role;
+use domain::event::{Event, Recorded};
+use domain::id::{AgentId, RunId, SessionId, Stream};
+use domain::user::UserId;
+use rusqlite::params;
+use std::collections::HashMap;
+
+/// Rows of one kind that are kept; all of them are forgotten before there would be more.
+const ROWS_MAX: usize = 16_384;
+
+/// The rows that guards of an acceptance look at, with the last version of each stream.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    versions: HashMap<Stream, u64>,
+    sessions: HashMap<SessionId, Option<Standing>>,
+    roles: HashMap<AgentId, HashMap<UserId, Option<Role>>>,
+    /// Bytes that users have brought in this transaction and that their rows do not have yet.
+    brought: HashMap<String, u64>,
+    /// SQLite's data version, which changes when another connection has written.
+    data_version: i64,
+}
+
+/// State of a session that decides whether it takes messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) status: Status,
+    /// Inputs that wait, reminders included.
+    pub(super) waiting: u64,
+    /// True if an open run of the session takes in no messages where it waits.
+    pub(super) is_deaf: bool,
+}
+
+/// Status of a session: tells whether it takes messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Open,
+    OfArchivedAgent,
+    Ended,
+    Deleted,
+}
+
+impl Status {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::OfArchivedAgent => "of an archived agent",
+            Self::Ended => "ended",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+impl Cache {
+    /// A transaction has begun, so that no other connection can write. Forgets everything if one has done so since the last transaction.
+    pub(super) fn begin(&mut self, sql: &Sql<'_>) -> rusqlite::Result<()> {
+        self.brought.clear();
+        let data_version: i64 = sql.row("PRAGMA data_version", [], |row| row.get(0))?.unwrap_or_default();
+        if data_version != self.data_version {
+            self.data_version = data_version;
+            self.forget();
+        }
+        Ok(())
+    }
+
+    /// Forgets all rows: changes that it followed were not stored, or something changed that it did
+    /// not follow.
+    pub(super) fn forget(&mut self) {
+        self.versions.clear();
+        self.forget_rows();
+    }
+
+    /// The version of a stream; 0 before its first event.
+    pub(super) fn version(&mut self, sql: &Sql<'_>, stream: Stream, name: &str) -> rusqlite::Result<u64> {
+        if let Some(version) = self.versions.get(&stream) {
+            #[cfg(test)]
+            assert_eq!(*version, read_version(sql, name)?, "the version of {name}");
+            return Ok(*version);
+        }
+        let version = read_version(sql, name)?;
+        self.set_version(stream, version);
+        Ok(version)
+    }
+
+    /// A stream has this version now.
+    pub(super) fn set_version(&mut self, stream: Stream, version: u64) {
+        keep(&mut self.versions, stream, version);
+    }
+
+    /// A session; none when there is no such session.
+    pub(super) fn standing(&mut self, sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Standing>> {
+        if let Some(standing) = self.sessions.get(&session) {
+            #[cfg(test)]
+            assert_eq!(*standing, read_standing(sql, session)?, "session {session}");
+            return Ok(*standing);
+        }
+        let standing = read_standing(sql, session)?;
+        keep(&mut self.sessions, session, standing);
+        Ok(standing)
+    }
+
+    /// The role of a user with an agent.
+    pub(super) fn role(&mut self, sql: &Sql<'_>, agent: AgentId, user: &UserId) -> rusqlite::Result<Option<Role>> {
+        if let Some(role) = self.roles.get(&agent).and_then(|roles| roles.get(user)) {
+            #[cfg(test)]
+            assert_eq!(*role, read_role(sql, agent, user)?, "the role of {user} with {agent}");
+            return Ok(*role);
+        }
+        let role = read_role(sql, agent, user)?;
+        if self.roles.len() >= ROWS_MAX {
+            self.roles.clear();
+        }
+        keep(self.roles.entry(agent).or_default(), user.clone(), role);
+        Ok(role)
+    }
+
+    /// Follows an event that was just appended and projected.
+    #[expect(clippy::too_many_lines, reason = "one line for each kind of event, so that none is forgotten")]
+    pub(super) fn follow(&mut self, sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
+        let Some(event) = &recorded.event else {
+            self.forget_rows();
+            return Ok(());
+        };
+        match event {
+            Event::InputAccepted(accepted) => {
+                if let Some(Some(standing)) = self.sessions.get_mut(&accepted.session) {
+                    standing.waiting += 1;
+                }
+            }
+            Event::SessionOpened(it) => self.forget_session(it.session),
+            Event::SessionDeleted(it) => self.forget_session(it.session),
+            Event::InputDead(it) => self.forget_session(it.session),
+            Event::InputRequeued(it) => self.forget_session(it.session),
+            Event::InputCancelled(it) => self.forget_session(it.session),
+            Event::InputsDropped(it) => self.forget_session(it.session),
+            Event::RunStarted(it) => self.forget_session(it.session),
+            Event::RunEnded(it) => self.forget_session(it.session),
+            Event::RunStepped(it) => match session_of(sql, it.run)? {
+                Some(session) => self.forget_session(session),
+                None => self.forget_rows(),
+            },
+            // These change nothing that is kept here.
+            Event::SessionRenamed(_)
+            | Event::SessionPinned(_)
+            | Event::SessionAttributed(_)
+            | Event::SessionCleared(_)
+            | Event::QueueConfigured(_)
+            | Event::TurnCommitted(_)
+            | Event::TurnsImported(_)
+            | Event::ItemRecorded(_)
+            | Event::UiSaved(_)
+            | Event::FileUploaded(_)
+            | Event::NoteRemembered(_)
+            | Event::PreferencesUpdated(_)
+            | Event::PreferencesCarried(_)
+            | Event::AgentRenamed(_)
+            | Event::AgentConfigured(_)
+            | Event::PromptOverridden(_)
+            | Event::SettingsUpdated(_)
+            | Event::StepFailed(_)
+            | Event::RunRecovered(_)
+            | Event::RunSettled(_)
+            | Event::OperationContinued(_)
+            | Event::OperationAnswered(_)
+            | Event::ApprovalAnswered(_)
+            | Event::OperationStarted(_)
+            | Event::OperationAttempted(_)
+            | Event::BoundaryDecided(_)
+            | Event::KeyValueWritten(_)
+            | Event::ComponentAdmitted(_)
+            | Event::KeyIssued(_)
+            | Event::KeyRevoked(_)
+            | Event::ConnectorKeyBound(_)
+            | Event::ConnectorKeyUnbound(_)
+            | Event::OperatorRead(_)
+            | Event::PluginEmitted(_) => {}
+            // These concern roles, or many sessions, or are rare.
+            Event::AgentCreated(_)
+            | Event::AgentArchived(_)
+            | Event::UserAssigned(_)
+            | Event::RoleChanged(_)
+            | Event::UserUnassigned(_)
+            | Event::SessionImported(_)
+            | Event::SlotTaken(_)
+            | Event::SlotCompleted(_)
+            | Event::SlotTerminated(_)
+            | Event::ExecutionSuspended(_)
+            | Event::ExecutionResumed(_)
+            | Event::ActionRequested(_)
+            | Event::ResponseReceived(_)
+            | Event::ActionWithdrawn(_)
+            | Event::HostRestored(_)
+            | Event::PurgeBegun(_)
+            | Event::Purged(_) => self.forget_rows(),
+        }
+        Ok(())
+    }
+
+    fn forget_session(&mut self, session: SessionId) {
+        self.sessions.remove(&session);
+    }
+
+    fn forget_rows(&mut self) {
+        self.sessions.clear();
+        self.roles.clear();
+    }
+
+    /// A user has brought so many bytes more.
+    pub(super) fn bring(&mut self, Brought { user, bytes }: Brought) {
+        *self.brought.entry(user).or_default() += bytes;
+    }
+
+    /// Bytes that a user has brought in this transaction and that are not in their row yet.
+    pub(super) fn brought(&self, user: &UserId) -> u64 {
+        self.brought.get(user.as_str()).copied().unwrap_or(0)
+    }
+
+    /// Writes what users have brought in this transaction, once for each of them.
+    pub(super) fn write_brought(&mut self, sql: &Sql<'_>) -> rusqlite::Result<()> {
+        self.brought.drain().try_for_each(|(user, bytes)| user_storage::add(sql, &Brought { user, bytes }))
+    }
+}
+
+fn keep<K: std::hash::Hash + Eq, V>(rows: &mut HashMap<K, V>, key: K, row: V) {
+    if rows.len() >= ROWS_MAX {
+        rows.clear();
+    }
+    rows.insert(key, row);
+}
+
+fn read_version(sql: &Sql<'_>, name: &str) -> rusqlite::Result<u64> {
+    let text = "SELECT version FROM events WHERE stream = ?1 ORDER BY version DESC LIMIT 1";
+    Ok(sql.row(text, [name], |row| row.uint(0))?.unwrap_or(0))
+}
+
+fn read_standing(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Standing>> {
+    let text = "SELECT s.status, a.active, s.open_run IS NOT NULL AND NOT s.hears, \
+                (SELECT count(*) FROM inputs i WHERE i.session = s.id AND i.state = 'waiting') \
+                FROM sessions s LEFT JOIN agents a ON a.id = s.agent WHERE s.id = ?1";
+    sql.row(text, [session.to_string()], |row| {
+        let active: Option<bool> = row.get(1)?;
+        let status = match (active, row.get_ref(0)?.as_str()?) {
+            (Some(false), _) => Status::OfArchivedAgent,
+            (Some(true), "open") => Status::Open,
+            (_, "deleted") => Status::Deleted,
+            (None | Some(true), _) => Status::Ended,
+        };
+        Ok(Standing { status, waiting: row.uint(3)?, is_deaf: row.get(2)? })
+    })
+}
+
+fn read_role(sql: &Sql<'_>, agent: AgentId, user: &UserId) -> rusqlite::Result<Option<Role>> {
+    let text = "SELECT role FROM access WHERE user_id = ?1 AND agent = ?2";
+    let role = sql.row(text, params![user.as_str(), agent.to_string()], |row| row.get::<_, String>(0))?;
+    Ok(role.and_then(|role| role.parse().ok()))
+}
+
+fn session_of(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<SessionId>> {
+    sql.row("SELECT session FROM runs WHERE id = ?1", [run.to_string()], |row| row.id(0))
+}

@@ -1,0 +1,44 @@
+//! Pruning of idempotency keys: those whose time is over go once in a while, with a transaction that is under way.
+
+use crate::sql::{Sql, int};
+use crate::user_storage;
+use domain::time::Timestamp;
+use rusqlite::params;
+use std::time::{Duration, Instant};
+
+/// Milliseconds between two prunings.
+const PAUSE_MS: u64 = 1_000;
+/// Keys that go for each that came since the last pruning, so that there are fewer at each.
+const PRUNED_FOR_EACH: u64 = 2;
+/// Keys that go at once.
+const PRUNED_MAX: u64 = 4_096;
+
+/// The course of pruning.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    /// Time at which keys were last pruned.
+    pruned: Option<Instant>,
+    /// Keys that were stored since then.
+    remembered: u64,
+}
+
+impl Keys {
+    /// A key was stored.
+    pub(super) fn remembered(&mut self) {
+        self.remembered += 1;
+    }
+
+    /// Prunes keys that came before a time, if others came since the last pruning and it is due.
+    pub(super) fn prune_if_due(&mut self, sql: &Sql<'_>, before: Timestamp) -> rusqlite::Result<()> {
+        let is_due = self.pruned.is_none_or(|pruned| pruned.elapsed() >= Duration::from_millis(PAUSE_MS));
+        if self.remembered == 0 || !is_due {
+            return Ok(());
+        }
+        let most = (self.remembered * PRUNED_FOR_EACH).min(PRUNED_MAX);
+        let text = "DELETE FROM idempotency WHERE (source, key) IN \
+                    (SELECT source, key FROM idempotency WHERE time < ?1 ORDER BY time LIMIT ?2) RETURNING source, length(reply)";
+        user_storage::erases_replies(sql, text, params![int(before.0), int(most)])?;
+        *self = Self { pruned: Some(Instant::now()), remembered: 0 };
+        Ok(())
+    }
+}

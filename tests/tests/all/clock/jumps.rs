@@ -1,0 +1,177 @@
+//! The real program while its wall clock jumps, and while its process is stopped.
+
+use super::{HOUR_MS, SLOW, is_under_way, play, said, say, started, until};
+use agent_host_tests::process::{Folder, Host, PATIENCE, puppets};
+use agent_host_tests::prompt::prompt;
+use reqwest::Method;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
+
+/// More than idempotency keys are remembered.
+const EIGHT_DAYS_MS: i64 = 8 * 24 * HOUR_MS;
+
+fn timer(ms: u64) -> Value {
+    json!([{ "start": [{ "key": "t", "timer": ms }] }])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timer_of_seconds_takes_seconds_after_jumps_back_and_a_restart() {
+    let (folder, host) = started().await;
+    let session = play(&host, &timer(2_000)).await;
+    is_under_way(&host, &session).await;
+    folder.clock().shift(-HOUR_MS);
+    assert!(said(&host, &session).await.contains("t elapsed"));
+    let session = play(&host, &timer(2_000)).await;
+    is_under_way(&host, &session).await;
+    folder.clock().shift(-24 * HOUR_MS);
+    host.kill().await;
+    let host = folder.start(None).await.unwrap();
+    assert!(said(&host, &session).await.contains("t elapsed"));
+    say(&host, &session, &json!({ "steps": [{ "reply": "it takes words" }] }).to_string()).await;
+    assert!(said(&host, &session).await.contains("it takes words"));
+}
+
+/// A host with a clock of its own, and one agent more, which leads lessons of an hour.
+async fn leading() -> (Folder, Host) {
+    let asks = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }, { "complete": {} }]);
+    let folder = Folder::with_clock(puppets(&json!([
+        { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+        { "agentId": "other", "displayName": "Other", "component": "puppet" },
+        { "agentId": "leads", "displayName": "Leads", "component": "puppet", "settings": { "script": { "steps": asks } },
+          "sessions": { "lesson": { "timeLimitS": 3600 } } },
+    ])));
+    std::fs::write(folder.path().join("script.toml"), SLOW).unwrap();
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    (folder, host)
+}
+
+/// Begins a lesson, and waits until it asks something.
+async fn lesson(host: &Host) -> String {
+    let opened = host.post("/api/agents/leads/sessions", &json!({ "session_type": "lesson" })).await.unwrap();
+    let lesson = format!("/api/agents/{}/sessions/{}", opened.text("agent_id"), opened.text("id"));
+    until(host, &lesson, |seen| seen["session_status"] == "awaiting_client_action").await;
+    lesson
+}
+
+/// Says something under the same key each time; the id of the input that it became.
+async fn say_once(host: &Host, session: &str) -> String {
+    let words = json!({ "content": json!({ "steps": [{ "reply": "once" }] }).to_string() });
+    let answer = host.line().ask_under("the key", Method::POST, &format!("{session}/messages"), Some(&words)).await.unwrap();
+    assert_eq!(answer.status, 202, "{answer:?}");
+    answer.text("input_id")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_jump_ahead_of_eight_days_ends_and_forgets_nothing_until_an_operator_confirms_it() {
+    let (folder, host) = leading().await;
+    let lesson = lesson(&host).await;
+    let work = json!({ "steps": [{ "start": [{ "key": "t", "timer": 1_500 }] }, { "reply": "handed back" }] }).to_string();
+    let caller = play(&host, &json!([{ "start": [{ "key": "d", "agent": "other", "text": work, "timeout": 60_000 }] }])).await;
+    let asking = play(&host, &json!([{ "start": [{ "key": "slow", "model": "x" }] }])).await;
+    let chat = play(&host, &json!([{ "reply": "hello" }])).await;
+    let first = say_once(&host, &chat).await;
+
+    folder.clock().shift(EIGHT_DAYS_MS);
+    assert_eq!(say_once(&host, &chat).await, first);
+    assert!(said(&host, &caller).await.contains("handed back"));
+    assert!(said(&host, &asking).await.contains("at last"));
+    let users = said(&host, &chat).await.matches(r#""role":"user""#).count();
+    assert_eq!(users, 2, "what began it, and what was said once");
+    assert_eq!(host.get(&lesson).await.unwrap().body["session_status"], "awaiting_client_action");
+    let clock = host.get("/api/clock").await.unwrap().body;
+    let ahead_ms = clock["jump"]["ms"].as_i64().unwrap();
+    assert!((EIGHT_DAYS_MS - 5_000..=EIGHT_DAYS_MS).contains(&ahead_ms) && clock["jump"]["left_ms"].is_u64(), "{clock}");
+
+    let confirmed = folder.run(&["clock", "confirm"]).await;
+    assert!(confirmed.status.success(), "{confirmed:?}");
+    until(&host, &lesson, |seen| seen["terminated_reason"] == "expired").await;
+    assert_ne!(say_once(&host, &chat).await, first, "its seven days are over");
+    let shown = folder.run(&["clock", "show", "--json"]).await;
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert!(shown.get("jump").is_none() && shown["wall_ahead_ms"].as_i64().is_some_and(|ms| ms.abs() < 1_000), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_after_a_jump_of_eight_days_ends_nothing_on_the_same_boot_and_forgets_no_key_on_another() {
+    let (folder, host) = leading().await;
+    let lesson = lesson(&host).await;
+    let chat = play(&host, &json!([{ "reply": "hello" }])).await;
+    let first = say_once(&host, &chat).await;
+    said(&host, &chat).await;
+    host.kill().await;
+    folder.clock().shift(EIGHT_DAYS_MS);
+    let host = folder.start(None).await.unwrap();
+    assert_eq!(say_once(&host, &chat).await, first);
+    let clock = host.get("/api/clock").await.unwrap().body;
+    assert!(clock["jump"]["ms"].as_i64().is_some_and(|ms| ms >= EIGHT_DAYS_MS - 5_000) && clock.get("gap").is_none(), "{clock}");
+    assert_eq!(host.get(&lesson).await.unwrap().body["session_status"], "awaiting_client_action");
+    host.kill().await;
+    // As if the machine had been booted: nothing tells the jump from downtime.
+    std::fs::remove_file(folder.data().join("clock")).unwrap();
+    let host = folder.start(None).await.unwrap();
+    until(&host, &lesson, |seen| seen["terminated_reason"] == "expired").await;
+    assert_eq!(say_once(&host, &chat).await, first);
+    let clock = host.get("/api/clock").await.unwrap().body;
+    assert!(clock["gap"]["ms"].as_i64().is_some_and(|ms| ms >= EIGHT_DAYS_MS - 30_000) && clock.get("jump").is_none(), "{clock}");
+    // As little is it forgotten when other keys come.
+    let opened = host.line().ask_under("another", Method::POST, "/api/agents/puppet/sessions", Some(&json!({}))).await.unwrap();
+    assert_eq!(opened.status, 201, "{opened:?}");
+    assert_eq!(say_once(&host, &chat).await, first);
+    host.post("/api/clock/confirm", &json!({})).await.unwrap();
+    assert_ne!(say_once(&host, &chat).await, first);
+}
+
+/// A host whose model answers when a test says so, within limits of some seconds.
+#[expect(clippy::disallowed_methods, reason = "the tasks end with the test's runtime")]
+async fn asking_a_peer(asked: Arc<Semaphore>, answers: Arc<Semaphore>) -> (Folder, Host) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            if prompt(&mut stream).await.unwrap().is_none() {
+                continue;
+            }
+            asked.add_permits(1);
+            answers.acquire().await.unwrap().forget();
+            let message = json!({ "role": "assistant", "content": "patience" });
+            let body = json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }], "model": "m" }).to_string();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
+            stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+        }
+    });
+    let agent = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "limits": { "activeMsMax": 5_000 } });
+    let mut config = puppets(&json!([agent]));
+    config["providers"] = json!({ "peer": { "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1") } });
+    config["models"] = json!({ "m": { "provider": "peer", "model": "m" } });
+    config["timeouts"] = json!({ "firstTokenMs": 4_000, "idleMs": 4_000, "wholeMs": 4_000, "totalMs": 5_000 });
+    config["retry"] = json!({ "attemptsMax": 1 });
+    let folder = Folder::new(config);
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    (folder, host)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_was_stopped_for_longer_than_a_model_may_take_still_hears_its_reply() {
+    let (asked, answers) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let (_folder, host) = asking_a_peer(asked.clone(), answers.clone()).await;
+    let session = play(&host, &json!([{ "start": [{ "key": "m", "model": "x" }] }])).await;
+    tokio::time::timeout(PATIENCE, asked.acquire()).await.expect("a prompt in time").unwrap().forget();
+    host.signal(Signal::STOP);
+    sleep(Duration::from_secs(8)).await;
+    host.signal(Signal::CONT);
+    // It had its chance to give the model up.
+    sleep(Duration::from_millis(500)).await;
+    answers.add_permits(1);
+    let said = said(&host, &session).await;
+    assert!(said.contains("patience") && !said.contains("which is its limit"), "{said}");
+    assert_eq!(asked.available_permits(), 0, "it was asked once");
+}
