@@ -38,7 +38,8 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     let (much, little) = (Past::of(&world, long).await?, Past::of(&world, SHORT).await?);
     let agents = in_turns(async || much.load_agent(&world).await, async || little.load_agent(&world).await).await?;
     let runs = in_turns(async || much.fold_run(&world).await, async || little.fold_run(&world).await).await?;
-    let (shared, own) = (Conversation::begin(world.store()).await?, Conversation::begin(world.store()).await?);
+    let shared = Conversation::begin(world.store()).await?;
+    let own = Conversation::begin(world.store()).await?;
     let users = size.of(USERS);
     shared.share(world.store(), users, REMEMBERED_BYTES).await?;
     let turns = in_turns(async || talk(&world, shared).await, async || talk(&world, own).await).await?;

@@ -43,7 +43,8 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let mut session = Watched::open(&host).await?;
     let client = reqwest::Client::new();
     let url = format!("http://{address}{PATH}");
-    let (mut ours, mut peer) = (Spans::default(), Vec::with_capacity(REPLIES));
+    let mut ours = Spans::default();
+    let mut peer = Vec::with_capacity(REPLIES);
     for reply in 0..WARMING + REPLIES {
         let one = session.first_token(&host, &mut asks).await?;
         tokio::time::sleep(REST).await;
@@ -98,7 +99,8 @@ struct Watched {
 impl Watched {
     async fn open(host: &Host) -> anyhow::Result<Self> {
         let opened = host.post("/api/agents/assistant/sessions", &json!({})).await?;
-        let (agent, id) = (format!("/api/agents/{}", opened.text("agent_id")), opened.text("id"));
+        let agent = format!("/api/agents/{}", opened.text("agent_id"));
+        let id = opened.text("id");
         let frames = host.follow(&format!("{agent}/stream?session={id}"), None).await;
         Ok(Self { frames, messages: format!("{agent}/sessions/{id}/messages") })
     }

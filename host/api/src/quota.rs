@@ -224,7 +224,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn so_many_at_once_and_then_as_many_as_time_brings() {
-        let (interval, burst) = (Duration::from_millis(100), Duration::from_secs(2));
+        let interval = Duration::from_millis(100);
+        let burst = Duration::from_secs(2);
         let mut rate = Rate::default();
         let taken = |rate: &mut Rate| (0..100).filter(|_| rate.take(Instant::now(), interval, burst).is_ok()).count();
         assert_eq!(taken(&mut rate), 20);

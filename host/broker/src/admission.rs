@@ -22,7 +22,8 @@ pub(crate) async fn admit(core: &Core) -> Result<(), Error> {
     let (mut events, mut blobs) = (Vec::new(), Vec::new());
     for entry in core.catalogue.entries() {
         let Some(grant) = core.outfits.grant(&entry.name) else { continue };
-        let (code, described) = (entry.component.digest(), described(entry)?);
+        let code = entry.component.digest();
+        let described = described(entry)?;
         let before = known.get(&entry.name);
         let is_same = |before: &&Admitted| before.code == code && before.described.is_none_or(|before| before == described);
         if before.filter(is_same).is_some_and(|before| before.grant == grant.digest) {
@@ -54,14 +55,14 @@ fn described(entry: &Entry) -> Result<Digest, Error> {
     serde_json::to_vec(entry.component.describes()).map(|bytes| Digest::of(&bytes)).map_err(Error::unavailable)
 }
 
-/// What a component was recorded with.
+/// The record of a component as it was admitted.
 struct Admitted {
     code: Digest,
     grant: Digest,
     described: Option<Digest>,
 }
 
-/// What each component was recorded with last.
+/// Returns the newest record of each component, by its name.
 async fn last_admitted(core: &Core) -> Result<HashMap<String, Admitted>, ReadError> {
     let (mut last, mut version) = (HashMap::new(), 0);
     loop {

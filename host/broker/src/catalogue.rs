@@ -256,12 +256,12 @@ impl Catalogue {
         self.tools.get(name)
     }
 
-    /// What the arguments and results of a component's tool have to fit.
+    /// Returns the schemas of a tool of a component, for its arguments and its results.
     pub(crate) fn tool_schemas(&self, name: &str) -> Option<&ToolSchemas> {
         self.tool_schemas.get(name)
     }
 
-    /// Who compares with schemas.
+    /// Returns the service that compiles schemas and compares documents with them.
     pub(crate) fn schemas(&self) -> &Schemas {
         &self.schemas
     }

@@ -75,7 +75,7 @@ impl Clock {
         self.go_on().later()
     }
 
-    /// How far the host's time and the wall clock are from each other.
+    /// Returns the host's time, the wall clock, and the distance between them.
     #[must_use]
     pub fn state(&self) -> ClockState {
         let time = self.go_on();

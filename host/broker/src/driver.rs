@@ -258,7 +258,8 @@ impl Driver {
     /// Waits until there is something to look at. Who speaks to this driver after trouble is heard, and cuts no pause short: only something
     /// that could be recorded does, and outcomes of work for which others wait.
     async fn hear(&mut self) {
-        let (core, wake) = (self.core.clone(), self.mailbox.wake.clone());
+        let core = self.core.clone();
+        let wake = self.mailbox.wake.clone();
         let patience = Instant::now() + self.patience();
         loop {
             let pause = self.backoff.until();

@@ -264,8 +264,12 @@ mod tests {
         let held = places.enter(one(Normal)).now_or_never();
         let ask = |user: &str, agent: u128| places.ask(&party(user, agent, Normal));
         // Ann's first two give up; her turn is her own all the same, and so is that of her first agent.
-        let (gone, gone_too, anns, annas) = (ask("ann", 1), ask("ann", 2), ask("ann", 1), ask("ann", 2));
-        let (mut bobs, carols) = (ask("bob", 3), ask("carol", 4));
+        let gone = ask("ann", 1);
+        let gone_too = ask("ann", 2);
+        let anns = ask("ann", 1);
+        let annas = ask("ann", 2);
+        let mut bobs = ask("bob", 3);
+        let carols = ask("carol", 4);
         drop((gone, gone_too));
         // Who does something else in between has waited all the same.
         for _ in 0..3 {

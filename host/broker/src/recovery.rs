@@ -22,7 +22,7 @@ impl Recovering {
     /// Notes which sessions these are, and that the host is at work from here on.
     pub(crate) async fn begin(&self, core: &Core, was_ended: bool, work: &[SessionId]) {
         if !was_ended {
-            tracing::warn!(sessions = work.len(), "the host ended last time without being told to: how it goes on is on record");
+            tracing::warn!(sessions = work.len(), "the host did not end cleanly last time; work that is recovered is recorded");
             self.sessions().extend(work);
         }
         // Otherwise it is still noted, and the next end counts as one that somebody wanted.

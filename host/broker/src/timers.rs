@@ -134,8 +134,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_session_that_stays_due_is_woken_ever_more_rarely_and_others_at_once() {
-        let (mut woken, begin) = (Woken::default(), Instant::now());
-        let (mut times, mut others) = (0, 0);
+        let mut woken = Woken::default();
+        let begin = Instant::now();
+        let mut times = 0;
+        let mut others = 0;
         for ms in (0..60_000).step_by(20) {
             // The second one has its time after half a minute, and is not due any more when it was woken.
             let second = (ms == 30_000).then(|| due(2, 30_000));
@@ -152,7 +154,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_comes_due_of_a_session_that_was_woken_before_wakes_it_at_once() {
-        let (mut woken, now) = (Woken::default(), Instant::now());
+        let mut woken = Woken::default();
+        let now = Instant::now();
         let mut wakes = |newest: u64| woken.take_due(&[due(1, newest)], now).0.len();
         assert_eq!([wakes(5), wakes(5), wakes(6), wakes(6), wakes(4)], [1, 0, 1, 0, 0]);
         assert_eq!(woken.take_due(&[], now), (Vec::new(), None));

@@ -252,7 +252,8 @@ mod tests {
     #[test]
     fn what_asks_is_a_word_or_patterns_and_several_add_up() {
         let read = |text: Value| serde_json::from_value::<Confirm>(text);
-        let (word, list) = (read(json!("destructive")).unwrap(), read(json!(["delete_*"])).unwrap());
+        let word = read(json!("destructive")).unwrap();
+        let list = read(json!(["delete_*"])).unwrap();
         assert!(read(json!("everything")).is_err() && read(json!(7)).is_err());
         let both = word.both(&list);
         for confirm in [&word, &list, &both, &Confirm::default()] {

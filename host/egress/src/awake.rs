@@ -151,7 +151,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_wait_is_over_in_its_time_and_what_is_there_by_then_came_in_time() {
-        let (begin, long) = (std::time::Instant::now(), Duration::from_secs(60));
+        let begin = std::time::Instant::now();
+        let long = Duration::from_secs(60);
         sleep(Duration::from_millis(30)).await;
         assert!(begin.elapsed() >= Duration::from_millis(30));
         assert_eq!(timeout(Duration::from_millis(20), std::future::pending::<()>()).await, Err(TooLate));

@@ -3,6 +3,7 @@
 use crate::config::ConfigProblem;
 use domain::redact::Redactor;
 use domain::secret::Secret;
+use domain::shown::is_hidden;
 use http::HeaderValue;
 use std::fmt;
 use std::fs::File;
@@ -114,11 +115,6 @@ pub(crate) fn clean(text: &str, key: Option<&ApiKey>, chars_max: usize) -> Strin
 fn key_like(word: &str) -> Option<usize> {
     let begins = |at: &usize| !word.get(..*at).unwrap_or_default().ends_with(char::is_alphanumeric);
     word.match_indices("sk-").map(|(at, _)| at).find(begins)
-}
-
-/// Characters that change how the text around them is shown.
-fn is_hidden(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -45,7 +45,8 @@ pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> rusqlite::Result<bool> {
         sql.rows("SELECT id FROM recall WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3", params![before, last, int(ROWS_MAX)], |row| {
             row.get(0)
         })?;
-    let (mut bytes, mut indexed) = (0, before);
+    let mut bytes = 0;
+    let mut indexed = before;
     for id in &ids {
         if bytes >= BYTES_MAX {
             break;

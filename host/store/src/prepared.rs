@@ -110,7 +110,8 @@ fn prepare(new: NewEvent, stream: &str) -> Result<PreparedEvent, serde_json::Err
         return Err(serde_json::Error::custom("a test wants it so"));
     }
     let payload_digest = new.salt.digest(&payload);
-    let (ids, salt) = (Ids::of(&new), new.salt);
+    let ids = Ids::of(&new);
+    let salt = new.salt;
     let recorded = Recorded {
         position: 0,
         stream: stream.to_owned(),

@@ -232,7 +232,8 @@ mod tests {
         // One is read, and four wait behind it, which is as many as may.
         let mut held = Vec::new();
         for _ in 0..5 {
-            let (store, gate) = (store.clone(), gate.clone());
+            let store = store.clone();
+            let gate = gate.clone();
             let read = async move {
                 store
                     .read(move |_| {

@@ -277,7 +277,8 @@ impl Rebuild {
     fn connect(&self) -> Result<(Connection, Watched), RebuildError> {
         let mut connection = self.done(connect(&self.database))?;
         let watched = Watched::unattached(&self.log);
-        let (closing, seen) = (Arc::clone(&self.closing), watched.clone());
+        let closing = Arc::clone(&self.closing);
+        let seen = watched.clone();
         self.done(connection.progress_handler(LOOK_OPS, Some(move || closing.load(Ordering::Relaxed) || seen.is_in_the_way())))?;
         self.done(connection.execute_batch("PRAGMA query_only = OFF"))?;
         Ok((connection, watched))

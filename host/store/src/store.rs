@@ -105,7 +105,9 @@ impl Store {
         let told = Arc::clone(&vitals);
         let state = State::new(opened.head, opened.latest, filled.is_err());
         let kept_longer_ms = Arc::clone(&state.kept_longer_ms);
-        let (counted, queued, written) = (Arc::clone(&counters), Arc::clone(&queued_bytes), Arc::clone(&log));
+        let counted = Arc::clone(&counters);
+        let queued = Arc::clone(&queued_bytes);
+        let written = Arc::clone(&log);
         let thread = Builder::new().name("store-writer".to_owned()).spawn(move || {
             writer::run(&connection, |sql| Writer {
                 sql,

@@ -92,7 +92,8 @@ async fn the_same_call_again_and_one_with_other_arguments_are_asked_about_again(
     let world = World::new(asking(json!(["put"]))).await;
     let steps = json!([call("a", "put", &json!({})), call("b", "put", &json!({})), call("c", "put", &json!({ "sleep": 1 }))]);
     let (session, first, mut props) = asked(&world, steps).await;
-    let (mut question, mut seen) = (first, vec![first]);
+    let mut question = first;
+    let mut seen = vec![first];
     for approve in [true, true, false] {
         let calls = world.effects().len();
         world.answer("puppet", question, answer(&props, approve)).await.unwrap();
@@ -278,8 +279,11 @@ async fn who_may_talk_with_an_agent_agrees_in_the_sessions_that_they_see_and_nob
     folder.warm(&["puppet", "effects"]).await;
     let host = folder.start(None).await.unwrap();
     let scopes = ["read", "write"];
-    let (alice, bob, carol) = (host.user("alice", &scopes).await, host.user("bob", &scopes).await, host.user("carol", &scopes).await);
-    let (dana, eve) = (host.user("dana", &scopes).await, host.user("eve", &scopes).await);
+    let alice = host.user("alice", &scopes).await;
+    let bob = host.user("bob", &scopes).await;
+    let carol = host.user("carol", &scopes).await;
+    let dana = host.user("dana", &scopes).await;
+    let eve = host.user("eve", &scopes).await;
     let made = alice.ask(Method::POST, "/api/agents", Some(&json!({ "definition": "puppet" }))).await.unwrap();
     let agent = format!("/api/agents/{}", made.text("id"));
     for (user, role) in [("bob", "mentee"), ("carol", "shared"), ("dana", "observer")] {

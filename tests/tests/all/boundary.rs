@@ -23,7 +23,9 @@ fn reaching(network: Vec<EgressGrant>) -> Setup {
         if name == "reach" {
             let slot = SecretSlot::Header("authorization".into());
             let port = grant.network.first().and_then(|network| network.ports.as_ref()?.first().copied());
-            let (secret, host, prefix) = ("github".into(), "127.0.0.1".into(), "Bearer ".into());
+            let secret = "github".into();
+            let host = "127.0.0.1".into();
+            let prefix = "Bearer ".into();
             grant.secrets = vec![SecretGrant { secret, host, port, slot, prefix }];
         }
     };

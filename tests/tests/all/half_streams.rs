@@ -28,7 +28,8 @@ async fn a_half_stream_that_a_kill_cut_off_is_void_for_who_comes_back() {
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     let opened = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
-    let (agent, id) = (format!("/api/agents/{}", opened.text("agent_id")), opened.text("id"));
+    let agent = format!("/api/agents/{}", opened.text("agent_id"));
+    let id = opened.text("id");
     let stream = format!("{agent}/stream?session={id}");
     let mut frames = host.follow(&stream, None).await;
     let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "be brief" }] }] });

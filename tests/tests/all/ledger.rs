@@ -226,7 +226,9 @@ async fn after_an_upgrade_in_a_turn_entries_name_the_code_of_their_own_step() {
     world.idle(session).await;
     let run = world.runs().await[0];
     let events = world.store().stream(Stream::Run(run), 0, 1_000).await.unwrap();
-    let (mut code, mut entries, mut codes) = (None, 0, BTreeSet::new());
+    let mut code = None;
+    let mut entries = 0;
+    let mut codes = BTreeSet::new();
     for recorded in events {
         match recorded.event {
             Some(Event::RunStepped(stepped)) => code = Some(stepped.basis.component),

@@ -375,7 +375,8 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
     let folder = Folder::new(config(&json!([agent("a", &json!({}))])));
     folder.warm(&["puppet", "files"]).await;
     let host = folder.start(None).await.unwrap();
-    let (alice, bob) = (host.user("alice", &["read", "write"]).await, host.user("bob", &["read", "write", "admin"]).await);
+    let alice = host.user("alice", &["read", "write"]).await;
+    let bob = host.user("bob", &["read", "write", "admin"]).await;
     let begun = alice.ask(Method::POST, "/api/agents/a/sessions", Some(&json!({}))).await.unwrap();
     let (id, session) = (begun.text("agent_id"), begun.text("id"));
     let path = format!("/api/agents/{id}");

@@ -138,7 +138,9 @@ async fn stops_that_somebody_wanted_count_for_nothing() {
 async fn turns_that_wait_are_not_touched_by_a_recovery() {
     let folder = folder().await;
     let mut host = folder.start(None).await.unwrap();
-    let (asking, timed, resting) = (open(&host).await, open(&host).await, open(&host).await);
+    let asking = open(&host).await;
+    let timed = open(&host).await;
+    let resting = open(&host).await;
     let timer = json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] });
     for (session, script) in
         [(&asking, asks()), (&timed, timer.to_string()), (&resting, json!({ "steps": [{ "reply": "done" }] }).to_string())]
@@ -215,7 +217,8 @@ async fn a_host_that_dies_while_it_records_a_recovery_records_it_once_for_each_s
 async fn a_skipped_session_is_left_alone_takes_words_and_goes_on_when_it_is_released() {
     let folder = folder().await;
     let host = folder.start(None).await.unwrap();
-    let (session, other) = (open(&host).await, open(&host).await);
+    let session = open(&host).await;
+    let other = open(&host).await;
     assert_eq!(say(&host, &session, &slow()).await.status, 202);
     until(&host, &session, "run.stepped.v1", 1).await;
     host.kill().await;
@@ -265,7 +268,8 @@ fn change(folder: &Folder, text: &str) {
 async fn a_run_that_cannot_be_read_is_in_quarantine_until_it_is_released_and_readable_again() {
     let folder = folder().await;
     let host = folder.start(None).await.unwrap();
-    let (session, other) = (open(&host).await, open(&host).await);
+    let session = open(&host).await;
+    let other = open(&host).await;
     let replies = json!({ "steps": [{ "reply": "the turn before" }] }).to_string();
     assert_eq!(say(&host, &session, &replies).await.status, 202);
     idle(&host, &session).await;
@@ -319,7 +323,8 @@ async fn a_run_that_cannot_be_read_is_in_quarantine_until_it_is_released_and_rea
 async fn a_turn_on_whose_event_a_projection_panics_ends_with_a_reason_and_the_host_lives_on() {
     let folder = folder().await;
     let mut host = folder.start_in(&[], Some((PANICS_ON, "hello from the model"))).await.unwrap();
-    let (session, other) = (open(&host).await, open(&host).await);
+    let session = open(&host).await;
+    let other = open(&host).await;
     let script = json!({ "steps": [{ "start": [{ "key": "m", "model": "be brief" }] }, { "reply": "never" }] });
     assert_eq!(say(&host, &session, &script.to_string()).await.status, 202);
     let seen = idle(&host, &session).await;
@@ -369,7 +374,8 @@ async fn a_session_whose_end_cannot_be_recorded_is_in_quarantine_and_others_are_
     for variable in [(PANICS_ON, "\"reason\":\""), (CRASH_AT, "panic@broker.end.before:1..")] {
         let folder = folder().await;
         let host = folder.start_in(&[], Some(variable)).await.unwrap();
-        let (session, other) = (open(&host).await, open(&host).await);
+        let session = open(&host).await;
+        let other = open(&host).await;
         assert_eq!(say(&host, &session, &traps).await.status, 202);
         let why = quarantined(&host, &session).await;
         assert_eq!(why["why"], "stuck", "{variable:?}: {why}");

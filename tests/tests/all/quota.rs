@@ -93,7 +93,8 @@ async fn one_key_is_stopped_at_its_sessions_in_a_minute_and_another_is_not() {
     let folder = Folder::new(config);
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
-    let (one, other) = (host.user("alice", &["read", "write"]).await, host.user("alice", &["read", "write"]).await);
+    let one = host.user("alice", &["read", "write"]).await;
+    let other = host.user("alice", &["read", "write"]).await;
     let routed = json!({ "to": { "agent": "cook" }, "content": json!({ "steps": [{ "reply": "x" }] }).to_string() });
     assert_eq!(one.ask(Method::POST, "/api/messages", Some(&routed)).await.unwrap().status, 202);
     assert_eq!(open(&one).await.status, 201);
@@ -106,7 +107,8 @@ async fn one_key_is_stopped_at_its_sessions_in_a_minute_and_another_is_not() {
 async fn one_writer_is_stopped_at_stored_bytes_and_what_is_purged_is_given_back() {
     let (folder, host) = started(json!({ "userStoredBytesMax": STORED_MAX })).await;
     let mut alice = host.user("alice", &["read", "write"]).await;
-    let (first, second) = (open(&alice).await, open(&alice).await);
+    let first = open(&alice).await;
+    let second = open(&alice).await;
     let path = |opened: &Answer| format!("/api/agents/{}/sessions/{}", opened.text("agent_id"), opened.text("id"));
     let body = json!({ "content": "x".repeat(MESSAGE) });
     let say = async |line: &Line, session: &str, key: &str| {

@@ -251,7 +251,8 @@ async fn an_answer_that_other_work_overtakes_is_taken_all_the_same() {
 async fn a_cancellation_that_other_work_overtakes_is_done_all_the_same() {
     let world = World::new(Setup::default()).await;
     let (session, run, timer, _) = asking(&world).await;
-    let (me, target) = (UserId::local(), target("puppet"));
+    let me = UserId::local();
+    let target = target("puppet");
     assert!(overtaken(&world, run, timer, Box::pin(world.broker.cancel(&me, &target, session, None))).await.unwrap());
     assert_eq!(world.store().stats().conflicts, 1, "it came second");
     world.idle(session).await;
@@ -300,13 +301,15 @@ async fn work_goes_on_until_the_step_that_stops_it_is_stored() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_through_a_session_that_is_deleted_meanwhile_is_refused() {
     let world = World::new(Setup::default()).await;
-    let (shows, other) = (world.open("puppet").await, world.open("puppet").await);
+    let shows = world.open("puppet").await;
+    let other = world.open("puppet").await;
     let mut turns = Vec::new();
     for _ in 0..2 {
         world.say("puppet", shows, &json!({ "steps": [] }).to_string()).await;
         turns.push(world.idle(shows).await.head.unwrap());
     }
-    let (me, target) = (UserId::local(), target("puppet"));
+    let me = UserId::local();
+    let target = target("puppet");
     let delete = Box::pin(world.broker.delete_session(&me, &target, shows));
     let fork = Fork { turn: Some(turns[0]), ..Fork::default() };
     let fork = Box::pin(world.broker.fork(&me, &target, other, fork));

@@ -120,7 +120,8 @@ async fn words_without_a_key_at_the_same_moment_share_the_chat_that_one_of_them_
             let body = words(&to);
             let (one, other) =
                 tokio::join!(line.ask(Method::POST, "/api/messages", Some(&body)), line.ask(Method::POST, "/api/messages", Some(&body)));
-            let (one, other) = (one.unwrap(), other.unwrap());
+            let one = one.unwrap();
+            let other = other.unwrap();
             assert_eq!((one.status, other.status), (202, 202), "{one:?} {other:?}");
             assert_eq!(one.text("session_id"), other.text("session_id"));
             assert_ne!(one.text("input_id"), other.text("input_id"));
@@ -136,7 +137,8 @@ async fn two_openings_by_definition_at_the_same_moment_have_one_agent() {
     let (_folder, host) = started().await;
     for (definition, session_type, under_key) in [("cook", "chat", true), ("asks", "lesson", true), ("cook", "chat", false)] {
         let before = counts(&host, BEGUN).await;
-        let (path, body) = (format!("/api/agents/{definition}/sessions"), json!({ "session_type": session_type }));
+        let path = format!("/api/agents/{definition}/sessions");
+        let body = json!({ "session_type": session_type });
         for _ in 0..PAIRS {
             let line = host.user(&format!("u{}", uuid::Uuid::new_v4().simple()), &["read", "write"]).await;
             let (one, other) = if under_key {

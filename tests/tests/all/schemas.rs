@@ -12,7 +12,8 @@ use std::time::Duration;
 /// The test program whose tool promises this.
 fn promising(what: &str) -> Vec<u8> {
     let mut code = wasm("schemas");
-    let (marker, promise) = (b"promises:a number.", format!("promises:{what}"));
+    let marker = b"promises:a number.";
+    let promise = format!("promises:{what}");
     let at = code.windows(marker.len()).position(|bytes| bytes == marker).unwrap();
     code[at..at + marker.len()].copy_from_slice(promise.as_bytes());
     code
@@ -82,9 +83,12 @@ async fn schemas_without_end_fail_their_calls_while_the_host_answers_and_after_a
     folder.warm(&["puppet"]).await;
     for _ in 0..2 {
         let host = Arc::new(folder.start(None).await.unwrap());
-        let (over, answers) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+        let over = Arc::new(AtomicBool::new(false));
+        let answers = Arc::new(AtomicU32::new(0));
         let watch = tokio::spawn({
-            let (host, over, answers) = (host.clone(), over.clone(), answers.clone());
+            let host = host.clone();
+            let over = over.clone();
+            let answers = answers.clone();
             async move {
                 while !over.load(Ordering::SeqCst) {
                     assert_eq!(host.get("/healthz").await.unwrap().status, 200);

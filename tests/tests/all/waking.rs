@@ -45,7 +45,9 @@ async fn until(what: &str, mut is: impl AsyncFnMut() -> bool) {
 
 /// Words that an agent left for later in a session, and that are due.
 fn reminder() -> Source {
-    let (denies, permissions, accounts) = (Denies::default(), Permissions::default(), Default::default());
+    let denies = Denies::default();
+    let permissions = Permissions::default();
+    let accounts = Default::default();
     Source::Reminder { due: Timestamp(1), depth: 0, spawn_depth: 0, hops: 0, denies, permissions, accounts, deadline: None }
 }
 
@@ -80,10 +82,12 @@ async fn leave(world: &World, session: SessionId, source: Source, text: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stuck_session_with_a_full_mailbox_delays_nobodys_timer() {
     let world = World::new(with_spin()).await;
-    let (stuck, other) = (world.open("spin").await, world.open("puppet").await);
+    let stuck = world.open("spin").await;
+    let other = world.open("puppet").await;
     world.say("spin", stuck, "go").await;
     until("the step that never ends", async || world.runtime.stats().in_flight == 1).await;
-    let (me, spin) = (UserId::local(), target("spin"));
+    let me = UserId::local();
+    let spin = target("spin");
     let cancels = join_all((0..SIGNALS).map(|_| world.broker.cancel(&me, &spin, stuck, None)));
     let timer = async {
         // From now on it is due, and stays so.
@@ -106,7 +110,8 @@ async fn a_stuck_session_with_a_full_mailbox_delays_nobodys_timer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn waking_a_session_in_trouble_does_not_cut_its_pause_short() {
     let world = World::new(Setup::default()).await;
-    let (session, other) = (world.open("puppet").await, world.open("puppet").await);
+    let session = world.open("puppet").await;
+    let other = world.open("puppet").await;
     let waits = json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }], "hear": true }] }).to_string();
     world.say("puppet", session, &waits).await;
     world.until(session, |row| row.open_run.is_some()).await;

@@ -34,12 +34,12 @@ pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> R
         Session::Import { file, agent } => carry::import(&client, &file, &agent, terminal).await,
         Session::Search { words, agent, limit } => search::search(&client, &words, agent.as_deref(), limit, terminal).await,
         Session::Compact { id } => {
-            let begun = client.post(&format!("{}/compact", path(&client, &id).await?), &json!({})).await?;
+            let begun = client.post(&format!("{}/compact", path_of(&client, &id).await?), &json!({})).await?;
             terminal.result(&begun, || vec![format!("the thread is being compacted by run {}", text(&begun, "/run_id"))]);
             Ok(())
         }
         Session::Inputs { id } => {
-            let waiting = client.get(&format!("{}/inputs", path(&client, &id).await?)).await?;
+            let waiting = client.get(&format!("{}/inputs", path_of(&client, &id).await?)).await?;
             terminal.result(&waiting, || inputs(&waiting));
             Ok(())
         }
@@ -59,13 +59,13 @@ pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> R
         }
         Session::Purge { id, agent, yes } => purge::purge(&client, id.as_deref(), &agent, yes, terminal).await,
         Session::Cancel { id, input: Some(input), .. } => {
-            let path = format!("{}/inputs/{}", path(&client, &id).await?, segment(&input));
+            let path = format!("{}/inputs/{}", path_of(&client, &id).await?, segment(&input));
             let cancelled = client.delete(&path).await?;
             terminal.result(&cancelled, || vec![format!("taken back: {}", text(&cancelled, "/input_id"))]);
             Ok(())
         }
         Session::Cancel { id, input: None, waiting } => {
-            let path = format!("{}/cancel", path(&client, &id).await?);
+            let path = format!("{}/cancel", path_of(&client, &id).await?);
             let cancelled = client.post(&path, &json!({ "waiting": waiting })).await?;
             terminal.result(&cancelled, || told(&cancelled));
             Ok(())
@@ -74,14 +74,15 @@ pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> R
 }
 
 /// Returns the API path of a session, whichever agent it belongs to.
-async fn path(client: &Client, id: &str) -> Result<String, Failure> {
+async fn path_of(client: &Client, id: &str) -> Result<String, Failure> {
     let session = client.get(&format!("/api/sessions/{}?from=1&to=0", segment(id))).await?;
     Ok(format!("/api/agents/{}/sessions/{}", segment(text(&session, "/agent_id")), segment(id)))
 }
 
 /// The line of a session in quarantine.
 fn kept_aside(quarantined: &Value) -> String {
-    let (id, why) = (text(quarantined, "/session_id"), text(quarantined, "/why"));
+    let id = text(quarantined, "/session_id");
+    let why = text(quarantined, "/why");
     format!("{id}  {why:<8}  {}  {}", text(quarantined, "/since"), text(quarantined, "/reason"))
 }
 
@@ -143,12 +144,6 @@ async fn agents_listed(client: &Client, all: bool) -> Result<Vec<Value>, Failure
             None => return Ok(agents),
         }
     }
-}
-
-/// Returns the API path of a session, whichever agent it belongs to.
-async fn path_of(client: &Client, id: &str) -> Result<String, Failure> {
-    let session = client.get(&format!("/api/sessions/{}?from=1&to=0", segment(id))).await?;
-    Ok(format!("/api/agents/{}/sessions/{}", segment(text(&session, "/agent_id")), segment(id)))
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {

@@ -130,7 +130,9 @@ pub(super) fn check_overlaps(loaded: &Loaded, findings: &mut Vec<Finding>) {
         if !told.contains(&directory.key())
             && let Some(other) = before.find(|other| directory.differs_within(other))
         {
-            let (path, earlier, place) = (directory.grant.path.display(), other.grant.path.display(), other.index);
+            let path = directory.grant.path.display();
+            let earlier = other.grant.path.display();
+            let place = other.index;
             let message = format!(
                 "`{path}` and `{earlier}` of `directories[{place}]` hold one another, with other access, patterns or quotas: what the one \
                  refuses the other grants; grant folders apart from each other"

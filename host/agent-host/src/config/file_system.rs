@@ -1,7 +1,7 @@
 //! The check of the file system under the data folder: it warns of one that is volatile or kept by
 //! another machine.
 //!
-//! What is acknowledged is durable when a sync says so. In memory nothing is; on a network file system locks and syncs depend on a server;
+//! A message that was acknowledged is durable because a sync said so. In memory nothing is; on a network file system locks and syncs depend on a server;
 //! and what a container writes to its own layer goes with the container.
 
 use super::Loaded;

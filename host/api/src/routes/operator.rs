@@ -98,7 +98,8 @@ pub(super) struct StoreState {
 #[utoipa::path(get, path = "/api/store", tag = "operator", responses((status = 200, description = "How it is now.", body = StoreState)))]
 pub(super) async fn store_state(State(api): State<Api>) -> Result<axum::Json<StoreState>, Problem> {
     let store = api.broker()?.store();
-    let (log, stats) = (store.log_state(), store.stats());
+    let log = store.log_state();
+    let stats = store.stats();
     let health = match store.health() {
         Health::Well => "well",
         Health::Full => "full",

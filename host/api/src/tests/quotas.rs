@@ -35,7 +35,9 @@ async fn one_key_takes_its_streams_and_everybody_else_goes_on() {
     let (alices, _) = host.agent_with_session_of(user("alice")).await;
     let (bobs, _) = host.agent_with_session_of(user("bob")).await;
     let (own, _) = host.agent_with_session().await;
-    let (first, second, bob) = (key(&host, "alice").await, key(&host, "alice").await, key(&host, "bob").await);
+    let first = key(&host, "alice").await;
+    let second = key(&host, "alice").await;
+    let bob = key(&host, "bob").await;
     let path = format!("/api/agents/{alices}/stream");
     let one = host.follow_with(&first, &path, &[]).await;
     let _two = host.follow_with(&first, &path, &[]).await;
@@ -76,7 +78,8 @@ async fn who_asks_too_often_is_told_and_nobody_else_is() {
         (Limits { key_requests_per_second_max: 1, ..Limits::default() }, "KEY_REQUEST_LIMIT"),
     ] {
         let host = Host::start_with(limits).await;
-        let (alice, bob) = (key(&host, "alice").await, key(&host, "bob").await);
+        let alice = key(&host, "alice").await;
+        let bob = key(&host, "bob").await;
         let mut told = None;
         for _ in 0..20 {
             let answer = host.get_with(&alice, "/api/agents").await;

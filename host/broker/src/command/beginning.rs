@@ -89,7 +89,9 @@ impl Broker {
         beginning: Beginning,
         request: Option<&Request>,
     ) -> Result<Option<RoutedReceipt>, Error> {
-        let (session, now, agent) = (fresh::session(), self.core.now(), beginning.agent);
+        let session = fresh::session();
+        let now = self.core.now();
+        let agent = beginning.agent;
         let first = self.first(command, directive)?;
         let is_made = beginning.made.is_some();
         let why = beginning.why.clone();

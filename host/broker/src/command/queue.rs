@@ -119,7 +119,8 @@ impl Broker {
         // What it says is changed by one at a time.
         let _in_turn = self.core.in_turn(session).await;
         let row = self.session_for(user, target, session).await?;
-        let (now, queue) = (self.core.now(), change(row.queue));
+        let now = self.core.now();
+        let queue = change(row.queue);
         let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
         let event = context.event(Event::QueueConfigured(QueueConfigured { session, queue, time: now }));
         let mut commit = Commit::new().guard(Guard::SessionOpen(session)).guard(allowed(row.agent, user)).append(

@@ -130,7 +130,9 @@ impl Broker {
                 return Err(invalid(unknown.to_string(), "/model"));
             }
             let (head, through) = self.forked_at(user, &row, fork).await?;
-            let (now, forked, agent) = (self.core.now(), fresh::session(), row.agent);
+            let now = self.core.now();
+            let forked = fresh::session();
+            let agent = row.agent;
             let opened = SessionOpened {
                 session: forked,
                 agent,

@@ -213,7 +213,9 @@ mod tests {
     /// A late reply of a message that began this run.
     fn late(number: u128, of: u128, deadline: Option<u64>) -> InputAccepted {
         let accounts = Accounts::of_message(RunId(Uuid::from_u128(of)), &TurnLimits::default());
-        let (from, denies, permissions) = ("other".to_owned(), Denies::default(), Permissions::default());
+        let from = "other".to_owned();
+        let denies = Denies::default();
+        let permissions = Permissions::default();
         input(
             number,
             Source::LateReply { from, depth: 0, hops: 1, spawn_depth: 0, denies, permissions, accounts, deadline: deadline.map(Timestamp) },

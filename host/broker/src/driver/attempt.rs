@@ -76,7 +76,8 @@ impl Driver {
         }
         let attempted = driving.run.attempted(open, wanted.ended.clone(), reserved, now);
         let afforded = Afforded { attempt: attempted.attempt, reserved };
-        let (id, accounts) = (driving.run.started.run, driving.run.started.accounts());
+        let id = driving.run.started.run;
+        let accounts = driving.run.started.accounts();
         let guard = || Guard::AccountsHave { run: id, accounts, drawn: driving.run.drawn_with(&arrived), more: reserved };
         let guards = (driving.run.shares && !reserved.is_nothing()).then(guard).into_iter().collect();
         // To ask again is no progress: what panics over and over must not be paid for over and over.

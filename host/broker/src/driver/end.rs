@@ -93,7 +93,8 @@ impl Driver {
             commit.guards.push(Guard::OperationOpen { run: reply_to.run, operation: reply_to.operation });
             add(commit, Stream::Run(reply_to.run), &context, event);
         } else if !reply_to.attached || *cause == Cause::Replied {
-            let (parts, untrusted) = (late_reply(run, said, cause), run.is_untrusted());
+            let parts = late_reply(run, said, cause);
+            let untrusted = run.is_untrusted();
             let late = Late { from: run, hops: run.hops, to: &parent, parts, untrusted };
             let Told { events, blob, guard } = Box::pin(late.events(&self.core, time)).await?;
             commit.blobs.extend(blob);

@@ -65,9 +65,12 @@ impl Driver {
         };
         let entry = entry(&self.core, &driving.run, through);
         let (dossier, entry) = (Dossier::default(), BoundaryDecided { operation: Some(operation), segment: open.segment, ..entry });
-        let (core, driver, stopwatch) = (self.core.clone(), self.mailbox.signals.clone(), driving.stopwatch.clone());
+        let core = self.core.clone();
+        let driver = self.mailbox.signals.clone();
+        let stopwatch = driving.stopwatch.clone();
         let work = Work { core, driver, open: open.clone(), started, messages, dossier: dossier.clone(), stopwatch };
-        let (mailbox, segment) = (self.mailbox.signals.clone(), open.segment);
+        let mailbox = self.mailbox.signals.clone();
+        let segment = open.segment;
         let (session, noted) = (self.session, dossier.clone());
         let task = self.core.spawn(async move {
             let performed = caught(Box::pin(work.perform())).await.unwrap_or_else(|panic| {
@@ -154,8 +157,13 @@ impl Work {
         let Self { core, driver, open, started, messages, dossier, stopwatch } = self;
         match &open.operation.performer {
             Performer::Model { request, through, .. } => {
-                let (operation, attempts) = (&open.operation, Attempts::new(&open, driver, &dossier));
-                let (core, started, messages, dossier, stopwatch) = (&core, &started, &messages, &dossier, &stopwatch);
+                let operation = &open.operation;
+                let attempts = Attempts::new(&open, driver, &dossier);
+                let core = &core;
+                let started = &started;
+                let messages = &messages;
+                let dossier = &dossier;
+                let stopwatch = &stopwatch;
                 Model { core, started, messages, operation, request, through: *through, dossier, stopwatch, attempts }.perform().await
             }
             Performer::Tool { component, tool, arguments, capabilities } => {

@@ -27,7 +27,8 @@ impl Driver {
         self.commit_start(&opening).await?;
         let Some(driving) = &self.driving else { return Ok(false) };
         let event = recovered(&driving.run, self.core.now());
-        let (run, count) = (event.run, event.count);
+        let run = event.run;
+        let count = event.count;
         // It is no progress: a driver that keeps panicking does not begin to count anew.
         let panics = self.panics;
         store::point("broker.recover.before");

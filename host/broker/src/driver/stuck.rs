@@ -27,7 +27,8 @@ impl Driver {
     /// Leaves the session alone. Nothing of it that is in memory could be recorded. False when it was released meanwhile, and is to be looked
     /// at again.
     pub(super) async fn quarantine(&mut self, reason: String) -> bool {
-        let (session, since) = (self.session, self.core.now());
+        let session = self.session;
+        let since = self.core.now();
         tracing::error!(session.id = %session, reason, "a session is put into quarantine: nothing is done for it until it is released");
         self.core.quarantine.put(Quarantined { session, why: Why::Stuck, reason, since });
         if let Some(driving) = &mut self.driving {

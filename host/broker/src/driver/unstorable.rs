@@ -18,7 +18,8 @@ impl Driver {
     pub(super) async fn end_what_cannot_be_stored(&mut self, trouble: &Trouble) -> Option<String> {
         let reason = format!("what it came to can never be stored: {}", unstorable(trouble)?);
         let Some(driving) = &mut self.driving else { return Some(reason) };
-        let (run, opening) = (driving.run.started.run, driving.opening.clone());
+        let run = driving.run.started.run;
+        let opening = driving.opening.clone();
         let begins = driving.version == 0;
         tracing::error!(session.id = %self.session, run.id = %run, reason, "a turn ends because something of it can never be stored");
         driving.keep_costs(&reason);

@@ -71,7 +71,8 @@ impl Model<'_> {
             let reply = match completion.result {
                 Ok(reply) => reply,
                 Err(failure) => {
-                    let (code, retryable) = (failure.code().to_owned(), failure.retryable());
+                    let code = failure.code().to_owned();
+                    let retryable = failure.retryable();
                     return Ended::Failed(Failure { code, message: failure.to_string(), retryable });
                 }
             };

@@ -83,7 +83,8 @@ impl Tool<'_> {
             Ok(answer) => answer,
             Err(failure) => return Performed::ended(Ended::Failed(failure)),
         };
-        let (stopwatch, at_work) = (self.stopwatch.clone(), OnceLock::new());
+        let stopwatch = self.stopwatch.clone();
+        let at_work = OnceLock::new();
         let notes = Arc::new(Watchers { core: self.core.clone(), frame: self.frame(), stopwatch, at_work });
         notes.show(Show::Performing { what: format!("tool:{}", self.ran.tool) });
         let buckets = Arc::new(CallBuckets::new(self.core, &entry.name, self.started));

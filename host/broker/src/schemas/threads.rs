@@ -119,7 +119,8 @@ impl Threads {
         &self,
         work: W,
     ) -> (impl FnOnce() -> Result<T, GivenUp> + Send + 'static + use<T, W>, Arc<AtomicBool>) {
-        let (is_over, lost) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.lost));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let lost = Arc::clone(&self.lost);
         let over = Arc::clone(&is_over);
         let watched = move || {
             let done = catch_unwind(AssertUnwindSafe(work)).map_err(|_| GivenUp::Panicked);

@@ -362,7 +362,8 @@ fn what_is_asked_and_not_granted_is_told_apart_from_what_is_granted_and_not_aske
 #[test]
 fn what_two_permit_is_what_both_permit_and_each_counts_once() {
     let list = |names: &[&str]| Some(PatternList(names.iter().map(|name| (*name).to_owned()).collect()));
-    let (all, reads) = (Permissions::default(), Permissions { tools: list(&["read_*", "look"]), ..Permissions::default() });
+    let all = Permissions::default();
+    let reads = Permissions { tools: list(&["read_*", "look"]), ..Permissions::default() };
     let bare = Permissions { tools: list(&["look", "delegate"]), capabilities: list(&[]), and: Vec::new() };
     let both = reads.both(&bare);
     for (tool, permitted) in [("look", true), ("read_file", false), ("delegate", false)] {

@@ -33,7 +33,8 @@ fn after(host: &mut HostTime, readings: &[Shown]) -> i64 {
 
 #[test]
 fn host_time_follows_the_wall_clock_as_far_as_it_can_be_believed() {
-    let (hour, day) = (HOUR.cast_signed(), DAY.cast_signed());
+    let hour = HOUR.cast_signed();
+    let day = DAY.cast_signed();
     let cases: [(&str, &[Shown], i64); 9] = [
         ("clocks that agree", &[(10, 10), (5_000, 5_000), (hour, HOUR)], hour),
         ("a small step ahead", &[(60_010, 10)], 60_010),
@@ -73,7 +74,8 @@ fn host_time_never_goes_back_whatever_the_clocks_show() {
     let mut seed = 7_u64;
     for _ in 0..10_000 {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let (wall, passed_ms) = ((seed >> 20) % (4 * NOON), (seed >> 3) % (10 * DAY));
+        let wall = (seed >> 20) % (4 * NOON);
+        let passed_ms = (seed >> 3) % (10 * DAY);
         let before = host.now();
         host.go_on(reading(wall, passed_ms));
         assert!(host.now() >= before && host.later() >= host.now() && host.later() >= host.wall());

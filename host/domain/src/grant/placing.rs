@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn a_folder_below_a_writable_one_is_nested_whoever_has_either() {
-        let (read, write) = (Access::ReadOnly, Access::ReadWrite);
+        let read = Access::ReadOnly;
+        let write = Access::ReadWrite;
         let pair = |inner, outer| vec![Nested { inner, outer }];
         for (one, other, expected) in [
             ((write, &[0, 1][..]), (read, &[0, 1, 2][..]), pair(1, 0)),

@@ -209,7 +209,9 @@ pub fn answer(run: &Run, call: OperationId, by: &UserId, value: Value, time: Tim
         if approval.until <= time {
             return Err(Refusal::new(Kind::Conflict, "NOT_SUSPENDED", "the time in which this call could be agreed to is over"));
         }
-        let (run, operation, approved) = (run.started.run, open.operation.id, approval.agrees(&value));
+        let run = run.started.run;
+        let operation = open.operation.id;
+        let approved = approval.agrees(&value);
         let answered = ApprovalAnswered { run, operation, call: approval.call, approved, by: by.clone(), time };
         return Ok((Event::ApprovalAnswered(answered), kept, Vec::new()));
     }

@@ -50,8 +50,10 @@ fn value(bytes: &mut std::slice::Iter<'_, u8>, level: usize) -> Value {
 #[test]
 fn any_schema_is_taken_or_refused_and_any_document_counted() {
     bolero::check!().with_type::<(Vec<u8>, Vec<u8>)>().for_each(|(schema, document)| {
-        let (mut schema, mut document) = (schema.iter(), document.iter());
-        let (schema, document) = (value(&mut schema, 0), value(&mut document, 0));
+        let mut schema = schema.iter();
+        let mut document = document.iter();
+        let schema = value(&mut schema, 0);
+        let document = value(&mut document, 0);
         if let Err(unfit) = check(&schema) {
             assert!(unfit.place.len() < PARTS_MAX * SHOWN_CHARS_MAX, "{unfit}");
             return;

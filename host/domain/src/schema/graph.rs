@@ -168,7 +168,8 @@ impl<'a> Graph<'a> {
 
     /// The fault of a schema, with the way by which it was come by.
     fn unfit(&self, at: usize, problem: Problem) -> Unfit {
-        let (mut steps, mut at) = (Vec::new(), at);
+        let mut steps = Vec::new();
+        let mut at = at;
         while let Some(found) = self.found.get(at) {
             match found.step {
                 Step::Root => break,
@@ -316,7 +317,8 @@ fn decoded(fragment: &str) -> Option<Cow<'_, str>> {
             continue;
         }
         let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-        let (high, low) = (digit(rest.next())?, digit(rest.next())?);
+        let high = digit(rest.next())?;
+        let low = digit(rest.next())?;
         bytes.push(u8::try_from(high * 16 + low).ok()?);
     }
     String::from_utf8(bytes).ok().map(Cow::Owned)

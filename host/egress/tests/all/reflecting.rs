@@ -16,7 +16,8 @@ const MASK: &str = "***********";
 
 /// Everything that comes back from a server that answers so to a request with the secret in it: headers, data and trailers.
 async fn returned(answer: impl Into<Vec<u8>>) -> (String, String, String) {
-    let (server, mut world) = (Server::saying(answer), World::new());
+    let server = Server::saying(answer);
+    let mut world = World::new();
     world.redactor = Redactor::of(&secret(CANARY));
     let mut request = world.request(&format!("http://a.test:{}/", server.port));
     request.bound.header(AUTHORIZATION, HeaderValue::from_static(CANARY));
@@ -58,7 +59,8 @@ async fn a_secret_is_taken_out_of_what_was_packed_and_the_length_stays_true() {
 /// Sends a request, with a secret in it or without, and with this header. Returns the code of its
 /// outcome and the number of requests that the server got.
 async fn outcome(with_secret: bool, header: Option<(&'static str, &'static str)>, answer: &str) -> (&'static str, usize) {
-    let (server, mut world) = (Server::saying(answer), World::new());
+    let server = Server::saying(answer);
+    let mut world = World::new();
     world.redactor = Redactor::of(&secret(CANARY));
     let mut request = world.request(&format!("http://a.test:{}/", server.port));
     if with_secret {

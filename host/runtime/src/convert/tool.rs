@@ -88,7 +88,8 @@ mod tests {
     #[test]
     fn json_of_a_guest_with_a_key_twice_is_refused() {
         let asking = |props: &str, schema: Option<&str>| {
-            let (props, response_schema) = (props.into(), schema.map(str::to_owned));
+            let props = props.into();
+            let response_schema = schema.map(str::to_owned);
             let action = types::ClientAction { widget: "form".into(), props, response_schema, lock_input: false };
             tools::Progress::Ask(tools::Ask { action, state: Vec::new() })
         };

@@ -52,7 +52,8 @@ async fn a_folder_that_is_swapped_during_calls_leads_nowhere_else() {
     house.open(&grants).unwrap();
     let over = Arc::new(AtomicBool::new(false));
     let swapping = {
-        let (over, folder) = (over.clone(), house.beside(""));
+        let over = over.clone();
+        let folder = house.beside("");
         std::thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
                 for (from, to) in [("sandbox", "kept"), ("link", "sandbox"), ("sandbox", "link"), ("kept", "sandbox")] {
@@ -75,7 +76,8 @@ async fn a_folder_that_is_swapped_during_calls_leads_nowhere_else() {
 async fn folders_below_a_writable_one_are_not_opened() {
     let house = House::new().await;
     let nested = |path: &str, access| DirectoryGrant::whole(house.sandbox.join(path), "/in", access);
-    let (read, write) = (Access::ReadOnly, Access::ReadWrite);
+    let read = Access::ReadOnly;
+    let write = Access::ReadWrite;
     symlink("sandbox/folder", house.beside("by-link")).unwrap();
     // The writer of the sandbox decides where this leads.
     symlink("sandbox/turn", house.beside("by-turn")).unwrap();
@@ -150,7 +152,8 @@ async fn pipes_sockets_and_devices_are_not_opened() {
         let touch = json!([{ "op": "touch", "on": "/s", "path": "pipe", "follow": true }]);
         assert_eq!(house.answers(&grant, &touch).await, ["ok"]);
     }
-    let (grant, ops) = ([house.whole()], json!([open("pipe"), writing("pipe", "truncate")]));
+    let grant = [house.whole()];
+    let ops = json!([open("pipe"), writing("pipe", "truncate")]);
     house.open(&grant).unwrap();
     for _ in 0..CALLS {
         assert_eq!(house.answers(&grant, &ops).await, ["not-permitted"; 2]);

@@ -55,7 +55,8 @@ pub(super) fn imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -
 /// Adds one row for each message, numbered by its place in the turn, and returns the number of
 /// places. No message is read: it says itself whether it rests on content from outside.
 fn turn(sql: &Sql<'_>, row: i64, of: (AgentId, SessionId), turn: &TurnNode, time: Timestamp) -> rusqlite::Result<i64> {
-    let (agent, session) = (of.0.to_string(), of.1.to_string());
+    let agent = of.0.to_string();
+    let session = of.1.to_string();
     sql.execute(
         "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) \
          SELECT ?1 + id - ?6, ?2, ?3, run, id, 0, ?5, ?7 FROM messages WHERE run = ?4 AND role IN ('user', 'assistant')",

@@ -29,7 +29,8 @@ pub(super) fn erase_of_session(sql: &Sql<'_>, agent: AgentId, session: SessionId
                 'agent.client.action.withdrawn.v1', 'agent.note.remembered.v1') ORDER BY position LIMIT ?3";
     let read = |row: &rusqlite::Row<'_>| Ok((row.uint(0)?, decoded_at(row, 1)?));
     let events = sql.rows(text, params![stream, session.to_string(), limit(EVENTS_PER_COMMIT_MAX)], read)?;
-    let (mut is_other, mut names_blobs) = (false, false);
+    let mut is_other = false;
+    let mut names_blobs = false;
     for (position, event) in &events {
         forget(sql, *position)?;
         erase_event(sql, *position, tally)?;

@@ -21,7 +21,9 @@ impl Store {
     /// ([`Store::keep_keys_longer`]). Only a commit says for certain that there was none: see
     /// [`crate::Key`].
     pub async fn remembered_request(&self, source: &str, key: &str, now: Timestamp) -> Result<Option<RememberedRequest>, ReadError> {
-        let (source, key, oldest) = (source.to_owned(), key.to_owned(), int(self.keys_since(now).0));
+        let source = source.to_owned();
+        let key = key.to_owned();
+        let oldest = int(self.keys_since(now).0);
         self.glance(move |sql| {
             let text = "SELECT request, reply FROM idempotency WHERE source = ?1 AND key = ?2 AND time >= ?3";
             sql.row(text, params![source, key, oldest], |row| Ok(RememberedRequest { request: row.digest(0)?, reply: row.get(1)? }))

@@ -103,7 +103,8 @@ async fn a_call_that_is_attempted_again_draws_both_attempts_until_it_is_settled(
     begin(&sample).await;
     starts(&sample, 1, Accounts::default(), vec![asks(run(1), 100)]).await;
     let operation = asks(run(1), 100).id;
-    let (reserved, drawn) = (spent(120, 0, 9), spent(220, 0, 16));
+    let reserved = spent(120, 0, 9);
+    let drawn = spent(220, 0, 16);
     let again = OperationAttempted { run: run(1), operation, attempt: 1, ended: Vec::new(), reserved, drawn, time: NOON };
     sample.append(Stream::Run(run(1)), vec![Event::OperationAttempted(Box::new(again))]).await;
     let draws = || async { sample.store.drawn(&message(), None).await.unwrap().others };
@@ -111,7 +112,8 @@ async fn a_call_that_is_attempted_again_draws_both_attempts_until_it_is_settled(
     // One attempt is charged what was reserved for it, the other used something.
     let usage = Some(Usage { input_tokens: 20, output_tokens: 5, cached_tokens: 0 });
     let attempt = |usage, cost_micros, reserved| {
-        let (provider, model) = ("p".to_owned(), "m".to_owned());
+        let provider = "p".to_owned();
+        let model = "m".to_owned();
         Attempt { provider, model, usage, cost_micros, wall_ms: 1, error: None, reserved }
     };
     let attempts = vec![attempt(None, None, Some(spent(100, 0, 7))), attempt(usage, Some(3), None)];

@@ -403,7 +403,8 @@ fn panicking(n: u64) -> Event {
 async fn a_commit_over_which_a_projection_panics_is_refused_for_good_and_the_writer_lives_on() {
     let sample = Sample::new();
     begin(&sample).await;
-    let (before, head) = (everything(&sample.database()), *sample.store.durable().borrow());
+    let before = everything(&sample.database());
+    let head = *sample.store.durable().borrow();
     for n in 0..2 {
         let bad = commit(Stream::Session(session(2)), vec![opened(2, 1, None), panicking(n)])
             .append(Stream::Run(run(1)), Expected::New, vec![new(noise(n))])

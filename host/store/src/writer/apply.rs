@@ -103,7 +103,8 @@ fn write(sql: &Sql<'_>, state: &mut State, prepared: &mut Prepared, found: &[u64
     let first_position = state.head.position + 1;
     let mut versions: Vec<(Stream, u64)> = Vec::with_capacity(appends.len());
     for (append, found) in appends.iter_mut().zip(found) {
-        let (stream, version) = (append.stream, found + append.events.len() as u64);
+        let stream = append.stream;
+        let version = found + append.events.len() as u64;
         for (event, version) in append.events.iter_mut().zip(found + 1..) {
             insert(sql, state, version, event)?;
         }

@@ -161,7 +161,8 @@ async fn asking_a_peer(asked: Arc<Semaphore>, answers: Arc<Semaphore>) -> (Folde
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_was_stopped_for_longer_than_a_model_may_take_still_hears_its_reply() {
-    let (asked, answers) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let asked = Arc::new(Semaphore::new(0));
+    let answers = Arc::new(Semaphore::new(0));
     let (_folder, host) = asking_a_peer(asked.clone(), answers.clone()).await;
     let session = play(&host, &json!([{ "start": [{ "key": "m", "model": "x" }] }])).await;
     tokio::time::timeout(PATIENCE, asked.acquire()).await.expect("a prompt in time").unwrap().forget();

@@ -64,7 +64,9 @@ fn check_begun(events: &[Recorded], ledger: &Ledger) -> Result<()> {
     let opened: Vec<_> =
         events.iter().filter(|event| event.kind == "session.opened.v1").filter_map(|event| event.subject.session).collect();
     ensure!(opened.iter().all(|session| ledger.begun.contains(&session.to_string())), "chats that nobody knows: {opened:?}");
-    let (sessions, agents, begun) = (opened.len(), of("agent.created.v1"), ledger.begun.len());
+    let sessions = opened.len();
+    let agents = of("agent.created.v1");
+    let begun = ledger.begun.len();
     ensure!((sessions, agents) == (begun, begun), "{sessions} sessions and {agents} agents were begun by {begun} messages");
     Ok(())
 }

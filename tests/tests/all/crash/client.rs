@@ -120,7 +120,8 @@ impl Client {
 
     /// Says something to an agent with which there is no chat yet: asked again under the same key, it is the same chat.
     pub(super) async fn begin(&mut self, ledger: &mut Ledger, definition: &str, text: &str) -> Result<Talk> {
-        let (key, body) = (format!("begin-{definition}"), json!({ "to": { "agent": definition }, "content": text }));
+        let key = format!("begin-{definition}");
+        let body = json!({ "to": { "agent": definition }, "content": text });
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
             let request = self.host()?.request(Method::POST, "/api/messages").header("idempotency-key", &key).json(&body);

@@ -148,7 +148,8 @@ impl Chaos {
 fn fill(at: &std::path::Path) {
     use std::os::unix::fs::FileExt;
     let file = std::fs::File::create(at).unwrap();
-    let (mut piece, mut end) = (256_u64 << 20, 0);
+    let mut piece = 256_u64 << 20;
+    let mut end = 0;
     while piece >= 4096 {
         match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), end, piece) {
             Ok(()) => end += piece,

@@ -73,7 +73,8 @@ pub(super) struct Clients {
 
 impl Clients {
     pub(super) fn begin(line: &watch::Receiver<Line>, seed: u64) -> Self {
-        let (mut tasks, over) = (JoinSet::new(), CancellationToken::new());
+        let mut tasks = JoinSet::new();
+        let over = CancellationToken::new();
         for number in 0..CLIENTS {
             let client = Client {
                 line: line.clone(),
@@ -140,7 +141,8 @@ impl Client {
             return self.ask(Method::POST, key, path, Some(body)).await;
         }
         self.ledger.pairs += 1;
-        let (line, both) = (self.line.clone(), body.clone());
+        let line = self.line.clone();
+        let both = body.clone();
         let (one, other) =
             tokio::join!(insist(line.clone(), Method::POST, key, path, Some(body)), insist(line, Method::POST, key, path, Some(&both)));
         self.ledger.repeats += one.1 + other.1;
@@ -181,7 +183,8 @@ impl Client {
 
     /// Asks under a key until nothing is in the way any more.
     async fn unless_busy(&mut self, method: Method, path: &str, body: Option<&Value>) -> Answer {
-        let (key, patience) = (self.key(), Instant::now() + PATIENCE);
+        let key = self.key();
+        let patience = Instant::now() + PATIENCE;
         loop {
             let answer = self.ask(method.clone(), &key, path, body).await;
             if answer.status != 409 || Instant::now() > patience {
@@ -207,8 +210,10 @@ impl Client {
     async fn say(&mut self) {
         let Some(talk) = self.any() else { return };
         let Talk { agent, session } = &self.talks[talk];
-        let (path, session) = (format!("/api/agents/{agent}/sessions/{session}/messages"), session.clone());
-        let (key, content) = (self.key(), turn(self.count));
+        let path = format!("/api/agents/{agent}/sessions/{session}/messages");
+        let session = session.clone();
+        let key = self.key();
+        let content = turn(self.count);
         let answer = self.under_key(&key, &path, &json!({ "content": content })).await;
         assert_eq!(answer.status, 202, "{answer:?}");
         self.ledger.inputs.insert(key, (answer.text("input_id"), session));
@@ -216,7 +221,8 @@ impl Client {
 
     /// Words to an agent: they go to its latest chat, or to one that they begin.
     async fn route(&mut self) {
-        let (key, content) = (self.key(), turn(self.count));
+        let key = self.key();
+        let content = turn(self.count);
         let answer = self.under_key(&key, "/api/messages", &json!({ "to": { "agent": DEFINITION }, "content": content })).await;
         assert_eq!(answer.status, 202, "{answer:?}");
         let session = answer.text("session_id");
@@ -264,7 +270,8 @@ impl Client {
 
 /// Asks until there is an answer that counts; how often it asked again.
 async fn insist(line: watch::Receiver<Line>, method: Method, key: &str, path: &str, body: Option<&Value>) -> (Answer, u64) {
-    let (patience, mut repeats) = (Instant::now() + PATIENCE, 0);
+    let patience = Instant::now() + PATIENCE;
+    let mut repeats = 0;
     loop {
         let now = line.borrow().clone();
         let last = now.ask_under(key, method.clone(), path, body).await;

@@ -131,7 +131,8 @@ impl CallState {
         let (start, shown) = (self.start(&fd, wish)?, self.folders.shown(fd.rep()));
         let folder = self.opened(&fd)?.folder.clone();
         let Some(start) = start else {
-            let (start, opening) = (self.from(&fd)?, Opening { how, what, last: last(flags) });
+            let start = self.from(&fd)?;
+            let opening = Opening { how, what, last: last(flags) };
             let thing = blocking(move || open::beneath(start, &path, opening)).await?;
             let opened = self.table.push(thing.into_descriptor(folder.dir.perms, opening))?;
             self.folders.opened.insert(opened.rep(), Opened { folder, inside: Inside::default(), shown, held: None });
@@ -189,7 +190,8 @@ impl CallState {
             what |= DescriptorFlags::WRITE;
         }
         let opening = Opening { how: how & OpenFlags::DIRECTORY, what, last: Last::Thing };
-        let (dir, name) = (place.dir.clone(), place.path());
+        let dir = place.dir.clone();
+        let name = place.path();
         match blocking(move || open::named(&dir, &name, opening)).await {
             Ok(thing) => Ok((self.table.push(thing.into_descriptor(place.folder.dir.perms, opening))?, place.inside)),
             Err(Failed::Code(_)) if !may_be_file => Err(Failed::Refused),

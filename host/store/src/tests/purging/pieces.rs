@@ -42,7 +42,8 @@ async fn steps_beside(others: u128) -> u64 {
 
 #[tokio::test]
 async fn a_purge_does_no_more_in_a_store_that_is_ten_times_larger() {
-    let (small, large) = (steps_beside(20).await, steps_beside(200).await);
+    let small = steps_beside(20).await;
+    let large = steps_beside(200).await;
     assert!(large <= small + small / 4, "{small} steps beside 20 sessions, {large} beside 200");
 }
 
