@@ -3,6 +3,8 @@
 
 /// The variable that lets tests be skipped which need user and mount namespaces.
 pub const WITHOUT_NAMESPACES: &str = "AGENT_HOST_TESTS_WITHOUT_NAMESPACES";
+/// The variable that lets tests be skipped which need bash, curl and jq.
+pub const WITHOUT_CURL: &str = "AGENT_HOST_TESTS_WITHOUT_CURL";
 
 /// Returns a resource of the machine that a test needs; none when it is missing and the variable
 /// says that this is known.
