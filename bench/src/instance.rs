@@ -8,7 +8,7 @@ use crate::report::{Bar, Row};
 use crate::view::{Nothing, basis};
 use agent_host_tests::guests::wasm;
 use agent_host_tests::world;
-use anyhow::ensure;
+use anyhow::{anyhow, ensure};
 use domain::grant::GuestLimits;
 use runtime::Outcome;
 use std::sync::Arc;
@@ -56,7 +56,8 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let pair = in_turns(
         async || {
             mean_us(CALLS, async || {
-                let stepped = runtime.step(&component, view.clone(), &[], &basis, &limits).await;
+                let admission = runtime.admit(&component, &limits).await.map_err(|turned_away| anyhow!("{turned_away:?}"))?;
+                let stepped = runtime.step(admission, &component, view.clone(), &[], &basis).await;
                 ensure!(matches!(stepped.outcome, Outcome::Refused { .. }), "the step ended as {:?}", stepped.outcome);
                 Ok(())
             })
@@ -99,5 +100,5 @@ async fn bare_step(engine: &Engine, pre: &bindings::AgentPluginPre<Bare>) -> was
 
 /// Wasmtime's errors are no `std::error::Error`.
 pub(crate) fn told(error: &wasmtime::Error) -> anyhow::Error {
-    anyhow::anyhow!("{error:?}")
+    anyhow!("{error:?}")
 }

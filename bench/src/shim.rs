@@ -3,6 +3,7 @@
 //! What is measured there has no disk's mood in it.
 
 use agent_host_tests::guests;
+use agent_host_tests::process::PRELOAD;
 use agent_host_tests::slow_disk::{SlowDisk, Syncs};
 use anyhow::ensure;
 use std::fs;
@@ -25,7 +26,7 @@ pub(crate) fn again(flag: &str) -> anyhow::Result<Vec<f64>> {
     let disk = SlowDisk::new(&folder)?;
     disk.set(Syncs::Take(SYNC))?;
     let mut again = Command::new(std::env::current_exe()?);
-    let output = again.arg(flag).arg(disk.counter()).envs(disk.variables()).output()?;
+    let output = again.arg(flag).arg(disk.counter()).env(PRELOAD, disk.library()).envs([disk.variable()]).output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(serde_json::from_slice(&output.stdout)?)
 }

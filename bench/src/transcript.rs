@@ -7,7 +7,7 @@ use crate::thread::Conversation;
 use crate::view::{Thread, basis};
 use agent_host_tests::guests::wasm;
 use agent_host_tests::world;
-use anyhow::ensure;
+use anyhow::{anyhow, ensure};
 use domain::grant::GuestLimits;
 use runtime::{Component, Outcome, Runtime, View};
 use std::sync::Arc;
@@ -43,7 +43,8 @@ async fn thread(store: &Store, turns: usize) -> anyhow::Result<Arc<dyn View>> {
 async fn steps(runtime: &Runtime, reader: &Component, view: Arc<dyn View>) -> anyhow::Result<f64> {
     let (basis, limits) = (basis(), GuestLimits::default());
     mean_us(STEPS, async || {
-        let stepped = runtime.step(reader, view.clone(), &[], &basis, &limits).await;
+        let admission = runtime.admit(reader, &limits).await.map_err(|turned_away| anyhow!("{turned_away:?}"))?;
+        let stepped = runtime.step(admission, reader, view.clone(), &[], &basis).await;
         ensure!(matches!(stepped.outcome, Outcome::Returned(_)), "the step ended as {:?}", stepped.outcome);
         Ok(())
     })

@@ -37,10 +37,16 @@ impl FakedClock {
         Ok(clock)
     }
 
-    /// The variables with which a program has this clock.
+    /// The library that a program with this clock loads before its own C library.
     #[must_use]
-    pub fn variables(&self) -> [(&'static str, &Path); 2] {
-        [("LD_PRELOAD", &self.library), (PAGE, &self.page)]
+    pub fn library(&self) -> &Path {
+        &self.library
+    }
+
+    /// The variable that tells the library its page.
+    #[must_use]
+    pub fn variable(&self) -> (&'static str, &Path) {
+        (PAGE, &self.page)
     }
 
     /// Has the clock go so many milliseconds before or after the right one, from now on.

@@ -30,10 +30,22 @@ pub const CRASH_AT: &str = "AGENT_HOST_CRASH_AT";
 pub const UNSTORABLE: &str = "AGENT_HOST_UNSTORABLE";
 /// The variable with the words of an event on which a projection panics; see `store::fault`.
 pub const PANICS_ON: &str = "AGENT_HOST_PANICS_ON";
+/// The variable with the words of an event that contradicts stored rows; see `store::fault`.
+pub const CONTRADICTS_ON: &str = "AGENT_HOST_CONTRADICTS_ON";
+/// The variable with the words of an event that rests on an unreadable row; see `store::fault`.
+pub const MISREADS_ON: &str = "AGENT_HOST_MISREADS_ON";
+/// The variable with the words of an event whose reading panics; see `store::fault`.
+pub const READING_PANICS_ON: &str = "AGENT_HOST_READING_PANICS_ON";
+/// The variable that names the libraries which a program loads before its C library.
+pub const PRELOAD: &str = "LD_PRELOAD";
 /// The config file in a folder.
 const CONFIG: &str = "agent-host.json";
 /// The compiled components in a data folder.
 const CACHE: &str = "component-cache";
+/// The folder of the demo, from the repository's root.
+const DEMO: &str = "examples/demo";
+/// The files of the demo, from its folder.
+const DEMO_FILES: [&str; 3] = ["agent-host.toml", "demo-script.toml", "workspace/notes.txt"];
 
 /// A program that ended before it was ready.
 #[derive(Debug)]
@@ -73,6 +85,8 @@ pub fn puppets(agents: &Value) -> Value {
 #[derive(Debug)]
 pub struct Folder {
     dir: TempDir,
+    /// The config file, from the folder.
+    config: PathBuf,
     /// The file system that its data is on, when that is one of its own.
     disk: Option<SmallDisk>,
     /// The disk with replaced syncs, when a test wants one.
@@ -91,9 +105,26 @@ impl Folder {
         let dir = TempDir::new().expect("a temporary folder");
         std::fs::create_dir(dir.path().join("files")).expect("a folder for tools");
         std::fs::write(dir.path().join("script.toml"), crate::world::SCRIPT).expect("a rule file");
-        let folder = Self { dir, disk: None, slow: None, clock: None };
+        let folder = Self { dir, config: CONFIG.into(), disk: None, slow: None, clock: None };
         folder.configure(config);
         folder
+    }
+
+    /// A folder with a copy of the demo at the place that it has in the repository, without data.
+    ///
+    /// Its hosts have to be told with `--listen` to take any free port.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    #[must_use]
+    pub fn demo() -> Self {
+        let dir = TempDir::new().expect("a temporary folder");
+        let demo = dir.path().join(DEMO);
+        std::fs::create_dir_all(demo.join("workspace")).expect("a folder for tools");
+        for file in DEMO_FILES {
+            std::fs::copy(root().join(DEMO).join(file), demo.join(file)).expect("a copy of the demo");
+        }
+        Self { dir, config: Path::new(DEMO).join("agent-host.toml"), disk: None, slow: None, clock: None }
     }
 
     /// Writes a configuration for the next host, as [`Self::new`] does.
@@ -105,7 +136,7 @@ impl Folder {
             let server = json!({ "listen": "127.0.0.1:0", "dataDir": "data" });
             config.entry("server").or_insert(server);
         }
-        std::fs::write(self.dir.path().join(CONFIG), config.to_string()).expect("a config file");
+        std::fs::write(self.config_file(), config.to_string()).expect("a config file");
     }
 
     /// The same, with its data on a file system of its own that has so much room.
@@ -120,16 +151,18 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The same, with syncs that [`Self::slow_disk`] controls.
+    /// The same, with syncs and reads that [`Self::slow_disk`] controls and a wall clock that
+    /// [`Self::clock`] shifts.
     ///
     /// # Errors
     /// Why there can be none here.
     ///
     /// # Panics
     /// When there is no C compiler.
-    pub fn on_bad_disk(config: Value, room: Room) -> Result<Self, String> {
+    pub fn on_bad_machine(config: Value, room: Room) -> Result<Self, String> {
         let mut folder = Self::on_small_disk(config, room)?;
         folder.slow = Some(replaced_syncs(folder.path()));
+        folder.clock = Some(replaced_clock(folder.path()));
         Ok(folder)
     }
 
@@ -160,8 +193,7 @@ impl Folder {
     #[must_use]
     pub fn with_clock(config: Value) -> Self {
         let mut folder = Self::new(config);
-        let made = FakedClock::new(folder.path());
-        folder.clock = Some(made.expect("a library that shifts the clock, made by the C compiler that the host is built with"));
+        folder.clock = Some(replaced_clock(folder.path()));
         folder
     }
 
@@ -206,10 +238,16 @@ impl Folder {
         self.dir.path()
     }
 
+    /// The config file.
+    #[must_use]
+    pub fn config_file(&self) -> PathBuf {
+        self.path().join(&self.config)
+    }
+
     /// The data folder.
     #[must_use]
     pub fn data(&self) -> PathBuf {
-        self.disk.as_ref().map_or_else(|| self.path().join("data"), SmallDisk::path)
+        self.disk.as_ref().map_or_else(|| self.config_file().with_file_name("data"), SmallDisk::path)
     }
 
     /// The output on stderr of all programs so far.
@@ -231,9 +269,13 @@ impl Folder {
             None => Command::new(program()),
             Some(disk) => disk.command(&program()),
         };
-        command.envs(self.slow.iter().flat_map(SlowDisk::variables));
-        command.envs(self.clock.iter().flat_map(FakedClock::variables));
-        command.args(arguments).arg("--config").arg(self.path().join(CONFIG)).current_dir(self.path()).kill_on_drop(true);
+        let libraries: Vec<&Path> = self.slow.iter().map(SlowDisk::library).chain(self.clock.iter().map(FakedClock::library)).collect();
+        if !libraries.is_empty() {
+            command.env(PRELOAD, std::env::join_paths(libraries).expect("paths without a colon"));
+        }
+        command.envs(self.slow.iter().map(SlowDisk::variable));
+        command.envs(self.clock.iter().map(FakedClock::variable));
+        command.args(arguments).arg("--config").arg(self.config_file()).current_dir(self.path()).kill_on_drop(true);
         command
             .env_remove("RUST_LOG")
             .env_remove("AGENT_HOST_TOKEN")
@@ -311,6 +353,10 @@ impl Folder {
 
 fn replaced_syncs(folder: &Path) -> SlowDisk {
     SlowDisk::new(folder).expect("a library that replaces syncs, made by the C compiler that the host is built with")
+}
+
+fn replaced_clock(folder: &Path) -> FakedClock {
+    FakedClock::new(folder).expect("a library that shifts the clock, made by the C compiler that the host is built with")
 }
 
 /// A client without trusted certificates: the API speaks plain HTTP.

@@ -54,10 +54,16 @@ impl SlowDisk {
         Ok(disk)
     }
 
-    /// The variables with which a program has this disk.
+    /// The library that a program with this disk loads before its own C library.
     #[must_use]
-    pub fn variables(&self) -> [(&'static str, &Path); 2] {
-        [("LD_PRELOAD", &self.library), (PAGE, &self.page)]
+    pub fn library(&self) -> &Path {
+        &self.library
+    }
+
+    /// The variable that tells the library its page.
+    #[must_use]
+    pub fn variable(&self) -> (&'static str, &Path) {
+        (PAGE, &self.page)
     }
 
     /// The file that counts the syncs, for [`count`].
@@ -78,9 +84,7 @@ impl SlowDisk {
         };
         File::options().write(true).open(&self.page)?.write_all_at(&what.to_ne_bytes(), WHAT_AT)
     }
-}
 
-impl SlowDisk {
     /// Has reads of the database fail from now on, or succeed again.
     ///
     /// # Errors

@@ -37,6 +37,8 @@ pub struct Setup {
     /// The price of a million of the scripted model's tokens, of prompt or reply; none for a model
     /// without a price.
     pub price: Option<f64>,
+    /// Calls of the scripted model at the same time.
+    pub concurrent_max: Option<u32>,
     /// Limits of the broker.
     pub limits: Limits,
     /// The operator's settings of agents by their paths.
@@ -63,6 +65,8 @@ pub struct Setup {
     pub instances_max: u32,
     /// Clock of the host.
     pub clock: Clock,
+    /// The options with which its store is opened.
+    pub store: store::Options,
 }
 
 impl Default for Setup {
@@ -79,6 +83,7 @@ impl Default for Setup {
             ],
             script: SCRIPT.to_owned(),
             price: None,
+            concurrent_max: None,
             limits: Limits::default(),
             paths: broker::PathSettings::default(),
             network: Vec::new(),
@@ -92,6 +97,7 @@ impl Default for Setup {
             personas: Vec::new(),
             instances_max: 32,
             clock: Clock::system(),
+            store: store::Options::default(),
         }
     }
 }
@@ -148,8 +154,8 @@ impl World {
         let filter = tracing_subscriber::EnvFilter::from_default_env();
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
         let path = dir.path().join("data");
-        let store =
-            tokio::task::spawn_blocking(move || Store::open(&path, store::Options::default())).await.expect("no panic").expect("a store");
+        let options = setup.store;
+        let store = tokio::task::spawn_blocking(move || Store::open(&path, options)).await.expect("no panic").expect("a store");
         let runtime = runtime_with(secrets(&setup), setup.instances_max);
         let broker = Broker::start(parts(dir.path(), &setup, store, &runtime).await).await.expect("a broker");
         Self { dir, broker, runtime, setup }
@@ -431,7 +437,7 @@ fn gateway(dir: &Path, setup: &Setup) -> Gateway {
     std::fs::write(dir.join("script.toml"), &setup.script).expect("a rule file");
     let price = setup.price.map(|price| json!({ "inputPerMillion": price, "outputPerMillion": price }));
     let config = json!({
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml", "concurrentMax": setup.concurrent_max } },
         "models": { "m": { "provider": "scripted", "model": "m", "price": price } },
         "defaultModel": "m",
     });

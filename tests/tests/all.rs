@@ -25,6 +25,7 @@ mod all {
     mod file_size;
     mod frozen;
     mod garbage;
+    mod guide;
     mod half_streams;
     mod http;
     mod identity;

@@ -29,6 +29,7 @@ pub struct Lists {
 impl Lists {
     /// With the time of the host.
     #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "a guest has no other clock than the one that the host lends it")]
     pub fn new() -> Self {
         Self { clock: Timestamp::now }
     }

@@ -107,7 +107,7 @@ pub(crate) enum Command {
         /// A JSON document: {"format": "agent-host.sessions/1", "sessions": [...]}
         file: PathBuf,
     },
-    /// The time of a running host: look at it, and confirm a wall clock that jumped ahead
+    /// The time of a running host: look at it, and confirm the wall clock after it was set
     #[command(subcommand)]
     Clock(Clock),
     /// Look at the configuration
@@ -327,7 +327,7 @@ pub(crate) struct Restore {
 pub(crate) enum Clock {
     /// Show the time by which the host goes, and how far the wall clock is from it
     Show,
-    /// Say that the wall clock is right: what is due by it is due at once, instead of after the hour for which a jump is doubted
+    /// Say that the wall clock is right: what is due by it is due at once, instead of after the hour for which a jump is doubted. When it is behind the host's time, credentials end by it from then on
     Confirm,
 }
 

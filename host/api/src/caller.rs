@@ -22,9 +22,18 @@ pub(crate) struct Caller {
     pub(crate) scopes: Arc<BTreeSet<Scope>>,
     /// The credential.
     pub(crate) credential: Credential,
-    /// True if the operator reads here without a role of their own. [`Self::user`] is then the user
-    /// as whom they read.
-    pub(crate) reads_as_operator: bool,
+    /// The reading that is on record if the operator reads here without a role of their own.
+    /// [`Self::user`] is then the user as whom they read.
+    pub(crate) operator: Option<OperatorReading>,
+}
+
+/// A reading of the operator's, as the ledger names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OperatorReading {
+    /// The operator's own user.
+    pub(crate) by: UserId,
+    /// The request, such as `GET /api/agents/{id}/stream`.
+    pub(crate) request: String,
 }
 
 /// The credential of a caller. Its expiry is as it was at the time of the request: see
@@ -62,7 +71,7 @@ impl Credential {
 impl Caller {
     /// The holder of the host's own token: its operator, who may do everything.
     pub(crate) fn local() -> Self {
-        Self { user: UserId::local(), scopes: Arc::new(Scope::ALL.into()), credential: Credential::HostToken, reads_as_operator: false }
+        Self { user: UserId::local(), scopes: Arc::new(Scope::ALL.into()), credential: Credential::HostToken, operator: None }
     }
 
     /// Checks that the credential may be used for something.
@@ -83,7 +92,7 @@ impl Caller {
     /// The broker as this caller reads from it.
     pub(crate) fn reading(&self, api: &Api) -> Result<Broker, Problem> {
         let broker = api.broker()?;
-        Ok(if self.reads_as_operator { broker.for_operator() } else { broker.clone() })
+        Ok(if self.operator.is_some() { broker.for_operator() } else { broker.clone() })
     }
 
     /// Returns the caller as an issuer of keys.

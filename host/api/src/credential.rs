@@ -30,5 +30,5 @@ async fn of_key(api: &Api, key: &ApiKey) -> Result<Caller, Problem> {
         Some(Ended::Expired) => return Err(unauthorized(format!("the API key `{}` ended at {}", row.id, row.expires_at))),
     }
     let credential = Credential::Key { id: row.id, expires_at: row.expires_at };
-    Ok(Caller { user: row.user, scopes: Arc::new(row.scopes), credential, reads_as_operator: false })
+    Ok(Caller { user: row.user, scopes: Arc::new(row.scopes), credential, operator: None })
 }

@@ -96,7 +96,7 @@ impl Identity {
             user: UserId::of_claim(&issuer.name, &claims.user, issuer.naming),
             scopes: Arc::new(claims.scopes),
             credential: Credential::Token { issuer: Arc::clone(&issuer.name), expires_at: claims.expires_at },
-            reads_as_operator: false,
+            operator: None,
         })
     }
 }

@@ -150,6 +150,11 @@ impl Quotas {
         Ok(())
     }
 
+    /// The share of a request that opens no session: it was made before, and is answered as it was then.
+    pub(crate) fn no_session(&self) -> SessionShare {
+        SessionShare { quotas: self.clone(), taken: None }
+    }
+
     /// Counts a session that is to be opened with a key, until it turns out that none was.
     ///
     /// # Errors

@@ -3,13 +3,13 @@
 //!
 //! Only requests that look come here. Nothing is said, answered or changed in anybody's name.
 
-use crate::caller::{Caller, Credential};
+use crate::caller::{Caller, Credential, OperatorReading};
 use crate::input::{existing, target};
 use crate::problem::Problem;
 use crate::state::Api;
 use axum::RequestExt;
-use axum::extract::{MatchedPath, RawPathParams, Request};
-use broker::{Reading, Target};
+use axum::extract::{MatchedPath, Query, RawPathParams, Request};
+use broker::{Other, Reading, Target};
 use domain::digest::Digest;
 use domain::event::Recorded;
 use domain::id::{AgentId, SessionId, TurnId};
@@ -55,17 +55,13 @@ pub(crate) async fn reader(api: &Api, caller: Caller, request: &mut Request) -> 
     let told = format!("{} {route}", request.method());
     let reading = Reading { by: &caller.user, request: &told, session, run: None, turn: named.turn };
     Ok(match api.broker()?.read_as_operator(reading, &of).await? {
-        Some(user) => Caller { user, reads_as_operator: true, ..caller },
+        Some(user) => Caller { operator: Some(OperatorReading { by: caller.user, request: told }), user, ..caller },
         None => caller,
     })
 }
 
 async fn named(route: &str, request: &mut Request) -> Named {
     let mut named = Named::default();
-    let queried = |name: &str, request: &Request| {
-        let mut pairs = request.uri().query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-        pairs.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
-    };
     if let Ok(params) = request.extract_parts::<RawPathParams>().await {
         for (name, value) in &params {
             match name {
@@ -77,12 +73,28 @@ async fn named(route: &str, request: &mut Request) -> Named {
         }
     }
     if route.starts_with("/api/agents/") && named.session.is_none() {
-        named.session = queried("session", request).and_then(|session| session.parse().ok());
+        named.session = queried(request, "session").and_then(|session| session.parse().ok());
     }
     if route == "/api/search" {
-        named.agent = queried("agent", request).filter(|agent| matches!(target(agent), Target::Agent(_)));
+        named.agent = queried(request, "agent").filter(|agent| matches!(target(agent), Target::Agent(_)));
     }
     named
+}
+
+/// Returns a value of the query, read as the route reads it.
+fn queried(request: &Request, name: &str) -> Option<String> {
+    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(request.uri()).ok()?;
+    pairs.into_iter().find(|pair| pair.0 == name).map(|pair| pair.1)
+}
+
+/// Records the other side of a comparison, which a request names in its query.
+///
+/// # Errors
+/// It is not there any more, or it cannot be recorded.
+pub(crate) async fn note_compared(api: &Api, caller: &Caller, with: Other) -> Result<(), Problem> {
+    let Some(OperatorReading { by, request }) = &caller.operator else { return Ok(()) };
+    let reading = Reading { by, request, session: None, run: None, turn: None };
+    Ok(api.broker()?.compare_as_operator(reading, &caller.user, with).await?)
 }
 
 /// Returns the agents whose stored events reveal what users say. Events without a session reveal

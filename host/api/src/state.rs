@@ -2,11 +2,12 @@
 //! host is ready.
 
 use crate::access::Access;
+use crate::caller::Caller;
 use crate::problem::Problem;
-use crate::quota::Quotas;
+use crate::quota::{Quotas, SessionShare};
 use crate::server::Limits;
 use crate::stream::Tail;
-use broker::Broker;
+use broker::{Broker, By};
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -112,6 +113,18 @@ impl Api {
 
     pub(crate) fn quotas(&self) -> &Quotas {
         &self.shared.quotas
+    }
+
+    /// Counts a session that a request is to open. One that was made before under the same idempotency key opens none, and has its answer
+    /// also beyond the limit.
+    ///
+    /// # Errors
+    /// 429: there were too many.
+    pub(crate) async fn session_share(&self, caller: &Caller, key: Option<&str>) -> Result<SessionShare, Problem> {
+        if self.broker()?.is_remembered(By { user: &caller.user, key }).await? {
+            return Ok(self.quotas().no_session());
+        }
+        self.quotas().session(caller, self.limits())
     }
 
     pub(crate) fn backups(&self) -> &Path {

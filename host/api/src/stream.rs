@@ -140,8 +140,8 @@ pub(crate) async fn begin(
     let agent = found.row.agent.id;
     let view = params.view.unwrap_or_default();
     let session: Option<SessionId> = id_in_query("session", params.session.as_deref())?;
-    let scope =
-        scope_of(agent, session, params.spawned.unwrap_or(false), |session| Tree::new(session, caller.user.clone(), broker.clone()))?;
+    let tree = |session| Tree::new(agent, session, &caller, broker.clone());
+    let scope = scope_of(agent, session, params.spawned.unwrap_or(false), tree)?;
     // Watched before the position is read: no frame of what comes after it is missed.
     let (live, tail) = (broker.live().watch(), api.tail()?.clone());
     let last = *broker.store().durable().borrow();
@@ -174,7 +174,7 @@ pub(crate) async fn begin(
     let feed = Feed {
         store: broker.store().clone(),
         scope,
-        viewer: match caller.reads_as_operator {
+        viewer: match caller.operator.is_some() {
             true => Viewer::operator(caller.user.clone(), root),
             false => Viewer::new(caller.user.clone(), root, found.role),
         },

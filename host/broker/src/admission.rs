@@ -1,5 +1,7 @@
-//! Putting on record which components are served, with which code and which grants, before anything runs under them. One that is not what
-//! it was under its name is told of, unless its code is pinned.
+//! The record of the components that are served, each with its code and its grant.
+//!
+//! It is committed before anything runs under them. A component whose code or description has
+//! changed under its name is reported, unless its code is pinned.
 
 use crate::catalogue::Entry;
 use crate::command::Error;
@@ -11,10 +13,7 @@ use domain::id::Stream;
 use std::collections::HashMap;
 use store::{Commit, Expected, ReadError};
 
-/// Events that are read at a time.
-const PAGE: usize = 1_000;
-
-/// Records every component whose code or grant is not what was recorded of it last.
+/// Records every component whose code, description or grant differs from its last record.
 pub(crate) async fn admit(core: &Core) -> Result<(), Error> {
     let known = last_admitted(core).await.map_err(Error::unavailable)?;
     let time = core.now();
@@ -50,33 +49,25 @@ pub(crate) async fn admit(core: &Core) -> Result<(), Error> {
     core.store.commit(commit).await.map(drop).map_err(Error::unavailable)
 }
 
-/// The digest of what a component says of itself.
+/// Returns the digest of a component's description of itself.
 fn described(entry: &Entry) -> Result<Digest, Error> {
     serde_json::to_vec(entry.component.describes()).map(|bytes| Digest::of(&bytes)).map_err(Error::unavailable)
 }
 
-/// The record of a component as it was admitted.
+/// The last record of a component.
 struct Admitted {
     code: Digest,
     grant: Digest,
     described: Option<Digest>,
 }
 
-/// Returns the newest record of each component, by its name.
+/// Returns the last record of each component that is served, by its name.
 async fn last_admitted(core: &Core) -> Result<HashMap<String, Admitted>, ReadError> {
-    let (mut last, mut version) = (HashMap::new(), 0);
-    loop {
-        let events = core.store.stream(Stream::Host, version, PAGE).await?;
-        let count = events.len();
-        for recorded in events {
-            version = recorded.version;
-            if let Some(Event::ComponentAdmitted(admitted)) = recorded.event {
-                let ComponentAdmitted { component, code, grant, described, .. } = admitted;
-                last.insert(component, Admitted { code, grant, described });
-            }
-        }
-        if count < PAGE {
-            return Ok(last);
-        }
+    let names = core.catalogue.entries().map(|entry| entry.name.clone()).collect();
+    let mut last = HashMap::new();
+    for admitted in core.store.last_admissions(names).await? {
+        let ComponentAdmitted { component, code, grant, described, .. } = admitted;
+        last.insert(component, Admitted { code, grant, described });
     }
+    Ok(last)
 }

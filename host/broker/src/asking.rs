@@ -1,13 +1,14 @@
-//! Questions to the client, made ready: what the widget shows is checked, and every answer has a schema that it must fit.
+//! Questions to the client: checks of what a widget shows, and the schema that every answer must
+//! fit.
 
 use crate::schemas::Schemas;
 use domain::tool::ClientAction;
 use domain::widget;
 
-/// The question with the schema of its answer: its own, or that of its widget.
+/// Returns the question with the schema of its answer: its own, or that of its widget.
 ///
 /// # Errors
-/// What the guest has to mend, in its own terms.
+/// The fault that the guest has to mend, in its own terms.
 pub(crate) async fn ready(schemas: &Schemas, action: &ClientAction) -> Result<ClientAction, String> {
     if action.widget.is_empty() {
         return Err("client: the widget has no name".to_owned());
@@ -30,7 +31,8 @@ mod tests {
     use domain::widget::document::{WIDGETS, answer, props};
     use serde_json::{Value, json};
 
-    /// What each widget may be shown, and what none may; only what a schema can say.
+    /// Returns props of widgets, each with whether the host takes them: only faults that a schema
+    /// can name.
     fn shown() -> Vec<(&'static str, Value, bool)> {
         let many: Vec<String> = (0..101).map(|option| option.to_string()).collect();
         vec![

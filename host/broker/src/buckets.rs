@@ -1,4 +1,5 @@
-//! What tools keep in buckets, for the runtime: reads of the store, and one call at a time where something may be written.
+//! The buckets of tools, for the runtime: reads of the store, and one call at a time that may
+//! write.
 
 use crate::core::Core;
 use async_trait::async_trait;
@@ -13,12 +14,12 @@ use tokio::sync::OwnedMutexGuard;
 
 type Lock = tokio::sync::Mutex<()>;
 
-/// Who holds which bucket. Whoever waits for one gets it in the order of asking.
+/// The holders of buckets. Those that wait for one get it in the order of asking.
 #[derive(Debug, Default)]
 pub(crate) struct Holds(Mutex<HashMap<BucketPlace, Weak<Lock>>>);
 
 impl Holds {
-    /// Waits until nobody holds a bucket, and holds it until what is returned is dropped.
+    /// Waits until a bucket is free, and holds it until the returned value is dropped.
     async fn hold(self: &Arc<Self>, place: BucketPlace) -> Held {
         let lock = match self.locks().entry(place.clone()) {
             Entry::Occupied(mut there) => there.get().upgrade().unwrap_or_else(|| {
@@ -70,7 +71,7 @@ pub(crate) struct CallBuckets {
 }
 
 impl CallBuckets {
-    /// For a call of a run's.
+    /// Creates the buckets for a call in a run.
     pub(crate) fn new(core: &Arc<Core>, component: &str, started: &RunStarted) -> Self {
         Self { core: core.clone(), component: component.to_owned(), started: started.clone() }
     }
@@ -80,7 +81,7 @@ impl CallBuckets {
     }
 }
 
-/// For whom the calls of a run are made.
+/// Returns the user, the agent and the session on whose behalf a run makes its calls.
 pub(crate) fn behalf(started: &RunStarted) -> Behalf<'_> {
     Behalf { user: started.user_id.as_str(), agent: started.agent, session: started.session }
 }

@@ -1,4 +1,4 @@
-//! The catalogue: which definitions and components this host serves, and the grants of each.
+//! The catalogue: the definitions and components that this host serves, and the grants of each.
 
 use crate::schemas::{Schemas, ToolSchemas};
 use domain::authority::is_system;
@@ -23,13 +23,13 @@ pub struct Entry {
     pub name: String,
     /// The loaded component.
     pub component: Arc<Component>,
-    /// What it is granted.
+    /// The grant of the component.
     pub grant: Grant,
-    /// Whether no other code may run under its name, not even to end what it has begun.
+    /// True if no other code may run under its name, not even to end work that it has begun.
     pub is_pinned: bool,
 }
 
-/// Everything that is configured. Built once at start.
+/// All that is configured. Built once at start.
 #[derive(Clone, Default)]
 pub struct Catalogue {
     definitions: BTreeMap<DefinitionId, Arc<Definition>>,
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Catalogue {
     }
 }
 
-/// What in the configuration does not fit together.
+/// A fault in the configuration: parts that do not fit together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
     /// Two definitions have one id.
@@ -77,7 +77,7 @@ pub enum Misfit {
     /// Two personas have one id.
     #[error("personas: `{0}` is defined twice; give one of them another id")]
     PersonaTwice(PersonaId),
-    /// A persona's main sessions have nobody who could lead them.
+    /// No agent could lead a persona's main sessions.
     #[error("personas.{persona}.agent: there is no agent `{agent}` in `agents`")]
     PersonaWithoutAgent {
         /// The persona.
@@ -108,7 +108,7 @@ pub enum Misfit {
     Schema {
         /// The component.
         component: String,
-        /// The tool, which of its schemas, where in it, and why.
+        /// The tool, the schema, the place in it, and the fault.
         problem: String,
     },
 }
@@ -128,7 +128,8 @@ impl Catalogue {
                 let compiled = catalogue.schemas.of_tools(tools).map_err(told)?;
                 catalogue.tool_schemas.extend(tools.iter().map(|tool| tool.name.clone()).zip(compiled));
                 for tool in tools {
-                    // Such a tool would pass every allow list, or be taken for the host's by whoever reads what it says of itself.
+                    // Such a tool would pass every allow list, or its texts would be read as the
+                    // host's own.
                     if is_system(&tool.name) || tool.name == delegate::NAME || talk::NAMES.contains(&tool.name.as_str()) {
                         return Err(Misfit::ToolOfTheHost { tool: tool.name.clone(), component: entry.name.clone() });
                     }
@@ -162,7 +163,7 @@ impl Catalogue {
         }
     }
 
-    /// The same with personas.
+    /// Adds personas to the catalogue.
     ///
     /// # Errors
     /// The first thing that does not fit.
@@ -179,24 +180,24 @@ impl Catalogue {
         Ok(self)
     }
 
-    /// A persona.
+    /// Returns a persona.
     #[must_use]
     pub fn persona(&self, id: &PersonaId) -> Option<&Arc<Persona>> {
         self.personas.get(id)
     }
 
-    /// All personas, by id.
+    /// Returns all personas, by id.
     pub fn personas(&self) -> impl Iterator<Item = &Arc<Persona>> {
         self.personas.values()
     }
 
-    /// A definition.
+    /// Returns a definition.
     #[must_use]
     pub fn definition(&self, id: &DefinitionId) -> Option<&Arc<Definition>> {
         self.definitions.get(id)
     }
 
-    /// What sort of agent a definition makes: what it says, or what its component calls itself.
+    /// Returns the type of a definition's agents: the definition's own, else that of its component.
     #[must_use]
     pub fn agent_type(&self, definition: &Definition) -> String {
         let own = self.entries.get(&definition.component).and_then(|entry| match entry.component.describes() {
@@ -206,19 +207,20 @@ impl Catalogue {
         definition.type_tag.clone().or(own).unwrap_or_else(|| definition.agent_id.0.clone())
     }
 
-    /// The first definition, in the order of their ids, that makes agents of a type.
+    /// Returns the first definition that makes agents of a type, in the order of the ids.
     #[must_use]
     pub fn of_type(&self, agent_type: &str) -> Option<&Arc<Definition>> {
         self.definitions().find(|definition| self.agent_type(definition) == agent_type)
     }
 
-    /// The first definition, in the order of their ids, whose agents lead sessions of a type.
+    /// Returns the first definition whose agents lead sessions of a type, in the order of the ids.
     #[must_use]
     pub fn leading(&self, session_type: &str) -> Option<&Arc<Definition>> {
         self.definitions().find(|definition| self.session_types(definition).iter().any(|leads| leads == session_type))
     }
 
-    /// The session types that a definition's agents lead, the one first that is opened when none is asked for.
+    /// Returns the session types that a definition's agents lead. The first is opened when none is
+    /// asked for.
     #[must_use]
     pub fn session_types(&self, definition: &Definition) -> Vec<String> {
         let types = match self.entries.get(&definition.component).map(|entry| entry.component.describes()) {
@@ -228,29 +230,29 @@ impl Catalogue {
         if types.is_empty() { vec![CHAT.to_owned()] } else { types }
     }
 
-    /// All definitions, by id.
+    /// Returns all definitions, by id.
     pub fn definitions(&self) -> impl Iterator<Item = &Arc<Definition>> {
         self.definitions.values()
     }
 
-    /// A component by the operator's name.
+    /// Returns a component by the operator's name.
     #[must_use]
     pub fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
         self.entries.get(name)
     }
 
-    /// A component by its digest.
+    /// Returns a component by its digest.
     #[must_use]
     pub fn by_digest(&self, digest: Digest) -> Option<&Arc<Entry>> {
         self.by_digest.get(&digest)
     }
 
-    /// All components, by name.
+    /// Returns all components, by name.
     pub fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
         self.entries.values()
     }
 
-    /// A tool with the component that offers it.
+    /// Returns a tool with the component that offers it.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&(Arc<Entry>, Arc<ToolDefinition>)> {
         self.tools.get(name)
@@ -266,7 +268,7 @@ impl Catalogue {
         &self.schemas
     }
 
-    /// All tools of components, by name.
+    /// Returns all tools of components, by name.
     pub fn tools(&self) -> impl Iterator<Item = &(Arc<Entry>, Arc<ToolDefinition>)> {
         self.tools.values()
     }

@@ -1,18 +1,20 @@
-//! The clock of a host: every "now" of its work comes from here. The rules are in [`domain::clock`].
+//! The clock of a host: every "now" of its work comes from here. The rules are in
+//! [`domain::clock`].
 
 mod carrier;
 
-use carrier::Carrier;
+use carrier::{Carrier, Written};
 use domain::clock::{HostTime, Lead, Past, Reading};
 use domain::time::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Counts on while the machine sleeps, so that what passed then is no jump of the wall clock.
+/// The clock that counts the passing time. It counts on while the machine sleeps, so that time
+/// asleep is no jump of the wall clock.
 #[cfg(target_os = "linux")]
 const PASSED: ClockId = ClockId::Boottime;
-/// On macOS it does so too.
+/// The clock that counts the passing time. On macOS it counts on while the machine sleeps, too.
 #[cfg(not(target_os = "linux"))]
 const PASSED: ClockId = ClockId::Monotonic;
 
@@ -26,33 +28,38 @@ struct Inner {
     carrier: Option<Carrier>,
 }
 
-/// A clock at one moment.
+/// The readings of a clock at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockState {
-    /// The time by which the host goes.
+    /// The time that the host goes by.
     pub now: Timestamp,
     /// The machine's wall clock.
     pub wall: Timestamp,
     /// The lead of the wall clock that the host does not follow.
     pub jump: Option<Lead>,
-    /// The time before the host's start of which nobody knows whether it has passed.
+    /// The time before the host's start of which it is not known whether it has passed.
     pub gap: Option<Lead>,
+    /// The time by which credentials end, if an operator has confirmed a wall clock behind the
+    /// host's time.
+    pub credentials: Option<Timestamp>,
 }
 
 impl Clock {
-    /// The machine's.
+    /// Returns the machine's clock.
     #[must_use]
     pub fn system() -> Self {
         Self::of(machine)
     }
 
-    /// The machine's, carried on by a file from one process to the next as long as the machine is not booted.
+    /// Returns the machine's clock, carried on by a file from one process to the next.
+    ///
+    /// It is carried only as long as the machine is not booted.
     #[must_use]
     pub fn carried_by(file: PathBuf) -> Self {
         Self::with(machine, Carrier::new(file))
     }
 
-    /// A clock that goes by what a function reads.
+    /// Creates a clock that goes by the readings of a function.
     #[must_use]
     pub fn of(read: impl Fn() -> Reading + Send + Sync + 'static) -> Self {
         Self::with(read, None)
@@ -63,39 +70,53 @@ impl Clock {
         Self(Arc::new(Inner { read: Box::new(read), time: Mutex::new(time), carrier }))
     }
 
-    /// The present.
+    /// Returns the present time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.go_on().now()
     }
 
-    /// The present as far as credentials are concerned: no doubt about the wall clock makes one of them last longer.
+    /// Returns the present time for checks of credentials. A doubt about the wall clock never makes
+    /// one last longer.
     #[must_use]
     pub fn for_credentials(&self) -> Timestamp {
-        self.go_on().later()
+        self.go_on().for_credentials()
     }
 
     /// Returns the host's time, the wall clock, and the distance between them.
     #[must_use]
     pub fn state(&self) -> ClockState {
         let time = self.go_on();
-        ClockState { now: time.now(), wall: time.wall(), jump: time.jump(), gap: time.gap() }
+        let credentials = time.confirmed().map(|confirmed| confirmed.now);
+        ClockState { now: time.now(), wall: time.wall(), jump: time.jump(), gap: time.gap(), credentials }
     }
 
-    /// Follows the wall clock ahead, because an operator says that it is right.
+    /// Follows the wall clock ahead, or has credentials end by one that is behind, because an
+    /// operator says that it is right.
     #[must_use]
     pub fn confirm(&self) -> ClockState {
         let before = self.state();
         self.time().confirm((self.0.read)());
-        tracing::warn!(before.now = %before.now, wall = %before.wall, "an operator has confirmed the wall clock, and the host follows it");
-        self.state()
+        let after = self.state();
+        match after.credentials {
+            None => {
+                tracing::warn!(before.now = %before.now, wall = %before.wall, "an operator has confirmed the wall clock, and the host follows it");
+            }
+            Some(_) => tracing::warn!(
+                now = %after.now,
+                wall = %after.wall,
+                "an operator has confirmed a wall clock that is behind the host's time: credentials end by it from now on"
+            ),
+        }
+        after
     }
 
-    /// Begins anew with a store whose last event is of this time.
+    /// Begins anew with a store whose last event has this time.
     pub(crate) fn begin(&self, last: Timestamp) {
         let read = (self.0.read)();
-        let carried = self.0.carrier.as_ref().and_then(|carrier| carrier.carried(read.passed_ms));
-        let time = HostTime::begin(read, Past { last: (last > Timestamp(0)).then_some(last), carried });
+        let carried = self.0.carrier.as_ref().map(|carrier| carrier.carried(read.passed_ms)).unwrap_or_default();
+        let last = (last > Timestamp(0)).then_some(last);
+        let time = HostTime::begin(read, Past { last, carried: carried.host, credentials: carried.credentials });
         if let Some(jump) = time.jump() {
             tracing::warn!(jump.ms = jump.ms, "the wall clock jumped ahead while no host was running; nothing expires by that");
         }
@@ -109,11 +130,14 @@ impl Clock {
         *self.time() = time;
     }
 
-    /// Has the next process go on from here.
+    /// Writes the host's time for the next process to go on from.
     pub(crate) async fn carry(&self) {
         let Some(carrier) = &self.0.carrier else { return };
-        let base_ms = self.go_on().base_ms();
-        carrier.carry(base_ms).await;
+        let now = || {
+            let time = self.go_on();
+            Written { base_ms: time.base_ms(), credentials: time.confirmed() }
+        };
+        carrier.carry(now).await;
     }
 
     fn go_on(&self) -> MutexGuard<'_, HostTime> {
@@ -146,7 +170,7 @@ impl std::fmt::Debug for Clock {
     }
 }
 
-/// The clocks of this machine. The one place in this crate where they are read.
+/// Reads the clocks of this machine. No other place in this crate reads them.
 #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is handed")]
 fn machine() -> Reading {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What can be asked of the broker from outside, and what it answers.
+//! The commands of the broker, as they are given from outside, and their answers.
 
 mod agents;
 mod assignments;
@@ -75,7 +75,9 @@ use std::time::Duration;
 use store::{AgentRow, CommitError, ReadError, SessionRow, Store};
 use tokio::sync::{oneshot, watch};
 
-/// Whom an agent path parameter names: a UUID, a path, or (where a command may create) a definition.
+/// The agent that a path parameter names: by a UUID, a path or a definition.
+///
+/// A definition is taken only where a command may create the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// An agent's id.
@@ -87,7 +89,8 @@ pub enum Target {
 }
 
 impl Target {
-    /// As it was named: a request that names it otherwise is another one.
+    /// Returns the text by which it was named. A request that names the same agent otherwise is
+    /// another request.
     pub(crate) fn named(&self) -> String {
         match self {
             Self::Agent(agent) => agent.to_string(),
@@ -97,31 +100,32 @@ impl Target {
     }
 }
 
-/// Makes an agent from a definition.
+/// A command that makes an agent from a definition.
 #[derive(Debug, Clone)]
 pub struct CreateAgent {
-    /// What it is made from.
+    /// The template that it is made from.
     pub template: Template,
     /// An id of the caller's choosing.
     pub id: Option<AgentId>,
-    /// Its name; the definition's display name without.
+    /// Its name. Without: that of its configuration, else the definition's display name, or for an
+    /// agent that is made by type a name from the type.
     pub name: Option<String>,
-    /// Its path; `/<user>/agent/<definition>` without.
+    /// Its path. Without: `/<user>/agent/<definition>`.
     pub path: Option<String>,
-    /// Below which agent it is made; then it has no path of the caller's choosing.
+    /// The agent below which it is made. It then has no path of the caller's choosing.
     pub below: Option<Below>,
-    /// What is kept about it beside its address. A name and a prompt in it become its own.
+    /// Its configuration beside its address. A name and a prompt in it become its own.
     pub config: AgentConfig,
-    /// Whose it is.
+    /// Its owner.
     pub user: UserId,
-    /// Whether they ask as the operator, who makes the host's own agents.
+    /// True if the user asks as the operator, who makes the host's own agents.
     pub as_operator: bool,
-    /// Makes a repeated request the same request, for seven days.
+    /// A key that makes a repeated request the same request, for seven days.
     pub idempotency_key: Option<String>,
 }
 
 impl CreateAgent {
-    /// A user's agent of which nothing else is said.
+    /// Returns the command for a user's agent without further settings.
     #[must_use]
     pub fn of(template: Template, user: UserId) -> Self {
         let config = AgentConfig::default();
@@ -129,96 +133,98 @@ impl CreateAgent {
     }
 }
 
-/// Begins a session.
+/// A command that begins a session.
 #[derive(Debug, Clone)]
 pub struct NewSession {
-    /// With whom. A definition is got or created.
+    /// The agent. A definition stands for the user's agent of it, which is made if there is none.
     pub target: Target,
-    /// `chat`, or a structured type that the agent leads. Without: the agent's first type, or `chat`.
+    /// The type: `chat`, or a structured type that the agent leads. Without: the agent's first
+    /// type, or `chat`.
     pub session_type: Option<String>,
     /// A label.
     pub name: Option<String>,
     /// The model that its turns use.
     pub model: Option<String>,
-    /// What it is opened with, such as a lesson: an object.
+    /// The configuration that it is opened with, such as a lesson: an object.
     pub config: Option<serde_json::Map<String, Value>>,
-    /// For a structured one: seconds until it expires, where its policy has no shorter time.
+    /// Seconds until a structured session expires, unless its policy has a shorter time.
     pub time_limit_s: Option<u32>,
-    /// Makes a repeated request the same request, for seven days.
+    /// A key that makes a repeated request the same request, for seven days.
     pub idempotency_key: Option<String>,
-    /// Who begins it.
+    /// The user who begins it.
     pub user: UserId,
 }
 
-/// Says something in a session.
+/// A command that posts a message in a session.
 #[derive(Debug, Clone)]
 pub struct PostMessage {
     /// The agent.
     pub target: Target,
     /// The session.
     pub session: SessionId,
-    /// What is said.
+    /// The content of the message.
     pub content: Vec<Part>,
     /// The model that this turn uses.
     pub model: Option<String>,
-    /// What is to happen to it while the agent is busy; what it leaves out is as the session and the operator have it.
+    /// The treatment of the message while the agent is busy. Without: as the session and the
+    /// operator have it.
     pub queue: QueueOverride,
-    /// How urgent it is among what waits in its session; normal without.
+    /// Its urgency among the inputs that wait in its session. Without: normal.
     pub priority: Option<Priority>,
-    /// Who says it.
+    /// The user who posts it.
     pub user: UserId,
-    /// Makes a repeated request the same request, for seven days.
+    /// A key that makes a repeated request the same request, for seven days.
     pub idempotency_key: Option<String>,
 }
 
-/// Hands over a file.
+/// A command that hands over a file.
 #[derive(Debug, Clone)]
 pub struct UploadFile {
     /// The agent.
     pub target: Target,
     /// The session.
     pub session: SessionId,
-    /// What the file is called.
+    /// The name of the file.
     pub name: String,
-    /// What it is.
+    /// Its media type.
     pub media_type: String,
     /// Its bytes.
     pub content: Vec<u8>,
-    /// Who hands it over.
+    /// The user who hands it over.
     pub user: UserId,
 }
 
-/// Answers a client action.
+/// A command that answers a client action.
 #[derive(Debug, Clone)]
 pub struct Respond {
     /// The agent.
     pub target: Target,
     /// The operation that asked, as `client.action` named it.
     pub call: OperationId,
-    /// The session that it is asked in, if that is to be so.
+    /// The session in which it must have been asked; none for any.
     pub session: Option<SessionId>,
     /// The answer.
     pub response: Value,
-    /// Who answers.
+    /// The user who answers.
     pub user: UserId,
-    /// Makes a repeated request the same request, for seven days.
+    /// A key that makes a repeated request the same request, for seven days.
     pub idempotency_key: Option<String>,
 }
 
-/// An input was accepted and is durable.
+/// The receipt for an input that was accepted and is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputReceipt {
     /// The input.
     pub input: InputId,
     /// The session.
     pub session: SessionId,
-    /// The position of its event: read the stream from here to see what follows.
+    /// The position of its event. A reader of the stream sees from there what follows.
     pub position: u64,
-    /// What it waits for.
+    /// Its kind: the turn or boundary that it waits for.
     pub waits_for: Kind,
-    /// Inputs that had waited longest and were dropped for it, because the queue was full.
+    /// The inputs that had waited longest and were dropped for it, because the queue was full.
     pub dropped: Vec<InputId>,
-    /// Whether an earlier request with the same key was answered again.
+    /// True if this repeats the answer to an earlier request with the same key.
     pub replayed: bool,
 }
 
@@ -233,7 +239,7 @@ pub struct AgentView {
     pub tools: Vec<String>,
     /// The session types that it leads.
     pub session_types: Vec<String>,
-    /// What the user who asks is to it.
+    /// The role of the user who asks.
     pub role: Role,
 }
 
@@ -242,25 +248,25 @@ pub struct AgentView {
 pub struct SessionView {
     /// The stored row.
     pub row: SessionRow,
-    /// What it is doing, if it holds its agent's slot.
+    /// Its activity, if it holds its agent's slot.
     pub active: Option<ActiveSession>,
-    /// What it was opened with.
+    /// The configuration that it was opened with.
     pub config: Option<Value>,
     /// The run that is open.
     pub run: Option<RunId>,
-    /// Whether that compacts the thread.
+    /// True if that run compacts the thread.
     pub compacts: bool,
-    /// The reason why nothing is done for it; none of a session that is not in quarantine.
+    /// The quarantine of the session; none if it is in none.
     pub quarantined: Option<Quarantined>,
     /// Its open operations.
     pub open: Vec<Operation>,
     /// The questions that wait for the user, with the ids to answer under.
     pub asking: Vec<(OperationId, domain::tool::ClientAction)>,
-    /// The messages of its thread that were asked for, the open run's included.
+    /// The messages of its thread that were asked for, including those of the open run.
     pub messages: Vec<Message>,
 }
 
-/// Why a command did not succeed. Two layers: refused by a rule, or not recorded.
+/// The reason why a command did not succeed: refused by a rule, or not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A rule refused it; nothing has changed.
@@ -316,26 +322,26 @@ impl From<Trouble> for Error {
     }
 }
 
-/// The broker. Cheap to clone.
+/// The broker. It is cheap to clone.
 #[derive(Clone)]
 pub struct Broker {
     pub(crate) core: Arc<Core>,
-    /// Whether no rule on paths hides anything from whoever asks.
+    /// True if no rule on paths hides anything from the caller.
     pub(crate) is_unruled: bool,
 }
 
-/// The key of what a session is opened with that is a system prompt of its own.
+/// The key of a session's configuration for a system prompt of its own.
 pub(crate) const SYSTEM_PROMPT: &str = "system_prompt";
 
-/// How long a command waits for its session's driver, which may be in the middle of a step.
+/// The longest wait of a command for its session's driver, which may be in the middle of a step.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Waits for what a driver says to a command.
+/// Waits for a driver's answer to a command.
 async fn answered<T>(core: &Core, answer: oneshot::Receiver<Result<T, Trouble>>) -> Result<T, Error> {
     match tokio::time::timeout(DRIVER_PATIENCE, answer).await {
         Ok(Ok(answer)) => Ok(answer?),
         Ok(Err(_)) if core.stopping.is_cancelled() => Err(Error::ShuttingDown),
-        // It panicked, and somewhere around the commit.
+        // The driver panicked, and it is unknown whether that was before or after the commit.
         Ok(Err(_)) => Err(crate::refusals::busy("the host failed meanwhile; look again whether it was done before you repeat it").into()),
         Err(_) => Err(crate::refusals::busy("the session is busy; look again whether it was done before you repeat it").into()),
     }
@@ -348,46 +354,49 @@ impl std::fmt::Debug for Broker {
 }
 
 impl Broker {
-    /// The event store, for reading.
+    /// Returns the event store, for reading.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.core.store
     }
 
-    /// What is configured.
+    /// Returns the catalogue of all that is configured.
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.core.catalogue
     }
 
-    /// Changes whenever an API key was revoked: whoever lets a key do something that lasts looks again then.
+    /// Watches a counter that changes whenever an API key is revoked. A holder of something that a
+    /// key allows for a while checks it again then.
     #[must_use]
     pub fn revocations(&self) -> watch::Receiver<u64> {
         self.core.revocations.subscribe()
     }
 
-    /// What time it is, and what the host goes by.
+    /// Returns the host's clock.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.core.clock
     }
 
-    /// Follows the wall clock ahead, because an operator says that it is right: what is due by it is due, and keys are kept no longer for it.
-    #[must_use]
-    pub fn confirm_clock(&self) -> ClockState {
+    /// Goes by the wall clock, because an operator says that it is right. One that is ahead is followed: what is due by it is due, and keys are
+    /// kept no longer for it. By one that is behind credentials end, also after a restart.
+    pub async fn confirm_clock(&self) -> ClockState {
         let state = self.core.clock.confirm();
+        // Before it is answered, so that the next process knows of it.
+        self.core.clock.carry().await;
         self.core.keep_keys();
         self.core.timers.notify_one();
         state
     }
 
-    /// How many drivers there are, and what they were woken for.
+    /// Returns figures of the broker: its drivers and how often they were woken.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.core.stats()
     }
 
-    /// The ephemeral feed.
+    /// Returns the feed of ephemeral frames.
     #[must_use]
     pub fn live(&self) -> &Live {
         &self.core.live

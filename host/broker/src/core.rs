@@ -1,4 +1,4 @@
-//! What all of the broker shares, and its beginning and end.
+//! The state that all of the broker shares, with its start and its shutdown.
 
 use crate::buckets::Holds;
 use crate::catalogue::Catalogue;
@@ -9,7 +9,6 @@ use crate::live::Live;
 use crate::outfit::Outfits;
 use crate::panics::{caught, end_process};
 use crate::paths::PathSettings;
-use crate::places::Places;
 use crate::quarantine::Quarantine;
 use crate::recovery::Recovering;
 use crate::restored::AfterRestore;
@@ -21,6 +20,7 @@ use domain::queue::QueueOverride;
 use domain::residency::Patience;
 use domain::time::Timestamp;
 use llm::Gateway;
+use llm::places::Places;
 use runtime::Runtime;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -33,40 +33,45 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-/// Signals that may wait for one session's driver; whoever sends more waits.
+/// Number of signals that may wait for one session's driver. A sender of more waits.
 const MAILBOX_MAX: usize = 256;
-/// How long drivers may take to drop what they are doing and to record what it did until then: a second for the work to stop, another for what
-/// it had under way, and the commit.
+/// The time that drivers have to stop their work and to record what it did.
+///
+/// It is a second for the work to stop, another for what it had under way, and the commit.
 const LEAVE: Duration = Duration::from_secs(5);
-/// How long the end of the broker waits for the store, whose disk may not answer.
+/// The time that the shutdown waits for the store, whose disk may not answer.
 const CLOSE: Duration = Duration::from_secs(5);
-/// Digests of blobs that are known to be stored, before the list is begun anew.
+/// Number of remembered digests of stored blobs. With more, the list is begun anew.
 const KNOWN_BLOBS_MAX: usize = 100_000;
 
-/// Drivers that are started at a time by recovery and by timers: until each has folded its run and looked what there is to do.
+/// Number of drivers that recovery and timers start at a time. Each counts until it has folded its
+/// run and looked at what there is to do.
 const STARTING_MAX: usize = 64;
 
-/// Sessions upon whose queues something is decided at the same time.
+/// Number of locks on the queues of sessions. A lock is held while something is decided upon a
+/// queue and stored.
 const DECIDING: usize = 64;
 
 /// Limits of the broker as a whole.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Model calls that run at the same time on this host; of those that wait, the most urgent go first.
+    /// Number of model calls that run at the same time on this host. Of those that wait, the most
+    /// urgent go first.
     pub model_calls_max: usize,
-    /// How far agents may go with each other.
+    /// The limits on how far agents may go with each other.
     pub dispatch: dispatch::Limits,
-    /// Tokens reserved for a model call that names no limit of its own.
+    /// Tokens reserved for the reply to a model call that names no limit of its own.
     pub reserved_tokens: u64,
-    /// How long a dispatch may take that names no time of its own, in milliseconds.
+    /// The time limit of a dispatch that names none, in milliseconds.
     pub dispatch_ms: u64,
-    /// Milliseconds that a user has for agreeing to a call that the host asks about.
+    /// The time that a user has to agree to a call that the host asks about, in milliseconds.
     pub approval_ms: u64,
-    /// How queues are of which neither session nor message says anything.
+    /// The queue settings where neither the session nor the message has any.
     pub queue: QueueOverride,
-    /// How much one user may take.
+    /// The limits of one user.
     pub users: UserLimits,
-    /// After how long without work agents sleep, and those that were made for a piece of work are dead.
+    /// The times without work after which agents sleep, and after which those made for a piece of
+    /// work are dead.
     pub patience: Patience,
 }
 
@@ -85,7 +90,7 @@ impl Default for Limits {
     }
 }
 
-/// What a broker is made of.
+/// The parts that a broker is made of.
 pub struct Parts {
     /// The event store.
     pub store: Store,
@@ -93,17 +98,18 @@ pub struct Parts {
     pub runtime: Runtime,
     /// The model gateway.
     pub gateway: Arc<Gateway>,
-    /// What is configured.
+    /// The catalogue of all that is configured.
     pub catalogue: Catalogue,
     /// Limits.
     pub limits: Limits,
-    /// What to do about work that was under way in the backup that the store was made of, if it was made of one.
+    /// The treatment of work that was under way in the backup that the store was made from, if any.
     pub after_restore: AfterRestore,
-    /// What the operator says of agents by their paths.
+    /// The operator's settings on agents by their paths.
     pub paths: PathSettings,
-    /// Sessions that are left alone: nothing of them is begun until they are released.
+    /// The sessions that are in quarantine from the start. Nothing of them is begun until they are
+    /// released.
     pub skipped: Vec<SessionId>,
-    /// What time it is. It begins anew with the store.
+    /// The host's clock. It begins anew with the store.
     pub clock: Clock,
 }
 
@@ -116,21 +122,22 @@ impl std::fmt::Debug for Parts {
 /// Figures of a broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
-    /// Drivers that there are now: one for each session on which something is worked.
+    /// Number of drivers now: one for each session that is being worked on.
     pub drivers: usize,
-    /// How often a driver was woken since the start, those that had been woken already included.
+    /// Number of wakes of a driver since the start, including wakes of drivers that were woken
+    /// already.
     pub wakes: u64,
-    /// How often one looked what there is to do.
+    /// Number of looks of a driver at what there is to do.
     pub looks: u64,
-    /// Drivers that are being started by recovery or by a timer: at most 64 at a time.
+    /// Number of drivers that recovery or a timer is starting: at most 64 at a time.
     pub starting: usize,
-    /// Sessions that may have work of before the start and were not looked at yet.
+    /// Number of sessions that may have work from before the start and were not looked at yet.
     pub to_recover: usize,
-    /// Sessions for which nothing is done.
+    /// Number of sessions in quarantine.
     pub quarantined: usize,
 }
 
-/// What all of the broker shares.
+/// The state that all of the broker shares.
 pub(crate) struct Core {
     pub(crate) store: Store,
     pub(crate) runtime: Runtime,
@@ -141,50 +148,55 @@ pub(crate) struct Core {
     pub(crate) paths: PathSettings,
     pub(crate) clock: Clock,
     pub(crate) live: Live,
-    /// How many API keys were revoked since the start.
+    /// Number of API keys that were revoked since the start.
     pub(crate) revocations: watch::Sender<u64>,
     pub(crate) model_calls: Arc<Places>,
-    /// As many steps at a time as there are places for guests: in which order sessions get one is decided here.
+    /// Places for steps, as many as for guests. The order in which sessions get one is decided
+    /// here.
     pub(crate) steps: Arc<Places>,
     pub(crate) holds: Arc<Holds>,
-    /// Sessions for which nothing is done.
+    /// The sessions for which nothing is done.
     pub(crate) quarantine: Quarantine,
-    /// Sessions whose turns are gone on with after the host ended without being told to.
+    /// The sessions whose turns are recovered after the host ended without being told to.
     pub(crate) recovering: Recovering,
-    /// Held while something is decided upon a session's queue and stored; several sessions share one.
+    /// Locks that are held while a decision upon a session's queue is made and stored. Several
+    /// sessions share one.
     deciding: [tokio::sync::Mutex<()>; DECIDING],
-    /// Held while a key is issued, so that no two together pass the limit of their user's keys.
+    /// Lock that is held while a key is issued. Two together could pass the limit of a user's keys.
     pub(crate) issuing: tokio::sync::Mutex<()>,
     pub(crate) timers: Notify,
     tasks: TaskTracker,
-    /// Nothing new is begun.
+    /// Cancelled when nothing new is to be begun.
     pub(crate) stopping: CancellationToken,
-    /// What is being worked on is dropped.
+    /// Cancelled when the work under way is to be dropped.
     pub(crate) killed: CancellationToken,
     known_blobs: Mutex<HashSet<Digest>>,
-    /// Held by whoever commits what names blobs that it does not bring along, because they are known to be stored; and by whoever deletes some.
+    /// Lock over stored blobs. A commit that names blobs without bringing them along holds it for
+    /// reading, and a deletion of blobs for writing.
     pub(crate) naming: tokio::sync::RwLock<()>,
     drivers: Mutex<HashMap<SessionId, Mailbox>>,
-    /// See [`Stats`].
+    /// The figure [`Stats::wakes`].
     wakes: AtomicU64,
-    /// See [`Stats`].
+    /// The figure [`Stats::looks`].
     looks: AtomicU64,
-    /// See [`Stats`].
+    /// The figure [`Stats::to_recover`].
     to_recover: AtomicUsize,
-    /// A permit for each driver that recovery or a timer may start now.
+    /// The permits for drivers that recovery or a timer may start now.
     starting: Arc<Semaphore>,
 }
 
-/// How a session's driver is reached.
+/// The way to a session's driver.
 #[derive(Clone)]
 pub(crate) struct Mailbox {
-    /// What carries something.
+    /// The channel for signals.
     pub(crate) signals: mpsc::Sender<Signal>,
-    /// That there may be something to do.
+    /// The flag that there may be something to do.
     pub(crate) wake: Arc<Wake>,
 }
 
-/// A flag that wakes whoever waits for it. Setting it never waits, and setting it again before it is taken changes nothing.
+/// A flag that wakes the task that waits for it.
+///
+/// Setting it never waits. Setting it again before it is taken changes nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Wake {
     set: AtomicBool,
@@ -202,7 +214,7 @@ impl Wake {
         self.set.load(Ordering::Acquire)
     }
 
-    /// Takes the flag down. True when it was set.
+    /// Takes the flag down. Returns whether it was set.
     pub(crate) fn take(&self) -> bool {
         self.set.swap(false, Ordering::AcqRel)
     }
@@ -216,26 +228,31 @@ impl Wake {
 }
 
 impl Core {
-    /// The present.
+    /// Returns the present time.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Has the store keep idempotency keys for as much longer as nobody knows whether it has passed.
+    /// Keeps idempotency keys longer, by the time of which it is not known whether it has passed.
     pub(crate) fn keep_keys(&self) {
         self.store.keep_keys_longer(self.clock.state().gap.map_or(0, |gap| gap.ms));
     }
 
-    /// Waits for its turn to decide something upon a session's queue. What it decides is guarded by its commit all the same; in turn, nobody
-    /// has to decide again for others who do the same.
+    /// Waits for a turn to decide something upon a session's queue.
+    ///
+    /// The decision is guarded by its commit all the same. The turns only keep others with the same
+    /// purpose from having to decide again.
     pub(crate) async fn in_turn(&self, session: SessionId) -> tokio::sync::MutexGuard<'_, ()> {
         let place = session.0.as_u128() % DECIDING as u128;
-        // It is less than their number.
+        // Always found: the place is less than the number of locks.
         let [first, ..] = &self.deciding;
         self.deciding.get(usize::try_from(place).unwrap_or_default()).unwrap_or(first).lock().await
     }
 
-    /// Starts a task of the broker's. What it reads of the store gives way to what requests read. A panic that it does not see to by itself ends the process: nobody else would do its work.
+    /// Starts a task of the broker's. Its reads of the store give way to those of requests.
+    ///
+    /// A panic that it does not catch itself ends the process, because nobody else would do its
+    /// work.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         self.tasks.spawn(store::in_background(async move {
             if let Err(panic) = caught(task).await {
@@ -244,8 +261,10 @@ impl Core {
         }))
     }
 
-    /// Sends a signal to a session's driver, and starts one if there is none. Waits while its mailbox is full. Nothing comes of what is sent
-    /// to a session that is left alone.
+    /// Sends a signal to a session's driver, which is started if there is none.
+    ///
+    /// Waits while the driver's mailbox is full. A signal to a session in quarantine is dropped,
+    /// and so is any while the host stops.
     pub(crate) async fn signal(self: &Arc<Self>, session: SessionId, mut signal: Signal) {
         loop {
             if self.stopping.is_cancelled() || self.quarantine.has(session) {
@@ -257,19 +276,24 @@ impl Core {
                 // The driver retired in between: the next look starts another.
                 Err(mpsc::error::SendError(back)) => signal = back,
             }
-            // Where tasks are dropped instead of begun, because the program ends, this one must come to its end too.
+            // At the end of the program tasks are dropped instead of begun. This yield lets this
+            // task come to its end, too.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Makes a session's driver look at what there is to do, and starts one if there is none. Never waits: however often a driver is woken
-    /// before it looks, it looks once.
+    /// Wakes a session's driver, which is started if there is none. Never waits.
+    ///
+    /// However often a driver is woken before it looks, it looks once.
     pub(crate) fn wake(self: &Arc<Self>, session: SessionId) {
         self.wake_with(session, None);
     }
 
-    /// [`Self::wake`] where many sessions may have something to do at the same moment: false, with nothing done, when a driver would have to
-    /// be started and too many are being started already.
+    /// Wakes a session's driver unless that would start one driver too many.
+    ///
+    /// Returns false, with nothing done, when a driver would have to be started and too many are
+    /// being started already. For moments in which many sessions may have something to do;
+    /// otherwise see [`Self::wake`].
     pub(crate) fn try_wake(self: &Arc<Self>, session: SessionId) -> bool {
         let is_driven = self.drivers().get(&session).is_some_and(|mailbox| !mailbox.signals.is_closed());
         if is_driven || self.quarantine.has(session) {
@@ -281,9 +305,9 @@ impl Core {
         true
     }
 
-    /// The same, waiting until a driver may be started.
+    /// Wakes a session's driver, after waiting until a driver may be started.
     pub(crate) async fn wake_in_turn(self: &Arc<Self>, session: SessionId) {
-        // It is never closed.
+        // The semaphore is never closed.
         if let Ok(permit) = self.starting.clone().acquire_owned().await {
             self.wake_with(session, Some(permit));
         }
@@ -294,7 +318,7 @@ impl Core {
             return;
         }
         self.wakes.fetch_add(1, Ordering::Relaxed);
-        // Under the lock under which a driver retires: one that has been woken does not.
+        // A driver retires under this lock, so a driver that has been woken does not.
         let mut drivers = self.drivers();
         self.mailbox(session, &mut drivers, starting).wake.set();
     }
@@ -311,7 +335,7 @@ impl Core {
         }
     }
 
-    /// Sets how many sessions recovery has to look at.
+    /// Sets the number of sessions that recovery has to look at.
     pub(crate) fn to_recover(&self, sessions: usize) {
         self.to_recover.store(sessions, Ordering::Relaxed);
     }
@@ -326,8 +350,11 @@ impl Core {
         self.looks.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Commits what gives a session work, and wakes it: to the end, also if whoever asked for it goes away or panics meanwhile. Nobody else
-    /// would wake it. Nobody is woken for what an open run does not take in yet: its driver looks for it when it does.
+    /// Commits what gives a session work, and wakes the session.
+    ///
+    /// Goes on to its end, even if the caller goes away or panics, because nobody else would wake
+    /// the session. It is not woken for an input that its open run does not take in yet: the driver
+    /// looks for that when it does.
     pub(crate) async fn commit_work(self: &Arc<Self>, session: SessionId, commit: Commit) -> Result<Committed, CommitError> {
         let core = self.clone();
         let (reply, answer) = oneshot::channel();
@@ -337,7 +364,7 @@ impl Core {
             if has_work {
                 core.wake(session);
             }
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = reply.send(committed);
         });
         answer.await.unwrap_or(Err(CommitError::Closed))
@@ -364,8 +391,11 @@ impl Core {
         mailbox
     }
 
-    /// Forgets a session's driver, unless a newer one has taken its place. False when it was woken since it last looked, and has to look
-    /// again instead; not while the host stops, when a successor at the next start does.
+    /// Forgets a session's driver, unless a newer one has taken its place.
+    ///
+    /// Returns false if the driver was woken since its last look, and has to look again. That does
+    /// not count while the host stops, as a driver looks after the next start, or while the session
+    /// is in quarantine.
     pub(crate) fn retire(&self, session: SessionId, mailbox: &Mailbox) -> bool {
         let mut drivers = self.drivers();
         if mailbox.wake.is_set() && !self.stopping.is_cancelled() && !self.quarantine.has(session) {
@@ -377,13 +407,13 @@ impl Core {
         true
     }
 
-    /// Which of these blobs may not be stored yet.
+    /// Returns those of the blobs that may not be stored yet.
     pub(crate) fn unknown_blobs(&self, blobs: Vec<(Digest, Arc<Vec<u8>>)>) -> Vec<(Digest, Arc<Vec<u8>>)> {
         let known = self.known_blobs.lock().unwrap_or_else(PoisonError::into_inner);
         blobs.into_iter().filter(|(digest, _)| !known.contains(digest)).collect()
     }
 
-    /// Which blobs are stored is not known any more.
+    /// Forgets which blobs are stored.
     pub(crate) fn forget_blobs(&self) {
         self.known_blobs.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -398,7 +428,7 @@ impl Core {
     }
 }
 
-/// Ids and salts are random, and made here only.
+/// Random ids and salts. They are made here only.
 pub(crate) mod fresh {
     use super::{AgentId, ConversationId, EventId, InputId, KEY_ID_CHARS, KEY_SECRET_BYTES, RunId, Salt, SessionId, Uuid};
     use domain::key::{ApiKey, KeyId};
@@ -433,11 +463,13 @@ pub(crate) mod fresh {
 }
 
 impl Broker {
-    /// Starts a broker, which goes on by and by with every run that was open when the last one stopped.
+    /// Starts a broker. It goes on by and by with every run that was open when the last one
+    /// stopped.
     ///
     /// # Errors
-    /// When the store cannot be read, and `RESTORED_FROM_BACKUP` when it was made from a backup with work under way and nobody has said what is
-    /// to become of that ([`AfterRestore`]).
+    /// The store cannot be read. `RESTORED_FROM_BACKUP` when the store was made from a backup with
+    /// work under way and the operator has not said what becomes of that ([`AfterRestore`]). A
+    /// session to skip does not exist, or a start-up record cannot be committed.
     pub async fn start(parts: Parts) -> Result<Self, Error> {
         let Parts { store, runtime, gateway, catalogue, limits, after_restore, paths, skipped, clock } = parts;
         clock.begin(store.latest_at_open());
@@ -476,7 +508,7 @@ impl Broker {
             starting: Arc::new(Semaphore::new(STARTING_MAX)),
         });
         core.quarantine.skip(&core, skipped).await?;
-        // What a host did of which a backup was made says nothing of how this store's own ended.
+        // The store of a backup says nothing of how the host that made the backup ended.
         let was_ended = core.store.was_ended() || core.store.backup_mark().await.map_err(Error::unavailable)?.is_some();
         core.keep_keys();
         crate::restored::see_to(&core, after_restore).await?;
@@ -490,15 +522,16 @@ impl Broker {
         Ok(Self { core, is_unruled: false })
     }
 
-    /// Stops taking up work, lets what runs come to a commit for at most `drain`, and closes the store. Whatever was not finished goes on at
-    /// the next start.
+    /// Shuts the broker down: no work is begun, what runs is drained, and the store is closed.
+    ///
+    /// Work has `drain` to come to a commit. Work that is not finished goes on at the next start.
     pub async fn shutdown(&self, drain: Duration) {
         self.core.stopping.cancel();
         self.core.tasks.close();
         if tokio::time::timeout(drain, self.core.tasks.wait()).await.is_err() {
             tracing::warn!("some turns did not come to a pause in time; they go on at the next start");
             self.core.killed.cancel();
-            // A driver that is in the middle of a commit finishes it.
+            // A driver in the middle of a commit finishes it.
             let _ = tokio::time::timeout(LEAVE, self.core.tasks.wait()).await;
         }
         let end = async {
@@ -509,8 +542,8 @@ impl Broker {
             tracing::warn!("the disk does not answer: the store is left as it is, and takes up what its log holds when it is opened again");
         }
     }
-    /// Notes that the host is about to end because somebody said so: what was under way is gone on with at the next start, and is none the
-    /// worse for it.
+    /// Notes that the host is about to end because it was told to. Work under way goes on at the
+    /// next start, and the end does not count against it.
     pub async fn note_end(&self) {
         if tokio::time::timeout(CLOSE, self.end_work()).await.is_err() {
             tracing::warn!("the disk does not answer: it is not noted that the host was told to end");
@@ -519,7 +552,7 @@ impl Broker {
 
     async fn end_work(&self) {
         match self.core.store.end_work().await {
-            // Then it is noted already.
+            // It is noted already.
             Ok(()) | Err(CommitError::Closed) => {}
             Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "it cannot be noted that the host was told to end"),
         }

@@ -1,7 +1,8 @@
-//! One session's driver: claim, step, commit, perform, until there is nothing to do but wait.
+//! The driver of one session: claim, step, commit, perform, until it can only wait.
 //!
-//! All state is in the store; a driver is its cached fold and the list of what is being worked on. It is made when a session has something
-//! to do and retires when it only waits. Whatever it does not finish is found again by folding the run.
+//! All state is in the store. A driver holds a cached fold and the list of the work under way. It
+//! is made when a session has something to do, and retires when it only waits. Work that it does
+//! not finish is found again by folding the run.
 
 mod afford;
 mod attempt;
@@ -29,12 +30,14 @@ mod stopwatch;
 mod story;
 mod stuck;
 mod talk;
+mod ticket;
 mod unstorable;
 
 use crate::command::Request;
 use crate::core::{Core, Mailbox};
 pub(crate) use crate::driver::attempt::{Afforded, Short, Wanted};
 use crate::driver::backoff::Backoff;
+pub(crate) use crate::driver::driving::Thread;
 use crate::driver::driving::{Driving, Owed};
 pub(crate) use crate::driver::fold::{load_caller, load_run, snapshot};
 pub(crate) use crate::driver::frozen::{NONE_BEFORE, NOTHING};
@@ -42,8 +45,9 @@ pub(crate) use crate::driver::late::waiting_for;
 pub(crate) use crate::driver::perform::{CameTo, Performed};
 use crate::driver::record::ClientAnswer;
 pub(crate) use crate::driver::stopwatch::{AtWork, Stopwatch};
+use crate::driver::stuck::Failures;
+use crate::driver::ticket::StepTicket;
 use crate::panics::caught;
-use crate::places::{Party, Ticket};
 use domain::event::{Event, InputAccepted};
 use domain::id::{InputId, OperationId, RunId, SessionId, TurnId};
 use domain::refusal::Refusal;
@@ -56,20 +60,23 @@ use runtime::Hold;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{CommitError, Key, ReadError, SessionRow};
+use store::{Clash, CommitError, Key, ReadError, SessionRow};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
 
-/// How long a driver waits at most before it looks again, in milliseconds.
+/// The longest time without a look, in milliseconds.
 const PATIENCE_MS: u64 = 600_000;
 
-/// What a driver is told. That there may be something to do says its [`Wake`](crate::core::Wake).
+/// A message to a driver. Of anything else that may be to do its [`Wake`](crate::core::Wake) tells
+/// it.
 pub(crate) enum Signal {
-    /// A segment of an operation came to something.
+    /// The result of a segment of an operation.
     Performed { operation: OperationId, segment: u32, performed: Box<Performed> },
-    /// A model is to be asked again for an operation: is that afforded? Without an answer it is asked for again.
+    /// A question: is another attempt at a model's call afforded? If no answer comes, it is asked
+    /// again.
     Afford { operation: OperationId, wanted: Wanted, done: oneshot::Sender<Result<Afforded, Short>> },
-    /// A client answers; its schema has been checked. `files` are those that it brings along.
+    /// The answer of a client, already checked against its schema. `files` are those that it brings
+    /// along.
     Answer {
         call: OperationId,
         by: UserId,
@@ -78,13 +85,13 @@ pub(crate) enum Signal {
         request: Option<Request>,
         done: oneshot::Sender<Result<u64, Trouble>>,
     },
-    /// Compact the thread, if no run is open.
+    /// The request to compact the thread, if no run is open.
     Compact { by: UserId, request: Option<Request>, done: oneshot::Sender<Result<RunId, Trouble>> },
-    /// End the open run.
+    /// The request to end the open run.
     Abort { reason: String, key: Option<Key>, done: oneshot::Sender<Result<bool, Trouble>> },
 }
 
-/// Why something could not be done just now.
+/// The reason why something could not be done just now.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
     #[error("the store could not be read")]
@@ -102,25 +109,27 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
-    /// Whether somebody else was first, so that what is stored is to be looked at again.
+    /// Returns whether another writer was first, so that the store is to be looked at again.
     fn is_overtaken(&self) -> bool {
-        matches!(self, Self::Commit(CommitError::Conflict(_)))
+        matches!(self, Self::Commit(CommitError::Conflict(conflict)) if conflict.clash != Clash::Row)
     }
 }
 
-/// What is committed together with what came of a piece of work.
+/// The companions of an outcome in its commit.
 #[derive(Clone, Default)]
 pub(crate) struct Beside {
     /// Blobs that it mentions.
     pub(crate) blobs: Vec<Vec<u8>>,
-    /// Further events of the run's stream, which its fold passes over: what the boundary decided, what was written to buckets.
+    /// Further events of the run's stream, which its fold passes over: decisions of the boundary,
+    /// and writes to buckets.
     pub(crate) events: Vec<Event>,
-    /// The buckets that were written: let go when the last clone of this is dropped, and so after the commit, or when it is given up.
+    /// The buckets that were written. They are released when the last clone of this is dropped:
+    /// after the commit, or when it is given up.
     pub(crate) holds: Vec<Hold>,
 }
 
 impl Beside {
-    /// The same for work that failed after all: nothing was written to buckets.
+    /// Removes the writes to buckets, for work that failed after all.
     pub(crate) fn unwritten(mut self) -> Self {
         self.events.retain(|event| !matches!(event, Event::KeyValueWritten(_)));
         self.holds.clear();
@@ -135,45 +144,47 @@ pub(crate) struct Driver {
     inbox: mpsc::Receiver<Signal>,
     /// The permit to start, until the first look is over.
     starting: Option<OwnedSemaphorePermit>,
-    /// The pause after trouble.
+    /// The pauses after trouble.
     backoff: Backoff,
-    /// The place that the next step waits for, and for whom.
-    ticket: Option<(Party, Ticket)>,
+    /// What the next step waits for.
+    ticket: Option<StepTicket>,
     driving: Option<Driving>,
-    /// The session as it was when no run of it was open.
+    /// The session as it was when none of its runs was open.
     idle: Option<SessionRow>,
-    /// The turn after which its thread needs no compaction, or none that would be tried again.
+    /// The newest turn after which the thread needs no compaction, or no further attempt at one.
     roomy: Option<TurnId>,
-    /// Whether others may have written to the run's stream since it was folded.
+    /// True if others may have written to the run's stream since it was folded.
     stale: bool,
-    /// Panics in a row, with nothing recorded in between.
-    panics: u32,
-    /// Looks in a row at what could not be read or folded.
+    /// Failures in a row, with nothing recorded in between.
+    failures: Failures,
+    /// Number of looks in a row that found something unreadable.
     unreadable: u32,
-    /// What the ledger is to have of a run that a panic made it forget.
+    /// The ledger's entries of a run that a panic made the driver forget.
     owed: Option<Owed>,
-    /// What the ledger is to have of runs that have ended: what the boundary decided until their work was stopped.
+    /// The ledger's entries of runs that have ended: decisions of the boundary until their work
+    /// stopped.
     afterwards: Vec<store::Append>,
 }
 
-/// Waits until a place is there; for ever without one that was asked for.
-async fn called(ticket: &mut Option<(Party, Ticket)>) {
+/// Waits until a look at a ticket is worth while; for ever without one.
+async fn called(ticket: &mut Option<StepTicket>) {
     match ticket {
-        Some((_, ticket)) => ticket.called().await,
+        Some(ticket) => ticket.called().await,
         None => std::future::pending().await,
     }
 }
 
-/// What a look came to.
+/// The result of a look.
 enum Look {
-    /// Work is going on: wait for it.
+    /// Work is going on. The driver waits for it.
     Working,
-    /// Nothing to do until somebody or some time says so.
+    /// There is nothing to do until a signal, a wake or a timer comes.
     Waiting,
 }
 
 impl Driver {
-    /// A driver that has not looked yet. `starting` is given back as soon as it has, or as it steps.
+    /// Creates a driver that has not looked yet. It gives `starting` back after its first look, or
+    /// when it steps.
     pub(crate) fn new(
         core: Arc<Core>,
         session: SessionId,
@@ -193,14 +204,14 @@ impl Driver {
             idle: None,
             roomy: None,
             stale: true,
-            panics: 0,
+            failures: Failures::default(),
             unreadable: 0,
             owed: None,
             afterwards: Vec::new(),
         }
     }
 
-    /// Drives until there is nothing to do but wait, or the host stops.
+    /// Drives until there is nothing to do but wait, or until the host stops.
     pub(crate) async fn drive(mut self) {
         while let Err(panic) = Box::pin(caught(self.keep_on())).await {
             self.begin_anew(&panic).await;
@@ -210,7 +221,7 @@ impl Driver {
                 return self.leave().await;
             }
             if self.core.stopping.is_cancelled() {
-                // There is no successor who could record what the ledger is to have.
+                // There is no successor that could record the ledger's entries.
                 let _ = Box::pin(caught(self.record_what_is_owed())).await;
                 return;
             }
@@ -245,18 +256,25 @@ impl Driver {
                     {
                         return self.leave().await;
                     }
-                    // Nobody waits for a place that is not used during a pause.
-                    self.ticket = None;
                     // Last, because what is recorded ends a pause, and nothing else has this driver look again.
-                    self.backoff.begin(trouble.is_overtaken(), Instant::now());
+                    if matches!(trouble, Trouble::Busy) {
+                        // A step whose turn has come keeps it until the runtime has room.
+                        self.backoff.begin_keeping(Instant::now());
+                    } else {
+                        // Nobody waits for a place that is not used during a pause.
+                        self.ticket = None;
+                        self.backoff.begin(trouble.is_overtaken(), Instant::now());
+                    }
                 }
             }
             self.hear().await;
         }
     }
 
-    /// Waits until there is something to look at. Who speaks to this driver after trouble is heard, and cuts no pause short: only something
-    /// that could be recorded does, and outcomes of work for which others wait.
+    /// Waits until there is something to look at.
+    ///
+    /// Signals are heard during a pause after trouble, too, but do not cut it short. Only a commit
+    /// does, and outcomes of work for which others wait.
     async fn hear(&mut self) {
         let core = self.core.clone();
         let wake = self.mailbox.wake.clone();
@@ -281,8 +299,10 @@ impl Driver {
         }
     }
 
-    /// How long to wait for a signal before looking again: until the run's active time is used up, or it has rested. All other times are
-    /// timers of the store.
+    /// Returns the time to wait for a signal before another look.
+    ///
+    /// It ends when the run's active time is used up, or when the run has rested. All other times
+    /// are timers of the store.
     fn patience(&self) -> Duration {
         let active = self.driving.as_ref().filter(|driving| driving.run.is_active());
         let active_ms =
@@ -292,7 +312,8 @@ impl Driver {
         Duration::from_millis(active_ms).min(rest.unwrap_or(Duration::MAX))
     }
 
-    /// The host is stopping: begin nothing, but record the outcome of what is being worked on, as long as there is time.
+    /// Winds up because the host is stopping. Nothing is begun, but outcomes of work under way are
+    /// recorded while there is time.
     async fn wind_up(&mut self) {
         let core = self.core.clone();
         while self.driving.as_ref().is_some_and(|driving| !driving.busy.is_empty()) {
@@ -326,7 +347,8 @@ impl Driver {
         }
     }
 
-    /// Stops driving, once it has retired. Signals that came in the last moment go to a successor.
+    /// Leaves the session, once the driver has retired. Signals that came at the last moment go to
+    /// a successor.
     async fn leave(&mut self) {
         self.inbox.close();
         self.driving = None;
@@ -336,11 +358,12 @@ impl Driver {
         }
     }
 
-    /// After a conflict or trouble the cached fold may be out of date: forget what is not being worked on and fold again.
+    /// Marks the cached fold as stale after trouble, and logs the trouble. The next look folds
+    /// again.
     fn stumble(&mut self, trouble: &Trouble) {
         self.stale = true;
         match trouble {
-            Trouble::Commit(CommitError::Conflict(conflict)) => {
+            Trouble::Commit(CommitError::Conflict(conflict)) if trouble.is_overtaken() => {
                 tracing::debug!(session.id = %self.session, ?conflict, "somebody else was first; folding again");
             }
             Trouble::Busy => tracing::debug!(session.id = %self.session, "the runtime is full; trying again"),
@@ -356,7 +379,7 @@ impl Driver {
                 self.performed(operation, segment, *performed);
             }
             Signal::Afford { operation, wanted, done } => {
-                // The work on what has its outcome already is dropped.
+                // An operation that has its outcome already: its work is dropped.
                 if self.driving.as_ref().is_none_or(|driving| !driving.busy.contains_key(&operation)) {
                     return;
                 }
@@ -367,7 +390,7 @@ impl Driver {
             }
             Signal::Answer { call, by, value, files, request, done } => {
                 let result = self.answer(ClientAnswer { call, by, value, files }, request.as_ref()).await;
-                // Whoever asked may have gone; the answer is recorded all the same.
+                // The caller may have gone. The answer is recorded all the same.
                 let _ = done.send(result);
             }
             Signal::Compact { by, request, done } => {
@@ -397,6 +420,7 @@ impl Driver {
                     continue;
                 }
                 let (Some(opening), Some(session)) = (self.opening().await?, self.idle.take()) else {
+                    self.ticket = None;
                     self.core.recovering.take(self.session);
                     return Ok(Look::Waiting);
                 };
@@ -417,7 +441,8 @@ impl Driver {
             }
             if steps {
                 let stepped = self.step(words).await;
-                // The place that the step wants may be taken by those who wait for the buckets that it would let go.
+                // The place that the step waits for may be taken by work that waits for this run's
+                // buckets.
                 if matches!(stepped, Ok(false) | Err(Trouble::Busy)) && self.driving.as_ref().is_some_and(Driving::keeps_others_waiting) {
                     self.record_what_is_done().await?;
                 }
@@ -425,14 +450,14 @@ impl Driver {
                     return Ok(Look::Working);
                 }
             } else if !driving.put_off.is_empty() {
-                // No step will be recorded that stops them.
+                // No step that stops them will be recorded.
                 driving.put_off.clear();
             } else if !arrived.is_empty() {
                 self.settle().await?;
             } else if rests || !self.end_as_held().await? {
                 let Some(driving) = &self.driving else { continue };
                 if driving.busy.is_empty() && !rests && !driving.entries.is_empty() {
-                    // No other commit may follow that takes them along.
+                    // No other commit may follow that takes the entries along.
                     self.record_entries().await?;
                     continue;
                 }
@@ -441,8 +466,10 @@ impl Driver {
         }
     }
 
-    /// Words that wait and can be taken into the open run now: those that steer, and only where the agent hears them. A run's first step
-    /// takes in what its start claimed.
+    /// Returns the words that wait and can be taken into the open run now.
+    ///
+    /// These are words that steer, and only while the agent hears them. A run's first step takes in
+    /// what its start claimed.
     async fn words(&self) -> Result<Vec<InputAccepted>, Trouble> {
         let Some(driving) = &self.driving else { return Ok(Vec::new()) };
         if driving.version == 0 {
@@ -466,7 +493,7 @@ impl Driver {
         Ok(claimed)
     }
 
-    /// Sees to operations that nobody is working on.
+    /// Sees to the operations that are not being worked on: settles, performs or leaves them.
     async fn attend(&mut self) -> Result<(), Trouble> {
         let Some(driving) = &self.driving else { return Ok(()) };
         let (now, run) = (self.core.now(), driving.run.started.run);

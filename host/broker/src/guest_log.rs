@@ -1,4 +1,6 @@
-//! What guests log goes to the host's log, under the name that the operator knows them by. The runtime has bounded and escaped it.
+//! The log lines of guests in the host's log, under the name that the operator knows them by.
+//!
+//! The runtime has bounded and escaped them.
 
 use runtime::{Level, LogLine};
 

@@ -1,4 +1,4 @@
-//! What was done with an agent before, as the agent sees it in a turn for one of its users.
+//! The history of an agent's sessions, as the agent sees it in a turn for one of its users.
 
 use crate::outfit::Sealed;
 use domain::agent::role::Role;
@@ -8,8 +8,9 @@ use domain::user::UserId;
 use serde_json::{Value, json};
 use store::{ReadError, SessionRow, Store};
 
-/// The agent's last structured sessions that have ended, as far as a user in a role would see them themselves, sealed; none when there are
-/// none.
+/// Returns the agent's last ended structured sessions that a user in this role may see, sealed.
+///
+/// None when there are none.
 pub(crate) async fn seen_by(store: &Store, agent: AgentId, user: &UserId, role: Option<Role>) -> Result<Option<Sealed>, ReadError> {
     let whose = if role.is_some_and(Role::sees_all_sessions) { None } else { Some(user.clone()) };
     let ended = store.session_history(agent, whose, None, HISTORY_MAX).await?;

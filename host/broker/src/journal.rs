@@ -1,11 +1,11 @@
-//! Making events ready to be stored: ids, salts, subjects and who caused what.
+//! The making of events for the store: ids, salts, subjects, and the cause of each.
 
 use crate::core::fresh;
 use domain::event::{Event, NewEvent, Subject};
 use domain::id::{AgentId, InputId, RunId, SessionId};
 use domain::time::Timestamp;
 
-/// What the events of one commit have in common.
+/// The properties that the events of one commit share.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) subject: Subject,

@@ -1,8 +1,9 @@
-//! The broker: everything that reaches an agent goes through it, and everything an agent decides is carried out by it.
+//! The broker, between the outside and the agents.
 //!
-//! It claims inputs, steps agents, commits what they decide, and only then performs it. Rules are in `domain`, durability in `store`,
-//! guests in `runtime`, models in `llm`; what is here is the order of things.
-//! Never in here: HTTP routing, WIT types, SQL.
+//! Everything that reaches an agent goes through it, and it carries out everything that an agent
+//! decides. It claims inputs, steps agents, commits their decisions, and only then performs them.
+//! Rules are in `domain`, durability in `store`, guests in `runtime`, models in `llm`; the order of
+//! things is here. Never in here: HTTP routing, WIT types, SQL.
 
 mod admission;
 mod asking;
@@ -20,7 +21,6 @@ mod outfit;
 mod panics;
 mod paths;
 mod performance;
-mod places;
 mod purge;
 mod quarantine;
 mod recovery;
@@ -45,7 +45,7 @@ pub use paths::PathSettings;
 pub use quarantine::{Quarantined, Why};
 pub use restored::AfterRestore;
 
-/// The crash points of this crate, for a test that goes through all of them; see `store::point`.
+/// The crash points of this crate, for a test that goes through all of them: see `store::point`.
 pub const CRASH_POINTS: &[&str] = &[
     "broker.accept.before",
     "broker.accept.after",

@@ -1,15 +1,15 @@
-//! The live feed: what is shown while it happens and never stored.
+//! The live feed: frames that are shown as things happen, and never stored.
 //!
-//! Committed events are read from the store; this carries only what lies between them. A subscriber that falls behind misses frames
-//! and loses nothing that matters.
+//! Committed events are read from the store; the feed carries only what lies between them. A
+//! subscriber that falls behind misses frames, and loses nothing that matters.
 
 use domain::id::{AgentId, OperationId, RunId, SessionId};
 use tokio::sync::broadcast;
 
-/// Frames that a subscriber may be behind before it misses some.
+/// Number of frames that a subscriber may be behind before it misses some.
 const FRAMES_MAX: usize = 4_096;
 
-/// Something ephemeral.
+/// A frame of the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// The agent.
@@ -20,15 +20,15 @@ pub struct Frame {
     pub run: RunId,
     /// The operation.
     pub operation: OperationId,
-    /// Which attempt at it, counted from 1.
+    /// The attempt at it: for a model counted from 0, for a tool the segment counted from 1.
     pub attempt: u32,
-    /// The frame's place in the attempt, counted from 0.
+    /// The place of a piece of a reply in its attempt, counted from 0. Any other frame has 0.
     pub seq: u64,
-    /// What it shows.
+    /// The content.
     pub show: Show,
 }
 
-/// What a frame shows.
+/// The content of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Show {
     /// Text of a reply in the making.
@@ -42,9 +42,9 @@ pub enum Show {
     },
     /// Everything shown of this attempt is void.
     Discarded,
-    /// A running tool says how it is getting on.
+    /// A note of a running tool on its progress.
     Note(String),
-    /// A call of a guest or a model began to run.
+    /// A call of a model began to run, or a call of a tool is about to.
     Performing {
         /// `model:<name>` or `tool:<name>`.
         what: String,
@@ -64,9 +64,9 @@ impl Default for Live {
 }
 
 impl Live {
-    /// Shows a frame to whoever watches.
+    /// Shows a frame to all watchers.
     pub fn show(&self, frame: Frame) {
-        // An error only means that nobody watches.
+        // An error only means that there are no watchers.
         let _ = self.sender.send(frame);
     }
 

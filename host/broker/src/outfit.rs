@@ -1,7 +1,8 @@
-//! Outfits: what a definition's agents see of the host, serialised once and named by digest in every basis.
+//! Outfits: what a definition's agents see of the host, serialised once.
 //!
-//! A run keeps the outfit that it began with, so that all its model calls have the same tools in the same order. What an agent *may* do is
-//! another matter: that is decided from the outfit of the present configuration.
+//! Every basis names an outfit by digests. A run keeps the outfit that it began with, so that all
+//! its model calls have the same tools in the same order. What an agent *may* do is another matter:
+//! that is decided from the outfit of the present configuration.
 
 use crate::catalogue::Catalogue;
 use crate::schemas::{GivenUp, Schema, Schemas};
@@ -19,9 +20,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{ReadError, Store};
 
-/// Outfits of earlier configurations that are kept at hand; then the list is begun anew.
+/// Number of outfits of earlier configurations that are kept. With more, the list is begun anew.
 const EARLIER_OUTFITS_MAX: usize = 64;
-/// Where the names of the fixed settings stand beside prompt and settings.
+/// The key of the names of fixed settings, beside those of prompt and settings.
 const FIXED: &str = "fixed";
 
 /// Bytes with their digest.
@@ -36,7 +37,7 @@ impl Sealed {
         Self { digest: Digest::of(&bytes), bytes: Arc::new(bytes) }
     }
 
-    /// A JSON document, sealed. Serialising what this crate builds cannot fail.
+    /// Seals a JSON document. Serialising what this crate builds cannot fail.
     pub(crate) fn json(value: &impl serde::Serialize) -> Self {
         Self::new(serde_json::to_vec(value).unwrap_or_default())
     }
@@ -46,24 +47,25 @@ impl Sealed {
     }
 }
 
-/// What one definition's agents see, and what they may have at most.
+/// The view of the host for one definition's agents, with the ceiling of their grants.
 #[derive(Debug)]
 pub(crate) struct Outfit {
     pub(crate) settings: Sealed,
     pub(crate) tools: Sealed,
     pub(crate) peers: Sealed,
-    /// None for a run from before it was frozen.
+    /// The ceiling. None for a run from before ceilings were frozen.
     pub(crate) ceiling: Option<(Sealed, Arc<Ceiling>)>,
     pub(crate) tool_list: Arc<Vec<ToolDefinition>>,
     pub(crate) peer_list: Vec<Peer>,
     arguments: Arguments,
 }
 
-/// What the arguments of tools have to fit, or why nothing can be compared with that.
+/// The schemas of tools' arguments, by tool, or the reason why one cannot be used.
 type Arguments = HashMap<String, Result<Schema, String>>;
 
-/// The outfits of all definitions as they are configured, those of earlier configurations that runs have been found with, and what tools
-/// promise.
+/// The outfits of all definitions as they are configured, and those that earlier runs began with.
+///
+/// They come with the schemas of the results that tools promise.
 pub(crate) struct Outfits {
     by_definition: BTreeMap<DefinitionId, Arc<Outfit>>,
     earlier: Mutex<HashMap<OutfitDigests, Arc<Outfit>>>,
@@ -98,12 +100,13 @@ impl Outfits {
         Self { by_definition, earlier: Mutex::default(), results, schemas: catalogue.schemas().clone(), grants, delegates }
     }
 
-    /// What a definition's agents see as it is configured.
+    /// Returns the outfit of a definition as it is configured.
     pub(crate) fn of(&self, definition: &DefinitionId) -> Option<&Arc<Outfit>> {
         self.by_definition.get(definition)
     }
 
-    /// What a run's agent sees: what it saw when the run began, whatever is configured by now. None when that is not stored any more.
+    /// Returns the outfit that a run began with, whatever is configured by now. None when it is not
+    /// stored any more.
     pub(crate) async fn of_run(&self, store: &Store, started: &RunStarted) -> Result<Option<Arc<Outfit>>, ReadError> {
         let current = self.of(&started.definition);
         let Some(digests) = started.outfit.filter(|frozen| current.is_none_or(|current| current.digests() != *frozen)) else {
@@ -120,7 +123,7 @@ impl Outfits {
         let Some(mut outfit) = Outfit::read(read) else { return Ok(None) };
         match self.schemas.of_arguments(&outfit.tool_list).await {
             Ok(arguments) => outfit.arguments = arguments.into_iter().collect(),
-            // Not remembered: it may be otherwise the next time.
+            // Not remembered: it may succeed the next time.
             Err(given_up) => {
                 let refused = |tool: &ToolDefinition| (tool.name.clone(), Err(given_up.to_string()));
                 outfit.arguments = outfit.tool_list.iter().map(refused).collect();
@@ -136,7 +139,7 @@ impl Outfits {
         Ok(Some(outfit))
     }
 
-    /// The tools that the host builds itself, as far as there is somebody whom they lead to.
+    /// Returns the tools that the host builds itself, where there are agents that they lead to.
     pub(crate) fn own_tools(&self) -> impl Iterator<Item = ToolDefinition> {
         let delegate = (!self.delegates.is_empty()).then(|| delegate::definition(&self.delegates));
         let others: Vec<Reachable<'_>> = self.by_definition.keys().map(|id| Reachable { id: &id.0, description: None }).collect();
@@ -144,12 +147,12 @@ impl Outfits {
         delegate.into_iter().chain(talk)
     }
 
-    /// What a component is granted, as the ledger names it.
+    /// Returns the grant of a component, as the ledger names it.
     pub(crate) fn grant(&self, component: &str) -> Option<&Sealed> {
         self.grants.get(component)
     }
 
-    /// What is wrong with a tool's result.
+    /// Returns the faults of a tool's result; none when it fits or nothing was promised.
     pub(crate) async fn result_error(&self, tool: &str, result: Value) -> Result<Option<String>, GivenUp> {
         match self.results.get(tool) {
             Some(schema) => self.schemas.complaints(schema, result).await,
@@ -157,7 +160,7 @@ impl Outfits {
         }
     }
 
-    /// What is wrong with a tool's arguments, in the terms of the schema that the agent was shown.
+    /// Returns the faults of a tool's arguments, by the schema that the agent was shown.
     pub(crate) async fn arguments_error(&self, outfit: &Outfit, tool: &str, arguments: &Value) -> Result<Option<String>, GivenUp> {
         match outfit.arguments.get(tool) {
             Some(Ok(schema)) => self.schemas.complaints(schema, arguments.clone()).await,
@@ -166,13 +169,13 @@ impl Outfits {
         }
     }
 
-    /// Whether the tool promises a result of some shape.
+    /// Returns whether the tool promises a result of some shape.
     pub(crate) fn promises_result(&self, tool: &str) -> bool {
         self.results.contains_key(tool)
     }
 }
 
-/// Whether there is another agent that may hand work to those of a definition.
+/// Returns whether another agent may hand work to those of a definition.
 fn may_be_called(definition: &Definition, catalogue: &Catalogue) -> bool {
     let (denies, permissions) = (Denies::default(), Permissions::default());
     catalogue.definitions().filter(|other| other.agent_id != definition.agent_id).any(|other| {
@@ -222,7 +225,8 @@ impl Outfit {
         }
     }
 
-    /// An earlier outfit from its settings, tools, peers and ceiling as they were stored. What arguments have to fit is still to be compiled.
+    /// Reads an earlier outfit from its stored settings, tools, peers and ceiling. The schemas of
+    /// arguments are compiled later.
     fn read(sealed: Vec<Sealed>) -> Option<Self> {
         let mut sealed = sealed.into_iter();
         let (settings, tools, peers) = (sealed.next()?, sealed.next()?, sealed.next()?);
@@ -238,7 +242,7 @@ impl Outfit {
         Some(Self { settings, tools, peers, ceiling, tool_list: Arc::new(tool_list), peer_list, arguments: Arguments::new() })
     }
 
-    /// Its settings with an agent's own over them, but for those that are fixed.
+    /// Returns its settings with the overrides of a run over them, except settings that are fixed.
     pub(crate) fn settings_with(&self, overrides: &Overrides) -> Sealed {
         let mut all: Value = serde_json::from_slice(&self.settings.bytes).unwrap_or_default();
         if let (Some(prompt), Some(there)) = (&overrides.system_prompt, all.get_mut("prompt")) {
@@ -252,19 +256,19 @@ impl Outfit {
         Sealed::json(&all)
     }
 
-    /// What it is known by.
+    /// Returns the digests by which it is known.
     pub(crate) fn digests(&self) -> OutfitDigests {
         let ceiling = self.ceiling.as_ref().map(|(sealed, _)| sealed.digest);
         OutfitDigests { settings: self.settings.digest, tools: self.tools.digest, peers: self.peers.digest, ceiling }
     }
 
-    /// What has to be stored for it to be found again.
+    /// Returns the documents that must be stored for it to be found again.
     pub(crate) fn sealed(&self) -> impl Iterator<Item = Sealed> {
         let ceiling = self.ceiling.iter().map(|(sealed, _)| sealed.clone());
         [self.settings.clone(), self.tools.clone(), self.peers.clone()].into_iter().chain(ceiling)
     }
 
-    /// One of its tools.
+    /// Returns one of its tools.
     pub(crate) fn tool(&self, name: &str) -> Option<&ToolDefinition> {
         self.tool_list.iter().find(|tool| tool.name == name)
     }

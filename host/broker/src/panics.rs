@@ -1,19 +1,21 @@
 //! Panics: caught where the work can be begun anew, and the end of the process where it cannot.
 //!
-//! Without this a task that panicked would be gone without a word, and what it looked after would stand still. Where in the code it was,
-//! the panic hook of the program says.
+//! Otherwise a task that panicked would be gone without a word, and its work would stand still. The
+//! program's panic hook logs the place in the code.
 
 use futures::FutureExt;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
-/// Runs work to its end, or to its panic: then it is the panic's message that comes back. Whoever calls this drops or renews what the
-/// work had in its hands.
+/// Runs work to its end, or to its panic, whose message is then the error. The caller drops or
+/// renews whatever the work had in its hands.
 pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|panic| message(&*panic))
 }
 
-/// Ends the process, because a part of it is lost that it cannot do without. Whoever supervises it starts it again, and nothing is lost.
+/// Ends the process after the loss of a part that it cannot do without.
+///
+/// Its supervisor starts it again, and nothing is lost.
 pub(crate) fn end_process(lost: &str, panic: &str) -> ! {
     tracing::error!(panic, "{lost} panicked: the process ends, so that it can be started again whole");
     std::process::abort()

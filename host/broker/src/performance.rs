@@ -1,4 +1,4 @@
-//! How models and tools are called, and what their results become.
+//! The performance of operations: calls of models and tools, and their results.
 
 mod attempts;
 mod model;

@@ -1,5 +1,8 @@
-//! How something is purged, step by step: what is to be purged is on record first, then it is erased piece by piece, then it is on record
-//! what that came to. A crash in between leaves a purge that is open: the next start brings it to its end, or whoever asks for it again.
+//! The steps of a purge: it is recorded as begun, content is erased piece by piece, the result is
+//! recorded.
+//!
+//! A crash in between leaves an open purge. The next start completes it, or a repeated request for
+//! it.
 
 use crate::command::{Error, Request, agent_of};
 use crate::core::Core;
@@ -10,12 +13,14 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use store::{AgentRow, Commit, CommitError, Expected, Guard, Piece, Rewritten, SessionRow};
 
-/// Sessions or agents whose purge is begun in one commit.
+/// Number of sessions or agents whose purge is begun in one commit.
 const BEGUN_PER_COMMIT_MAX: usize = 100;
 
-/// Purges that were open when the host stopped come to their end before anything else is begun. One that cannot, because the disk is full
-/// or does not answer, or a turn is in the making that it would erase, stays open and keeps nobody from being served: nothing of it is
-/// shown to anybody, and whoever asks for it again brings it to its end.
+/// Completes the purges that were open when the host stopped, before anything else is begun.
+///
+/// A purge may not complete now, because the disk is full or does not answer, or because a turn is
+/// open that it would erase. It then stays open and keeps nobody from being served. Nothing of it
+/// is shown to anybody, and a repeated request completes it.
 pub(crate) async fn finish_open(core: &Core) {
     if let Err(error) = Box::pin(try_finishing(core)).await {
         tracing::warn!(error = &error as &dyn std::error::Error, "a purge that was interrupted did not come to its end");
@@ -25,7 +30,7 @@ pub(crate) async fn finish_open(core: &Core) {
 async fn try_finishing(core: &Core) -> Result<(), Error> {
     while let Some(stream) = next_open(core).await? {
         let Some(_purging) = core.store.begin_purging() else { return Ok(()) };
-        // The one of an agent brings those of its sessions to their end.
+        // The purge of an agent completes those of its sessions.
         if let Some(agent) = agent_of(stream) {
             begin_agent(core, agent).await?;
         }
@@ -39,7 +44,7 @@ async fn try_finishing(core: &Core) -> Result<(), Error> {
     Ok(())
 }
 
-/// An open purge that no other one includes.
+/// Returns an open purge that no other one includes.
 async fn next_open(core: &Core) -> Result<Option<Stream>, Error> {
     let open = core.store.open_purges().await?;
     let Some(first) = open.first().copied() else { return Ok(None) };
@@ -53,7 +58,7 @@ async fn next_open(core: &Core) -> Result<Option<Stream>, Error> {
     Ok(Some(if open.contains(&root) { root } else { first }))
 }
 
-/// Puts on record that a session is purged from here on, if nobody has yet.
+/// Records that a session is purged from here on, unless that is recorded already.
 pub(crate) async fn begin_session(core: &Core, session: SessionId) -> Result<(), Error> {
     match core.store.session(session).await?.filter(|row| !row.purged) {
         Some(row) => begin(core, vec![of_session(&row)]).await,
@@ -61,16 +66,17 @@ pub(crate) async fn begin_session(core: &Core, session: SessionId) -> Result<(),
     }
 }
 
-/// The same of an agent, of all below it, and of their sessions.
+/// Records that an agent is purged from here on, with all agents below it and their sessions.
 pub(crate) async fn begin_agent(core: &Core, agent: AgentId) -> Result<(), Error> {
     let tree = core.store.agents_of_tree(agent).await?;
-    // Before anything is on record that cannot be taken back.
+    // Checked before anything is on record that cannot be taken back.
     for row in &tree {
         if !core.store.sessions_running_of(row.agent.id, 1).await?.is_empty() {
             return Err(crate::refusals::run_open().into());
         }
     }
-    // The topmost one comes first: as long as its purge is open, so is all that belongs to it.
+    // The topmost agent comes first: while its purge is open, so are those of all that belongs to
+    // it.
     let mut rows: Vec<&AgentRow> = tree.iter().filter(|row| !row.purged).collect();
     rows.sort_by_key(|row| row.agent.id != agent);
     for some in rows.chunks(BEGUN_PER_COMMIT_MAX) {
@@ -138,7 +144,7 @@ fn of_agent(row: &AgentRow, root: AgentId) -> Remains {
     }
 }
 
-/// Brings a purge that was begun to its end. What is answered when the request comes again is stored with the end.
+/// Completes a purge that was begun. Its result is the answer when the request comes again.
 pub(crate) async fn finish(core: &Core, stream: Stream, request: Option<&Request>) -> Result<Purged, Error> {
     match stream {
         Stream::Session(session) => of_one_session(core, session, request).await,
@@ -176,7 +182,7 @@ async fn of_one_agent(core: &Core, root: AgentId, request: Option<&Request>) -> 
             of_one_session(core, session, None).await?;
         }
     }
-    // The topmost one last: it is at its end when all are.
+    // The topmost agent comes last: its purge is complete when all others are.
     for agent in tree.iter().copied().filter(|agent| *agent != root) {
         if core.store.open_purges().await?.contains(&Stream::Agent(agent)) {
             erase(core, Stream::Agent(agent), Piece::Agent(agent)).await?;
@@ -196,8 +202,10 @@ async fn erase(core: &Core, purge: Stream, piece: Piece) -> Result<(), Error> {
     Ok(())
 }
 
-/// Erases what fits into one transaction; whether that is all. While blobs are deleted nobody commits what names some that they do not bring
-/// along: steps wait for one transaction, and what they name then is looked at anew by the next.
+/// Erases as much as fits into one transaction. Returns whether that is all.
+///
+/// While blobs are deleted, no commit names stored blobs without bringing them along. Steps wait
+/// for one transaction, and afterwards look anew at which blobs are stored.
 async fn erase_some(core: &Core, purge: Stream, piece: &Piece) -> Result<bool, Error> {
     let _alone = match piece {
         Piece::Blobs => Some(core.naming.write().await),
@@ -210,7 +218,7 @@ async fn erase_some(core: &Core, purge: Stream, piece: &Piece) -> Result<bool, E
     Ok(erased?)
 }
 
-/// Puts on record what a purge came to.
+/// Records the result of a purge.
 async fn end(
     core: &Core,
     agent: AgentId,

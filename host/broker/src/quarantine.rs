@@ -1,8 +1,10 @@
-//! Sessions that are left alone: nothing is begun for them, whoever wakes them, until they are released or the host starts again.
+//! Quarantined sessions: nothing is begun for them until they are released or the host starts
+//! again.
 //!
-//! A session gets here because its operator said so at the start, or because nothing can be done for it: its run cannot be read or folded, its
-//! end cannot be stored, or its driver panics whatever it tries. To try that for ever would only use up the host. The list is this process's
-//! own and nothing rests on it: a host that starts finds anew what cannot be gone on with.
+//! A session gets here because its operator said so at the start, or because nothing can be done
+//! for it: its run cannot be read or folded, its end cannot be stored, or its driver panics
+//! whatever it tries. More tries would only use up the host. The list is this process's own and
+//! nothing rests on it: after a start the host finds such sessions anew.
 
 use crate::command::Error;
 use crate::core::Core;
@@ -12,7 +14,7 @@ use domain::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A session that is left alone.
+/// A session in quarantine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quarantined {
     /// The session.
@@ -28,14 +30,14 @@ pub struct Quarantined {
 /// The kinds of reasons for a quarantine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// The operator, at the start of the host.
+    /// The operator named it at the start of the host.
     Skipped,
-    /// It cannot be gone on with.
+    /// The host cannot go on with it.
     Stuck,
 }
 
 impl Why {
-    /// As the API says it.
+    /// Returns its name in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -45,12 +47,12 @@ impl Why {
     }
 }
 
-/// The sessions that are left alone.
+/// The sessions in quarantine.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine(Mutex<BTreeMap<SessionId, Quarantined>>);
 
 impl Quarantine {
-    /// Puts the sessions there that the operator named at the start.
+    /// Adds the sessions that the operator named at the start.
     pub(crate) async fn skip(&self, core: &Core, sessions: Vec<SessionId>) -> Result<(), Error> {
         for session in sessions {
             if core.store.session(session).await.is_ok_and(|row| row.is_none()) {
@@ -75,12 +77,12 @@ impl Quarantine {
         self.sessions().get(&session).cloned()
     }
 
-    /// False when it was not there.
+    /// Releases a session. Returns false when it was not in quarantine.
     pub(crate) fn release(&self, session: SessionId) -> bool {
         self.sessions().remove(&session).is_some()
     }
 
-    /// By when they were put there.
+    /// Returns the sessions in the order in which they were put there.
     pub(crate) fn list(&self) -> Vec<Quarantined> {
         let mut all: Vec<Quarantined> = self.sessions().values().cloned().collect();
         all.sort_by_key(|quarantined| (quarantined.since, quarantined.session));

@@ -1,6 +1,8 @@
-//! Going on, after a start, with what the last process left: beside everything else, and a bounded number of sessions at a time.
+//! Recovery, after a start, of the work that the last process left.
 //!
-//! A run that only waits for people, for times or for other agents gets no driver: who answers wakes it, or the watch over timers does.
+//! It goes on beside everything else, with a bounded number of sessions at a time. A run that only
+//! waits for people, for times or for other agents gets no driver: an answer wakes it, or the watch
+//! over timers.
 
 use crate::core::Core;
 use crate::driver::{Trouble, load_run};
@@ -11,21 +13,22 @@ use futures::StreamExt;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Sessions that are looked at side by side for whether they have work.
+/// Number of sessions that are checked for work at the same time.
 const LOOKED_AT_MAX: usize = 8;
 
-/// Sessions that were at work, or were to be, when the host ended without being told to: that their turns are gone on with is recorded.
+/// The sessions that had work when the host ended without being told to. The recovery of their
+/// turns is recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Recovering(Mutex<HashSet<SessionId>>);
 
 impl Recovering {
-    /// Notes which sessions these are, and that the host is at work from here on.
+    /// Notes these sessions, and that the host is at work from here on.
     pub(crate) async fn begin(&self, core: &Core, was_ended: bool, work: &[SessionId]) {
         if !was_ended {
             tracing::warn!(sessions = work.len(), "the host did not end cleanly last time; work that is recovered is recorded");
             self.sessions().extend(work);
         }
-        // Otherwise it is still noted, and the next end counts as one that somebody wanted.
+        // A failure leaves the last mark: the next end then counts as a wanted one.
         if let Err(error) = core.store.begin_work().await {
             tracing::warn!(error = &error as &dyn std::error::Error, "it cannot be noted that the host is at work");
         }
@@ -35,7 +38,7 @@ impl Recovering {
         self.sessions().contains(&session)
     }
 
-    /// It is on record, or nothing of the session was at work.
+    /// Forgets a session: its recovery is on record, or nothing of it was at work.
     pub(crate) fn take(&self, session: SessionId) {
         self.sessions().remove(&session);
     }
@@ -53,7 +56,7 @@ pub(crate) async fn go_on(core: Arc<Core>, sessions: Vec<SessionId>) {
 
 async fn look_at(core: Arc<Core>, session: SessionId) {
     if !core.quarantine.has(session) {
-        // What cannot be read is its driver's to deal with.
+        // A session that cannot be read is left to its driver.
         match has_work(&core, session).await {
             Ok(false) => core.recovering.take(session),
             Ok(true) | Err(_) => core.wake_in_turn(session).await,
@@ -62,7 +65,7 @@ async fn look_at(core: Arc<Core>, session: SessionId) {
     core.recovered_one();
 }
 
-/// Whether a session has work that nobody else will wake it for.
+/// Returns whether a session has work that nobody else will wake it for.
 async fn has_work(core: &Core, session: SessionId) -> Result<bool, Trouble> {
     let Some(row) = core.store.session(session).await? else { return Ok(false) };
     let Some(run) = row.open_run.filter(|_| row.waiting == 0) else { return Ok(true) };
@@ -70,7 +73,8 @@ async fn has_work(core: &Core, session: SessionId) -> Result<bool, Trouble> {
     Ok(goes_on(&run, core.now()) || run.held.is_some() || is_to_be_ended(core, &run).await?)
 }
 
-/// Whether the host ends a run that goes on by nobody's doing: nobody is left who could lead it, or who wants it.
+/// Returns whether the host has to end a run: no agent could lead it, or its work is no longer
+/// wanted.
 async fn is_to_be_ended(core: &Core, run: &Run) -> Result<bool, Trouble> {
     let started = &run.started;
     if core.catalogue.definition(&started.definition).is_none() {

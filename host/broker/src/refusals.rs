@@ -1,4 +1,4 @@
-//! The broker's refusals, in the designs' words.
+//! The broker's refusals, in the words of the designs.
 
 use domain::digest::Digest;
 use domain::id::{InputId, SessionId, TurnId};
@@ -24,7 +24,8 @@ pub(crate) fn agent_archived(agent: impl std::fmt::Display) -> Refusal {
     Refusal::new(Kind::Conflict, "AGENT_ARCHIVED", message)
 }
 
-/// An agent that another one spawned is set up and shared through the topmost agent above it.
+/// The refusal to set up or share an agent that another one spawned. Such a command goes to the
+/// topmost agent above it.
 pub(crate) fn spawned(agent: impl std::fmt::Display) -> Refusal {
     let message = format!("Agent {agent} was spawned by another agent; that takes the topmost agent above it");
     Refusal::new(Kind::Conflict, "AGENT_SPAWNED", message)
@@ -34,7 +35,7 @@ pub(crate) fn session_not_found(named: impl std::fmt::Display) -> Refusal {
     Refusal::new(Kind::NotFound, "SESSION_NOT_FOUND", format!("this agent has no session `{named}`"))
 }
 
-/// What was purged is gone for good.
+/// The refusal of a purged session, which is gone for good.
 pub(crate) fn session_purged(named: impl std::fmt::Display) -> Refusal {
     Refusal::new(Kind::Gone, "SESSION_PURGED", format!("session `{named}` was purged: nothing of it is left"))
 }
@@ -43,13 +44,13 @@ pub(crate) fn agent_purged(named: impl std::fmt::Display) -> Refusal {
     Refusal::new(Kind::Gone, "AGENT_PURGED", format!("agent `{named}` was purged: nothing of it is left"))
 }
 
-/// Only what is deleted can be purged.
+/// The refusal to purge a session that is not deleted.
 pub(crate) fn session_not_deleted(agent: impl std::fmt::Display, session: impl std::fmt::Display) -> Refusal {
     let message = format!("session `{session}` is not deleted; delete it first: DELETE /api/agents/{agent}/sessions/{session}");
     Refusal::new(Kind::Conflict, "SESSION_NOT_DELETED", message)
 }
 
-/// Only an agent that is archived can be purged.
+/// The refusal to purge an agent that is not archived.
 pub(crate) fn agent_not_archived(agent: impl std::fmt::Display) -> Refusal {
     let message = format!("agent `{agent}` is not archived; archive it first: POST /api/agents/{agent}/archive");
     Refusal::new(Kind::Conflict, "AGENT_NOT_ARCHIVED", message)
@@ -59,17 +60,18 @@ pub(crate) fn file_not_found(digest: Digest) -> Refusal {
     Refusal::new(Kind::NotFound, "FILE_NOT_FOUND", format!("this session has no file `{}`", digest.reference()))
 }
 
-/// A command of which something can be stored neither now nor later: to repeat it would be in vain.
+/// The refusal of a command of which a part can never be stored. A repetition would be in vain.
 pub(crate) fn not_storable() -> Refusal {
     Refusal::new(Kind::Invalid, "NOT_STORABLE", "this can never be recorded; whoever runs the host finds the reason in its log")
 }
 
-/// A session that nobody said the agent of.
+/// The refusal of a session whose agent was not named.
 pub(crate) fn session_unknown(session: SessionId) -> Refusal {
     Refusal::new(Kind::NotFound, "SESSION_NOT_FOUND", format!("there is no session `{session}`"))
 }
 
-/// A command that only the driver of a session can do, which it does not get.
+/// The refusal of a command that needs a driver, in a session that has none because of its
+/// quarantine.
 pub(crate) fn session_quarantined(session: SessionId, reason: &str) -> Refusal {
     let message = format!("session `{session}` is in quarantine, and nothing is done for it until the operator releases it: {reason}");
     Refusal::new(Kind::Conflict, "SESSION_QUARANTINED", message)
@@ -96,7 +98,8 @@ pub(crate) fn busy(message: &str) -> Refusal {
     Refusal::new(Kind::Busy, "BUSY", message)
 }
 
-/// Others change the same thing faster than what was asked could be decided upon it.
+/// The refusal after others changed the same thing faster than the command could be decided upon
+/// it.
 pub(crate) fn changing(what: &str) -> Refusal {
     busy(&format!("{what} is changing at this moment; try again shortly"))
 }
@@ -168,7 +171,7 @@ pub(crate) fn input_not_found(input: InputId) -> Refusal {
     Refusal::new(Kind::NotFound, "INPUT_NOT_FOUND", format!("this session has no input `{input}`"))
 }
 
-/// An input that is not words belongs to whoever waits for what comes of it.
+/// The refusal to take back an input that is no words. It belongs to whoever waits for its result.
 pub(crate) fn input_not_words() -> Refusal {
     let message =
         "only words can be taken back: another agent handed this over, or the session began with it; cancel the turn that waits for it";
@@ -187,12 +190,12 @@ pub(crate) fn input_not_waiting(state: &InputState) -> Refusal {
     Refusal::new(Kind::Conflict, "INPUT_NOT_WAITING", message)
 }
 
-/// An agent that was made for a piece of work that ended long ago.
+/// The refusal of an agent that was made for a piece of work which ended long ago.
 pub(crate) fn agent_dead(agent: impl std::fmt::Display) -> Refusal {
     Refusal::new(Kind::Conflict, "AGENT_DEAD", format!("Agent is dead: {agent}"))
 }
 
-/// What the operator's rules on paths do not allow.
+/// The refusal of a command that the operator's rules on paths do not allow.
 pub(crate) fn path_forbidden(path: &str, verdict: Verdict<'_>) -> Refusal {
     Refusal::new(Kind::Forbidden, "PATH_FORBIDDEN", format!("the operator's rules let you not command the agent at `{path}`: {verdict}"))
 }

@@ -1,6 +1,6 @@
-//! Replay: run any recorded step again and see that it decides the same.
+//! Replay: recorded steps are run again, to check that they decide the same.
 //!
-//! A step reads its basis and the run's earlier events, and nothing else; so does this.
+//! A step reads its basis and the run's earlier events, and nothing else. So does this.
 
 use crate::catalogue::Catalogue;
 use crate::driver::{self, NONE_BEFORE, NOTHING, Trouble};
@@ -16,27 +16,29 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use store::{Snapshot, Store};
 
-/// Events that are read at a time.
+/// Number of events that are read at a time.
 const PAGE: usize = 1_000;
 
-/// What running a step again came to.
+/// The result of running a step again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The same decision, effects and memo, from the same reads.
     Same,
-    /// Something else.
+    /// Anything else.
     Diverged {
-        /// What differs, for people.
+        /// The differences, for people.
         what: String,
     },
-    /// It could not be run again: its component is gone, or what it read was erased.
+    /// It could not be run again: its component is gone or could not be called, or what it read was erased.
     Unavailable {
-        /// What is missing.
+        /// The missing part.
         what: String,
     },
 }
 
-/// A run as the broker goes on with it after a restart, with the version of its stream: its snapshot and what was stored since.
+/// Returns a run as the broker goes on with it after a restart, with the version of its stream.
+///
+/// It is the fold of the run's snapshot and of all events since.
 ///
 /// # Errors
 /// The store cannot be read, or there is no such run.
@@ -44,13 +46,13 @@ pub async fn fold(store: &Store, id: RunId) -> Result<(Run, u64), ReplayError> {
     Ok(driver::load_run(store, id).await?)
 }
 
-/// What the broker keeps of a long run to go on from, with the version of its stream; none of one that cannot be written.
+/// Returns the snapshot of a run at a version of its stream; none if it cannot be written.
 #[must_use]
 pub fn snapshot(run: &Run, version: u64) -> Option<Snapshot> {
     driver::snapshot(run, version)
 }
 
-/// Runs every recorded step of a run again.
+/// Runs every recorded step of a run again. Returns a verdict for each, by the number of the step.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -82,7 +84,7 @@ pub async fn replay(store: &Store, runtime: &Runtime, catalogue: &Catalogue, id:
     }
 }
 
-/// A replay could not go on.
+/// The reason why a replay could not go on.
 #[derive(Debug, thiserror::Error)]
 #[error("the run cannot be read")]
 pub struct ReplayError(#[source] Box<dyn std::error::Error + Send + Sync>);
@@ -99,7 +101,7 @@ fn unavailable(what: impl Into<String>) -> Verdict {
 
 async fn again(store: &Store, runtime: &Runtime, catalogue: &Catalogue, run: &Run, stepped: &RunStepped) -> Result<Verdict, Trouble> {
     if run.started.compacts.is_some() {
-        // Nothing but the run and the news decides there.
+        // Only the run and the news decide there.
         let same = domain::compaction::step(run, &stepped.news).decision == stepped.decision;
         return Ok(if same { Verdict::Same } else { Verdict::Diverged { what: "decision".to_owned() } });
     }
@@ -111,7 +113,10 @@ async fn again(store: &Store, runtime: &Runtime, catalogue: &Catalogue, run: &Ru
         Err(missing) => return Ok(unavailable(missing)),
     };
     let limits = catalogue.by_digest(stepped.basis.component).map(|entry| entry.grant.limits).unwrap_or_default();
-    let result = runtime.step(&component, Arc::new(view), &stepped.news, &stepped.basis, &limits).await;
+    let Ok(admission) = runtime.admit(&component, &limits).await else {
+        return Ok(unavailable("the host has no free place for it, or its component was called too often"));
+    };
+    let result = runtime.step(admission, &component, Arc::new(view), &stepped.news, &stepped.basis).await;
     let Outcome::Returned(returned) = result.outcome else {
         return Ok(Verdict::Diverged { what: format!("it did not return: {:?}", result.outcome) });
     };
@@ -132,7 +137,7 @@ async fn component(runtime: &Runtime, catalogue: &Catalogue, digest: Digest) -> 
     }
 }
 
-/// The view as it was, from the basis.
+/// Rebuilds the view of a step from its basis. The inner error is the missing part.
 async fn view(store: &Store, run: &Run, stepped: &RunStepped) -> Result<Result<StepView, String>, Trouble> {
     let basis: &Basis = &stepped.basis;
     let Some(scene): Option<Scene> = document(store, basis.scene).await? else { return Ok(Err("the scene was erased".to_owned())) };

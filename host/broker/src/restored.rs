@@ -1,8 +1,9 @@
-//! What a host does about work that was under way when the backup was made that its store was restored from.
+//! The treatment of work that was under way in the backup from which the store was restored.
 //!
-//! The host of which the backup was made went on: calls that are open here may have been made, and inputs that wait here may have been dealt
-//! with, only that this store does not know. So nothing of it is done by itself. The operator says that it goes on, or that nobody knows what
-//! came of it; until then the host does not start, and changes nothing.
+//! The host that made the backup went on: calls that are open here may have been made, and inputs
+//! that wait here may have been dealt with, without this store's knowledge. So nothing of it is
+//! done by itself. The operator says that it goes on, or that its outcome is unknown. Until then
+//! the host does not start, and changes nothing.
 
 use crate::command::Error;
 use crate::core::Core;
@@ -19,19 +20,20 @@ use domain::run::settle::{Ended, settlement};
 use domain::time::Timestamp;
 use store::{BackupMark, Commit, CommitError, Expected, Guard, ReadError};
 
-/// What the operator wants done about work that was under way.
+/// The operator's choice about work that was under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AfterRestore {
-    /// Nothing before it was asked: a store with such work is refused.
+    /// No choice yet: a store with such work is refused, so that the operator is asked first.
     #[default]
     Ask,
-    /// It goes on.
+    /// The work goes on.
     Resume,
     /// Its calls settle as unknown, and its inputs become dead letters.
     SettleUnknown,
 }
 
-/// Sees to the work that was under way, before anything is begun. Nothing to do for a store that was made from no backup.
+/// Treats the work that was under way, before anything is begun. Does nothing for a store that was
+/// not made from a backup.
 pub(crate) async fn see_to(core: &Core, after: AfterRestore) -> Result<(), Error> {
     let Some(mark) = core.store.backup_mark().await.map_err(Error::unavailable)? else { return Ok(()) };
     let now = core.now();
@@ -55,9 +57,9 @@ pub(crate) async fn see_to(core: &Core, after: AfterRestore) -> Result<(), Error
 /// Work that would go on by itself.
 #[derive(Debug, Default)]
 struct UnderWay {
-    /// Turns.
+    /// Turns that would go on.
     runs: Vec<Run>,
-    /// Calls of theirs that would be made.
+    /// Calls of open turns that would be made.
     calls: Vec<(RunId, OperationId)>,
     /// Inputs that wait for a turn, and could have one now.
     inputs: Vec<InputAccepted>,
@@ -99,7 +101,8 @@ impl UnderWay {
         )
     }
 
-    /// Settles the calls as unknown and puts the inputs aside. Done again after a crash in the middle of it, it goes on with what is left.
+    /// Settles the calls as unknown and puts the inputs aside. After a crash in between, another
+    /// run goes on with what is left.
     async fn settle(&self, core: &Core, mark: BackupMark, now: Timestamp) -> Result<(), Error> {
         for run in &self.runs {
             let calls = run.open.values().filter(|open| self.calls.contains(&(run.started.run, open.operation.id)));
@@ -131,7 +134,8 @@ impl UnderWay {
     }
 }
 
-/// A run; none of one that does not read as a run: it goes nowhere by itself, and must not keep the host from starting.
+/// Returns a run; none if it does not read as one. Such a run goes nowhere by itself, and must not
+/// keep the host from starting.
 async fn readable(core: &Core, run: RunId) -> Result<Option<Run>, Error> {
     match load_run(&core.store, run).await {
         Ok((run, _)) => Ok(Some(run)),
@@ -144,7 +148,7 @@ fn unknown(operation: &Operation, now: Timestamp) -> Settlement {
     settlement(operation, Ended::Unknown, now)
 }
 
-/// The settlements of a run's operations, if these are open still.
+/// Returns the commit that settles operations of a run, if these are open still.
 fn settling(run: &Run, settled: Vec<Settlement>, now: Timestamp) -> Commit {
     let started = &run.started;
     let context = Context::new("host", now)
@@ -155,7 +159,8 @@ fn settling(run: &Run, settled: Vec<Settlement>, now: Timestamp) -> Commit {
     Commit { guards, ..Commit::new().append(Stream::Run(started.run), Expected::Any, vec![context.event(event)]) }
 }
 
-/// What is settled by somebody else already is as good: only the host itself could be that, in an attempt that crashed.
+/// Commits a settlement. One that was made already counts too: only this host can have made it, in
+/// an attempt that crashed.
 async fn commit(core: &Core, commit: Commit) -> Result<(), Error> {
     match core.store.commit(commit).await {
         Ok(_) | Err(CommitError::Conflict(_)) => Ok(()),
@@ -164,7 +169,7 @@ async fn commit(core: &Core, commit: Commit) -> Result<(), Error> {
 }
 
 impl Context {
-    /// About the session of an input.
+    /// Sets the subject to the session of an input.
     async fn about_session(self, core: &Core, input: &InputAccepted) -> Result<Self, Error> {
         let row = core.store.session(input.session).await.map_err(Error::unavailable)?;
         let about = match row {

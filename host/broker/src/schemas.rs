@@ -1,8 +1,9 @@
-//! Compiling JSON Schemas and comparing documents with them, away from the threads that serve everybody.
+//! JSON Schemas: they are compiled, and documents compared with them, on threads of their own.
 //!
-//! What a schema and a document may ask for is bounded before ([`domain::schema`]). What remains is done by a few threads of this module with
-//! stacks of their own, and given up when it takes too long: whoever waits gets an error, and the thread counts as lost until it is done.
-//! When all are lost, nothing is compared, which is an error like any other.
+//! The demands of a schema and a document are bounded before ([`domain::schema`]). The rest is done
+//! by a few threads with stacks of their own, and given up when it takes too long: the caller gets
+//! an error, and the thread counts as lost until it is done. When all are lost, nothing is
+//! compared, which is an error like any other.
 
 mod threads;
 
@@ -15,13 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use threads::GivenUp;
 use threads::Threads;
 
-/// Complaints that are told about one document.
+/// Number of faults that are listed for one document.
 const COMPLAINTS_MAX: usize = 5;
-/// Comparisons up to which a document is told what is wrong with it, each fault with its place.
+/// Number of comparisons up to which the faults of a document are listed, each with its place.
 const COMPLAINED_MAX: u64 = 50_000;
-/// Bytes of a compiled regular expression.
+/// The largest compiled regular expression, in bytes.
 const PATTERN_COMPILED_BYTES_MAX: usize = 1 << 20;
-/// States of all regular expressions of a component's tools, about.
+/// Approximate number of states of all regular expressions of a component's tools.
 const COMPONENT_PATTERN_STATES_MAX: u64 = 4 * schema::PATTERN_STATES_MAX;
 /// Bytes of states that a regular expression keeps while it is matched.
 const PATTERN_STATES_BYTES_MAX: usize = 2 << 20;
@@ -38,7 +39,8 @@ struct Compiled {
     given_up: AtomicBool,
 }
 
-/// Who compiles schemas and compares documents with them. All clones share their threads.
+/// The service that compiles schemas and compares documents with them. All clones share their
+/// threads.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Schemas(Arc<Threads>);
 
@@ -46,16 +48,17 @@ impl Schemas {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// Why nothing can be compared with it: it is none, it is over a limit, or it could not be compiled now.
+    /// The reason why it cannot be used: it is no schema, it is over a limit, or it could not be
+    /// compiled now.
     pub(crate) async fn compile(&self, schema: &Value) -> Result<Schema, String> {
         let schema = schema.clone();
         self.0.run(move || compiled(schema)).await.unwrap_or_else(|given_up| Err(given_up.to_string()))
     }
 
-    /// What is wrong with a document, each complaint with its place; none when it fits.
+    /// Returns the faults of a document, each with its place; none when it fits.
     ///
     /// # Errors
-    /// Nobody could compare it in time.
+    /// It could not be compared in time.
     pub(crate) async fn complaints(&self, schema: &Schema, document: Value) -> Result<Option<String>, GivenUp> {
         // A schema that took a thread from everybody does not get another one.
         if schema.0.given_up.load(Ordering::Relaxed) {
@@ -69,7 +72,8 @@ impl Schemas {
         done
     }
 
-    /// The same for a schema that is compared once. A schema that is none is what is wrong with every document.
+    /// Returns the faults of a document by a schema that is used once. A schema that cannot be used
+    /// is a fault of every document.
     pub(crate) async fn judge(&self, schema: &Value, document: Value) -> Result<Option<String>, GivenUp> {
         let schema = schema.clone();
         let judged = self.0.run(move || match compiled(schema) {
@@ -79,16 +83,18 @@ impl Schemas {
         judged.await
     }
 
-    /// Compiles the schemas of a component's tools, with the host waiting for it: at start.
+    /// Compiles the schemas of a component's tools. The caller's thread waits for it, as at start.
     ///
     /// # Errors
-    /// The first schema that cannot be used: of which tool, which of its schemas, and why.
+    /// The first schema that cannot be used: its tool, its part, and the reason. Or all of them:
+    /// their regular expressions have too many states, or they could not be compiled now.
     pub(crate) fn of_tools(&self, tools: &[ToolDefinition]) -> Result<Vec<ToolSchemas>, String> {
         let tools = tools.to_vec();
         self.0.run_and_wait(move || of_tools(&tools)).unwrap_or_else(|given_up| Err(given_up.to_string()))
     }
 
-    /// Compiles the schemas of the arguments of tools, as they were stored. One that cannot be used any more refuses all arguments.
+    /// Compiles the schemas of tools' arguments, as they were stored. One that cannot be used any
+    /// more refuses all arguments.
     ///
     /// # Errors
     /// They could not be compiled now.
@@ -98,7 +104,7 @@ impl Schemas {
     }
 }
 
-/// What the arguments of a tool have to fit, and its result where it promises one.
+/// The schemas of a tool's arguments, and of its result if it promises one.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolSchemas {
     pub(crate) arguments: Schema,
@@ -128,7 +134,7 @@ fn compiled(source: Value) -> Result<Schema, String> {
     schema::check(&source).map_err(|unfit| unfit.to_string())?;
     let mut anonymous = source.clone();
     if let Value::Object(fields) = &mut anonymous {
-        // Its references count from itself, and not from a document that has the same name elsewhere.
+        // Its references count from itself, not from a document that has the same name elsewhere.
         ["$id", "id"].iter().for_each(|name| drop(fields.get(*name).is_some_and(Value::is_string).then(|| fields.shift_remove(*name))));
     }
     let patterns = PatternOptions::regex().size_limit(PATTERN_COMPILED_BYTES_MAX).dfa_size_limit(PATTERN_STATES_BYTES_MAX);
@@ -143,7 +149,7 @@ fn complaints(schema: &Schema, document: &Value) -> Option<String> {
         Err(too_costly) => return Some(too_costly.to_string()),
     };
     if comparisons > COMPLAINED_MAX {
-        // Each of a million items may be wrong, and each fault takes memory.
+        // Each of a million items may be faulty, and each fault takes memory.
         let told = "it does not fit its schema; it is too large for all that is wrong to be told";
         return (!validator.is_valid(document)).then(|| told.to_owned());
     }

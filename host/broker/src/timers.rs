@@ -1,6 +1,7 @@
 //! Durable timers: one task that wakes sessions whose time has come.
 //!
-//! When is an event's doing and stored; this only looks at the clock. A timer fires late after a long stop and never early.
+//! The times are set by events and stored; this only looks at the clock. A timer fires late after a
+//! long stop, and never early.
 
 use crate::core::Core;
 use crate::panics::{caught, end_process};
@@ -13,19 +14,22 @@ use std::time::Duration;
 use store::DueSession;
 use tokio::time::Instant;
 
-/// Sessions that are looked at in a round. Large, so that sessions that stay due for a while do not keep others from being woken.
+/// Number of sessions that are looked at in a round. It is large, so that sessions that stay due
+/// for a while do not keep others from being woken.
 const BATCH_MAX: usize = 10_000;
-/// The longest sleep, in milliseconds, so that a clock that was set is noticed.
+/// The longest sleep, in milliseconds. A clock that was set is noticed after it.
 const SLEEP_MS_MAX: u64 = 10_000;
 /// The shortest sleep after sessions were woken, in milliseconds.
 const ROUND_MS: u64 = 20;
-/// The pause until a session that stays due is woken again, in milliseconds. It doubles each time: a reminder may wait for a turn to end.
+/// The pause before a session that stays due is woken again, in milliseconds. It doubles each time:
+/// a reminder may wait for a turn to end.
 const AGAIN_MS: u64 = 20;
 /// The longest such pause, in milliseconds.
 const AGAIN_MS_MAX: u64 = 2_000;
 /// The pause after the store could not be read or a round panicked, in milliseconds.
 const TROUBLE_MS: u64 = 1_000;
-/// Panics in a row after which the process ends: a host without timers only seems to work.
+/// Number of panics in a row after which the process ends: a host without timers only seems to
+/// work.
 const PANICS_MAX: u32 = 3;
 
 /// Watches until the broker stops. After a panic it begins anew: all that it knows is in the store.
@@ -44,7 +48,8 @@ pub(crate) async fn watch(core: Arc<Core>) {
     }
 }
 
-/// One round after the other. `panics` in a row are over when one has come to its end.
+/// Runs one round after the other. A round that comes to its end resets `panics`, the count in a
+/// row.
 async fn rounds(core: &Arc<Core>, panics: &AtomicU32) {
     let mut woken = Woken::default();
     loop {
@@ -64,7 +69,7 @@ async fn rounds(core: &Arc<Core>, panics: &AtomicU32) {
     }
 }
 
-/// Wakes who is due, and says how long to sleep then. Waits for no session.
+/// Wakes the sessions that are due, and returns the time to sleep afterwards. Waits for no session.
 async fn round(core: &Arc<Core>, woken: &mut Woken, now: Timestamp) -> Result<Duration, store::ReadError> {
     let due = core.store.due_wakes(now, BATCH_MAX).await?;
     let (wake, mut again) = woken.take_due(&due, Instant::now());
@@ -72,7 +77,8 @@ async fn round(core: &Arc<Core>, woken: &mut Woken, now: Timestamp) -> Result<Du
         store::point("broker.timer.due");
         let later: Vec<SessionId> = wake.into_iter().filter(|session| !core.try_wake(*session)).collect();
         if !later.is_empty() {
-            // Too many drivers are being started: in the next round, those that have been due for longest first.
+            // Too many drivers are being started. These come in the next round, those due for
+            // longest first.
             later.iter().for_each(|session| woken.put_back(session));
             again = Some(Duration::ZERO);
         }
@@ -84,22 +90,25 @@ async fn round(core: &Arc<Core>, woken: &mut Woken, now: Timestamp) -> Result<Du
     Ok(again.map_or(next, |again| next.min(again.max(Duration::from_millis(ROUND_MS)))))
 }
 
-/// Sessions that were woken and are due still: as many as are looked at in a round at most.
+/// The sessions that were woken and are due still: at most as many as a round looks at.
 #[derive(Debug, Default)]
 struct Woken(HashMap<SessionId, Again>);
 
-/// When a session that stays due is woken again.
+/// The time of the next wake of a session that stays due.
 #[derive(Debug)]
 struct Again {
-    /// The newest of what was due when it was woken last.
+    /// The newest time that was due when it was woken last.
     newest: Timestamp,
     at: Instant,
     pause_ms: u64,
 }
 
 impl Woken {
-    /// Which of the due sessions to wake now, and how long it takes until the first of the others is to be woken again; none when nobody is
-    /// due. A session is woken at once when something more of it is due than when it was woken last.
+    /// Returns the due sessions to wake now, and the time until the first of the others is woken
+    /// again.
+    ///
+    /// That time is none when no session is due. A session is woken at once when something more of
+    /// it is due than when it was woken last.
     fn take_due(&mut self, due: &[DueSession], now: Instant) -> (Vec<SessionId>, Option<Duration>) {
         let mut before = std::mem::take(&mut self.0);
         let mut wake = Vec::new();
@@ -139,7 +148,7 @@ mod tests {
         let mut times = 0;
         let mut others = 0;
         for ms in (0..60_000).step_by(20) {
-            // The second one has its time after half a minute, and is not due any more when it was woken.
+            // The second session is due after half a minute, and no longer once it was woken.
             let second = (ms == 30_000).then(|| due(2, 30_000));
             let now: Vec<DueSession> = std::iter::once(due(1, 0)).chain(second).collect();
             let (wake, again) = woken.take_due(&now, begin + Duration::from_millis(ms));

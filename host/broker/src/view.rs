@@ -1,4 +1,6 @@
-//! What a step reads: the basis and the thread, the run's own messages from memory and older ones from the store.
+//! The view that a step reads: the basis, and the thread from memory and from the store.
+//!
+//! The run's own messages are in memory, older ones in the store.
 
 use async_trait::async_trait;
 use domain::digest::Digest;
@@ -17,17 +19,17 @@ pub(crate) struct StepView {
     pub(crate) base_message: MessageId,
     /// The run's messages, with those that this step hears.
     pub(crate) own: Vec<Arc<Message>>,
-    /// Blobs that results outside the thread have shown the agent.
+    /// The blobs that results outside the thread have shown the agent.
     pub(crate) shown: BTreeSet<Digest>,
-    /// Blobs that are not stored yet.
+    /// The blobs that are not stored yet.
     pub(crate) fresh: Vec<(Digest, Vec<u8>)>,
-    /// The session, of whose files the step may read the first so many.
+    /// The session, and the number of its files, counted from the first, that the step may read.
     pub(crate) files: (SessionId, u64),
-    /// The blob that was read last: a large one is read in many pieces.
+    /// The blob that was read last. A large one is read in many pieces.
     pub(crate) last_read: LastRead,
 }
 
-/// A blob with its digest, once there is one.
+/// The blob that was read last, with its digest; none at first.
 #[derive(Default)]
 pub(crate) struct LastRead(Mutex<Option<(Digest, Arc<Vec<u8>>)>>);
 
@@ -75,7 +77,7 @@ fn unreadable(error: store::ReadError) -> ViewError {
 }
 
 impl StepView {
-    /// A blob, whole.
+    /// Returns a blob, whole.
     async fn blob(&self, digest: Digest) -> Result<Option<Arc<Vec<u8>>>, ViewError> {
         if let Some(read) = self.last_read.get(digest) {
             return Ok(Some(read));
@@ -91,8 +93,11 @@ impl StepView {
         Ok(bytes)
     }
 
-    /// Whether the thread mentions a blob, or its session's users handed it over: a guest cannot read what its conversation never showed
-    /// it, whatever digests it guesses.
+    /// Returns whether the step may read a blob.
+    ///
+    /// It may if the thread or a result has shown the blob, or if the session's users handed it
+    /// over. A guest cannot read what its conversation never showed it, whatever digests it
+    /// guesses.
     async fn mentions(&self, digest: Digest) -> Result<bool, ViewError> {
         let names =
             |message: &Arc<Message>| message.parts.iter().any(|part| matches!(part, Part::Blob { digest: there, .. } if *there == digest));

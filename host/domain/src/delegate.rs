@@ -90,8 +90,8 @@ impl fmt::Display for Target {
 
 /// Urgency of a task. On the wire a number from 1, low, to 4, critical.
 ///
-/// Of the model calls that wait for a place on this host (`limits.modelCallsMax`), those of the most urgent tasks go first, and of equally
-/// urgent ones the one that has waited longest. Nothing that has begun is interrupted. Work that the task dispatches
+/// Of the model calls that wait for a place on this host (`limits.modelCallsMax`) or at their provider (`concurrentMax`), those of the most
+/// urgent tasks go first; equally urgent ones take turns by user, then by agent. Nothing that has begun is interrupted. Work that the task dispatches
 /// by an operation of its own is as urgent as itself; a `delegate` call says how urgent it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -85,9 +85,11 @@ pub struct Reply {
 /// One attempt at a model: its cost is recorded whatever came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// The provider; empty for an attempt that was cut off with the host that made it.
+    /// The provider; empty for an attempt that was cut off with the host that made it, or stopped
+    /// before it ended.
     pub provider: String,
-    /// The provider's name of the model; for one that was cut off the name by which it was asked for.
+    /// The provider's name of the model; for one that was cut off or stopped the name by which it was
+    /// asked for.
     pub model: String,
     /// Tokens that it used, if the provider reported them; otherwise its reservation is charged.
     pub usage: Option<Usage>,
@@ -104,6 +106,14 @@ pub struct Attempt {
     /// call counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<Spent>,
+}
+
+impl Attempt {
+    /// Returns whether nothing is known of its end: it was cut off or stopped.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.provider.is_empty()
+    }
 }
 
 /// Puts results right behind the message whose calls they answer, as every provider demands. They

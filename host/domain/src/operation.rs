@@ -140,6 +140,23 @@ pub struct Operation {
     pub approval: Option<Box<Approval>>,
 }
 
+impl Performer {
+    /// Returns whether nothing but time that passes, or an answer of people, brings it to an end.
+    #[must_use]
+    pub fn only_waits(&self) -> bool {
+        match self {
+            Self::Client { .. } | Self::Timer { .. } => true,
+            Self::Model { .. }
+            | Self::Tool { .. }
+            | Self::Agent { .. }
+            | Self::Detached { .. }
+            | Self::Recall { .. }
+            | Self::Refused { .. }
+            | Self::Reply { .. } => false,
+        }
+    }
+}
+
 impl Operation {
     /// The session that it was handed to, if it was.
     #[must_use]

@@ -112,7 +112,8 @@ pub struct Run {
     /// Attempts at the next step that failed.
     pub failed_attempts: u32,
     /// Recoveries in a row, after the host ended without being told to. A step, an outcome and another segment of a call
-    /// are progress, after which it counts anew; another attempt at what was lost is none.
+    /// are progress, after which it counts anew. Another attempt at what was lost is none, and neither is that a timer elapsed
+    /// or the client answered, nor a step that heard only that: it may happen beside what ends the host.
     #[serde(default, skip_serializing_if = "is_none")]
     pub recoveries: u32,
     /// The component that its next step runs on.
@@ -242,9 +243,11 @@ impl Run {
             Event::StepFailed(failed) => self.failed_attempts = failed.attempt,
             Event::RunRecovered(recovered) => self.recoveries = recovered.count,
             Event::RunSettled(settled) => {
-                self.recoveries = 0;
                 for settlement in &settled.settled {
                     let open = self.close(settlement)?;
+                    if !open.operation.performer.only_waits() {
+                        self.recoveries = 0;
+                    }
                     self.untold.push((open.operation, settlement.clone()));
                 }
             }
@@ -281,7 +284,9 @@ impl Run {
         if stepped.step != self.step {
             return Err(Corrupt(format!("step {} follows step {}", stepped.step, self.step)));
         }
-        self.recoveries = 0;
+        if self.is_progress(stepped) {
+            self.recoveries = 0;
+        }
         for settlement in &stepped.settled {
             self.close(settlement)?;
         }
@@ -314,6 +319,15 @@ impl Run {
             decision => (Some((Until::Any, decision.hears())), Some(decision.clone())),
         };
         Ok(())
+    }
+
+    /// Returns whether a step, before it is applied, is progress: whether it hears anything but
+    /// that timers elapsed and the client answered.
+    fn is_progress(&self, stepped: &RunStepped) -> bool {
+        let arrived = stepped.settled.iter().filter_map(|settlement| self.open.get(&settlement.operation));
+        let mut told = self.untold.iter().map(|told| &told.0).chain(arrived.map(|open| &open.operation)).peekable();
+        let hears_only_others = told.peek().is_some() && stepped.claimed.is_empty();
+        !(hears_only_others && told.all(|operation| operation.performer.only_waits()))
     }
 
     fn apply_ended(&mut self, ended: &RunEnded) -> Result<(), Corrupt> {

@@ -79,7 +79,10 @@ impl Egress {
         let target = recorded(&mut trace, Target::parse(&url).map_err(|error| Refused::Url(error).into()))?;
         let mut leg = Leg { target, method, headers, bound, body, hop: 0 };
         let mut passage = None;
+        // Whoever got a secret on one leg may send it back on a later one that carries none.
+        let mut has_carried_secret = false;
         loop {
+            has_carried_secret |= !leg.bound.is_empty();
             trace.target(&leg.target);
             // On the heap: it is large, and lives in the caller's own future.
             let answer = Box::pin(self.hop(&caller, &leg, grants, &mut passage, &mut trace)).await;
@@ -87,7 +90,7 @@ impl Egress {
             let head = Head { status: answer.head.status(), headers: answer.head.headers() };
             match recorded(&mut trace, leg.next(&head, answer.redirects_max, &caller.redactor))? {
                 None => {
-                    if !leg.bound.is_empty() {
+                    if has_carried_secret {
                         recorded(&mut trace, headers::check_searchable(head.status, head.headers))?;
                     }
                     return self.response(leg.target, answer, passage, (trace, caller.redactor));

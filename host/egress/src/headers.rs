@@ -77,8 +77,8 @@ pub(crate) enum Encoding {
     Gzip,
 }
 
-/// Looks at the head of an answer to a request that carried a secret: an echo of it would not be found in a part of the answer, or in
-/// another alphabet.
+/// Looks at the head of the answer to a request that carried a secret, on whichever of its legs: an echo of it would not be found in a
+/// part of the answer, or in another alphabet.
 pub(crate) fn check_searchable(status: StatusCode, headers: &HeaderMap) -> Result<(), EgressError> {
     let partial = matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::IM_USED) || headers.contains_key(CONTENT_RANGE);
     let types = || headers.get_all(CONTENT_TYPE).iter();

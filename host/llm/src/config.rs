@@ -75,7 +75,8 @@ pub struct ProviderConfig {
     /// The rule file of a `scripted` provider. Relative to the config file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<PathBuf>,
-    /// Calls at the same time, 1 to 1,000; 16 without.
+    /// Calls at the same time, 1 to 1,000; 16 without. Users take turns, and in a user's turns their
+    /// agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = CONCURRENT_MAX))]
     pub concurrent_max: Option<u32>,
@@ -183,7 +184,8 @@ pub struct Timeouts {
     /// then.
     #[schemars(range(min = 1, max = MS_MAX))]
     pub whole_ms: u64,
-    /// Everything: waiting, attempts, pauses and fallbacks of one call.
+    /// Attempts, pauses between them, and fallbacks of one call. It begins when a provider has a
+    /// place for the call; waiting for another place does not count.
     #[schemars(range(min = 1, max = MS_MAX))]
     pub total_ms: u64,
 }

@@ -3,11 +3,11 @@
 use crate::breaker::Breaker;
 use crate::failure::{Failure, Reason};
 use crate::peer::Peer;
-use egress::awake::{Instant, sleep_until, timeout_at};
+use crate::places::{Party, Place, Places};
+use egress::awake::{Instant, sleep_until};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Milliseconds for which a model is left alone at most, whatever its provider asks for. Then one
 /// call goes out to see.
@@ -16,7 +16,7 @@ const HOLD_MS_MAX: u64 = 600_000;
 /// The state that all calls of one provider share.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    places: Semaphore,
+    places: Arc<Places>,
     breaker: Mutex<Breaker>,
     /// The times until which models are not asked, because the provider said so.
     holds: Mutex<HashMap<String, Instant>>,
@@ -25,22 +25,26 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) fn new(concurrent_max: u32, breaker: Breaker) -> Self {
-        let places = Semaphore::new(usize::try_from(concurrent_max).unwrap_or(1));
+        let places = Places::new(usize::try_from(concurrent_max).unwrap_or(1));
         Self { places, breaker: Mutex::new(breaker), holds: Mutex::new(HashMap::new()), born: Instant::now() }
     }
 
-    /// Waits for a place. Fails at once when the breaker is open or the provider wants the model left alone for longer than
-    /// `patience_ms`, and when the deadline comes first.
-    pub(crate) async fn enter(&self, peer: Peer<'_>, patience_ms: u64, deadline: Instant) -> Result<Pass<'_>, Failure> {
-        let late = || peer.unavailable(Reason::Deadline, "");
+    /// Waits for a place, in the turns of a party. The wait takes nothing of the call's time: the deadline is moved by as much. It ends
+    /// all the same, because everybody before it has a deadline too.
+    ///
+    /// Fails at once when the breaker is open, and when the provider wants the model left alone for longer than `patience_ms` or until the
+    /// deadline.
+    pub(crate) async fn enter(&self, peer: Peer<'_>, party: Party, patience_ms: u64, deadline: &mut Instant) -> Result<Pass<'_>, Failure> {
         while let Some(until) = self.held(peer.model) {
             let left_ms = millis(until.saturating_duration_since(Instant::now()));
-            if left_ms > patience_ms || until >= deadline {
+            if left_ms > patience_ms || until >= *deadline {
                 return Err(peer.rate_limited(Some(left_ms), "the provider asked to be left alone"));
             }
             sleep_until(until).await;
         }
-        let place = timeout_at(deadline, self.places.acquire()).await.map_err(|_| late())?.map_err(|_| late())?;
+        let asked = Instant::now();
+        let place = self.places.enter(party).await;
+        *deadline = *deadline + asked.elapsed();
         if !lock(&self.breaker).admits(self.now_ms()) {
             return Err(peer.unavailable(Reason::CircuitOpen, ""));
         }
@@ -73,7 +77,7 @@ impl Gate {
 /// A place at a provider. Dropped without a word, the call counts as given up.
 pub(crate) struct Pass<'a> {
     gate: &'a Gate,
-    _place: SemaphorePermit<'a>,
+    _place: Place,
     settled: bool,
 }
 
@@ -110,4 +114,72 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A duration in milliseconds.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::delegate::Priority;
+    use domain::id::AgentId;
+    use futures::FutureExt;
+    use std::pin::Pin;
+    use uuid::Uuid;
+
+    /// The patience of a call, in milliseconds.
+    const PATIENCE_MS: u64 = 1_000;
+
+    fn peer() -> Peer<'static> {
+        Peer { provider: "p", model: "m", key: None }
+    }
+
+    fn party(user: &str) -> Party {
+        Party { user: user.parse().unwrap(), agent: AgentId(Uuid::nil()), priority: Priority::Normal, section: None }
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_millis(30)
+    }
+
+    #[tokio::test]
+    async fn waiting_for_a_place_takes_nothing_of_a_calls_time() {
+        let gate = Gate::new(1, Breaker::new(1, 1));
+        let mut deadline = soon();
+        let held = gate.enter(peer(), party("ann"), PATIENCE_MS, &mut deadline).await;
+        let mut later = soon();
+        let begun = later;
+        let waiting = gate.enter(peer(), party("ann"), PATIENCE_MS, &mut later);
+        let leaving = async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            drop(held);
+        };
+        let (entered, ()) = tokio::join!(waiting, leaving);
+        assert!(entered.is_ok());
+        assert!(later.saturating_duration_since(begun) >= Duration::from_millis(90), "as much as it had before is left");
+    }
+
+    #[tokio::test]
+    async fn users_take_turns_at_a_provider() {
+        let gate = Gate::new(1, Breaker::new(1, 1));
+        let mut deadlines = [soon(); 5];
+        let users = ["ann", "ann", "ann", "ann", "bob"];
+        let mut calls: Vec<Pin<Box<_>>> = deadlines
+            .iter_mut()
+            .zip(users)
+            .map(|(deadline, user)| Box::pin(gate.enter(peer(), party(user), PATIENCE_MS, deadline)))
+            .collect();
+        let mut called = Vec::new();
+        let mut held = None;
+        while called.len() < users.len() {
+            drop(held.take());
+            let mut entered = Vec::new();
+            for (index, call) in calls.iter_mut().enumerate().filter(|(index, _)| !called.contains(index)) {
+                entered.extend(call.as_mut().now_or_never().map(|pass| (index, pass)));
+            }
+            let Some((index, pass)) = entered.pop() else { panic!("a place that is free is taken: {called:?}") };
+            assert!(pass.is_ok() && entered.is_empty(), "one at a time");
+            called.push(index);
+            held = Some(pass);
+        }
+        assert_eq!(called, [0, 1, 4, 2, 3], "{users:?}");
+    }
 }

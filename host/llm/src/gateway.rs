@@ -132,7 +132,8 @@ impl Gateway {
         self.models.values().any(|model| model.upstream.kind == ProviderKind::Scripted)
     }
 
-    /// Asks for a reply: retries, falls back, and always comes back within the total time limit with every attempt on record.
+    /// Asks for a reply: retries, falls back, and always comes back with every attempt on record. The total time limit covers everything
+    /// from its first place at a provider on, but for waiting for another place.
     ///
     /// The calls of `deltas` are for show; only the result counts. Dropped before its end, the call
     /// stops and its costs are not known.
@@ -142,7 +143,8 @@ impl Gateway {
 
     /// Asks for a reply as [`complete`](Self::complete) does, and leaves a trail of what it does at
     /// the boundary. The trail is there also when the call is dropped before its end. Every attempt
-    /// but the first is made only if `budget` affords it.
+    /// but the first is made only if `budget` affords it. Each takes the budget's turn at its
+    /// provider, and is measured for it once it has its place there.
     pub async fn complete_leaving(
         &self,
         prompt: &Prompt,
@@ -150,10 +152,15 @@ impl Gateway {
         trail: &dyn Trail,
         budget: &dyn AttemptBudget,
     ) -> Completion {
-        let deadline = Instant::now() + Duration::from_millis(self.timeouts.total_ms);
+        let deadline = self.deadline();
         let mut course = Course { gateway: self, prompt, deltas, trail, budget, deadline, attempts: Vec::new() };
         let result = Box::pin(course.run()).await;
         Completion { result, attempts: course.attempts }
+    }
+
+    /// The end of a call that begins now.
+    fn deadline(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.timeouts.total_ms)
     }
 
     fn find(&self, asked: Option<&str>) -> Result<(&str, &Model), UnknownModel> {
@@ -214,11 +221,16 @@ impl Course<'_> {
         let peer = upstream.provider.peer(&upstream.name, &model.config.model);
         let (mut mode, mut attempts, mut failed) = (Mode::Stream, 0, None);
         loop {
-            let pass = match upstream.gate.enter(peer, self.gateway.retry.retry_after_ms_max, self.deadline).await {
+            let patience_ms = self.gateway.retry.retry_after_ms_max;
+            let pass = match upstream.gate.enter(peer, self.budget.party(), patience_ms, &mut self.deadline).await {
                 Ok(pass) => pass,
                 // What went wrong before says more than that it is not tried again.
                 Err(failure) => return Err(failed.unwrap_or(failure)),
             };
+            if self.attempts.is_empty() {
+                // Nothing before its first place was the call's own doing.
+                self.deadline = self.gateway.deadline();
+            }
             let number = self.afford(peer).await?;
             let mishap = match self.attempt(model, mode, (number, pass)).await {
                 Ok(answer) => {
@@ -265,6 +277,7 @@ impl Course<'_> {
             trail: self.trail,
         };
         let feed = Feed::new(self.deltas, number, &upstream.provider.redactor());
+        let measuring = self.budget.measure();
         let started = Instant::now();
         let result = match timeout_at(self.deadline, upstream.provider.ask(&ask, mode, &feed)).await {
             Ok(result) => result,
@@ -273,6 +286,7 @@ impl Course<'_> {
                 Err(Mishap { failure, mode, stage: Stage::Asked, retry_after_ms: None })
             }
         };
+        drop(measuring);
         let (usage, error) = match &result {
             Ok(answer) => (answer.usage, None),
             Err(mishap) => (mishap.usage(), Some(mishap.failure.report())),

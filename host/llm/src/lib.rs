@@ -16,12 +16,13 @@ mod gate;
 mod gateway;
 mod key;
 mod peer;
+pub mod places;
 mod provider;
 mod retry;
 mod sse;
 mod trail;
 
-pub use budget::{Afforded, AttemptBudget, Unbudgeted};
+pub use budget::{Afforded, AttemptBudget, Measuring, Unbudgeted};
 pub use config::{
     BreakerLimits, Config, ConfigError, ConfigProblem, LiteralKey, ModelConfig, PriceConfig, ProviderConfig, ProviderKind, RetryLimits,
     Timeouts,

@@ -3,7 +3,6 @@
 use crate::config::RetryLimits;
 use crate::failure::{Failure, Reason};
 use domain::model::Usage;
-use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 
 /// The way in which a model is asked.
@@ -20,12 +19,25 @@ pub(crate) enum Mode {
 pub(crate) enum Stage {
     /// Nothing was asked.
     Unsent,
-    /// The provider answered that it would not.
+    /// The provider answered that it would not: it never began to work.
     Answered,
-    /// It was asked, and no reply began.
+    /// It was asked, and no reply began. It may have worked all the same.
     Asked,
     /// A reply had begun.
     Begun,
+}
+
+impl Stage {
+    /// Returns the stage of an attempt that was answered with an HTTP status other than success.
+    ///
+    /// Only a refusal proves that nothing was generated: of the request (4xx), or of more work (503, and 529 of some providers). Behind a
+    /// 500, 502 or 504 a model may have worked to the end, for money.
+    pub(crate) fn of_status(status: u16) -> Self {
+        match status {
+            400..=499 | 503 | 529 => Self::Answered,
+            _ => Self::Asked,
+        }
+    }
 }
 
 /// The next step after a failed attempt.
@@ -102,14 +114,19 @@ pub(crate) fn backoff_ms(limits: &RetryLimits, failures: u32, dice: f64) -> u64 
 
 /// Returns the delay that a `Retry-After` header asks for, in milliseconds. The header has seconds,
 /// or an HTTP date.
-pub(crate) fn retry_after_ms(header: &str, now: Timestamp) -> Option<u64> {
+///
+/// A date is a point in the provider's time, so it is compared with the answer's own `Date`: the clocks of two machines differ, and this
+/// one's may jump. Without that, a date asks for no delay.
+pub(crate) fn retry_after_ms(header: &str, answered: Option<&str>) -> Option<u64> {
     let text = header.trim();
     if let Ok(seconds) = text.parse::<f64>() {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from a float saturates")]
         return seconds.is_finite().then_some((seconds.max(0.0) * 1000.0) as u64);
     }
-    let then = DateTimeParser::new().parse_timestamp(text).ok()?;
-    Some(u64::try_from(then.as_millisecond().saturating_sub(now.as_millisecond())).unwrap_or(0))
+    let date = |text: &str| DateTimeParser::new().parse_timestamp(text).ok();
+    let until = date(text)?;
+    let since = date(answered?.trim())?;
+    Some(u64::try_from(until.as_millisecond().saturating_sub(since.as_millisecond())).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -66,6 +66,36 @@ impl<T> Outcome<T> {
     }
 }
 
+/// The reason that a call was not let in. Nothing of it ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotAdmitted {
+    /// Too many calls were under way or waiting.
+    Busy,
+    /// Its component was called as often within this minute as it may be.
+    TooOften {
+        /// Milliseconds until it may be called again.
+        wait_ms: u64,
+    },
+}
+
+impl<T> From<NotAdmitted> for Outcome<T> {
+    fn from(why: NotAdmitted) -> Self {
+        match why {
+            NotAdmitted::Busy => Self::Busy,
+            NotAdmitted::TooOften { wait_ms } => Self::TooOften { wait_ms },
+        }
+    }
+}
+
+/// A step that was not let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnedAway {
+    /// The reason.
+    pub why: NotAdmitted,
+    /// The decisions of the boundary about it.
+    pub decided: Decided,
+}
+
 /// The decisions of the boundary during a call, for the ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decided {

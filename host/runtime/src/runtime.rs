@@ -22,11 +22,11 @@ use crate::host::turn::{StepView, ViewHandle};
 use crate::load::{self, LoadError};
 use crate::log::LogLine;
 use crate::meter::ProcessMemory;
-use crate::outcome::{Called, Outcome, Ran, Stepped, Written};
+use crate::outcome::{Called, NotAdmitted, Outcome, Ran, Stepped, TurnedAway, Written};
 use crate::redacted;
 use crate::run;
 use crate::selftest::{self, SelfTestFailed};
-use crate::slots::{Gate, Slots, Turned};
+use crate::slots::{Admission, Gate, Slots, Turned};
 use crate::stats::{Counts, Stats, count};
 use crate::tool::ToolCall;
 use crate::view::{Buckets, Notes, View};
@@ -322,19 +322,36 @@ impl Runtime {
         }
     }
 
-    /// Asks an agent what happens next. The same component, view, news and basis give the same result.
-    pub async fn step(&self, component: &Component, view: Arc<dyn View>, news: &[News], basis: &Basis, limits: &GuestLimits) -> Stepped {
+    /// Lets one step of a component in: waits until it has a slot, and counts it as one of the component's calls within a minute. Whatever
+    /// the step is to see may be read afterwards.
+    ///
+    /// # Errors
+    /// Too many calls are under way or wait, it took too long, or the component was called as often as it may be.
+    pub async fn admit(&self, component: &Component, limits: &GuestLimits) -> Result<Admission, TurnedAway> {
+        match self.0.slots.admit(&component.gate, limits).await {
+            Ok(slot) => Ok(Admission { slot, gate: component.gate.clone(), limits: *limits }),
+            Err(turned) => {
+                let book = Book::default();
+                book.met(STEP, turned.limit());
+                count(&self.0.counts.calls);
+                Err(TurnedAway { why: NotAdmitted::from(&turned), decided: book.take() })
+            }
+        }
+    }
+
+    /// Asks an agent that was let in what happens next: at once. The same component, view, news and basis give the same result.
+    pub async fn step(&self, admission: Admission, component: &Component, view: Arc<dyn View>, news: &[News], basis: &Basis) -> Stepped {
         let book = Book::default();
+        let Admission { slot: _slot, gate, limits } = admission;
+        if !Arc::ptr_eq(&gate, &component.gate) {
+            return stepped(self.unmet(Outcome::Faulted { detail: format!("component {} was not let in", component.digest) }), &book);
+        }
         let World::Agent(pre) = &*component.world else {
             return stepped(self.unmet(Outcome::Faulted { detail: format!("component {} is not an agent", component.digest) }), &book);
         };
-        let _slot = match self.0.slots.admit(&component.gate, limits).await {
-            Ok(slot) => slot,
-            Err(turned) => return stepped(self.turned_away(&turned, &book, STEP), &book),
-        };
         let purpose = Purpose::Step(Box::new(StepView::new(view, basis)));
         let senses = Senses::frozen(basis.now, basis.seed);
-        let means = Means { purpose, senses, directories: &[], way_out: WayOut::default(), book: book.clone(), limits };
+        let means = Means { purpose, senses, directories: &[], way_out: WayOut::default(), book: book.clone(), limits: &limits };
         let mut store = match self.store(means) {
             Ok(store) => store,
             Err(detail) => return stepped(self.unmet(Outcome::Faulted { detail }), &book),
@@ -386,7 +403,7 @@ impl Runtime {
         };
         let _slot = match self.0.slots.admit(&component.gate, limits).await {
             Ok(slot) => slot,
-            Err(turned) => return ran(self.turned_away(&turned, &book, TOOL_CALL)),
+            Err(turned) => return ran(self.turned_away(&turned, &book)),
         };
         notes.begun();
         let secrets = BoundSecrets::new(&bound.secrets, self.0.config.secrets.clone());
@@ -447,13 +464,10 @@ impl Runtime {
         Ended { outcome, usage: CallUsage::default(), answers: Digest::of(&[]), logs: Vec::new() }
     }
 
-    /// Returns the result of a call that was not let in, and records that it was not.
-    fn turned_away<T>(&self, turned: &Turned, book: &Book, capability: &str) -> Ended<T> {
-        book.met(capability, turned.limit());
-        self.unmet(match turned {
-            Turned::TooOften { wait } => Outcome::TooOften { wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX) },
-            Turned::Component | Turned::Host => Outcome::Busy,
-        })
+    /// Returns the result of a call of a tool that was not let in, and records that it was not.
+    fn turned_away<T>(&self, turned: &Turned, book: &Book) -> Ended<T> {
+        book.met(TOOL_CALL, turned.limit());
+        self.unmet(NotAdmitted::from(turned).into())
     }
 
     async fn blocking<T: Send + 'static>(&self, work: impl FnOnce(&Inner) -> T + Send + 'static) -> Result<T, LoadError> {

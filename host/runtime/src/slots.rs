@@ -3,6 +3,7 @@
 //! A component that keeps computing until it is stopped shares one lane with all others that do, so that however many of them are called,
 //! they take no more than one guest's part of the machine.
 
+use crate::outcome::NotAdmitted;
 use crate::places::{Place, Places};
 use domain::grant::GuestLimits;
 use std::collections::VecDeque;
@@ -63,6 +64,15 @@ impl Turned {
     }
 }
 
+impl From<&Turned> for NotAdmitted {
+    fn from(turned: &Turned) -> Self {
+        match turned {
+            Turned::Component | Turned::Host => Self::Busy,
+            Turned::TooOften { wait } => Self::TooOften { wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX) },
+        }
+    }
+}
+
 /// The number of times that a component was stopped for computing too long, and the time of the
 /// last.
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +90,15 @@ pub(crate) struct Slot {
     _component: Option<Place>,
     _lane: Option<OwnedSemaphorePermit>,
     _all: OwnedSemaphorePermit,
+}
+
+/// The right to take one step of a component, under the limits with which it was let in. Others
+/// have its slot once this is dropped, or the step is over.
+#[derive(Debug)]
+pub struct Admission {
+    pub(crate) slot: Slot,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) limits: GuestLimits,
 }
 
 impl Gate {

@@ -395,6 +395,14 @@ pub enum CommitError {
         #[source]
         source: Source,
     },
+    /// Something stored that it rests on does not read as what it should be: a newer version wrote
+    /// it, or it was damaged. Another try fails until that is mended.
+    #[error("something stored that this rests on does not read as what it should be")]
+    Unreadable {
+        /// The cause.
+        #[source]
+        source: Source,
+    },
     /// The store was closed.
     #[error("the store is closed")]
     Closed,

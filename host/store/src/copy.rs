@@ -130,6 +130,6 @@ impl Store {
             }));
         });
         thread.map_err(|source| ReadError::Unavailable { source: source.into() })?;
-        answer.await.map_err(|_| ReadError::Closed)?
+        answer.await.map_err(|_| self.unanswered())?
     }
 }

@@ -1,5 +1,6 @@
 //! Events as rows: how they are written, read back, and what of a row its hash commits to.
 
+use crate::fault;
 use crate::sql::{Columns, unreadable};
 use domain::chain::Link;
 use domain::digest::{Digest, Salt};
@@ -112,6 +113,9 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Recorded> {
     let kind: String = row.get(4)?;
     let payload = row.get_ref(13)?.as_blob_or_null().map_err(|error| unreadable(13, error))?;
     let position = row.uint(0)?;
+    if let Some(payload) = payload {
+        fault::read(payload);
+    }
     let event =
         payload.map(|payload| decode(&kind, payload)).transpose().map_err(|source| unreadable(13, UnreadAt { position, source }))?;
     Ok(Recorded {

@@ -56,15 +56,30 @@ pub fn point(name: &str) {
 #[inline]
 pub fn point(_name: &str) {}
 
+/// A text that a test looks for in payloads, once it was read from the environment.
+#[cfg(debug_assertions)]
+type Words = std::sync::OnceLock<Option<String>>;
+
+/// Returns whether a payload contains the text in a variable of the environment.
+#[cfg(debug_assertions)]
+#[expect(clippy::disallowed_methods, reason = "set by tests, never by an operator")]
+fn has_words(words: &'static Words, variable: &str, payload: &[u8]) -> bool {
+    let words = words.get_or_init(|| std::env::var(variable).ok().filter(|words| !words.is_empty()));
+    words.as_ref().is_some_and(|words| contains(payload, words))
+}
+
+#[cfg(debug_assertions)]
+fn contains(payload: &[u8], words: &str) -> bool {
+    payload.windows(words.len()).any(|piece| piece == words.as_bytes())
+}
+
 /// Returns whether a test wants an event with this payload to be impossible to store.
 /// `AGENT_HOST_UNSTORABLE` holds the text to look for.
 #[cfg(debug_assertions)]
-#[expect(clippy::disallowed_methods, reason = "set by tests, never by an operator")]
 pub(crate) fn is_unstorable(payload: &[u8]) -> bool {
-    static WORDS: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    static WORDS: Words = Words::new();
 
-    let words = WORDS.get_or_init(|| std::env::var("AGENT_HOST_UNSTORABLE").ok().filter(|words| !words.is_empty()));
-    words.as_ref().is_some_and(|words| payload.windows(words.len()).any(|piece| piece == words.as_bytes()))
+    has_words(&WORDS, "AGENT_HOST_UNSTORABLE", payload)
 }
 
 /// Returns false: without debug assertions no event is refused for its text.
@@ -80,14 +95,11 @@ pub(crate) fn is_unstorable(_payload: &[u8]) -> bool {
 /// # Panics
 /// When the environment says so.
 #[cfg(debug_assertions)]
-#[expect(clippy::disallowed_methods, reason = "set by tests, never by an operator")]
 pub(crate) fn project(payload: &[u8]) {
-    static WORDS: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    static WORDS: Words = Words::new();
 
-    let of_this_crate = || cfg!(test).then(|| PANICS_IN_TESTS.to_owned());
-    let words = WORDS.get_or_init(|| std::env::var("AGENT_HOST_PANICS_ON").ok().filter(|words| !words.is_empty()).or_else(of_this_crate));
-    let Some(words) = words else { return };
-    assert!(!payload.windows(words.len()).any(|piece| piece == words.as_bytes()), "a test wants a panic on this event");
+    let is_unwanted = has_words(&WORDS, "AGENT_HOST_PANICS_ON", payload) || (cfg!(test) && contains(payload, PANICS_IN_TESTS));
+    assert!(!is_unwanted, "a test wants a panic on this event");
 }
 
 /// The text on which a projection panics in the tests of this crate.
@@ -98,6 +110,68 @@ pub(crate) const PANICS_IN_TESTS: &str = "a projection panics on this";
 #[cfg(not(debug_assertions))]
 #[inline]
 pub(crate) fn project(_payload: &[u8]) {}
+
+/// Fails on an event as a faulty projection would.
+///
+/// The row of an event that contains the text in `AGENT_HOST_CONTRADICTS_ON` contradicts one that
+/// is stored. For an event with the text in `AGENT_HOST_MISREADS_ON`, a stored row cannot be read.
+#[cfg(debug_assertions)]
+pub(crate) fn refuse(payload: &[u8]) -> rusqlite::Result<()> {
+    static CONTRADICTS: Words = Words::new();
+    static MISREADS: Words = Words::new();
+
+    let reason = "a test wants it so";
+    if has_words(&CONTRADICTS, "AGENT_HOST_CONTRADICTS_ON", payload) {
+        let constraint = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CONSTRAINT);
+        return Err(rusqlite::Error::SqliteFailure(constraint, Some(reason.to_owned())));
+    }
+    if has_words(&MISREADS, "AGENT_HOST_MISREADS_ON", payload) {
+        return Err(crate::sql::unreadable(0, reason));
+    }
+    Ok(())
+}
+
+/// No projection fails by request in a build without debug assertions.
+#[cfg(not(debug_assertions))]
+#[inline]
+pub(crate) fn refuse(_payload: &[u8]) -> rusqlite::Result<()> {
+    Ok(())
+}
+
+/// Panics as a faulty fold would, on reading an event that contains the text in
+/// `AGENT_HOST_READING_PANICS_ON`.
+///
+/// # Panics
+/// When the environment says so.
+#[cfg(debug_assertions)]
+pub(crate) fn read(payload: &[u8]) {
+    static WORDS: Words = Words::new();
+
+    assert!(!has_words(&WORDS, "AGENT_HOST_READING_PANICS_ON", payload), "a test wants a panic on reading this event");
+}
+
+/// No reading panics by request in a build without debug assertions.
+#[cfg(not(debug_assertions))]
+#[inline]
+pub(crate) fn read(_payload: &[u8]) {}
+
+/// Panics as a fault of the full-text index would, on words with [`UNINDEXABLE_IN_TESTS`].
+///
+/// # Panics
+/// In tests of this crate.
+#[cfg(test)]
+pub(crate) fn index(words: &str) {
+    assert!(!words.contains(UNINDEXABLE_IN_TESTS), "a test wants a panic on these words");
+}
+
+/// The text on which indexing panics in the tests of this crate.
+#[cfg(test)]
+pub(crate) const UNINDEXABLE_IN_TESTS: &str = "indexing panics on this";
+
+/// No indexing panics by request outside the tests of this crate.
+#[cfg(not(test))]
+#[inline]
+pub(crate) fn index(_words: &str) {}
 
 /// Passes the crash point of this name; see [`point`].
 #[macro_export]

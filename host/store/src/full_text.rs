@@ -5,6 +5,8 @@
 //! at once, without a sync of its own. A search first has the index brought up to date. A crash
 //! leaves the cursor where the index is, because both are written together.
 
+use crate::fault;
+use crate::panics::caught;
 use crate::projections::{indexed_body, owner_word};
 use crate::sql::{Columns, Sql, int};
 use crate::store::Store;
@@ -38,7 +40,17 @@ pub(crate) fn is_behind(sql: &Sql<'_>) -> rusqlite::Result<bool> {
     sql.exists(text, [])
 }
 
-/// Indexes the next rows, none of which comes after `last`, within a transaction that is open. Whether that was all.
+/// Returns whether the index has a row. It lacks rows without words, and those over whose words
+/// the host panicked.
+pub(crate) fn has(sql: &Sql<'_>, id: i64) -> rusqlite::Result<bool> {
+    sql.exists("SELECT 1 FROM recall_index_docsize WHERE id = ?1", [id])
+}
+
+/// Indexes the next rows, none of which comes after `last`, and returns whether that was all. Runs
+/// within an open transaction.
+///
+/// A row over which this panics is passed over, and not found. Otherwise it would end the process
+/// at every start.
 pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> rusqlite::Result<bool> {
     let before = cursor(sql)?;
     let ids: Vec<i64> =
@@ -51,10 +63,10 @@ pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> rusqlite::Result<bool> {
         if bytes >= BYTES_MAX {
             break;
         }
-        if let Some((agent, text)) = readable(words_of(sql, *id), *id)? {
-            bytes += text.len();
-            let put = "INSERT INTO recall_index (rowid, agent, body) VALUES (?1, ?2, ?3)";
-            sql.execute(put, params![id, owner_word(agent), indexed_body(&text)])?;
+        // A row is written by one statement, so no half of it is left to undo.
+        match caught(|| index_row(sql, *id)) {
+            Ok(added) => bytes += added?,
+            Err(panic) => tracing::error!(row = *id, panic, "the host panicked over words that were to be indexed: they are not found"),
         }
         indexed = *id;
     }
@@ -62,6 +74,15 @@ pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> rusqlite::Result<bool> {
         sql.execute("INSERT OR REPLACE INTO meta (name, value) VALUES ('indexed', ?1)", [indexed.to_string()])?;
     }
     Ok(ids.last().is_none_or(|last| *last == indexed) && (ids.len() as u64) < ROWS_MAX)
+}
+
+/// Indexes a row, and returns the bytes of its words.
+fn index_row(sql: &Sql<'_>, id: i64) -> rusqlite::Result<usize> {
+    let Some((agent, text)) = readable(words_of(sql, id), id)? else { return Ok(0) };
+    fault::index(&text);
+    let put = "INSERT INTO recall_index (rowid, agent, body) VALUES (?1, ?2, ?3)";
+    sql.execute(put, params![id, owner_word(agent), indexed_body(&text)])?;
+    Ok(text.len())
 }
 
 /// Returns the words of a row, or none where they cannot be read. The rows after it are still

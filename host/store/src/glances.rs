@@ -6,18 +6,21 @@
 //! threads, where waiting holds up no other work.
 
 use crate::open::{DataDir, OpenError};
-use crate::readers::connect;
-use crate::sql::Sql;
+use crate::panics::caught;
+use crate::read::PANICKED;
+use crate::readers::{connect, leave_transaction};
+use crate::sql::{Sql, unreadable};
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// A look that takes longer has waited for the disk.
-const SHORT: Duration = Duration::from_millis(2);
+/// A look that takes longer has waited for the disk. One that was only preempted on a busy machine
+/// takes some milliseconds, and sending others to another thread then costs what is scarce.
+const SHORT: Duration = Duration::from_millis(8);
 /// Looks that go to the threads that read after one that was not short.
-const DETOUR_LOOKS: u32 = 256;
+const DETOUR_LOOKS: u32 = 64;
 
 /// Connections for looks at single rows.
 pub(crate) struct Glances {
@@ -64,7 +67,12 @@ impl Glances {
         });
         let Some(connection) = free else { return Err(look) };
         let began = Instant::now();
-        let seen = look(&Sql::new(&connection));
+        // The caller drives a session, and does not end with one look.
+        let seen = caught(|| look(&Sql::new(&connection))).unwrap_or_else(|panic| {
+            tracing::error!(panic, "a look into the store panicked");
+            leave_transaction(&connection);
+            Err(unreadable(0, PANICKED))
+        });
         drop(connection);
         if began.elapsed() > SHORT {
             self.detour.store(DETOUR_LOOKS, Ordering::Relaxed);

@@ -15,6 +15,7 @@ mod glances;
 mod health;
 mod log;
 mod open;
+mod panics;
 mod prepared;
 mod probe;
 mod projections;

@@ -71,7 +71,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::FileUploaded(it) => files::uploaded(sql, it)?,
         Event::ItemRecorded(it) => items::recorded(sql, it.session, recorded.position)?,
         Event::NoteRemembered(note) => recall::remember(sql, note, recorded.position)?,
-        Event::SessionOpened(opened) => sessions::opened(sql, opened, recorded.time)?,
+        Event::SessionOpened(opened) => sessions::opened(sql, opened, recorded)?,
         Event::SessionRenamed(_)
         | Event::SessionPinned(_)
         | Event::SessionAttributed(_)
@@ -93,7 +93,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         }
         Event::TurnCommitted(committed) => turn_committed(sql, committed, recorded.position)?,
         Event::TurnsImported(imported) => turns_imported(sql, imported, recorded.position)?,
-        Event::PurgeBegun(it) => purges::begun(sql, it)?,
+        Event::PurgeBegun(it) => purges::begun(sql, it, recorded.position)?,
         Event::RunStarted(started) => run_started(sql, started)?,
         Event::RunStepped(stepped) => run_stepped(sql, stepped)?,
         Event::RunSettled(settled) => settle(sql, &settled.settled)?,

@@ -5,6 +5,7 @@ pub(crate) mod accounts;
 mod agents;
 mod blobs;
 mod buckets;
+mod components;
 mod connectors;
 pub(crate) mod dispatches;
 mod events;
@@ -64,7 +65,7 @@ pub enum ReadError {
         /// The thing that is missing.
         what: String,
     },
-    /// Something is stored that this program does not understand: a newer version wrote it, or it was damaged.
+    /// Something is stored that this program does not understand: a newer version wrote it, it was damaged, or the host panicked over it.
     #[error("something that is stored does not read as what it should be")]
     Unreadable {
         /// The cause.
@@ -83,6 +84,9 @@ pub enum ReadError {
         source: Source,
     },
 }
+
+/// The cause of a read's failure when the read panicked. The panic itself is in the log.
+pub(crate) const PANICKED: &str = "the host panicked while it read this; its log has the reason";
 
 impl From<rusqlite::Error> for ReadError {
     fn from(error: rusqlite::Error) -> Self {

@@ -3,6 +3,7 @@
 
 use crate::log::{Log, Watched};
 use crate::open::{DataDir, OpenError, reader};
+use crate::panics::caught;
 use crate::read::ReadError;
 use crate::sql::Sql;
 use rusqlite::{Connection, OpenFlags};
@@ -187,8 +188,8 @@ fn read_all(connection: &Connection, queue: &Queue, watched: &Watched) {
     while let Some((read, lane)) = queue.next() {
         watched.begins();
         // What panicked drops the channel on which its answer is awaited; the thread goes on.
-        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| read(&sql))).is_err() {
-            tracing::error!("a read of the store panicked");
+        if let Err(panic) = caught(|| read(&sql)) {
+            tracing::error!(panic, "a read of the store panicked");
             leave_transaction(connection);
         }
         watched.ends();
@@ -197,7 +198,7 @@ fn read_all(connection: &Connection, queue: &Queue, watched: &Watched) {
 }
 
 /// Ends the transaction that a read was in when it panicked: in it, every further read would fail, and the log could not be shortened.
-fn leave_transaction(connection: &Connection) {
+pub(crate) fn leave_transaction(connection: &Connection) {
     if !connection.is_autocommit()
         && let Err(error) = connection.execute_batch("ROLLBACK")
     {
@@ -219,9 +220,43 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options { readers: 1, ..Options::default() }).unwrap();
         let panicked = store.read::<()>(|_| panic!("this is a test")).await;
-        assert!(matches!(panicked, Err(ReadError::Closed)), "{panicked:?}");
+        assert!(matches!(&panicked, Err(ReadError::Unreadable { source }) if source.to_string().contains("panicked")), "{panicked:?}");
         assert!(store.read(|sql| Ok(sql.connection().is_autocommit())).await.is_ok_and(|alone| !alone), "a transaction of its own");
     }
+
+    #[tokio::test]
+    async fn a_look_that_panics_fails_by_itself_and_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options { readers: 1, ..Options::default() }).unwrap();
+        // More often than there are connections.
+        for _ in 0..3 {
+            let panicked = store.glance::<()>(|_| panic!("this is a test")).await;
+            assert!(matches!(panicked, Err(ReadError::Unreadable { .. })), "{panicked:?}");
+            assert!(store.glance(|sql| sql.exists("SELECT 1 FROM head WHERE id = 1", [])).await.unwrap());
+        }
+    }
+
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "the task is awaited")]
+    async fn a_read_that_panics_while_the_store_is_closed_says_that_it_is_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options { readers: 1, ..Options::default() }).unwrap();
+        let (release, gate) = std::sync::mpsc::channel::<()>();
+        let reading = store.clone();
+        let reading = tokio::spawn(async move {
+            let panics = move |_: &crate::sql::Sql<'_>| -> rusqlite::Result<()> { panic!("released: {:?}", gate.recv()) };
+            reading.read(panics).await
+        });
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        let closing = store.clone();
+        let closing = tokio::spawn(async move { closing.close().await });
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        drop(release);
+        let came = reading.await.unwrap();
+        assert!(matches!(came, Err(ReadError::Closed)), "{came:?}");
+        closing.await.unwrap();
+    }
+
     #[tokio::test]
     #[expect(clippy::disallowed_methods, reason = "the tasks are awaited")]
     async fn reads_in_the_background_leave_a_thread_and_their_places_to_others() {

@@ -7,7 +7,7 @@ use crate::log::{Log, LogState};
 use crate::open::{self, DataDir, OpenError, Options};
 use crate::prepared::Prepared;
 use crate::probe::Probe;
-use crate::read::ReadError;
+use crate::read::{PANICKED, ReadError};
 use crate::readers::{Read, Readers};
 use crate::rebuild::RebuildState;
 use crate::sql::Sql;
@@ -254,7 +254,17 @@ impl Store {
             let _ = reply.send(read);
         });
         self.senders().ok_or(ReadError::Closed)?.readers.ask(read)?;
-        answer.await.map_err(|_| ReadError::Closed)?.map_err(ReadError::from)
+        answer.await.map_err(|_| self.unanswered())?.map_err(ReadError::from)
+    }
+
+    /// Returns the reason why a read has no answer: it panicked, unless the store is being closed.
+    ///
+    /// A repetition would panic again, so the error says that something cannot be read.
+    pub(crate) fn unanswered(&self) -> ReadError {
+        match self.inner.closing.load(Ordering::Relaxed) {
+            true => ReadError::Closed,
+            false => ReadError::Unreadable { source: PANICKED.into() },
+        }
     }
 
     /// Looks at a few rows by their keys: on the caller's own thread, because handing that over to another takes longer than the look itself.

@@ -6,6 +6,7 @@ mod backups;
 mod blobs;
 mod buckets;
 mod commits;
+mod components;
 mod disk;
 mod dispatches;
 mod door;

@@ -3,8 +3,8 @@
 //! There is no artificial delay: a lone commit is written at once, and while the disk is busy with it the next ones gather. Each
 //! request among several has a savepoint of its own, so that what one of them meets is its own affair; only what the disk or the database says
 //! of the transaction as a whole fails all of it. A panic over one request is that request's own affair too: what it wrote is undone, and it
-//! is refused, so that an event on which a projection panics ends its turn and not the host, again at every start. Any other panic here ends
-//! the process: a store that half works is worse than none.
+//! is refused, so that an event on which a projection panics ends its turn and not the host, again at every start. Words on which the full-text
+//! index panics are passed over for the same reason. Any other panic here ends the process: a store that half works is worse than none.
 
 mod apply;
 mod cache;
@@ -23,6 +23,7 @@ use crate::fault;
 use crate::health::Vitals;
 use crate::log::Log;
 use crate::open::BUSY_TIMEOUT;
+use crate::panics::caught;
 use crate::prepared::Prepared;
 use crate::schema;
 use crate::sql::{Source, Sql, int};
@@ -35,8 +36,6 @@ use keys::Keys;
 use rusqlite::hooks::Wal;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode, params};
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -166,8 +165,7 @@ enum Undo {
 
 /// Runs the writer until all senders are gone; then moves the log to the database.
 pub(crate) fn run(connection: &Connection, build: impl FnOnce(Sql<'_>) -> Writer<'_>) {
-    let work = AssertUnwindSafe(|| build(Sql::new(connection)).work());
-    if catch_unwind(work).is_err() {
+    if caught(|| build(Sql::new(connection)).work()).is_err() {
         tracing::error!("the store's writer panicked: the process ends, so that it can be started again whole");
         std::process::abort();
     }
@@ -209,11 +207,8 @@ impl Writer<'_> {
             }
             Request::Between(between) => {
                 // Whoever asked for it finds that it has no answer.
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (between.0)(&self.sql))) {
-                    tracing::error!(
-                        panic = message(&*panic),
-                        "the store's writer panicked between two commits: what it was about is undone"
-                    );
+                if let Err(panic) = caught(|| (between.0)(&self.sql)) {
+                    tracing::error!(panic, "the store's writer panicked between two commits: what it was about is undone");
                     self.roll_back();
                 }
                 self.state.cache.forget();
@@ -361,9 +356,7 @@ impl Writer<'_> {
         // The caller undoes what was written and takes back what is remembered of it.
         let sql = &self.sql;
         let state = &mut self.state;
-        let applied = catch_unwind(AssertUnwindSafe(|| apply::apply(sql, state, prepared)));
-        applied.unwrap_or_else(|panic| {
-            let panic = message(&*panic);
+        caught(|| apply::apply(sql, state, prepared)).unwrap_or_else(|panic| {
             tracing::error!(panic, "the store's writer panicked over a commit: it is refused for good, and nothing of it is stored");
             Err(Stopped { refused: Refused::Unstorable(format!("the host failed over it: {panic}").into()), wrote: true })
         })
@@ -377,8 +370,11 @@ impl Writer<'_> {
             Refused::Storage(error) if error.sqlite_error_code().is_some() => {
                 Ok(Refused::Conflict(Conflict { clash: Clash::Row, detail: error.to_string() }))
             }
-            Refused::Storage(error) => Ok(Refused::Storage(error)),
-            Refused::Conflict(_) | Refused::Replayed(_) | Refused::KeyReused | Refused::Unstorable(_) => Ok(refused),
+            // Not the database's: a row that a guard or a projection reads is not what it should be.
+            Refused::Storage(error) => Ok(Refused::Unreadable(error.into())),
+            Refused::Conflict(_) | Refused::Replayed(_) | Refused::KeyReused | Refused::Unstorable(_) | Refused::Unreadable(_) => {
+                Ok(refused)
+            }
         }
     }
 
@@ -487,12 +483,6 @@ impl Writer<'_> {
     }
 }
 
-/// The text of a panic.
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("it has no message").to_owned()
-}
-
 /// Returns whether an error concerns the whole transaction, and not only the request that met it.
 fn concerns_all(error: &rusqlite::Error) -> bool {
     match error.sqlite_error_code() {
@@ -530,6 +520,7 @@ impl Refused {
             Self::Replayed(reply) => CommitError::Replayed { reply },
             Self::KeyReused => CommitError::KeyReused,
             Self::Unstorable(source) => CommitError::Unstorable { source },
+            Self::Unreadable(source) => CommitError::Unreadable { source },
             Self::Storage(error) => failed(&Arc::new(error)),
         }
     }

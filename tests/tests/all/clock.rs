@@ -81,20 +81,30 @@ async fn downtime_is_not_charged_to_a_model_call_that_was_open() {
     assert!(said.contains("at last") && !said.contains("which is its limit"), "{said}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn waiting_for_a_models_place_is_no_active_time() {
-    let mut setup = Setup { script: SLOW.to_owned(), ..Setup::default() };
-    setup.limits.model_calls_max = 1;
+/// Has the puppet ask a model behind two slow calls of others, which have the only place for longer than it may work.
+async fn told_behind_slow_calls(mut setup: Setup) -> Vec<String> {
+    setup.script = SLOW.to_owned();
     setup.definitions[0]["limits"] = json!({ "activeMsMax": 1_000 });
     let world = World::new(setup).await;
-    // They have the place for longer than the puppet may work.
     let slow: Vec<_> = futures::future::join_all((0..2).map(|_| world.open("other"))).await;
     for session in &slow {
         world.say("other", *session, &json!({ "steps": [{ "start": [{ "key": "slow", "model": "x" }] }] }).to_string()).await;
         world.until(*session, |row| row.open_run.is_some()).await;
     }
-    let told = world.play(json!([{ "start": [{ "key": "m", "model": "x" }] }])).await;
-    assert_eq!(told, ["m message at once"]);
+    world.play(json!([{ "start": [{ "key": "m", "model": "x" }] }])).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_for_a_models_place_is_no_active_time() {
+    let mut setup = Setup::default();
+    setup.limits.model_calls_max = 1;
+    assert_eq!(told_behind_slow_calls(setup).await, ["m message at once"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_for_a_place_at_a_provider_is_no_active_time() {
+    let setup = Setup { concurrent_max: Some(1), ..Setup::default() };
+    assert_eq!(told_behind_slow_calls(setup).await, ["m message at once"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

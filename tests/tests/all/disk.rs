@@ -31,8 +31,10 @@ const QUEUED_BYTES_MAX: usize = 256 << 20;
 const LARGE_BYTES: usize = (1 << 20) - 4_096;
 /// Number of such messages that are sent at the same time, so that the headers of each arrive in time.
 const SENDING_MAX: usize = 8;
-/// Bytes of memory that a host takes at most while so much waits: each message also as it arrived.
-const MEMORY_BYTES_MAX: u64 = 1 << 30;
+/// Bytes of memory that a host takes at most while so much waits. Each message is there as an event
+/// and as its payload; there are the buffers of its connection, those that are refused just now, and
+/// what the allocator keeps: 4.1 times the queue was measured.
+const MEMORY_BYTES_MAX: u64 = 6 * QUEUED_BYTES_MAX as u64;
 /// Time within which a host notices that its disk does not answer.
 const HELD_UP: Duration = Duration::from_secs(15);
 

@@ -366,3 +366,36 @@ async fn a_turn_whose_first_step_finds_no_place_is_on_record() {
     assert_eq!(lines, [(&json!("puppet"), &json!("agents.step"))], "{told}");
     assert!(host.stop().await.success(), "{}", folder.log());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_is_turned_away_keeps_its_turn_before_who_comes_later() {
+    let mut config = config();
+    config["limits"] = json!({ "instancesMax": 1, "instancesWaitingMax": 0 });
+    let folder = Folder::new(config);
+    folder.warm(&["puppet", "effects"]).await;
+    let host = folder.start(None).await.unwrap_or_else(|ended| panic!("{}", ended.said));
+    let busy = open(&host).await;
+    let first = open(&host).await;
+    let last = open(&host).await;
+    let limited = async |session: &str| {
+        let id = session.rsplit('/').next().unwrap_or_default();
+        let told = host.get(&format!("/api/audit?verdict=limited&session={id}")).await.unwrap().body;
+        told["lines"].as_array().map_or(0, Vec::len)
+    };
+    let call = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 3_000 } }] }] });
+    assert_eq!(say(&host, &busy, &call.to_string()).await.status, 202);
+    while folder.effects().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(say(&host, &first, r#"{"steps":[]}"#).await.status, 202);
+    while limited(&first).await == 0 {
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(say(&host, &last, r#"{"steps":[]}"#).await.status, 202);
+    for session in [&busy, &first, &last] {
+        idle(&host, session).await;
+    }
+    // It was never tried while the host was full: the place was taken.
+    assert_eq!((limited(&first).await, limited(&last).await), (1, 0));
+    assert!(host.stop().await.success(), "{}", folder.log());
+}

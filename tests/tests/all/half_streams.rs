@@ -49,3 +49,41 @@ async fn a_half_stream_that_a_kill_cut_off_is_void_for_who_comes_back() {
     assert!(!again.iter().any(is_void), "what comes again looks like what went before: {again:?}");
     assert!(host.stop().await.success(), "{}", folder.log());
 }
+
+/// A model that takes longer than a host needs to start.
+const SLOW: &str = r#"
+[[rule]]
+reply = { text = "one two three four five six seven eight nine ten eleven twelve", delayMs = 400 }
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_half_stream_is_void_when_its_turn_is_given_up_after_three_kills() {
+    let folder = Folder::new(config());
+    std::fs::write(folder.path().join("script.toml"), SLOW).unwrap();
+    folder.warm(&["puppet"]).await;
+    let mut host = folder.start(None).await.unwrap();
+    let opened = host.post("/api/agents/puppet/sessions", &json!({})).await.unwrap();
+    let agent = format!("/api/agents/{}", opened.text("agent_id"));
+    let id = opened.text("id");
+    let stream = format!("{agent}/stream?session={id}");
+    let mut frames = host.follow(&stream, None).await;
+    let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "be brief" }] }] });
+    host.post(&format!("{agent}/sessions/{id}/messages"), &json!({ "content": steps.to_string() })).await.unwrap();
+    let mut last = None;
+    let mut cut_off = Vec::new();
+    for _ in 0..domain::limits::RECOVERIES_MAX {
+        let before = frames.until("content_chunk").await;
+        last = before.iter().rev().find_map(|frame| frame.id).or(last);
+        cut_off.push(before.last().unwrap().data.clone());
+        host.kill().await;
+        host = folder.start(None).await.unwrap();
+        frames = host.follow(&stream, last).await;
+    }
+    let told = frames.until("stream_complete").await;
+    assert_eq!(told.last().unwrap().data["end"], "failed", "{told:?}");
+    // Those before were void with the attempts that followed them; nobody makes another after the last.
+    let newest = cut_off.last().unwrap();
+    let is_void = |data: &Value| data["operation_id"] == newest["operation_id"] && data["attempt"] == newest["attempt"];
+    assert!(told.iter().any(|frame| frame.event == "content_discarded" && is_void(&frame.data)), "{newest}: {told:?}");
+    assert!(host.stop().await.success(), "{}", folder.log());
+}

@@ -2,7 +2,7 @@
 //! and what sessions wait for.
 
 use agent_host_tests::guests::{root, wasm};
-use agent_host_tests::process::{Folder, Host, PATIENCE, program};
+use agent_host_tests::process::{Folder, Host, Line, PATIENCE, program};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -363,10 +363,15 @@ async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_c
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
-/// The lines of the ledger that tell of readings: who read, of which agent, by which request.
-async fn readings(host: &Host, agent: &str) -> Vec<(String, String)> {
+/// The lines of the ledger that tell of readings of an agent.
+async fn reading_lines(host: &Host, agent: &str) -> Vec<Value> {
     let page = host.get(&format!("/api/audit?limit=1000&capability=operator.read&agent={agent}")).await.unwrap();
-    let lines = page.body["lines"].as_array().unwrap().clone();
+    page.body["lines"].as_array().unwrap().clone()
+}
+
+/// Those lines: who read, by which request.
+async fn readings(host: &Host, agent: &str) -> Vec<(String, String)> {
+    let lines = reading_lines(host, agent).await;
     lines.iter().map(|line| (line["user_id"].as_str().unwrap().to_owned(), line["detail"].as_str().unwrap().to_owned())).collect()
 }
 
@@ -447,5 +452,108 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
     let host = folder.start(None).await.unwrap();
     assert_eq!(host.get(&of_session).await.unwrap().status, 200);
     assert_eq!(host.get("/api/agents/019a0000-0000-7000-8000-000000000000").await.unwrap().status, 404);
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
+/// A session of a user's in which something was said and answered.
+struct Talk {
+    agent: String,
+    session: String,
+    turn: String,
+}
+
+impl Talk {
+    fn path(&self) -> String {
+        format!("/api/agents/{}/sessions/{}", self.agent, self.session)
+    }
+
+    /// The session with those below it, as an event stream from the first event on.
+    fn stream(&self) -> String {
+        format!("/api/agents/{}/stream?view=log&session={}&spawned=true&after=0", self.agent, self.session)
+    }
+}
+
+/// Begins a session and says something in it.
+async fn talk(user: &Line, definition: &str, steps: &Value) -> Talk {
+    let begun = user.ask(Method::POST, &format!("/api/agents/{definition}/sessions"), Some(&json!({}))).await.unwrap();
+    assert_eq!(begun.status, 201, "{begun:?}");
+    let mut talk = Talk { agent: begun.text("agent_id"), session: begun.text("id"), turn: String::new() };
+    say(user, &talk, steps).await;
+    talk.turn = user.ask(Method::GET, &talk.path(), None).await.unwrap().text("turn_id");
+    talk
+}
+
+/// Says something and waits for the answer.
+async fn say(user: &Line, talk: &Talk, steps: &Value) {
+    let said = json!({ "content": json!({ "steps": steps }).to_string() });
+    let answer = user.ask(Method::POST, &format!("{}/messages?wait_s=30", talk.path()), Some(&said)).await.unwrap();
+    assert_eq!((answer.status, &answer.body["outcome"]), (200, &json!("replied")), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() {
+    let folder = Folder::new(config(&json!([agent("a", &json!({})), agent("b", &json!({}))])));
+    folder.warm(&["puppet", "files"]).await;
+    let host = folder.start(None).await.unwrap();
+    let alice = host.user("alice", &["read", "write"]).await;
+    let bob = host.user("bob", &["read", "write"]).await;
+    let first = talk(&alice, "a", &json!([{ "reply": "said by a" }])).await;
+    let second = talk(&alice, "b", &json!([{ "reply": "said by b" }])).await;
+    let others = talk(&bob, "b", &json!([{ "reply": "not hers" }])).await;
+    let diff = |with: &str| format!("{}/diff?with={with}", first.path());
+    assert_eq!(alice.ask(Method::GET, &diff(&second.session), None).await.unwrap().status, 200);
+    assert_eq!(readings(&host, &second.agent).await, [], "users' own readings are nobody's business");
+
+    let request = "GET /api/agents/{id}/sessions/{sid}/diff";
+    let mut expected = Vec::new();
+    for (with, detail) in [(&second.session, request.to_owned()), (&second.turn, format!("{request} turn {}", second.turn))] {
+        let shown = host.get(&diff(with)).await.unwrap();
+        assert!(shown.status == 200 && shown.body.to_string().contains("said by b"), "{shown:?}");
+        expected.push((json!("local"), json!(second.session), json!(detail)));
+        let lines = reading_lines(&host, &second.agent).await;
+        let told: Vec<_> = lines.iter().map(|line| (line["user_id"].clone(), line["session_id"].clone(), line["detail"].clone())).collect();
+        assert_eq!(told, expected);
+    }
+    assert_eq!(readings(&host, &first.agent).await, vec![("local".to_owned(), request.to_owned()); 2]);
+
+    // The user as whom the operator reads does not see it, so neither is it shown nor on record.
+    for with in [&others.session, &others.turn] {
+        assert_eq!(host.get(&diff(with)).await.unwrap().status, 404);
+    }
+    assert_eq!(readings(&host, &others.agent).await, []);
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_agent_whose_events_a_stream_shows_the_operator_is_in_the_ledger_before() {
+    let folder = Folder::new(config(&json!([agent("a", &json!({})), agent("b", &json!({}))])));
+    folder.warm(&["puppet", "files"]).await;
+    let host = folder.start(None).await.unwrap();
+    let alice = host.user("alice", &["read", "write"]).await;
+    let work = json!({ "steps": [{ "reply": "done below" }] }).to_string();
+    let steps = json!([{ "start": [{ "key": "d", "agent": "b", "text": work }] }]);
+    let talk = talk(&alice, "a", &steps).await;
+    let mut frames = host.follow(&talk.stream(), None).await;
+    let mut seen = Vec::new();
+    // What was there before the operator came, and what came to be while they follow.
+    for _ in 0..2 {
+        let below = async {
+            loop {
+                let data = frames.next().await.expect("a frame").data;
+                let agent = data["agent_id"].as_str().unwrap_or_default().to_owned();
+                if !data["spawned"].is_null() && !seen.contains(&agent) {
+                    break agent;
+                }
+            }
+        };
+        let below = tokio::time::timeout(PATIENCE, below).await.expect("an event of an agent below");
+        assert_eq!(readings(&host, &below).await, [("local".to_owned(), "GET /api/agents/{id}/stream".to_owned())]);
+        seen.push(below);
+        say(&alice, &talk, &steps).await;
+    }
+    for below in &seen {
+        assert_eq!(readings(&host, below).await.len(), 1, "once for a stream");
+    }
+    drop(frames);
     assert!(host.stop().await.success(), "{}", folder.log());
 }

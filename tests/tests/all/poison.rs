@@ -2,7 +2,7 @@
 
 use super::exhaustion::{idle, open, say};
 use agent_host_tests::guests::root;
-use agent_host_tests::process::{CRASH_AT, Folder, Host, PANICS_ON, PATIENCE};
+use agent_host_tests::process::{CONTRADICTS_ON, CRASH_AT, Folder, Host, PANICS_ON, PATIENCE, READING_PANICS_ON};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -349,20 +349,53 @@ async fn a_turn_on_whose_event_a_projection_panics_ends_with_a_reason_and_the_ho
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_of_which_no_start_can_be_stored_is_a_dead_letter() {
+    for variable in [PANICS_ON, CONTRADICTS_ON] {
+        let folder = folder().await;
+        // Only the start of a run says where in its thread it begins.
+        let host = folder.start_in(&[], Some((variable, "\"base_message\":"))).await.unwrap();
+        let session = open(&host).await;
+        let script = json!({ "steps": [{ "reply": "at last" }] }).to_string();
+        let input = say(&host, &session, &script).await.text("input_id");
+        idle(&host, &session).await;
+        let dead = host.get("/api/dead-letters").await.unwrap().body["dead_letters"].clone();
+        assert_eq!(dead[0]["input_id"], input.as_str(), "{variable}: {dead}");
+        assert!(dead[0]["reason"].as_str().is_some_and(|reason| reason.contains("can never be stored")), "{variable}: {dead}");
+        assert!(host.stop().await.success(), "{}", folder.log());
+        let host = folder.start(None).await.unwrap();
+        assert_eq!(host.post(&format!("/api/dead-letters/{input}/requeue"), &json!({})).await.unwrap().status, 202);
+        assert!(idle(&host, &session).await["messages"].to_string().contains("at last"), "{variable}");
+        assert!(host.stop().await.success(), "{}", folder.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_reading_panics_is_in_quarantine_and_goes_on_when_it_can_be_read() {
     let folder = folder().await;
-    // Only the start of a run says where in its thread it begins.
-    let host = folder.start_in(&[], Some((PANICS_ON, "\"base_message\":"))).await.unwrap();
+    let host = folder.start(None).await.unwrap();
     let session = open(&host).await;
-    let script = json!({ "steps": [{ "reply": "at last" }] }).to_string();
-    let input = say(&host, &session, &script).await.text("input_id");
-    idle(&host, &session).await;
-    let dead = host.get("/api/dead-letters").await.unwrap().body["dead_letters"].clone();
-    assert_eq!(dead[0]["input_id"], input.as_str(), "{dead}");
-    assert!(dead[0]["reason"].as_str().is_some_and(|reason| reason.contains("can never be stored")), "{dead}");
+    let other = open(&host).await;
+    let asks = json!({ "steps": [{ "start": [{ "key": "fragile", "client": "question" }] }] }).to_string();
+    assert_eq!(say(&host, &session, &asks).await.status, 202);
+    until(&host, &session, "run.stepped.v1", 1).await;
+    assert!(host.stop().await.success(), "{}", folder.log());
+    // In the words of the user, the quotes are escaped.
+    let host = folder.start_in(&[], Some((READING_PANICS_ON, "\"key\":\"fragile\""))).await.unwrap();
+    let why = quarantined(&host, &session).await;
+    assert_eq!(why["why"], "stuck", "{why}");
+    assert!(why["reason"].as_str().is_some_and(|reason| reason.contains("panicked")), "{why}");
+    let tries = || folder.log().matches("a session cannot go on just now").count();
+    let before = tries();
+    sleep(Duration::from_secs(6)).await;
+    assert_eq!((before, tries()), (5, 5), "{}", folder.log());
+    let replies = json!({ "steps": [{ "reply": "served" }] }).to_string();
+    assert_eq!(say(&host, &other, &replies).await.status, 202);
+    assert!(idle(&host, &other).await["messages"].to_string().contains("served"));
     assert!(host.stop().await.success(), "{}", folder.log());
     let host = folder.start(None).await.unwrap();
-    assert_eq!(host.post(&format!("/api/dead-letters/{input}/requeue"), &json!({})).await.unwrap().status, 202);
-    assert!(idle(&host, &session).await["messages"].to_string().contains("at last"));
+    let call = host.get(&session).await.unwrap().body["client_actions"][0]["call_id"].clone();
+    let respond = format!("{}/respond", session.split("/sessions").next().unwrap());
+    assert_eq!(host.post(&respond, &json!({ "call_id": call, "response": true })).await.unwrap().status, 202);
+    assert!(idle(&host, &session).await["messages"].to_string().contains("fragile value true"));
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
@@ -371,7 +404,7 @@ async fn a_session_whose_end_cannot_be_recorded_is_in_quarantine_and_others_are_
     let replies = json!({ "steps": [{ "reply": "served" }] }).to_string();
     let traps = json!({ "steps": [{ "trap": "on purpose" }] }).to_string();
     // Only an end has a reason; or what ends a turn panics whenever it is tried.
-    for variable in [(PANICS_ON, "\"reason\":\""), (CRASH_AT, "panic@broker.end.before:1..")] {
+    for variable in [(PANICS_ON, "\"reason\":\""), (CONTRADICTS_ON, "\"reason\":\""), (CRASH_AT, "panic@broker.end.before:1..")] {
         let folder = folder().await;
         let host = folder.start_in(&[], Some(variable)).await.unwrap();
         let session = open(&host).await;

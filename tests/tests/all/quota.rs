@@ -97,8 +97,12 @@ async fn one_key_is_stopped_at_its_sessions_in_a_minute_and_another_is_not() {
     let other = host.user("alice", &["read", "write"]).await;
     let routed = json!({ "to": { "agent": "cook" }, "content": json!({ "steps": [{ "reply": "x" }] }).to_string() });
     assert_eq!(one.ask(Method::POST, "/api/messages", Some(&routed)).await.unwrap().status, 202);
-    assert_eq!(open(&one).await.status, 201);
+    let under_key = async || one.ask_under("k", Method::POST, "/api/agents/cook/sessions", Some(&json!({}))).await.unwrap();
+    let opened = under_key().await;
+    assert_eq!(opened.status, 201);
     assert_eq!(open(&one).await.text("code"), "KEY_SESSION_LIMIT");
+    let again = under_key().await;
+    assert_eq!((again.status, again.text("id")), (201, opened.text("id")), "what was opened is told again");
     assert_eq!(one.ask(Method::POST, "/api/messages", Some(&routed)).await.unwrap().status, 202, "what is open goes on");
     assert_eq!(open(&other).await.status, 201);
 }

@@ -1,4 +1,5 @@
-//! Torture: clients that keep a ledger, and a host that is killed, stopped, starved of disk and refused its syncs meanwhile.
+//! Torture: clients that keep a ledger, and a host that is killed, stopped, starved of disk, refused
+//! its syncs and its reads, and told wrong times meanwhile.
 //!
 //! In the ordinary tests it lasts seconds. `AGENT_HOST_TORTURE_S=3600` makes it last as long as that says, and
 //! `AGENT_HOST_TORTURE_SEED` repeats the choices of a run (not its timing). Afterwards the ledger must agree with the
@@ -31,7 +32,7 @@ async fn nothing_acknowledged_is_lost_or_repeated_under_torture() {
     let lasts = Duration::from_secs(from_env("AGENT_HOST_TORTURE_S").unwrap_or(SHORT_S));
     let seed = from_env("AGENT_HOST_TORTURE_SEED").unwrap_or_else(|| fastrand::u64(..));
     eprintln!("torture for {lasts:?}, AGENT_HOST_TORTURE_SEED={seed}");
-    let folder = Folder::on_bad_disk(crash::config(), ROOM);
+    let folder = Folder::on_bad_machine(crash::config(), ROOM);
     let Some(folder) = needed(folder, WITHOUT_NAMESPACES) else { return };
     folder.warm(&["puppet", "effects"]).await;
     let mut chaos = Chaos::start(folder, seed).await;

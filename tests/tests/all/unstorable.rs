@@ -2,7 +2,7 @@
 //! reason, and the session goes on.
 
 use super::exhaustion::{idle, open, say};
-use agent_host_tests::process::{Folder, Host, UNSTORABLE, puppets};
+use agent_host_tests::process::{CONTRADICTS_ON, Folder, Host, MISREADS_ON, UNSTORABLE, puppets};
 use serde_json::{Value, json};
 
 /// The scripted model's reply, which no event may have in it.
@@ -41,5 +41,32 @@ async fn a_turn_of_which_something_can_never_be_stored_ends_and_the_session_goes
     idle(&host, &session).await;
     assert_eq!(ends(&host, &session).await.0, ended);
     assert!(host.stop().await.success(), "{}", folder.log());
+    assert!(folder.run(&["verify"]).await.status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_whose_commit_is_refused_five_times_in_a_row_ends_and_the_session_goes_on() {
+    let folder = Folder::new(puppets(&json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }])));
+    folder.warm(&["puppet"]).await;
+    for (variable, cause) in [(CONTRADICTS_ON, "it contradicts what is stored"), (MISREADS_ON, "something stored that cannot be read")] {
+        let tries = || folder.log().matches("a session cannot go on just now; trying again").count();
+        let before = tries();
+        let host = folder.start_in(&[], Some((variable, WORDS))).await.unwrap();
+        let session = open(&host).await;
+        let asks = json!({ "steps": [{ "start": [{ "key": "m", "model": "" }] }, { "reply": "never" }] });
+        assert_eq!(say(&host, &session, &asks.to_string()).await.status, 202);
+        idle(&host, &session).await;
+        assert_eq!(tries() - before, 5, "{variable}: {}", folder.log());
+        let replies = json!({ "steps": [{ "reply": "it goes on" }] });
+        assert_eq!(say(&host, &session, &replies.to_string()).await.status, 202);
+        let seen = idle(&host, &session).await;
+        assert!(seen["messages"].to_string().contains("it goes on"), "{variable}: {seen}");
+        let (ended, told) = ends(&host, &session).await;
+        let [failed, replied] = &ended[..] else { panic!("{variable}: {ended:?}") };
+        assert_eq!((&failed["end"], &failed["code"], &replied["end"]), (&json!("failed"), &json!("not-storable"), &json!("replied")));
+        assert!(failed["reason"].as_str().unwrap().contains(cause), "{variable}: {failed}");
+        assert!(!told.contains(WORDS), "{variable}: {told}");
+        assert!(host.stop().await.success(), "{}", folder.log());
+    }
     assert!(folder.run(&["verify"]).await.status.success());
 }

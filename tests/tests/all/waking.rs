@@ -6,14 +6,16 @@ use broker::PostMessage;
 use domain::authority::{Denies, Permissions};
 use domain::digest::Salt;
 use domain::event::{Event, InputAccepted, NewEvent, Source, Subject};
+use domain::grant::Grant;
 use domain::id::{EventId, InputId, SessionId, Stream};
 use domain::message::{Draft, Part, Role};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use futures::future::join_all;
+use runtime::Admission;
 use serde_json::json;
 use std::time::Duration;
-use store::{Commit, Expected};
+use store::{Commit, EventFilter, Expected};
 use tokio::time::{Instant, sleep};
 
 /// More than a driver's mailbox holds, which is 256.
@@ -21,6 +23,13 @@ const SIGNALS: usize = 300;
 /// Milliseconds for which a step that never ends may compute: longer than anything else in a test
 /// takes.
 const STUCK_MS: u64 = 30_000;
+
+/// Clients that read at the same time.
+const CLIENTS: usize = 10;
+/// Sessions that a start looks at.
+const WAITING: usize = 200;
+/// Events that a client reads at a time, which keeps the thread that reads busy.
+const EVENTS: usize = 50;
 
 /// An agent that never makes a decision, beside the others.
 fn with_spin() -> Setup {
@@ -167,7 +176,7 @@ async fn a_step_keeps_its_place_in_the_queue_and_sees_what_came_while_it_waited(
     }
     world.idle(bobs).await;
     world.idle(carols).await;
-    let events = world.store().events(0, store::EventFilter::default(), 100_000).await.unwrap();
+    let events = world.store().events(0, EventFilter::default(), 100_000).await.unwrap();
     let steps: Vec<_> = events
         .iter()
         .filter_map(|recorded| match &recorded.event {
@@ -180,6 +189,99 @@ async fn a_step_keeps_its_place_in_the_queue_and_sees_what_came_while_it_waited(
     assert_eq!((mine[1].1, mine[1].2), (20, 1), "{steps:?}");
     let first = |session: SessionId, number: usize| steps.iter().enumerate().filter(|(_, (of, ..))| *of == Some(session)).nth(number);
     assert!(first(bobs, 1).unwrap().0 < first(carols, 0).unwrap().0, "who asked first was first: {steps:?}");
+}
+
+/// A world in which the puppets take one step at a time, although the host has room for many.
+async fn of_one_step_at_a_time() -> World {
+    let change_grant = |name: &str, grant: &mut Grant| {
+        if name == "puppet" {
+            grant.limits.concurrency_max = 1;
+        }
+    };
+    World::new(Setup { change_grant, ..Setup::default() }).await
+}
+
+/// Takes the only slot of the puppets, as work would that is no step.
+async fn hold_puppets(world: &World) -> Admission {
+    let entry = world.broker.catalogue().entry("puppet").unwrap();
+    world.runtime.admit(&entry.component, &entry.grant.limits).await.unwrap()
+}
+
+/// The steps in the order in which they were stored: of which session, how many inputs were claimed and operations settled.
+async fn steps(world: &World) -> Vec<(SessionId, usize, usize)> {
+    let events = world.store().events(0, EventFilter::default(), 100_000).await.unwrap();
+    let stepped = events.into_iter().filter_map(|recorded| match recorded.event {
+        Some(Event::RunStepped(stepped)) => Some((recorded.subject.session?, stepped.claimed.len(), stepped.settled.len())),
+        _ => None,
+    });
+    stepped.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_waits_for_its_component_sees_what_came_while_it_waited() {
+    let world = of_one_step_at_a_time().await;
+    let session = world.open("puppet").await;
+    let waits = json!({ "steps": [{ "start": [{ "key": "t", "timer": 500 }], "hear": true }] }).to_string();
+    world.say("puppet", session, &waits).await;
+    world.until(session, |row| row.open_run.is_some()).await;
+    let held = hold_puppets(&world).await;
+    // The timer has gone off: the step has its place, and waits.
+    sleep(Duration::from_millis(1_000)).await;
+    for number in 0..20 {
+        world.say("puppet", session, &format!("word {number}")).await;
+    }
+    sleep(Duration::from_millis(200)).await;
+    assert_eq!(steps(&world).await.len(), 1, "the slot is still taken");
+    drop(held);
+    world.idle(session).await;
+    assert_eq!(steps(&world).await[1], (session, 20, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_waits_for_its_component_begins_with_what_there_is_by_then() {
+    let world = of_one_step_at_a_time().await;
+    let session = world.open("puppet").await;
+    let held = hold_puppets(&world).await;
+    world.say("puppet", session, &json!({ "steps": [{ "show": true }] }).to_string()).await;
+    until("a driver of its session", async || world.broker.stats().drivers == 1).await;
+    sleep(Duration::from_millis(200)).await;
+    let preferences = json!({ "tone": "brief" }).as_object().cloned().unwrap();
+    world.broker.prefer(&UserId::local(), &target("puppet"), preferences, false).await.unwrap();
+    sleep(Duration::from_millis(200)).await;
+    drop(held);
+    world.idle(session).await;
+    let reply = world.last_reply(session).await;
+    assert!(reply.contains("brief"), "it shows the agent as it was when the step asked for its place: {reply}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_users_of_one_component_each_has_a_turn_whatever_the_other_has_under_way() {
+    let world = of_one_step_at_a_time().await;
+    let [ann, bob] = ["ann", "bob"].map(|user| user.parse::<UserId>().unwrap());
+    let mut anns = Vec::new();
+    for _ in 0..20 {
+        anns.push(world.open_for(&ann, "puppet").await);
+    }
+    let bobs = world.open_for(&bob, "puppet").await;
+    let held = hold_puppets(&world).await;
+    let reply = json!({ "steps": [{ "reply": "done" }] }).to_string();
+    for session in &anns {
+        say(&world, &ann, *session, &reply).await;
+    }
+    until("a driver of each of Ann's", async || world.broker.stats().drivers == anns.len()).await;
+    sleep(Duration::from_millis(300)).await;
+    say(&world, &bob, bobs, &reply).await;
+    until("a driver of Bob's", async || world.broker.stats().drivers == anns.len() + 1).await;
+    sleep(Duration::from_millis(300)).await;
+    assert_eq!(steps(&world).await, [], "the slot is still taken");
+    drop(held);
+    for session in anns.iter().chain([&bobs]) {
+        world.idle(*session).await;
+    }
+    let order: Vec<SessionId> = steps(&world).await.into_iter().map(|(session, ..)| session).collect();
+    // One of Ann's had its place already, and one had her turn before Bob came. Steps are stored about in the order in which they are taken.
+    let place = order.iter().position(|session| *session == bobs).unwrap();
+    assert!(order.len() == anns.len() + 1 && place < 5, "{place} of {}", order.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -217,16 +319,48 @@ async fn at_start_work_is_taken_up_by_and_by_and_reads_are_answered_meanwhile() 
         sessions.push(session);
     }
     let world = world.restart(|_| {}).await;
-    let mut reads = 0;
-    let mut starting = 0;
+    let mut asked = sessions.iter().cycle();
     while world.broker.stats().to_recover > 0 {
-        starting = starting.max(world.broker.stats().starting);
-        world.broker.session(&UserId::local(), &target("puppet"), sessions[reads % sessions.len()], None).await.expect("an answer");
-        reads += 1;
+        let session = *asked.next().unwrap();
+        world.broker.session(&UserId::local(), &target("puppet"), session, None).await.expect("an answer");
     }
-    assert!(reads > 0 && starting <= 64, "{reads} reads, {starting} drivers being started at once");
     for session in sessions {
         world.idle(session).await;
         assert_eq!(world.last_reply(session).await, "done");
     }
+}
+
+/// Begins a turn that waits for an hour.
+async fn wait_for_an_hour(world: &World) {
+    let session = world.open("puppet").await;
+    world.say("puppet", session, &json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] }).to_string()).await;
+    world.until(session, |row| row.open_run.is_some()).await;
+}
+
+/// Reads one page of events after the other until a start has looked at every session, and returns
+/// how many.
+async fn read_meanwhile(world: &World) -> usize {
+    let mut reads = 0;
+    while world.broker.stats().to_recover > 0 {
+        let page = world.store().events(0, EventFilter::default(), EVENTS).await;
+        assert_eq!(page.expect("a place for a client's read").len(), EVENTS);
+        reads += 1;
+    }
+    reads
+}
+
+/// One thread does all reads, and as many may wait as there are clients. So a client is refused its
+/// place as soon as reads of the start wait in the same line.
+#[tokio::test(flavor = "multi_thread")]
+async fn at_start_clients_keep_all_places_for_their_reads_while_sessions_are_looked_at() {
+    let world = World::new(Setup::default()).await;
+    join_all((0..WAITING).map(|_| wait_for_an_hour(&world))).await;
+    let world = world.restart(|setup| setup.store = store::Options { readers: 1, reads_max: CLIENTS, ..setup.store }).await;
+    let left = world.broker.stats().to_recover;
+    assert!(left > WAITING / 10, "{left} sessions are left to be looked at");
+    let reads: usize = join_all((0..CLIENTS).map(|_| read_meanwhile(&world))).await.into_iter().sum();
+    // Each look reads twice, and where both have something to read they take turns.
+    assert!(reads >= left / 2, "{reads} reads of clients for {left} sessions");
+    let stats = world.broker.stats();
+    assert_eq!((stats.drivers, stats.wakes, stats.looks), (0, 0, 0), "a look that was refused wakes its session: {stats:?}");
 }

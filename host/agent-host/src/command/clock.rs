@@ -35,6 +35,9 @@ fn lines(clock: &Value) -> Vec<String> {
             seconds(gap, "left_ms")
         ));
     }
+    if clock.get("credentials").is_some() {
+        lines.push(format!("credentials end by {}: the wall clock was confirmed while it was behind", text("credentials")));
+    }
     lines
 }
 

@@ -49,6 +49,23 @@ struct State {
     next_try: Timestamp,
     /// The time before which no try is made for a key of an unknown name.
     next_for_unknown: Timestamp,
+    /// The time of the last look.
+    now: Timestamp,
+}
+
+impl State {
+    /// Goes on to a moment. A clock that was set back takes all times with it: else keys would be
+    /// good for longer, and nobody would ask for them, for as much as it was set back.
+    fn go_on(&mut self, now: Timestamp) {
+        let back_ms = self.now.since_ms(now);
+        let moved = |time: Timestamp| Timestamp(time.0.saturating_sub(back_ms));
+        if let Some(held) = &mut self.held {
+            held.1 = moved(held.1);
+        }
+        self.next_try = moved(self.next_try);
+        self.next_for_unknown = moved(self.next_for_unknown);
+        self.now = now;
+    }
 }
 
 /// The next step for verifying a token.
@@ -107,16 +124,15 @@ impl Keys {
     /// Returns the cached keys for a token whose key is not among them. The issuer was just asked,
     /// and is not asked again soon.
     fn without(&self) -> Result<Arc<KeySet>, Unavailable> {
-        let now = self.clock.now();
         let mut state = self.lock();
-        state.next_for_unknown = now.plus_ms(UNKNOWN_KEY_MS_MIN);
+        state.next_for_unknown = state.now.plus_ms(UNKNOWN_KEY_MS_MIN);
         let held = state.held.as_ref().map(|(keys, _)| Arc::clone(keys));
         held.ok_or(Unavailable { retry_after_s: 1 })
     }
 
     fn verdict(&self, kid: Option<&str>) -> Verdict {
-        let now = self.clock.now();
         let state = self.lock();
+        let now = state.now;
         let may_try = state.next_try <= now;
         let held = state.held.as_ref().map(|(keys, since)| (keys, now.since_ms(*since))).filter(|(_, age)| *age < self.hard_expiry_ms);
         match held {
@@ -151,23 +167,21 @@ impl Keys {
 
     /// Counts a try as failed from its beginning, so that a try that never ends counts too.
     fn begun(&self) {
-        let now = self.clock.now();
         let mut state = self.lock();
         state.failures = state.failures.saturating_add(1);
-        state.next_try = now.plus_ms(pause_ms(state.failures));
+        state.next_try = state.now.plus_ms(pause_ms(state.failures));
     }
 
     fn arrived(&self, set: KeySet) {
-        let now = self.clock.now();
         let mut state = self.lock();
-        state.held = Some((Arc::new(set), now));
+        state.held = Some((Arc::new(set), state.now));
         state.failures = 0;
-        state.next_try = now;
+        state.next_try = state.now;
     }
 
     fn failed(&self, error: &FetchError) {
-        let now = self.clock.now();
         let mut state = self.lock();
+        let now = state.now;
         state.next_try = now.plus_ms(pause_ms(state.failures));
         let left_ms = state.held.as_ref().map_or(0, |(_, since)| self.hard_expiry_ms.saturating_sub(now.since_ms(*since)));
         tracing::warn!(
@@ -182,8 +196,11 @@ impl Keys {
         Unavailable { retry_after_s: until.since_ms(self.clock.now()).div_ceil(1_000).max(1) }
     }
 
+    /// The state at this moment.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.go_on(self.clock.now());
+        state
     }
 }
 

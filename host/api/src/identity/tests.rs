@@ -395,6 +395,25 @@ async fn keys_are_asked_for_again_while_nobody_waits_and_less_often_while_that_f
     until(|| world.server.asked() == before + 1).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_set_back_keeps_no_keys_for_longer_and_no_try_away() {
+    let world = World::new().await;
+    assert_eq!(world.why(&world.good().await).await, "fine");
+    world.server.is(Mood::Answers(500, "x: y"));
+    world.hands.set_back_s(8 * 3_600);
+    assert_eq!(world.why(&world.good().await).await, "fine");
+    world.hands.pass_s(601);
+    assert_eq!(world.why(&world.good().await).await, "fine");
+    until(|| world.server.asked() == 2).await;
+    world.hands.set_back_s(8 * 3_600);
+    assert_eq!(world.why(&world.good().await).await, "fine");
+    world.hands.pass_s(3_000);
+    assert!(world.why(&world.good().await).await.starts_with("503 "), "an hour and a second after they came");
+    world.server.is(Mood::Well);
+    world.hands.pass_s(61);
+    assert_eq!(world.why(&world.good().await).await, "fine");
+}
+
 async fn until(holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {

@@ -22,6 +22,10 @@ pub(super) struct ClockView {
     /// Nothing was stored for some time before the start: downtime, or a jump. What is due is due, and idempotency keys are kept that much longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     gap: Option<Doubted>,
+    /// The time by which credentials end. It is set after an operator has confirmed a wall clock that was behind the host's time, until the two
+    /// agree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credentials: Option<String>,
 }
 
 /// Time of which nobody knows yet whether it has passed.
@@ -42,7 +46,7 @@ impl From<Lead> for Doubted {
 
 impl From<ClockState> for ClockView {
     fn from(state: ClockState) -> Self {
-        let ClockState { now, wall, jump, gap } = state;
+        let ClockState { now, wall, jump, gap, credentials } = state;
         let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
         Self {
             now: now.to_string(),
@@ -50,6 +54,7 @@ impl From<ClockState> for ClockView {
             wall_ahead_ms: ms(wall.0).saturating_sub(ms(now.0)),
             jump: jump.map(Doubted::from),
             gap: gap.map(Doubted::from),
+            credentials: credentials.map(|time| time.to_string()),
         }
     }
 }
@@ -60,10 +65,12 @@ pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<ClockView>
     Ok(axum::Json(api.broker()?.clock().state().into()))
 }
 
-/// Confirms that the wall clock is right: the host's time follows it ahead at once, and what is due by it is due. It never goes back.
+/// Confirms that the wall clock is right: the host's time follows it ahead at once, and what is due by it is due.
+///
+/// The host's time never goes back. When the wall clock is behind it, credentials end by the wall clock from then on, also after a restart.
 #[utoipa::path(
     post, path = "/api/clock/confirm", tag = "operator", responses((status = 200, description = "From now on.", body = ClockView))
 )]
 pub(super) async fn confirm(State(api): State<Api>) -> Result<axum::Json<ClockView>, Problem> {
-    Ok(axum::Json(api.command()?.confirm_clock().into()))
+    Ok(axum::Json(api.command()?.confirm_clock().await.into()))
 }

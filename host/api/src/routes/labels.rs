@@ -162,7 +162,7 @@ pub(super) async fn fork(
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/turn_id"))
     };
     let turn = turn_id.map(|text| Digest::from_hex(&text).map(TurnId).ok_or_else(no_turn)).transpose()?;
-    let share = api.quotas().session(&caller, api.limits())?;
+    let share = api.session_share(&caller, key.by(&caller.user).key).await?;
     let view = api.command()?.fork(key.by(&caller.user), &target, session, Fork { turn, message, name, model }).await?;
     share.keep();
     let location = format!("/api/agents/{}/sessions/{}", view.row.agent, view.row.id);

@@ -139,7 +139,7 @@ pub(super) async fn post(
     let level = to.level();
     let queue = queue.map(QueueOverride::from).unwrap_or_default();
     let broker = api.command()?;
-    let share = match api.quotas().session(&caller, api.limits()) {
+    let share = match api.session_share(&caller, idempotency_key.as_deref()).await {
         Ok(share) => Some(share),
         // A message goes on in what is open, also with a key that has opened too much.
         Err(spent) if broker.where_to(&caller.user, &to, &text_of(&content.0)).await?.is_none() => return Err(spent),

@@ -72,7 +72,7 @@ pub(super) async fn open(
         let detail = format!("a time limit is from 1 to {TIME_LIMIT_S_MAX} seconds");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail).at(Place::Body("/time_limit_s")));
     }
-    let share = api.quotas().session(&caller, api.limits())?;
+    let share = api.session_share(&caller, key.as_deref()).await?;
     let command =
         NewSession { target: target(&id), session_type, name, model, config, time_limit_s, idempotency_key: key, user: caller.user };
     // Here the definition stands in the path, and no field of the body is to blame for it.

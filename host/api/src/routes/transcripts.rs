@@ -132,7 +132,7 @@ pub(super) async fn import(
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", detail).at(Place::WholeBody)
     };
     let file = read_at_most(TRANSCRIPT_BYTES_MAX, &parts.headers, body, too_large).await?.into();
-    let share = api.quotas().session(&caller, api.limits())?;
+    let share = api.session_share(&caller, key.by(&caller.user).key).await?;
     let imported = api.command()?.import_session(key.by(&caller.user), ImportSession { target, file }).await?;
     share.keep();
     let location = format!("/api/agents/{}/sessions/{}", imported.agent, imported.session);

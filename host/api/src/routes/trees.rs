@@ -3,6 +3,7 @@
 use crate::caller::Caller;
 use crate::input::{InPath, OfSession, Params, limit};
 use crate::problem::{Place, Problem};
+use crate::reading::note_compared;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
@@ -106,6 +107,9 @@ pub(super) async fn diff(
         let detail = "with: a session's id is a UUID, a turn's has 64 hexadecimal digits";
         Problem::bad_request("INVALID_QUERY", detail).at(Place::Query("with"))
     };
-    let parting = caller.reading(&api)?.parting(&caller.user, &target, session, other.ok_or_else(neither)?).await?;
+    let other = other.ok_or_else(neither)?;
+    let parting = caller.reading(&api)?.parting(&caller.user, &target, session, other).await?;
+    // The path names one side alone.
+    note_compared(&api, &caller, other).await?;
     Ok(axum::Json(wire::parting(&parting)))
 }

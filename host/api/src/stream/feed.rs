@@ -2,7 +2,7 @@
 
 use super::frame::{self, View};
 use super::outbox::{Outbox, Parted};
-use super::scope::Scope;
+use super::scope::{Scope, Unread};
 use super::tail::{Happened, Next, Tail};
 use super::viewer::Viewer;
 use crate::wire::{SessionEvent, Spawned};
@@ -102,7 +102,7 @@ impl Feed {
     async fn feed(&mut self) -> Result<(), End> {
         self.out.push(frame::GREETING).await?;
         while let Err(error) = self.scope.open(&self.store).await {
-            wait_out(&error).await?;
+            wait_out(error).await?;
         }
         if let Some(welcome) = &self.welcome {
             self.out.push(frame::session_frame(&welcome.connected)).await?;
@@ -194,7 +194,7 @@ impl Feed {
         loop {
             match self.viewer.sees(&self.store, recorded).await {
                 Ok(sees) => return Ok(sees),
-                Err(error) => wait_out(&error).await?,
+                Err(error) => wait_out(error).await?,
             }
         }
     }
@@ -205,13 +205,13 @@ impl Feed {
             let page = match self.scope.read(&self.store, self.position, PAGE).await {
                 Ok(page) => page,
                 Err(error) => {
-                    wait_out(&error).await?;
+                    wait_out(error).await?;
                     continue;
                 }
             };
             // After the page was read: whoever lost their role before that sees nothing of it.
             while let Err(error) = self.viewer.refresh(&self.store).await {
-                wait_out(&error).await?;
+                wait_out(error).await?;
             }
             if !self.viewer.may_follow() {
                 return Err(End::Dismissed);
@@ -219,7 +219,8 @@ impl Feed {
             // What is stored after `until` is told with everything else of its commits.
             let within = page.iter().take_while(|recorded| recorded.position <= until);
             for recorded in within {
-                if self.sees(recorded).await? {
+                // A page has the events of sessions below that the operator's rules hide as well.
+                if self.scope.shows(recorded) && self.sees(recorded).await? {
                     if let Some(welcome) = &mut self.welcome {
                         welcome.pending.retain(|pending| !asks(recorded, pending.call));
                     }
@@ -279,11 +280,12 @@ pub(super) fn asks(recorded: &Recorded, call: OperationId) -> bool {
 }
 
 /// Waits where reading again makes sense.
-async fn wait_out(error: &ReadError) -> Result<(), End> {
-    if let ReadError::Busy = error {
+async fn wait_out(error: impl Into<Unread>) -> Result<(), End> {
+    let error = error.into();
+    if let Unread::Store(ReadError::Busy) = error {
         tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
         return Ok(());
     }
-    tracing::warn!(error = error as &dyn std::error::Error, "an event stream cannot be read on");
+    tracing::warn!(error = &error as &dyn std::error::Error, "an event stream cannot be read on");
     Err(End::Retry)
 }

@@ -1,11 +1,12 @@
 //! The scope of a stream: the events that it shows.
 
+use crate::caller::{Caller, OperatorReading};
 use crate::wire::{self, Spawned};
-use broker::Broker;
+use broker::{Broker, Reading};
 use domain::event::{Event, Recorded, Source};
 use domain::id::{AgentId, SessionId};
 use domain::user::UserId;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use store::{EventFilter, ReadError, Store};
 
 /// See the module.
@@ -26,12 +27,36 @@ pub(super) struct Tree {
     user: UserId,
     /// Knows what the operator's rules hide from the user.
     broker: Broker,
+    /// The operator's reading, if they follow without a role of their own.
+    operator: Option<OperatorReading>,
+    /// The agents of which that reading is on record.
+    noted: BTreeSet<AgentId>,
     spawned: HashMap<SessionId, Spawned>,
 }
 
+/// The reason why a scope cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unread {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] ReadError),
+    /// The operator's reading cannot be recorded.
+    #[error(transparent)]
+    Unnoted(#[from] broker::Error),
+}
+
 impl Tree {
-    pub(super) fn new(session: SessionId, user: UserId, broker: Broker) -> Self {
-        Self { session, user, broker, spawned: HashMap::new() }
+    /// A session of an agent's that the caller follows.
+    pub(super) fn new(agent: AgentId, session: SessionId, caller: &Caller, broker: Broker) -> Self {
+        Self {
+            session,
+            user: caller.user.clone(),
+            broker,
+            operator: caller.operator.clone(),
+            // The request names it, so that its reading is on record.
+            noted: BTreeSet::from([agent]),
+            spawned: HashMap::new(),
+        }
     }
 
     /// Returns whether the operator's rules let the user see events at a path.
@@ -39,10 +64,26 @@ impl Tree {
         self.broker.may_see(&self.user, path)
     }
 
-    async fn learn(&mut self, store: &Store) -> Result<(), ReadError> {
-        let below = store.spawned(self.session, &self.user).await?;
-        let seen = below.iter().filter(|session| self.may_see(&session.path));
-        self.spawned = seen.map(|session| (session.id, wire::spawned(session))).collect();
+    /// Reads which sessions are below. Each is known, and with that shown, once the operator's
+    /// reading of its agent is on record.
+    async fn learn(&mut self, store: &Store) -> Result<(), Unread> {
+        let mut below = store.spawned(self.session, &self.user).await?;
+        below.retain(|session| self.may_see(&session.path));
+        self.note(below.iter().map(|session| session.agent).collect()).await?;
+        self.spawned = below.iter().map(|session| (session.id, wire::spawned(session))).collect();
+        Ok(())
+    }
+
+    /// Records the agents that the operator reads from now on.
+    async fn note(&mut self, mut agents: BTreeSet<AgentId>) -> Result<(), broker::Error> {
+        let Some(OperatorReading { by, request }) = &self.operator else { return Ok(()) };
+        agents.retain(|agent| !self.noted.contains(agent));
+        if agents.is_empty() {
+            return Ok(());
+        }
+        let reading = Reading { by, request, session: None, run: None, turn: None };
+        self.broker.read_lists_as_operator(reading, agents.clone()).await?;
+        self.noted.append(&mut agents);
         Ok(())
     }
 
@@ -53,7 +94,7 @@ impl Tree {
 
 impl Scope {
     /// Reads the sessions below, which must be known before anything is shown.
-    pub(super) async fn open(&mut self, store: &Store) -> Result<(), ReadError> {
+    pub(super) async fn open(&mut self, store: &Store) -> Result<(), Unread> {
         match self {
             Self::Agent(_) | Self::Session(_) => Ok(()),
             Self::Tree(tree) => tree.learn(store).await,
@@ -61,7 +102,7 @@ impl Scope {
     }
 
     /// Events after a position, in order. Everything that [`Scope::spawned`] is asked about them is known then.
-    pub(super) async fn read(&mut self, store: &Store, after: u64, limit: usize) -> Result<Vec<Recorded>, ReadError> {
+    pub(super) async fn read(&mut self, store: &Store, after: u64, limit: usize) -> Result<Vec<Recorded>, Unread> {
         let filter = match self {
             Self::Agent(agent) => EventFilter { agent: Some(*agent), ..EventFilter::default() },
             Self::Session(session) => EventFilter { session: Some(*session), ..EventFilter::default() },
@@ -73,7 +114,7 @@ impl Scope {
                 return Ok(page);
             }
         };
-        store.events(after, filter, limit).await
+        Ok(store.events(after, filter, limit).await?)
     }
 
     /// Returns whether a stored event is shown, by what is known so far: see

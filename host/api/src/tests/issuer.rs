@@ -45,6 +45,10 @@ impl Hands {
     pub(crate) fn pass_s(&self, seconds: u64) {
         self.0.fetch_add(seconds * 1_000, Ordering::SeqCst);
     }
+
+    pub(crate) fn set_back_s(&self, seconds: u64) {
+        self.0.fetch_sub(seconds * 1_000, Ordering::SeqCst);
+    }
 }
 
 /// Keys of every kind. Each is named by its kind.

@@ -194,7 +194,8 @@ frames! {
             content: String,
         }
         /// Everything shown of this attempt is void. The frame is stored, and sent to clients that
-        /// come back, when another attempt is recorded. It may also be sent as it happens.
+        /// come back, when another attempt is recorded, and when the call ends without a reply
+        /// because the attempt was cut off or stopped. It may also be sent as it happens.
         plain ContentDiscarded = "content_discarded" {
             /// The session.
             session_id: String,

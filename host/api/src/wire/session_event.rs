@@ -13,7 +13,9 @@ use domain::agent::session::PendingAction;
 use domain::event::{Event, Recorded, RunEnded, RunStepped};
 use domain::id::OperationId;
 use domain::message::{Message, Role};
+use domain::model::Attempt;
 use domain::operation::{Pause, Performer, Settlement};
+use domain::step::Outcome;
 use domain::tool::ClientAction;
 use domain::turn::TurnEnd;
 use serde_json::{Value, json};
@@ -59,15 +61,14 @@ fn meaning(event: &Event) -> Vec<SessionEvent> {
         Event::FileUploaded(it) => vec![(FrameName::FileUploaded, file_uploaded(it))],
         Event::RunStarted(started) => vec![(FrameName::RunStarted, json!({ "session_type": started.session_type }))],
         Event::RunStepped(stepped) => step(stepped),
-        Event::RunSettled(settled) => results(&settled.settled, &[]),
+        Event::RunSettled(settled) => voided(&settled.settled).chain(results(&settled.settled, &[])).collect(),
         Event::OperationContinued(continuation) => match &continuation.pause {
             Pause::Asking { action, .. } => vec![asked(continuation.question(), "tool", action)],
             Pause::None | Pause::Until { .. } | Pause::Approving | Pause::Declined => Vec::new(),
         },
         // What was shown of the attempt before it came to nothing, also when the host was killed in the middle of it.
         Event::OperationAttempted(it) => {
-            let attempt = it.attempt.saturating_sub(1);
-            vec![(FrameName::ContentDiscarded, json!({ "operation_id": it.operation, "attempt": attempt }))]
+            vec![discarded(it.operation, it.attempt.saturating_sub(1).into())]
         }
         Event::RunEnded(ended) => end(ended),
         Event::TurnCommitted(committed) => {
@@ -92,8 +93,28 @@ fn asked(call: OperationId, tool_name: &str, action: &ClientAction) -> SessionEv
     (FrameName::ClientAction, json!(pending_action(&pending)))
 }
 
+fn discarded(operation: OperationId, attempt: u64) -> SessionEvent {
+    (FrameName::ContentDiscarded, json!({ "operation_id": operation, "attempt": attempt }))
+}
+
+/// Returns the frames by which a part of a model's reply is void where no other attempt follows: the call came to an end with an
+/// attempt of which nothing more is known, because the host was killed or the call was stopped.
+fn voided(settled: &[Settlement]) -> impl Iterator<Item = SessionEvent> {
+    let is_void = |settlement: &&Settlement| {
+        let is_reply = matches!(settlement.outcome, Outcome::Message { .. } | Outcome::Parts { .. } | Outcome::Value { .. });
+        !is_reply && settlement.attempts.last().is_some_and(Attempt::is_lost)
+    };
+    // One that used nothing has its number in common with the next, so the newest has one of these. Those before it are void as well.
+    let of_each = |settlement: &Settlement| {
+        let operation = settlement.operation;
+        (0..).zip(&settlement.attempts).map(move |numbered| discarded(operation, numbered.0)).collect::<Vec<_>>()
+    };
+    settled.iter().filter(is_void).flat_map(of_each)
+}
+
 fn step(stepped: &RunStepped) -> Vec<SessionEvent> {
-    let mut events = results(&stepped.settled, &stepped.heard);
+    let mut events: Vec<SessionEvent> = voided(&stepped.settled).chain(voided(&stepped.stopped)).collect();
+    events.extend(results(&stepped.settled, &stepped.heard));
     events.extend(said(&stepped.heard));
     events.extend(results(&stepped.stopped, &stepped.said));
     events.extend(said(&stepped.said));
@@ -139,7 +160,7 @@ fn results(settled: &[Settlement], messages: &[Message]) -> Vec<SessionEvent> {
 }
 
 fn end(ended: &RunEnded) -> Vec<SessionEvent> {
-    let mut events = results(&ended.stopped, &ended.said);
+    let mut events: Vec<SessionEvent> = voided(&ended.stopped).chain(results(&ended.stopped, &ended.said)).collect();
     if matches!(ended.end, TurnEnd::Failed | TurnEnd::Aborted) {
         events.push((FrameName::Error, json!({ "code": ended.code, "message": ended.reason })));
     }

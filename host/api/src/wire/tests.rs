@@ -296,3 +296,66 @@ fn another_attempt_at_a_call_voids_what_was_shown_of_the_one_before() {
     let [(name, data)] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!((name.word(), &data["attempt"], &data["operation_id"]), ("content_discarded", &json!(1), &json!("01".repeat(32))));
 }
+
+/// An attempt that gave a reply or failed, or one of whose end nothing is known.
+fn attempt(is_lost: bool) -> Attempt {
+    Attempt {
+        provider: if is_lost { String::new() } else { "p".to_owned() },
+        model: "m".to_owned(),
+        usage: None,
+        cost_micros: None,
+        wall_ms: 3,
+        error: Some("lost".to_owned()),
+        reserved: None,
+    }
+}
+
+/// The attempts that are void by an event, each a part of the same call.
+fn voided(event: event::Event) -> Vec<u64> {
+    let told = crate::wire::session_events(&recorded(event));
+    let voided = told.iter().filter(|frame| frame.0.word() == "content_discarded");
+    let attempts = voided.map(|frame| {
+        assert_eq!(frame.1["operation_id"], json!("01".repeat(32)));
+        frame.1["attempt"].as_u64().unwrap()
+    });
+    attempts.collect()
+}
+
+fn ended_with(stopped: Vec<Settlement>) -> event::Event {
+    event::Event::RunEnded(event::RunEnded {
+        run: run(),
+        session: SessionId(Uuid::nil()),
+        end: TurnEnd::Failed,
+        code: Some("host-failed".to_owned()),
+        reason: None,
+        turn: None,
+        stopped,
+        said: Vec::new(),
+        time: Timestamp(1),
+    })
+}
+
+#[test]
+fn what_was_shown_of_a_call_that_is_not_made_again_is_void_with_its_outcome() {
+    let came_to = |outcome: Outcome, attempts: &[bool]| Settlement {
+        attempts: attempts.iter().map(|is_lost| attempt(*is_lost)).collect(),
+        ..Settlement::of(operation_id(), outcome, Timestamp(1))
+    };
+    let cases = [
+        ("it could not be afforded again", came_to(Outcome::Cancelled, &[true]), vec![0]),
+        ("its time was up, with another attempt", came_to(Outcome::TimedOut, &[false, true]), vec![0, 1]),
+        ("it was stopped, after two ends of the host", came_to(Outcome::Cancelled, &[true, true, true]), vec![0, 1, 2]),
+        ("it replied at its second attempt", came_to(Outcome::Message { id: 2 }, &[true, false]), vec![]),
+        ("its provider failed, which was told", came_to(Outcome::Cancelled, &[false]), vec![]),
+        ("it is no call of a model", came_to(Outcome::Cancelled, &[]), vec![]),
+    ];
+    for (what, settlement, expected) in cases {
+        let settled = vec![settlement.clone()];
+        assert_eq!(voided(event::Event::RunSettled(event::RunSettled { run: run(), settled })), expected, "{what}");
+        assert_eq!(voided(stepped(Vec::new(), vec![settlement.clone()], Vec::new())), expected, "{what}");
+        let event::Event::RunStepped(mut cancels) = stepped(Vec::new(), Vec::new(), Vec::new()) else { unreachable!() };
+        cancels.stopped = vec![settlement.clone()];
+        assert_eq!(voided(event::Event::RunStepped(cancels)), expected, "{what}");
+        assert_eq!(voided(ended_with(vec![settlement])), expected, "{what}");
+    }
+}

@@ -1,46 +1,106 @@
-//! A file that carries the host's time from one process to the next, so that a start can tell downtime from a jump of the wall clock.
+//! A file that carries the host's time from one process to the next.
 //!
-//! What passes is counted from the machine's boot on, so the file counts on the same boot only. Whatever is wrong with it, a start does without.
+//! It has one line: the boot's id, the host's time at the boot, and, where an operator has confirmed a wall clock behind the host's time, the time
+//! by which credentials end, at the boot and when the line was written. All are milliseconds. What passes is counted from the machine's boot on, so
+//! after another boot the last of them is all that counts. Whatever is wrong with the file, a start does without.
 
+use domain::clock::Confirmed;
 use domain::time::Timestamp;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Mutex;
 
-/// Tells one boot of a machine from another.
+/// The file that tells one boot of a machine from another.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
-/// Milliseconds by which what the file says may be off.
+/// The largest error of the written time, in milliseconds.
 const OFF_MS_MAX: u64 = 1_000;
+/// Extension of the file while it is written.
+const NEW: &str = "new";
 
 #[derive(Debug)]
 pub(super) struct Carrier {
     file: PathBuf,
     boot: String,
-    /// What the file says.
-    written_ms: AtomicU64,
+    /// The content of the file; none until this process has written it.
+    written: Mutex<Option<Written>>,
+}
+
+/// Times that were carried here from another process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Carried {
+    /// The host's time; none after another boot.
+    pub(super) host: Option<Timestamp>,
+    /// The time by which credentials end; none where it is the host's.
+    pub(super) credentials: Option<Timestamp>,
+}
+
+/// Times that are carried on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Written {
+    /// The host's time at the boot, in milliseconds.
+    pub(super) base_ms: u64,
+    /// The time by which credentials end, where it is another.
+    pub(super) credentials: Option<Confirmed>,
+}
+
+impl Written {
+    /// Returns whether another one says the same, nearly.
+    fn is_near(&self, other: &Self) -> bool {
+        let is_near = |one: u64, other: u64| one.abs_diff(other) <= OFF_MS_MAX;
+        let are_near = match (&self.credentials, &other.credentials) {
+            (Some(one), Some(other)) => is_near(one.base_ms, other.base_ms),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        are_near && is_near(self.base_ms, other.base_ms)
+    }
+
+    fn line(&self, boot: &str) -> String {
+        let base_ms = self.base_ms;
+        match self.credentials {
+            Some(Confirmed { now, base_ms: of_credentials_ms }) => format!("{boot} {base_ms} {of_credentials_ms} {}\n", now.0),
+            None => format!("{boot} {base_ms}\n"),
+        }
+    }
 }
 
 impl Carrier {
-    /// Carries by a file; none where nothing tells boots apart.
+    /// Creates the carrier of a file. None on a machine that cannot tell boots apart.
     pub(super) fn new(file: PathBuf) -> Option<Self> {
         let boot = std::fs::read_to_string(BOOT).ok()?.trim().to_owned();
-        Some(Self { file, boot, written_ms: AtomicU64::new(0) })
+        Some(Self { file, boot, written: Mutex::default() })
     }
 
-    /// The host's time after so much has passed since the boot, if it was carried here.
-    pub(super) fn carried(&self, passed_ms: u64) -> Option<Timestamp> {
-        let text = std::fs::read_to_string(&self.file).ok()?;
-        let (boot, base_ms) = text.trim().split_once(' ')?;
-        let base_ms: u64 = base_ms.parse().ok().filter(|_| boot == self.boot)?;
-        Some(Timestamp(base_ms).plus_ms(passed_ms))
+    /// The times after so much has passed since the boot, as far as they were carried here.
+    pub(super) fn carried(&self, passed_ms: u64) -> Carried {
+        let text = std::fs::read_to_string(&self.file).unwrap_or_default();
+        let mut words = text.split_ascii_whitespace();
+        let is_of_this_boot = words.next() == Some(self.boot.as_str());
+        let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
+        let Some(base_ms) = number() else { return Carried::default() };
+        let credentials_base_ms = number();
+        let credentials_ms = number();
+        let since_boot = |base_ms: u64| Timestamp(base_ms).plus_ms(passed_ms);
+        match is_of_this_boot {
+            true => Carried { host: Some(since_boot(base_ms)), credentials: credentials_base_ms.map(since_boot) },
+            false => Carried { host: None, credentials: credentials_ms.map(Timestamp) },
+        }
     }
 
-    /// Carries the host's time on, as it was at the boot.
-    pub(super) async fn carry(&self, base_ms: u64) {
-        if self.written_ms.load(Ordering::Relaxed).abs_diff(base_ms) <= OFF_MS_MAX {
+    /// Carries the times of this moment on.
+    pub(super) async fn carry(&self, now: impl FnOnce() -> Written) {
+        // One at a time, so that none is overwritten by those of an earlier moment.
+        let mut written = self.written.lock().await;
+        let now = now();
+        if written.is_some_and(|written| written.is_near(&now)) {
             return;
         }
-        self.written_ms.store(base_ms, Ordering::Relaxed);
-        if let Err(error) = tokio::fs::write(&self.file, format!("{} {base_ms}\n", self.boot)).await {
+        *written = Some(now);
+        let new = self.file.with_extension(NEW);
+        let kept = async {
+            tokio::fs::write(&new, now.line(&self.boot)).await?;
+            tokio::fs::rename(&new, &self.file).await
+        };
+        if let Err(error) = kept.await {
             tracing::warn!(error = &error as &dyn std::error::Error, "the host's time is not carried on to its next start");
         }
     }
@@ -51,17 +111,27 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn time_is_carried_on_within_one_boot_only() {
+    async fn time_is_carried_on_within_one_boot_and_what_an_operator_confirmed_beyond() {
         let folder = std::env::temp_dir().join(format!("agent-host-clock-{}", uuid::Uuid::new_v4()));
         std::fs::create_dir(&folder).unwrap();
-        let carrier = |boot: &str| Carrier { file: folder.join("clock"), boot: boot.to_owned(), written_ms: AtomicU64::new(0) };
-        assert_eq!(carrier("a").carried(5), None);
-        carrier("a").carry(1_000_000).await;
-        assert_eq!(carrier("a").carried(5), Some(Timestamp(1_000_005)));
-        assert_eq!(carrier("b").carried(5), None);
+        let carrier = |boot: &str| Carrier { file: folder.join("clock"), boot: boot.to_owned(), written: Mutex::default() };
+        let carried =
+            |host: Option<u64>, credentials: Option<u64>| Carried { host: host.map(Timestamp), credentials: credentials.map(Timestamp) };
+        assert_eq!(carrier("a").carried(5), Carried::default());
+        let before = Written { base_ms: 1_000_000, credentials: None };
+        let writing = carrier("a");
+        writing.carry(|| before).await;
+        assert_eq!(carrier("a").carried(5), carried(Some(1_000_005), None));
+        assert_eq!(carrier("b").carried(5), Carried::default());
+        let confirmed = Confirmed { now: Timestamp(900_003), base_ms: 900_000 };
+        writing.carry(|| Written { credentials: Some(confirmed), ..before }).await;
+        assert_eq!(carrier("a").carried(5), carried(Some(1_000_005), Some(900_005)));
+        assert_eq!(carrier("b").carried(5), carried(None, Some(900_003)));
+        writing.carry(|| before).await;
+        assert_eq!(carrier("a").carried(5), carried(Some(1_000_005), None));
         for broken in ["", "a", "a x", "1000000"] {
             std::fs::write(folder.join("clock"), broken).unwrap();
-            assert_eq!(carrier("a").carried(5), None, "{broken}");
+            assert_eq!(carrier("a").carried(5), Carried::default(), "{broken}");
         }
         std::fs::remove_dir_all(&folder).unwrap();
     }

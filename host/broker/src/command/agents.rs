@@ -21,30 +21,30 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use store::{AgentFilter, AgentRow, Clash, Commit, CommitError, Expected, Guard};
 
-/// How often a command is tried again when others change the same agent at the same time.
+/// Number of tries of a command while others change the same agent at the same time.
 const TRIES_MAX: u32 = 8;
 
-/// Agents of one definition that a user may have made and handed over before no path is left for another one.
+/// Number of paths for a user's agents of one definition, those that were handed over included.
 const NUMBERED_MAX: usize = 1_000;
 
-/// A user's agent of a definition.
+/// The result of looking for a user's agent of a definition.
 enum Own {
-    Agent(AgentId),
-    /// There is none, and one would live here.
+    Agent(Box<AgentRow>),
+    /// The user has none; one would live at this path.
     None {
         path: String,
     },
 }
 
-/// With whom something is begun.
+/// The agent with which something is begun.
 pub(crate) enum Whom {
-    /// An agent, and what the user is to it.
+    /// An agent that exists, and the user's role with it.
     There(Box<AgentRow>, Role),
-    /// An agent that is made with it.
+    /// An agent that is made in the same commit.
     New(Box<AgentCreated>),
 }
 
-/// What an agent is to be made from.
+/// The template that an agent is made from.
 #[derive(Debug, Clone)]
 pub enum Template {
     /// A definition.
@@ -53,16 +53,16 @@ pub enum Template {
     Type(String),
 }
 
-/// What is to be changed of how an agent is set up. What is not named stays.
+/// Changes to the set-up of an agent. A part that is not named stays as it is.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// Its name.
     pub name: Option<String>,
-    /// Its own system prompt; its definition's with `Some(None)`.
+    /// Its own system prompt. `Some(None)` returns to the definition's.
     pub system_prompt_override: Option<Option<String>>,
-    /// Keys of its settings; `null` takes one away.
+    /// Keys of its settings. A `null` removes a key.
     pub settings: Option<serde_json::Map<String, Value>>,
-    /// What is kept about it beside its address.
+    /// Changes to the configuration that is kept beside its address.
     pub config: ConfigChanges,
 }
 
@@ -70,7 +70,8 @@ impl Broker {
     /// Creates an agent from a definition.
     ///
     /// # Errors
-    /// An unknown definition, a malformed or taken path, a taken id, an idempotency key of another request.
+    /// An unknown definition, a malformed or taken path, a taken id, an idempotency key of another
+    /// request.
     pub async fn create_agent(&self, command: CreateAgent) -> Result<AgentView, Error> {
         let by = By { user: &command.user, key: command.idempotency_key.as_deref() };
         let (definition, agent_type) = match &command.template {
@@ -80,7 +81,8 @@ impl Broker {
         let mut asked = json!({
             "create": { "definition": definition, "agent_type": agent_type }, "id": command.id, "name": command.name, "path": command.path,
         });
-        // What was not said before there was a place for it is left out, so that a repeated request stays the same request.
+        // Later parts of a command are left out where they are not used. So a request from before
+        // they existed is still the same request.
         if let Some(asked) = asked.as_object_mut() {
             let config = (!command.config.is_empty()).then(|| ("config".to_owned(), json!(command.config)));
             let below = command.below.as_ref().map(|below| ("below".to_owned(), json!([below.parent.named(), below.kind])));
@@ -93,7 +95,8 @@ impl Broker {
         }
     }
 
-    /// The agents that a user may do something with, in the order of their ids, after one of them.
+    /// Returns the agents that a user may do something with, in the order of their ids, after one
+    /// of them.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -102,7 +105,7 @@ impl Broker {
         Ok(rows.into_iter().map(|(row, role)| self.view(row, role)).collect())
     }
 
-    /// The id of an agent that a user is assigned to.
+    /// Returns the id of an agent that a user is assigned to.
     ///
     /// # Errors
     /// There is no such agent, or the user is not assigned to it.
@@ -110,7 +113,7 @@ impl Broker {
         Ok(self.find(user, target).await?.0.agent.id)
     }
 
-    /// One agent, with all its users.
+    /// Returns one agent, with all its users.
     ///
     /// # Errors
     /// There is no such agent, or the user is not assigned to it.
@@ -119,38 +122,43 @@ impl Broker {
         Ok(self.view(row, role))
     }
 
-    /// An agent that a user is assigned to, and what the user is to it.
+    /// Returns an agent that a user is assigned to, and the user's role with it.
     pub(super) async fn find(&self, user: &UserId, target: &Target) -> Result<(AgentRow, Role), Error> {
         let (id, named) = match target {
             Target::Agent(id) => (Some(*id), id.to_string()),
             Target::Path(path) => (self.core.store.agent_at(path).await?.map(|row| row.agent.id), path.clone()),
             Target::Definition(id) => match self.own_agent(user, id).await? {
-                Own::Agent(agent) => (Some(agent), id.to_string()),
-                Own::None { .. } => (None, id.to_string()),
+                Own::Agent(row) if self.may_see(user, &row.agent.path) => return Ok((*row, Role::Primary)),
+                Own::Agent(_) | Own::None { .. } => (None, id.to_string()),
             },
         };
         let found = match id {
             Some(id) => self.core.store.agent_for(user, id).await?,
             None => None,
         };
-        // Of what was purged nobody knows any more whose it was; that it was there may be known by whoever knows its id.
+        // The owners of a purged agent are not known any more. A caller that knows its id may learn
+        // that it was there.
         if let (None, Some(id)) = (&found, id)
             && self.core.store.agent(id).await?.is_some_and(|row| row.purged)
         {
             return Err(agent_purged(id).into());
         }
-        // What is not yours is not there, and what the operator's rules hide is not either: 404, never 403.
+        // Another user's agent looks absent, and so does one that the operator's rules hide: 404,
+        // never 403.
         found.filter(|(row, _)| self.may_see(user, &row.agent.path)).ok_or_else(|| agent_not_found(&named).into())
     }
 
-    /// The same with all that there is of its users.
+    /// Finds an agent like [`Self::find`], with all its users.
     async fn find_with_users(&self, user: &UserId, target: &Target) -> Result<(AgentRow, Role), Error> {
         let (row, role) = self.find(user, target).await?;
         let id = row.agent.id;
         Ok((self.core.store.agent_with_users(id).await?.ok_or_else(|| agent_not_found(&id.to_string()))?, role))
     }
 
-    /// The same for a command that takes a right, on an agent that is not archived.
+    /// Finds an agent for a command that needs a right, if the agent is not archived.
+    ///
+    /// Checks the user's role, the operator's rules, and for [`Right::Interact`] that the agent
+    /// takes words.
     pub(super) async fn find_for(&self, user: &UserId, target: &Target, right: Right) -> Result<(AgentRow, Role), Error> {
         let (row, role) = self.find(user, target).await?;
         role.permits(right)?;
@@ -165,7 +173,8 @@ impl Broker {
         Ok((row, role))
     }
 
-    /// With whom something is to be begun: of a definition the user's agent, which is made with it when it is not there yet.
+    /// Returns the agent with which something is begun. A definition stands for the user's agent of
+    /// it, which is to be made if there is none.
     pub(crate) async fn find_or_make(&self, user: &UserId, target: &Target, right: Right) -> Result<Whom, Error> {
         if let Target::Definition(id) = target
             && let Own::None { path } = self.own_agent(user, id).await?
@@ -178,26 +187,32 @@ impl Broker {
         Ok(Whom::There(Box::new(row), role))
     }
 
-    /// A user's agent of a definition: the first at the definition's path, or at one of its numbered siblings, with which they are PRIMARY.
-    /// One that was handed over to somebody else keeps its path and is not theirs any more.
+    /// Returns a user's agent of a definition.
+    ///
+    /// It is the first with the user as PRIMARY at the definition's path or at one of the numbered
+    /// paths beside it. An agent that was handed over keeps its path and is not the user's any
+    /// more.
     async fn own_agent(&self, user: &UserId, id: &DefinitionId) -> Result<Own, Error> {
         let path = default_path(user, id);
-        let there = self.core.store.agents_numbered(&path, NUMBERED_MAX).await?;
-        for row in there.iter().filter(|row| row.parent.is_none() && row.agent.definition == *id) {
-            if self.core.store.role(user, row.agent.id).await? == Some(Role::Primary) {
-                return Ok(Own::Agent(row.agent.id));
-            }
+        let mut there = self.core.store.agents_numbered(user, &path, NUMBERED_MAX).await?;
+        let is_own = |there: &(AgentRow, Option<Role>)| {
+            there.0.parent.is_none() && there.0.agent.definition == *id && there.1 == Some(Role::Primary)
+        };
+        if let Some(own) = there.iter().position(is_own) {
+            return Ok(Own::Agent(Box::new(there.swap_remove(own).0)));
         }
         let numbered = (2..=NUMBERED_MAX).map(|number| format!("{path}.{number}"));
-        let free = std::iter::once(path.clone()).chain(numbered).find(|path| !there.iter().any(|row| row.agent.path == *path));
+        let free = std::iter::once(path.clone()).chain(numbered).find(|path| !there.iter().any(|(row, _)| row.agent.path == *path));
         let path = free.ok_or_else(|| {
             Refusal::new(Kind::Conflict, "PATH_TAKEN", format!("all paths from `{path}` to `{path}.{NUMBERED_MAX}` are taken"))
         })?;
         Ok(Own::None { path })
     }
 
-    /// Decides something on an agent as it is and commits what happens, again and again while others are first; once under a key. The view
-    /// afterwards. `asked` is all that is asked for besides the agent.
+    /// Decides a change of an agent and commits it; under a key once. Returns the agent afterwards.
+    ///
+    /// The decision is made again while others commit first, up to [`TRIES_MAX`] times. `asked` is
+    /// the request without the agent.
     pub(super) async fn change(
         &self,
         by: By<'_>,
@@ -243,11 +258,12 @@ impl Broker {
             let after = events.iter().fold(row.agent.clone(), |agent, event| agent.after(event));
             let grows = events.iter().any(is_set_up);
             let mut commit = Commit::new().append(stream, Expected::Version(row.version), context.events(events));
-            // What ends or shares something is not refused for what is stored.
+            // A commit that ends or shares something is not refused over stored bytes.
             commit.guards.extend(self.may_store(user).filter(|_| grows));
             commit.key = request.map(|request| request.answered(&was));
             match self.core.store.commit(commit).await {
-                // As it is right after this, also when somebody else has changed it since. Whoever removed themselves sees how they left it.
+                // The view is of the agent right after this commit, even if another has changed it
+                // since. Users who removed themselves see how they left it.
                 Ok(_) => {
                     let active = row.active && !after.is_archived();
                     return Ok(self.view(AgentRow { agent: after, version: was.version, updated_at: now, active, ..row }, role));
@@ -263,7 +279,7 @@ impl Broker {
         Err(changing("the agent").into())
     }
 
-    /// An agent as a command has left it.
+    /// Returns an agent as a command has left it.
     async fn view_as_it_was(&self, was: &AsItWas) -> Result<AgentView, Error> {
         Ok(self.view(self.agent_as_it_was(was).await?, was.role))
     }
@@ -303,10 +319,11 @@ impl Broker {
         .await
     }
 
-    /// Merges keys into what an agent remembers: for all its users, or for the one who asks.
+    /// Merges keys into an agent's preferences: for all its users, or for the one who asks.
     ///
     /// # Errors
-    /// The agent is archived; the preferences would be too large; the user may not; an idempotency key of another request.
+    /// The agent is archived; the preferences would be too large; the user may not; an idempotency
+    /// key of another request.
     pub async fn prefer<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -321,10 +338,11 @@ impl Broker {
         self.change(by, target, right, asked, decide).await
     }
 
-    /// Archives an agent, and with it those below it. Runs of theirs that are open end as cancelled.
+    /// Archives an agent, and with it those below it. Their open runs end as cancelled.
     ///
     /// # Errors
-    /// It is archived already, a structured session is active, the user may not, an idempotency key of another request.
+    /// It is archived already, a structured session is active, the user may not, an idempotency key
+    /// of another request.
     pub async fn archive<'a>(&self, by: impl Into<By<'a>>, target: &Target, reason: String) -> Result<AgentView, Error> {
         let reason = checked_reason(Some(reason), "")?;
         let asked = json!({ "archive": reason });
@@ -334,7 +352,10 @@ impl Broker {
         Ok(view)
     }
 
-    /// Has the drivers look at the open runs of an archived agent and of those below it: they end them. After a restart they look anyway.
+    /// Wakes the drivers of the open runs of an archived agent and of those below it, which end
+    /// them.
+    ///
+    /// After a restart the drivers look at these runs in any case.
     async fn end_runs_of(&self, archived: AgentId) -> Result<(), Error> {
         for session in self.core.store.sessions_running_below(archived).await? {
             self.core.wake(session);
@@ -342,8 +363,10 @@ impl Broker {
         Ok(())
     }
 
-    /// Archives an agent and makes another from the same definition at the same path, with the same name, both or neither: a fresh start.
-    /// The archived one first.
+    /// Archives an agent and makes another from the same definition at the same path, both or
+    /// neither.
+    ///
+    /// The new agent has the same name. The archived one is returned first.
     ///
     /// # Errors
     /// As for archiving; the definition is not configured any more.
@@ -428,7 +451,7 @@ impl Broker {
     }
 }
 
-/// Tells if an event sets up an agent, or adds to what it remembers.
+/// Returns whether an event sets up an agent, or adds to its preferences.
 fn is_set_up(event: &Event) -> bool {
     matches!(
         event,
@@ -440,7 +463,7 @@ fn is_set_up(event: &Event) -> bool {
     )
 }
 
-/// What makes an agent, while nobody else lives at its path.
+/// Returns the commit that makes an agent, if no active agent lives at its path.
 pub(super) fn making(by: &UserId, created: AgentCreated) -> Commit {
     let (id, path) = (created.agent, created.path.clone());
     let context = Context::new(format!("user:{by}"), created.created_at).about(id, None, None);

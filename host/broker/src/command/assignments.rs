@@ -1,4 +1,4 @@
-//! Commands on who may do what with an agent: assign, change a role, remove, hand over.
+//! Commands on the users of an agent: assign, change a role, remove, hand over.
 
 use super::{AgentView, Broker, By, Error, Target};
 use domain::agent::Agent;
@@ -10,7 +10,8 @@ impl Broker {
     /// Assigns a user to an agent.
     ///
     /// # Errors
-    /// The agent is archived, the user is assigned already, whoever asks may not, an idempotency key of another request.
+    /// The agent is archived, the user is assigned already, the caller may not, an idempotency key
+    /// of another request.
     pub async fn assign<'a>(&self, by: impl Into<By<'a>>, target: &Target, user: UserId, role: Role) -> Result<AgentView, Error> {
         let by = by.into();
         let asked = json!({ "assign": user, "role": role });
@@ -18,11 +19,11 @@ impl Broker {
         self.change(by, target, Right::Assign, asked, assign).await
     }
 
-    /// Changes what a user is to an agent.
+    /// Changes the role of a user with an agent.
     ///
     /// # Errors
-    /// The agent is archived, the user is not assigned, nobody would be PRIMARY any more, whoever asks may not, an idempotency key of another
-    /// request.
+    /// The agent is archived, the user is not assigned, no PRIMARY user would be left, the caller
+    /// may not, an idempotency key of another request.
     pub async fn change_role<'a>(&self, by: impl Into<By<'a>>, target: &Target, user: UserId, role: Role) -> Result<AgentView, Error> {
         let by = by.into();
         let asked = json!({ "change_role": user, "role": role });
@@ -30,20 +31,22 @@ impl Broker {
         self.change(by, target, Right::Assign, asked, change).await
     }
 
-    /// Removes a user from an agent. Everybody may remove themselves.
+    /// Removes a user from an agent. All users may remove themselves.
     ///
     /// # Errors
-    /// The agent is archived, the user is not assigned, nobody would be PRIMARY any more, whoever asks may not, an idempotency key of another
-    /// request.
+    /// The agent is archived, the user is not assigned, no PRIMARY user would be left, the caller
+    /// may not, an idempotency key of another request.
     pub async fn unassign<'a>(&self, by: impl Into<By<'a>>, target: &Target, user: UserId) -> Result<AgentView, Error> {
         let by = by.into();
-        // Leaving takes no role; everything else is for the domain to refuse.
+        // Leaving needs no role. The domain refuses everything else that it must.
         let right = if user == *by.user { Right::Look } else { Right::Assign };
         let unassign = |agent: &Agent, now| Ok(vec![agent.unassign_user(user.clone(), by.user.clone(), now)?]);
         self.change(by, target, right, json!({ "unassign": user }), unassign).await
     }
 
-    /// Hands an agent over to another user: assigned, given the role PRIMARY, and whoever hands it over keeps a role or none.
+    /// Hands an agent over to another user, who is assigned to it as PRIMARY.
+    ///
+    /// The user who hands it over keeps the role `keep`, or none.
     ///
     /// # Errors
     /// As for assigning and removing.

@@ -1,4 +1,6 @@
-//! Waiting for what becomes of an input: post and await (design S4). The input is durable before anybody waits, so giving up loses nothing.
+//! Post and await: waiting for the result of an input (design S4).
+//!
+//! The input is durable before the wait begins, so giving up the wait loses nothing.
 
 use super::{Broker, Error};
 use domain::id::InputId;
@@ -7,20 +9,21 @@ use domain::turn::TurnEnd;
 use std::time::Duration;
 use store::InputState;
 
-/// How long nobody looks again after a look, in milliseconds: whoever waits is not to cost one look for each commit of the host.
+/// The pause after a look, in milliseconds. A wait does not cost one look for each commit of the
+/// host.
 const LOOK_EVERY_MS: u64 = 20;
 
-/// What became of an input.
+/// The result of an input.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Became {
     /// The run that dealt with it has ended.
     Answered {
-        /// How.
+        /// The end of the run.
         end: TurnEnd,
-        /// The last thing that the agent said in it; none when it said nothing.
+        /// The last message of the agent in it; none when there was no message.
         reply: Option<Message>,
     },
-    /// Nobody deals with it any more: it was put aside, taken back or dropped.
+    /// No run will deal with it: it was put aside, taken back or dropped.
     Undone {
         /// `dead`, `cancelled` or `dropped`.
         word: &'static str,
@@ -28,7 +31,8 @@ pub enum Became {
 }
 
 impl Broker {
-    /// Waits until an input was dealt with, for so long at most; none when it was not, or when the host is stopping.
+    /// Waits until an input was dealt with, at most for a time. None when it was not in that time,
+    /// or when the host is stopping.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -40,9 +44,9 @@ impl Broker {
         }
     }
 
-    /// Looks until there is something; none when the store is closed.
+    /// Looks until there is a result. None when the store is closed.
     async fn look_for(&self, input: InputId) -> Result<Option<Became>, Error> {
-        // Watched before the look: no commit after it is missed.
+        // Watched before the look, so that no commit after the look is missed.
         let mut durable = self.core.store.durable();
         loop {
             durable.mark_unchanged();

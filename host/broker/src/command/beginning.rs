@@ -1,6 +1,8 @@
-//! A chat that is begun for words: the session, its agent if that is made with it, the words and the key of the request are one commit.
+//! A chat that is begun for words, in one commit.
 //!
-//! So a request that comes twice at the same moment begins one session, and no session is left without the words that it was begun for.
+//! The commit has the session, its agent if that is made with it, the words and the request's key.
+//! So a request that comes twice at the same moment begins one session, and no session is left
+//! without the words that it was begun for.
 
 use super::agents::making;
 use super::messages::Remembered;
@@ -27,28 +29,28 @@ use store::{ChatWith, Clash, Commit, CommitError, Expected, Guard, Key};
 /// A chat that is to be begun for words.
 pub(super) struct Beginning {
     pub(super) agent: AgentId,
-    /// The agent, when it is to be made as well.
+    /// The agent, if it is made as well.
     pub(super) made: Option<AgentCreated>,
-    /// The turn from which it goes on, and a session that shows it to the user.
+    /// The turn from which it goes on, and a session that shows this turn to the user.
     pub(super) head: Option<(TurnId, SessionId)>,
     pub(super) persona: Option<PersonaId>,
     pub(super) name: Option<String>,
-    /// The reason for a new session.
+    /// The reason for a new session, for people.
     pub(super) why: String,
-    /// The chat that the words would go to if it were there: it must not be there when this one is begun.
+    /// The chat that the words would go to. It must still be absent when this one is begun.
     pub(super) absent: ChatWith,
 }
 
-/// The first thing in a new chat.
+/// The first content of a new chat.
 enum First {
-    /// Words, and their place in the queue.
+    /// Words, as an input of this kind.
     Words(InputId, Kind),
     /// Settings of its queue.
     Queue(QueueOverride),
 }
 
 impl First {
-    /// The answer to the request, as it is remembered under its key.
+    /// Returns the key with the answer to the request, as it is remembered.
     fn remembered(&self, request: &Request, route: Route) -> Key {
         match self {
             Self::Words(input, _) => request.answered(&Remembered { input: *input, dropped: Vec::new(), route: Some(route) }),
@@ -81,7 +83,9 @@ impl First {
 }
 
 impl Broker {
-    /// Begins a chat for words, or for a directive of the queue; none when its agent or a chat that would take them has come to be meanwhile.
+    /// Begins a chat for words, or for a directive of the queue.
+    ///
+    /// None when its agent, or a chat that would take the words, has come to be meanwhile.
     pub(super) async fn begin(
         &self,
         command: &PostRouted,
@@ -105,7 +109,7 @@ impl Broker {
         let said = match (committed, first) {
             (Ok(committed), First::Words(input, waits_for)) => {
                 if matches!(waits_for, Kind::Queued(_)) {
-                    // Its debounce may be over before anything else is due.
+                    // Its debounce may be over before any other timer is due.
                     self.core.timers.notify_one();
                 }
                 let position = committed.last_position;
@@ -139,7 +143,7 @@ impl Broker {
         Ok(First::Words(fresh::input(), accepted.kind))
     }
 
-    /// The refusal of a commit with an agent that somebody else has changed meanwhile.
+    /// Returns the refusal for a commit with an agent that another has changed meanwhile.
     async fn no_agent_for(&self, user: &UserId, agent: AgentId) -> Error {
         match self.find_for(user, &Target::Agent(agent), Right::Interact).await {
             Ok(_) => changing("the agent").into(),

@@ -1,4 +1,4 @@
-//! Compacting a thread because somebody asks for it.
+//! Compacting a thread on a user's request.
 
 use super::once::Once;
 use super::quarantine::driven;
@@ -9,12 +9,14 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 impl Broker {
-    /// Begins to compact a chat's thread, however much room its model has; the run that does it. What is kept word for word is half of the
-    /// thread at most.
+    /// Begins to compact a chat's thread, whatever room its model has left. Returns the run that
+    /// does it.
+    ///
+    /// At most half of the thread is kept word for word.
     ///
     /// # Errors
-    /// There is no such session, or it is no open chat; a turn is in the making; there is nothing to summarise; the user may not; an
-    /// idempotency key of another request.
+    /// There is no such session, or it is no open chat; a turn is in the making; there is nothing
+    /// to summarise; the user may not; an idempotency key of another request.
     pub async fn compact<'a>(&self, by: impl Into<By<'a>>, target: &Target, session: SessionId) -> Result<RunId, Error> {
         let by = by.into();
         let request = Request::of(by, &json!({ "compact": session, "target": target.named() }))?;

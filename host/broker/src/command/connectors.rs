@@ -1,4 +1,6 @@
-//! What services call the users: bind a connector key to a user, unbind it, list a user's. Who somebody is, an administrator says.
+//! Connector keys: the names that services have for users. They are bound, unbound and listed.
+//!
+//! An administrator says who is who.
 
 use super::once::Once;
 use super::{Broker, By, Error, Request};
@@ -13,14 +15,15 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use store::{Commit, CommitError, ConnectorRow, Expected, Guard};
 
-/// Connector keys of one user.
+/// Number of connector keys of one user.
 pub(super) const CONNECTOR_KEYS_OF_A_USER_MAX: usize = 100;
-/// How often a command is tried again when others bind the same key at the same time.
+/// Number of tries of a command while others bind the same key at the same time.
 const TRIES_MAX: u32 = 8;
 
 impl Broker {
-    /// Binds a connector key to a user: what comes from whom the service calls so is theirs from now on. One that is theirs already stays as
-    /// it was.
+    /// Binds a connector key to a user. A key that is bound to this user already stays as it was.
+    ///
+    /// From now on everything that comes from the sender with this key belongs to the user.
     ///
     /// # Errors
     /// It stands for somebody else; the user has too many; an idempotency key of another request.
@@ -67,7 +70,7 @@ impl Broker {
         Err(busy("the key is changing hands at this moment; try again shortly").into())
     }
 
-    /// Unbinds a connector key of a user's: it stands for nobody any more.
+    /// Unbinds a connector key of a user's. It then stands for nobody.
     ///
     /// # Errors
     /// It does not stand for the user; an idempotency key of another request.
@@ -96,10 +99,12 @@ impl Broker {
         }
     }
 
-    /// A user's connector keys, in the order of their texts. One's own, or anybody's for an administrator.
+    /// Returns a user's connector keys, in the order of their texts.
+    ///
+    /// Users list their own, administrators anybody's.
     ///
     /// # Errors
-    /// They are another user's, and whoever asks is no administrator.
+    /// The keys are another user's, and the caller is no administrator.
     pub async fn connectors(&self, asking: &UserId, scopes: &BTreeSet<Scope>, user: &UserId) -> Result<Vec<ConnectorRow>, Error> {
         if user != asking && !scopes.contains(&Scope::Admin) {
             let message = format!("only the scope `{}` lists connector keys of others than `{asking}`", Scope::Admin.word());

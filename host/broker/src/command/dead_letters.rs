@@ -1,4 +1,4 @@
-//! Inputs that could not be dealt with: look at them, and give them another chance.
+//! Dead letters: inputs that could not be dealt with. They can be looked at and requeued.
 
 use super::{Broker, Error};
 use crate::journal::Context;
@@ -8,7 +8,7 @@ use domain::refusal::{Kind, Refusal};
 use store::{Clash, Commit, CommitError, DeadInput, Expected, Guard, InputState, SessionStatus};
 
 impl Broker {
-    /// Dead letters, the newest first.
+    /// Returns dead letters, the newest first.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -16,7 +16,7 @@ impl Broker {
         Ok(self.core.store.dead_inputs(limit).await?)
     }
 
-    /// One of them.
+    /// Returns one dead letter.
     ///
     /// # Errors
     /// There is no such dead letter.
@@ -24,10 +24,11 @@ impl Broker {
         self.core.store.dead_input(input).await?.ok_or_else(|| not_there(input))
     }
 
-    /// Lets a dead letter wait again.
+    /// Requeues a dead letter: it waits again.
     ///
     /// # Errors
-    /// There is no such dead letter, or its session has ended; it is work of another agent's that waits for it no more.
+    /// There is no such dead letter, or its session has ended. Or it is work that another agent
+    /// handed over and waits for no more, or whose deadline has passed.
     pub async fn requeue(&self, input: InputId) -> Result<(), Error> {
         let found = self.core.store.input(input).await?;
         let Some((accepted, InputState::Dead { .. })) = found else {
@@ -61,7 +62,7 @@ impl Broker {
     }
 }
 
-/// Work that no turn can do for anybody any more.
+/// Returns the refusal for work whose result no caller can be given any more.
 fn work_settled() -> Refusal {
     let message =
         "another agent handed this work over, and has been told that it was not done, or its time is over: have it hand it over again";

@@ -1,4 +1,4 @@
-//! Files of a session: hand one over, list them, give one back.
+//! The files of a session: hand one over, list them, give one back.
 
 use super::quota::passed_limit;
 use super::sessions::allowed;
@@ -15,10 +15,10 @@ use domain::user::UserId;
 use store::{Clash, Commit, CommitError, Expected, FileRow, Guard, SessionRow, SessionStatus};
 
 impl Broker {
-    /// Whether a file of this name may be handed over, for whoever asks before its bytes are there.
+    /// Checks that a file of this name may be handed over, before its bytes are there.
     ///
     /// # Errors
-    /// There is no such session, it has ended, the user may not, or it is no name.
+    /// There is no such session, it has ended, the user may not, or the name is none for a file.
     pub async fn may_upload(&self, user: &UserId, target: &Target, session: SessionId, name: &str) -> Result<(), Error> {
         self.place_for_file(user, target, session, name).await.map(drop)
     }
@@ -32,12 +32,14 @@ impl Broker {
         Ok(row)
     }
 
-    /// Keeps a file as one of a session's. When this returns, it is durable. False beside it when the session had it already: the same
-    /// content under the same name is one file.
+    /// Keeps a file as one of a session's. When this returns, it is durable.
+    ///
+    /// The flag is false when the session had the file already: the same content under the same
+    /// name is one file.
     ///
     /// # Errors
-    /// There is no such session or it has ended, the user may not, the file is too large or has no proper name or media type, or the
-    /// session has no room for it.
+    /// There is no such session or it has ended, the user may not, the file is too large or has no
+    /// proper name or media type, or the session has no room for it.
     pub async fn upload_file(&self, command: UploadFile) -> Result<(FileRow, bool), Error> {
         let UploadFile { target, session, name, media_type, content, user } = command;
         let row = self.place_for_file(&user, &target, session, &name).await?;
@@ -68,7 +70,7 @@ impl Broker {
                 }
                 Clash::Guard(Guard::FilesAtMost { .. }) => Err(full().into()),
                 Clash::Guard(Guard::SessionOpen(_)) => Err(session_closed().into()),
-                // Their role was taken from them in between.
+                // The user's role was taken away in between.
                 Clash::Guard(Guard::Role { .. }) => match self.session_for(&user, &target, session).await {
                     Ok(_) => Err(busy("roles are changing at this moment; try again shortly").into()),
                     Err(error) => Err(error),
@@ -79,7 +81,7 @@ impl Broker {
         }
     }
 
-    /// The files of a session, in the order in which they came.
+    /// Returns the files of a session, in the order in which they came.
     ///
     /// # Errors
     /// There is no such session.
@@ -88,7 +90,9 @@ impl Broker {
         Ok(self.core.store.files(row.id).await?)
     }
 
-    /// A file of a session with its bytes: of several names for the same content, under the one that is given, or the first.
+    /// Returns a file of a session with its bytes.
+    ///
+    /// Content may have several names: the file is that under the given name, or under the first.
     ///
     /// # Errors
     /// There is no such session, or no such file in it.
@@ -103,19 +107,19 @@ impl Broker {
         let files = self.files(user, target, session).await?;
         let is_it = |row: &FileRow| row.file.digest == digest && name.is_none_or(|name| row.file.name == name);
         let row = files.into_iter().find(is_it).ok_or_else(|| file_not_found(digest))?;
-        // What was erased is not there any more.
+        // An erased content is gone, though its row remains.
         let content = self.core.store.blob(digest).await?.ok_or_else(|| file_not_found(digest))?;
         Ok((row, content))
     }
 }
 
-/// The event of a file that was handed over.
+/// Returns the event of a file that was handed over.
 pub(crate) fn uploaded(session: SessionId, file: &File, by: &UserId, time: Timestamp) -> Event {
     let File { digest, name, media_type, bytes } = file.clone();
     Event::FileUploaded(FileUploaded { session, digest, name, media_type, bytes, user_id: by.clone(), time })
 }
 
-/// That a session has room for so many more files of so many bytes together.
+/// Returns the guard that a session has room for so many more files of so many bytes together.
 pub(crate) fn room_for(session: SessionId, files: u64, bytes: u64) -> Guard {
     let (files, bytes) = (SESSION_FILES_MAX.saturating_sub(files), SESSION_FILES_BYTES_MAX.saturating_sub(bytes));
     Guard::FilesAtMost { session, files, bytes }

@@ -1,4 +1,6 @@
-//! Importing sessions of the system that this one replaces: one agent for each user and session type, each session once.
+//! Import of sessions from the system that this one replaces.
+//!
+//! There is one agent for each user and session type, and each session is imported once.
 
 use super::agents::{Whom, making};
 use super::opening::CONFIG_BYTES_MAX;
@@ -23,28 +25,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{AgentRow, Commit, CommitError, Expected, Guard};
 
-/// How often one session is tried when others change its agent at the same time.
+/// Number of tries of one session while others change its agent at the same time.
 const TRIES_MAX: u32 = 8;
 
-/// What an import came to.
+/// The counts of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Imported {
-    /// Sessions that joined a history.
+    /// Number of sessions that joined a history.
     pub ended: u64,
-    /// Sessions that go on, led by their agent from its beginning.
+    /// Number of sessions that go on, led by their agent from its beginning.
     pub active: u64,
-    /// Sessions that were here before.
+    /// Number of sessions that were here before.
     pub known: u64,
-    /// The agents that they belong to.
+    /// Number of agents that the imported sessions belong to.
     pub agents: u64,
 }
 
 impl Broker {
-    /// Looks whether sessions can be imported; nothing changes.
+    /// Checks that sessions can be imported. Nothing changes.
     ///
     /// # Errors
-    /// The first that cannot: nobody leads its type, its agent would be handed more than a session is opened with, or its id is another
-    /// session's.
+    /// The first session that cannot: no agent leads its type, its agent would be handed more than
+    /// a session is opened with, or its id is another session's.
     pub async fn check_import(&self, sessions: &[OldSession]) -> Result<(), Error> {
         let now = self.core.now();
         for session in sessions {
@@ -59,15 +61,17 @@ impl Broker {
         Ok(())
     }
 
-    /// Imports old sessions, in the order in which they began. Done again, it imports nothing again: a session that is here is passed over.
+    /// Imports old sessions, in the order in which they began. A session that is here already is
+    /// passed over.
     ///
     /// # Errors
-    /// One of them cannot be imported: then none is. When nothing can be recorded any more it ends in between; what was imported stays, and
-    /// importing again goes on from there.
+    /// One of them cannot be imported: then none is. If nothing can be recorded any more, the
+    /// import ends in between. What was imported stays, and another import goes on from there.
     pub async fn import(&self, by: &UserId, sessions: &[OldSession]) -> Result<Imported, Error> {
         self.check_import(sessions).await?;
         let now = self.core.now();
-        // The one that goes on is the one that began last: an agent leads one at a time.
+        // Of each user and type only the session that began last goes on: an agent leads one at a
+        // time.
         let mut latest: BTreeMap<(&UserId, &str), SessionId> = BTreeMap::new();
         for session in sessions.iter().filter(|session| matches!(session.standing(now), Standing::GoesOn { .. })) {
             latest.insert((&session.user_id, &session.session_type), session.session_id);
@@ -84,12 +88,13 @@ impl Broker {
             }
         }
         imported.agents = agents.len() as u64;
-        // The time of one that goes on may be the next that comes.
+        // The time limit of one that goes on may be the next timer that is due.
         self.core.timers.notify_one();
         Ok(imported)
     }
 
-    /// Imports one session; its agent, and whether it goes on. None when it is here already.
+    /// Imports one session. Returns its agent, and whether it goes on; none when it is here
+    /// already.
     async fn import_one(
         &self,
         by: &UserId,
@@ -105,7 +110,7 @@ impl Broker {
             let target = Target::Definition(definition.agent_id.clone());
             let row = match self.find_or_make(&session.user_id, &target, Right::Interact).await? {
                 Whom::There(row, _) => row,
-                // Then it is there, whoever made it.
+                // Afterwards the agent is there, whoever made it.
                 Whom::New(created) => match self.core.store.commit(making(&session.user_id, *created)).await {
                     Ok(_) | Err(CommitError::Conflict(_)) => continue,
                     Err(error) => return Err(error.into()),
@@ -132,7 +137,7 @@ impl Broker {
         Err(crate::refusals::busy("an agent is changing at this moment; import again, which goes on where this ended").into())
     }
 
-    /// What leads a session.
+    /// Returns the definition whose agents lead a session's type.
     fn leading(&self, session: &OldSession) -> Result<&Arc<Definition>, Refusal> {
         let OldSession { session_type, place, .. } = session;
         let no = |message: String| Refusal::new(Kind::Invalid, "INVALID", message).at(format!("/sessions/{place}/session_type"));
@@ -144,7 +149,7 @@ impl Broker {
     }
 }
 
-/// That a session is not opened with more than any other.
+/// Checks that a session is opened with no more bytes than any other.
 fn check_config(session: &OldSession, now: Timestamp) -> Result<(), Refusal> {
     let (place, bytes) = (session.place, |config: &Map<String, Value>| Sealed::json(config).bytes.len());
     let no = |what: &str, field: String| {
@@ -161,14 +166,14 @@ fn check_config(session: &OldSession, now: Timestamp) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// How a session that goes on does so.
+/// The way in which a session goes on.
 #[derive(Debug, Clone, Copy)]
 struct Going {
-    /// How long it may last from now on.
+    /// Milliseconds that it may last from now on; none without a limit.
     limit_ms: Option<u64>,
 }
 
-/// Everything of one session, stored together.
+/// Returns the commit of one session with all that belongs to it.
 fn import_commit(by: &UserId, session: &OldSession, row: &AgentRow, going: Option<Going>, now: Timestamp) -> Result<Commit, Refusal> {
     let config = match going {
         Some(_) => Some(session.handed_over()),
@@ -214,7 +219,7 @@ fn import_commit(by: &UserId, session: &OldSession, row: &AgentRow, going: Optio
     Ok(commit)
 }
 
-/// An item as it stands on the record.
+/// Returns the event of an item, as it is stored on the session's record.
 fn recorded(session: &OldSession, sequence: u32, item: &OldItem) -> Event {
     let answered = item.answered.as_ref();
     Event::ItemRecorded(ItemRecorded {
@@ -232,7 +237,7 @@ fn recorded(session: &OldSession, sequence: u32, item: &OldItem) -> Event {
     })
 }
 
-/// What the agent's stream has of it.
+/// Returns the event of the session for its agent's stream.
 fn told(session: &OldSession, agent: &Agent, going: Option<Going>, now: Timestamp) -> Result<Event, Refusal> {
     if let Some(Going { limit_ms }) = going {
         let beginning = Beginning {

@@ -1,4 +1,6 @@
-//! API keys: issue, list, revoke. The secret is made here, goes to whoever asked, and stays nowhere.
+//! API keys: issue, list, revoke.
+//!
+//! The secret is made here, goes to the caller, and is stored nowhere.
 
 use super::once::Once;
 use super::{Broker, By, Error, Request};
@@ -13,31 +15,33 @@ use serde_json::json;
 use store::{Clash, Commit, CommitError, Committed, Expected, Guard, KeyRow};
 use tokio::sync::oneshot;
 
-/// A key that was just issued. Nobody can ask for it again.
+/// A key that was just issued. It cannot be asked for again.
 #[derive(Debug, Clone)]
 pub struct IssuedKey {
     /// The whole key.
     pub key: ApiKey,
-    /// What is stored of it.
+    /// The stored row of it.
     pub row: KeyRow,
 }
 
-/// Whose keys are meant.
+/// The users whose keys are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeysOf {
-    /// One user's.
+    /// The keys of one user.
     User(UserId),
-    /// All users'.
+    /// The keys of all users.
     Everybody,
 }
 
 impl Broker {
-    /// Issues a key, once under an idempotency key: whoever asks again is not told the secret again, because it is stored nowhere, and is
-    /// told which key to revoke if it was lost.
+    /// Issues a key, once under an idempotency key.
+    ///
+    /// A repeated request is not told the secret again, because it is stored nowhere. The refusal
+    /// names the key to revoke if it was lost.
     ///
     /// # Errors
-    /// It is more than its issuer may give, something about it makes no sense, its user has too many already, or the same request has issued
-    /// it before.
+    /// It is more than its issuer may give, something about it makes no sense, its user has too
+    /// many already, or the same request has issued it before.
     pub async fn issue_key(&self, issuer: &Issuer, asked: NewKey, idempotency_key: Option<&str>) -> Result<IssuedKey, Error> {
         let NewKey { user, name, scopes, lifetime_s } = &asked;
         let request = json!({ "issue": user, "name": name, "scopes": scopes, "lifetime_s": lifetime_s });
@@ -50,15 +54,17 @@ impl Broker {
 
     async fn issue(&self, issuer: &Issuer, asked: NewKey, request: Option<&Request>) -> Result<IssuedKey, Error> {
         let now = self.core.now();
-        may_issue(issuer, &asked, now)?;
+        // The time by which it will end, so that it lasts as long as it was asked for.
+        let counted_from = self.core.clock.for_credentials();
+        may_issue(issuer, &asked, counted_from)?;
         let _one_at_a_time = self.core.issuing.lock().await;
-        if self.core.store.keys_that_count(&asked.user, now).await? >= KEYS_OF_A_USER_MAX {
+        if self.core.store.keys_that_count(&asked.user, counted_from).await? >= KEYS_OF_A_USER_MAX {
             let message = format!("`{}` has {KEYS_OF_A_USER_MAX} keys that count; revoke one first", asked.user);
             return Err(Refusal::new(Kind::Conflict, "TOO_MANY_KEYS", message).into());
         }
         let key = fresh::api_key().map_err(Error::unavailable)?;
         let with = issuer.key.as_ref().map(|(key, _)| key.clone());
-        let expires_at = asked.expires_at(issuer, now);
+        let expires_at = asked.expires_at(issuer, counted_from);
         let issued = KeyIssued {
             key_id: key.id().clone(),
             user_id: asked.user,
@@ -73,9 +79,9 @@ impl Broker {
         let context = Context::new(format!("user:{}", issuer.user), now);
         let event = context.event(Event::KeyIssued(Box::new(issued)));
         let mut commit = Commit::new().append(Stream::Host, Expected::Any, vec![event]);
-        // Of the key its id alone: the secret is in no answer but this one.
+        // Only the key's id is remembered: the secret is in no other answer.
         commit.key = request.map(|request| request.answered(key.id()));
-        // Whoever revokes a key means what it is about to issue as well.
+        // Whoever revokes a key also means the key that it is about to issue.
         commit.guards.extend(with.map(Guard::KeyNotRevoked));
         match self.core.store.commit(commit).await {
             Err(CommitError::Conflict(conflict)) if matches!(conflict.clash, Clash::Guard(Guard::KeyNotRevoked(_))) => {
@@ -87,10 +93,11 @@ impl Broker {
         Ok(IssuedKey { key, row })
     }
 
-    /// Keys in the order of their ids, after one of them, at most `limit`. Also those that have ended.
+    /// Returns keys in the order of their ids, after one of them, at most `limit`. Keys that have
+    /// ended are among them.
     ///
     /// # Errors
-    /// They are another user's, and whoever asks is no administrator.
+    /// The keys are another user's, and the caller is no administrator.
     pub async fn keys(&self, asking: &Issuer, of: &KeysOf, after: Option<&KeyId>, limit: usize) -> Result<Vec<KeyRow>, Error> {
         let (user, field) = match of {
             KeysOf::User(user) => (Some(user), "query:user"),
@@ -103,17 +110,18 @@ impl Broker {
         Ok(self.core.store.keys(user, after, limit).await?)
     }
 
-    /// Revokes a key, for good and from the next request on; one that was revoked before stays as it was.
+    /// Revokes a key, for good and from the next request on. A key that was revoked before stays as
+    /// it was.
     ///
     /// # Errors
-    /// There is no such key, or it is another user's and whoever asks is no administrator.
+    /// There is no such key, or it is another user's and the caller is no administrator.
     pub async fn revoke_key(&self, asking: &Issuer, id: &KeyId, reason: Option<String>) -> Result<KeyRow, Error> {
         if reason.as_ref().is_some_and(|reason| reason.chars().count() > KEY_REASON_CHARS_MAX || reason.chars().any(char::is_control)) {
             let message = format!("a reason has at most {KEY_REASON_CHARS_MAX} characters, none of them a control character");
             return Err(Refusal::new(Kind::Invalid, "INVALID", message).at("query:reason").into());
         }
         let row = self.core.store.key(id).await?;
-        // What is not yours is not there.
+        // Another user's key looks absent.
         let row = row.filter(|row| row.user == asking.user || asking.scopes.contains(&Scope::Admin)).ok_or_else(|| not_there(id))?;
         if row.revoked.is_some() {
             return Ok(row);
@@ -125,7 +133,8 @@ impl Broker {
         self.core.store.key(id).await?.ok_or_else(|| not_there(id))
     }
 
-    /// To the end, also if whoever asked for it goes away meanwhile: what the key has open is told of it.
+    /// Commits a revocation to its end, even if its caller goes away. Then it notifies what the key
+    /// has open.
     async fn commit_revocation(&self, commit: Commit) -> Result<Committed, CommitError> {
         let core = self.core.clone();
         let (reply, answer) = oneshot::channel();
@@ -134,7 +143,7 @@ impl Broker {
             if committed.is_ok() {
                 core.revocations.send_modify(|count| *count += 1);
             }
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = reply.send(committed);
         });
         answer.await.unwrap_or(Err(CommitError::Closed))

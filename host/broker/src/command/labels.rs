@@ -1,4 +1,4 @@
-//! Sessions as labels: rename, pin, note attributes, clear, delete.
+//! Changes of a session as a label: rename, pin, note attributes, clear, delete.
 
 use super::once::Once;
 use super::quota::passed_limit;
@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use store::{Clash, Commit, CommitError, Conflict, Expected, Guard, SessionRow, SessionStatus};
 
-/// How often a command is tried again when others change the same thing at the same time.
+/// Number of tries of a command while others change the same thing at the same time.
 const TRIES_MAX: u32 = 5;
-/// Why an input is a dead letter whose session was deleted while it waited.
+/// The reason of a dead letter whose session was deleted while the input waited.
 const DELETED: &str = "its session was deleted";
-/// Later than any reminder is due.
+/// A time later than any reminder is due.
 const FOR_EVER: Timestamp = Timestamp(u64::MAX >> 1);
 
 /// A session's label as a command has left it.
@@ -35,10 +35,13 @@ struct AsItWas {
 }
 
 impl Broker {
-    /// Renames a session, pins it or not, and merges keys into its attributes: all of what is asked for, or nothing. The session afterwards.
+    /// Renames a session, pins it or not, and merges keys into its attributes: all or nothing.
+    ///
+    /// Returns the session afterwards.
     ///
     /// # Errors
-    /// There is no such session; the user may not; it is no name; there would be too many attributes; an idempotency key of another request.
+    /// There is no such session; the user may not; the name is none for a session; there would be
+    /// too many attributes; an idempotency key of another request.
     pub async fn relabel<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -103,11 +106,12 @@ impl Broker {
         }
     }
 
-    /// Lets a chat point to an empty thread again; its revision then. Its turns stay where they are.
+    /// Clears a chat: it points to an empty thread again. Returns its new revision. Its turns stay
+    /// where they are.
     ///
     /// # Errors
-    /// There is no such session, or it is no open chat; a turn is in the making or words wait; the user may not; an idempotency key of
-    /// another request.
+    /// There is no such session, or it is no open chat; a turn is in the making or words wait; the
+    /// user may not; an idempotency key of another request.
     pub async fn clear<'a>(&self, by: impl Into<By<'a>>, target: &Target, session: SessionId) -> Result<u64, Error> {
         let by = by.into();
         let request = Request::of(by, &json!({ "clear": session, "target": target.named() }))?;
@@ -129,7 +133,7 @@ impl Broker {
                 return Err(run_open().into());
             }
             let now = self.core.now();
-            // A reminder whose time has not come wakes the session later, whatever its thread is then.
+            // A reminder that is not due yet wakes the session later, whatever its thread is then.
             if !self.core.store.waiting_inputs(session, now, 1).await?.is_empty() {
                 return Err(inputs_wait("words wait in this session; let them be dealt with or cancel them first").into());
             }
@@ -146,7 +150,7 @@ impl Broker {
             commit.key = request.map(|request| request.answered(&revision));
             match self.core.store.commit(commit).await {
                 Ok(_) => return Ok(revision),
-                // Look again, which says what.
+                // Look again: the look finds the reason.
                 Err(CommitError::Conflict(Conflict { clash: Clash::Guard(_), .. })) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -154,11 +158,13 @@ impl Broker {
         Err(changing("the session").into())
     }
 
-    /// Deletes a session: nobody finds it any more. Inputs that wait in it become dead letters; its turns stay where others point to them.
+    /// Deletes a session: nobody finds it any more.
+    ///
+    /// Inputs that wait in it become dead letters. Its turns stay where others point to them.
     ///
     /// # Errors
-    /// There is no such session; a turn is in the making; it holds its agent's slot; another agent waits for what it is to do; the user may
-    /// not; an idempotency key of another request.
+    /// There is no such session; a turn is in the making; it holds its agent's slot; another agent
+    /// waits for what it is to do; the user may not; an idempotency key of another request.
     pub async fn delete_session<'a>(&self, by: impl Into<By<'a>>, target: &Target, session: SessionId) -> Result<(), Error> {
         let by = by.into();
         let request = Request::of(by, &json!({ "delete": session, "target": target.named() }))?;
@@ -190,7 +196,7 @@ impl Broker {
                 .guard(Guard::SessionThere(session))
                 .guard(allowed(row.agent, user))
                 .guard(Guard::NoOpenRun(session))
-                // Together: these wait, and no others.
+                // Together with the guards below: exactly these inputs wait.
                 .guard(Guard::WaitingAtMost { session, max: waiting.len() as u64 })
                 .append(Stream::Session(session), Expected::Any, context.events(events));
             commit.guards.extend(waiting.iter().map(|input| Guard::InputWaiting(input.input)));
@@ -204,7 +210,7 @@ impl Broker {
         Err(changing("the session").into())
     }
 
-    /// Why what was to be done in a session did not land, as it is now.
+    /// Returns the reason why a commit in a session did not land, as things are now.
     pub(super) async fn changed(&self, user: &UserId, target: &Target, session: SessionId, conflict: Conflict) -> Error {
         if let Some(refusal) = passed_limit(&conflict.clash) {
             return refusal.into();
@@ -216,13 +222,14 @@ impl Broker {
         }
     }
 
-    /// Whether somebody may still begin something with an agent: why not, if a commit did not land.
+    /// Checks whether a user may still begin something with an agent. Asked after a commit did not
+    /// land, for the reason.
     pub(super) async fn may_begin(&self, user: &UserId, target: &Target) -> Result<(), Error> {
         self.find_for(user, target, Right::Interact).await.map(drop)
     }
 }
 
-/// Whether an operation of another agent's settles with what comes of an input.
+/// Returns whether an operation of another agent settles with the result of an input.
 fn is_waited_for(input: &InputAccepted) -> bool {
     matches!(&input.source, Source::Dispatch { reply_to: Some(_), .. })
 }

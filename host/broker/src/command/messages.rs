@@ -1,7 +1,8 @@
-//! Accepting words: from here on nothing loses them.
+//! Acceptance of words: from here on nothing loses them.
 //!
-//! What they come to is decided by the rules of the queue when they come, and stored with them. Words that steer a chat need no look at what
-//! waits; for all others the decision rests on the queue as it was read, which a guard of the commit keeps.
+//! The rules of the queue decide at arrival how an input waits, and the decision is stored with it.
+//! Words that steer or interrupt a chat need no look at the queue. For all others the decision
+//! rests on the queue as it was read, which a guard of the commit keeps.
 
 use super::agents::invalid;
 use super::once::Once;
@@ -25,21 +26,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::{Clash, Commit, CommitError, Conflict, Expected, Guard, QueueSeen, SessionRow};
 
-/// How often an acceptance is decided again when the queue has changed meanwhile.
+/// Number of times that an acceptance is decided again when the queue has changed meanwhile.
 const TRIES_MAX: u32 = 64;
 /// The word that a directive begins with.
 const DIRECTIVE: &str = "/queue";
 
-/// What came of a message.
+/// The result of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
     /// It was accepted as an input.
     Accepted(InputReceipt),
-    /// It was a directive of the queue: nobody is told of it, and the session's settings are these now.
+    /// It was a directive of the queue. No agent is told of it; these are the session's settings
+    /// now.
     Configured(QueueSaid),
 }
 
-/// An accepted message, as a repeated request is answered with it.
+/// An accepted message, as it is remembered for the answer to a repeated request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Remembered {
     pub(super) input: InputId,
@@ -51,10 +53,12 @@ pub(super) struct Remembered {
 }
 
 impl Broker {
-    /// Accepts a message, or does what it says when it is a directive of the queue such as `/queue collect debounce:2s`.
+    /// Accepts a message, or follows it if it is a directive of the queue such as
+    /// `/queue collect debounce:2s`.
     ///
     /// # Errors
-    /// Those of [`Self::post_message`]; a directive that makes no sense, or beside which the message says something else.
+    /// Those of [`Self::post_message`]; a directive that makes no sense, or one in a message that
+    /// says anything else.
     pub async fn say(&self, command: PostMessage) -> Result<Said, Error> {
         let Some(directive) = directive(&command.content, command.model.as_deref(), command.priority, command.queue)? else {
             return self.post_message(command).await.map(Said::Accepted);
@@ -63,11 +67,12 @@ impl Broker {
         self.direct_queue(by, &command.target, command.session, directive).await.map(Said::Configured)
     }
 
-    /// Accepts a message. When this returns, it is durable and will be dealt with, whatever happens to this process.
+    /// Accepts a message. When this returns, it is durable and will be dealt with, whatever happens
+    /// to this process.
     ///
     /// # Errors
-    /// An unknown or ended session, an empty or too large message, too many waiting, a queue that is full and drops nothing, an idempotency
-    /// key of another request.
+    /// An unknown or ended session, an empty or too large message, too many waiting, a queue that
+    /// is full and drops nothing, an idempotency key of another request.
     pub async fn post_message(&self, command: PostMessage) -> Result<InputReceipt, Error> {
         let row = self.session_for(&command.user, &command.target, command.session).await?;
         self.check_words(&command.content, command.model.as_deref())?;
@@ -77,7 +82,8 @@ impl Broker {
         let at_once = self.at_once(&command, &row).is_some();
         let accepting = Accepting { command, row: &row, request: request.as_ref(), route: None };
         let act = self.accept(accepting);
-        // Nothing but its commit refuses what is accepted at once: a look beforehand would be for nothing.
+        // Only the commit itself refuses what is accepted at once, so a look beforehand would be
+        // wasted.
         let came = if at_once { self.unless_done(request.as_ref(), act).await? } else { self.once(request.as_ref(), act).await? };
         match came {
             Once::Now(receipt) => Ok(receipt),
@@ -88,7 +94,7 @@ impl Broker {
     /// Accepts a message of a session that takes words, under the key of its request.
     pub(super) async fn accept(&self, mut accepting: Accepting<'_>) -> Result<InputReceipt, Error> {
         let Some(kind) = self.at_once(&accepting.command, accepting.row) else { return self.queue_up(&accepting).await };
-        // While it waits for the disk it is there once.
+        // The content is held once while the commit waits for the disk.
         let content = std::mem::take(&mut accepting.command.content);
         let accepted = Accepted { kind, drops: None };
         match accepting.commit(self, content, accepted, None, self.core.now()).await {
@@ -97,7 +103,7 @@ impl Broker {
         }
     }
 
-    /// What words come to that need no look at the queue; none for all others.
+    /// Returns the kind of words that need no look at the queue; none for all others.
     fn at_once(&self, command: &PostMessage, row: &SessionRow) -> Option<Kind> {
         let kind = match self.queue_settings(command.queue, row.queue).mode {
             Mode::Steer => Kind::Steer,
@@ -111,7 +117,7 @@ impl Broker {
         QueueSettings::resolve([of_message, of_session, self.core.limits.queue])
     }
 
-    /// Checks that words may be said, to whichever session.
+    /// Checks the content and the model of words, for any session.
     pub(super) fn check_words(&self, content: &[Part], model: Option<&str>) -> Result<(), Error> {
         check_content(content)?;
         match self.core.gateway.resolve(model) {
@@ -120,11 +126,13 @@ impl Broker {
         }
     }
 
-    /// Decides what words come to upon the queue as it is, and again when it has changed before that was stored.
+    /// Decides the kind of words upon the queue as it is. Decides again if the queue changed before
+    /// the commit.
     async fn queue_up(&self, accepting: &Accepting<'_>) -> Result<InputReceipt, Error> {
         let session = accepting.row.id;
         let settings = self.queue_settings(accepting.command.queue, accepting.row.queue);
-        // One after the other: of many at once each would have to be decided again for every other one.
+        // One after the other: of many at once, each would have to be decided again for every other
+        // one.
         let _in_turn = self.core.in_turn(session).await;
         let text = text_of(&accepting.command.content);
         for _ in 0..TRIES_MAX {
@@ -143,12 +151,13 @@ impl Broker {
         Err(self.told(&accepting.command, NotAccepted::Changed).await)
     }
 
-    /// What a session's run is doing, as far as the acceptance of words goes by it.
+    /// Returns the condition of a session's run, as far as the acceptance of words depends on it.
     ///
-    /// A structured session whose agent listens while its client is asked is steered like any other. Nothing interrupts a structured
-    /// session: its end would be the session's, and there would be nothing left to say it in.
+    /// A structured session whose agent listens while its client is asked is steered like any
+    /// other. Nothing interrupts a structured session: the end of its run would be the session's
+    /// end, with no place left for the words.
     async fn condition(&self, session: &SessionRow, seen: &QueueSeen, mode: Mode) -> Result<Condition, Error> {
-        // Also while none of its runs is stored: one may be at its first step.
+        // This holds while none of its runs is stored, too: one may be at its first step.
         if mode == Mode::Interrupt && session.session_type != CHAT {
             return Ok(Condition::AwaitingClient);
         }
@@ -161,18 +170,19 @@ impl Broker {
         Ok(if run.wait.is_some_and(|(_, hear)| hear) { steerable } else { Condition::AwaitingClient })
     }
 
-    /// Answers a request that was answered before, in the same way.
+    /// Answers a repeated request like the first time.
     pub(super) async fn as_before(&self, remembered: &Remembered) -> Result<InputReceipt, Error> {
         let input = remembered.input;
         let found = self.core.store.input_position(input).await?;
         let (session, position) = found.ok_or_else(|| crate::refusals::session_not_found(input))?;
-        // One that was erased since is told as one that nobody said anything of.
+        // An input that was erased since is shown as one that steers, like one without a stated
+        // kind.
         let accepted = self.core.store.input(input).await?;
         let waits_for = accepted.map_or(Kind::Steer, |(accepted, _)| accepted.waits_for());
         Ok(InputReceipt { input, session, position, waits_for, dropped: remembered.dropped.clone(), replayed: true })
     }
 
-    /// Why a message was not accepted, in words for whoever sent it.
+    /// Returns the error for the sender of a message that was not accepted.
     async fn told(&self, command: &PostMessage, not_accepted: NotAccepted) -> Error {
         let conflict = match not_accepted {
             NotAccepted::Other(CommitError::Conflict(conflict)) => conflict,
@@ -187,7 +197,7 @@ impl Broker {
                 busy(&format!("{WAITING_INPUTS_MAX} messages of this session wait already; try again later")).into()
             }
             Clash::Guard(Guard::SessionOpen(_)) => session_closed().into(),
-            // Their role was taken from them in between.
+            // The user's role was taken away in between.
             Clash::Guard(Guard::Role { .. }) => match self.session_for(&command.user, &command.target, command.session).await {
                 Ok(_) => busy("roles are changing at this moment; try again shortly").into(),
                 Err(error) => error,
@@ -202,20 +212,21 @@ pub(super) struct Accepting<'a> {
     pub(super) command: PostMessage,
     pub(super) row: &'a SessionRow,
     pub(super) request: Option<&'a Request>,
-    /// How its session was chosen; none when it was named.
+    /// The choice of its session; none when the session was named.
     pub(super) route: Option<Route>,
 }
 
-/// Why it is not in.
+/// The reason why a message was not accepted.
 enum NotAccepted {
-    /// The queue is not as it was read any more.
+    /// The queue is no longer as it was read.
     Changed,
     /// Anything else.
     Other(CommitError),
 }
 
 impl Accepting<'_> {
-    /// Stores it as what it comes to, where that was decided upon a queue only if the queue is still the same.
+    /// Commits the message as the kind that was decided. A decision upon a queue (`seen`) is
+    /// committed only if the queue is still the same.
     async fn commit(
         &self,
         broker: &Broker,
@@ -241,7 +252,7 @@ impl Accepting<'_> {
         };
         let about = Context::new(format!("user:{}", command.user), now).about(self.row.agent, Some(session), None);
         let context = about.following(Some(input));
-        // What is dropped goes before what took its place.
+        // The drops go before the input that took their place.
         let gone =
             drops.map(|drops| Event::InputsDropped(InputsDropped { session, inputs: drops.ids, overflow: drops.overflow, time: now }));
         let events = gone.into_iter().chain([Event::InputAccepted(event)]).map(|event| context.event(event)).collect();
@@ -260,7 +271,7 @@ impl Accepting<'_> {
         match committed {
             Ok(committed) => {
                 if matches!(kind, Kind::Queued(_)) && !committed.waits_unheard {
-                    // Its debounce may be over before anything else is due.
+                    // Its debounce may be over before any other timer is due.
                     broker.core.timers.notify_one();
                 }
                 Ok(InputReceipt { input, session, position: committed.last_position, waits_for: kind, dropped, replayed: false })
@@ -271,7 +282,7 @@ impl Accepting<'_> {
     }
 }
 
-/// What is asked for with a message, to wherever it is addressed.
+/// Returns the description of a request with a message, whatever its address.
 pub(super) fn asked(mut addressed: Value, content: &[Part], model: Option<&str>) -> Value {
     if let Some(asked) = addressed.as_object_mut() {
         asked.insert("content".to_owned(), json!(content));
@@ -280,8 +291,10 @@ pub(super) fn asked(mut addressed: Value, content: &[Part], model: Option<&str>)
     addressed
 }
 
-/// The same with what the message says of its place in the queue. What it does not say is not part of it: requests from before it could be
-/// said are the same still.
+/// Adds the message's own queue settings and priority to the description of a request.
+///
+/// Settings that it does not have are left out, so that requests from before these settings existed
+/// are the same still.
 pub(super) fn with_wishes(mut asked: Value, queue: QueueOverride, priority: Option<Priority>) -> Value {
     if let Some(asked) = asked.as_object_mut() {
         if queue != QueueOverride::default() {
@@ -292,10 +305,10 @@ pub(super) fn with_wishes(mut asked: Value, queue: QueueOverride, priority: Opti
     asked
 }
 
-/// What a message says to the queue and not to the agent; none when it is a message like any other.
+/// Returns the directive of the queue in a message; none when it is a message for the agent.
 ///
 /// # Errors
-/// It makes no sense, or says something else beside it.
+/// The directive makes no sense, or the message has anything beside it.
 pub(super) fn directive(
     content: &[Part],
     model: Option<&str>,

@@ -1,7 +1,9 @@
-//! Commands that carry their user's key: done once, and answered as they were when they come again.
+//! Commands under their user's idempotency key: done once, and answered the same when they come
+//! again.
 //!
-//! The key lands in the commit of the effect, with what is to be answered, so that no crash can part them. Whoever asks again is answered
-//! before anything is decided: what was done would often refuse the same thing a second time.
+//! The key is part of the commit of the effect, with the answer, so that no crash can part them. A
+//! repeated request is answered before anything is decided: after its effect, the same command
+//! would often be refused.
 
 use super::agents::invalid;
 use super::quota::passed_limit;
@@ -18,17 +20,18 @@ use serde_json::Value;
 use std::io;
 use store::{AgentRow, Commit, CommitError, Guard, Key, RememberedRequest};
 
-/// Bytes of an idempotency key.
+/// The length of an idempotency key, in bytes.
 const KEY_BYTES_MAX: usize = 255;
-/// Events that are read at a time when an agent is shown as it was.
+/// Number of events that are read at a time to show an agent as it was.
 const EVENTS_READ: usize = 256;
 
-/// Who asks for something, and under which key it is the same request when it comes again.
+/// The user of a request, and the key under which it is the same request when it comes again.
 #[derive(Debug, Clone, Copy)]
 pub struct By<'a> {
     /// The user.
     pub user: &'a UserId,
-    /// Makes a repeated request the same request, for seven days. Keys of different users have nothing to do with each other.
+    /// A key that makes a repeated request the same request, for seven days. Keys of different
+    /// users are independent.
     pub key: Option<&'a str>,
 }
 
@@ -48,7 +51,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// What a user asks for, all of it; none without a key.
+    /// Describes all that a user asks for, under the key; none without a key.
     ///
     /// # Errors
     /// The key is empty or too long.
@@ -58,15 +61,16 @@ impl Request {
             return Err(invalid(format!("an idempotency key has 1 to {KEY_BYTES_MAX} bytes"), "header:Idempotency-Key"));
         }
         let digest = Digest::of(asked.to_string().as_bytes());
-        Ok(Some(Self { source: format!("user:{}", by.user), key: key.to_owned(), digest, about: None }))
+        Ok(Some(Self { source: source_of(by.user), key: key.to_owned(), digest, about: None }))
     }
 
-    /// The same about a session: when that is purged, the request is forgotten.
+    /// Ties the request to a session. When that is purged, the request is forgotten.
     pub(super) fn about(self, session: SessionId) -> Self {
         Self { about: Some(session), ..self }
     }
 
-    /// What goes into the commit of its effect: when it comes again, it is answered with this.
+    /// Returns the key for the commit of the request's effect. A repetition is answered with
+    /// `reply`.
     pub(crate) fn answered(&self, reply: &impl Serialize) -> Key {
         Key {
             source: self.source.clone(),
@@ -78,11 +82,11 @@ impl Request {
     }
 }
 
-/// What came of a command.
+/// The result of a command under a key.
 pub(super) enum Once<T, R> {
     /// It was done now.
     Now(T),
-    /// It was done before, and this is remembered of it.
+    /// It was done before, and this was remembered.
     Before(R),
 }
 
@@ -92,11 +96,11 @@ pub(super) struct AsItWas {
     pub(super) agent: AgentId,
     /// The version of its stream.
     pub(super) version: u64,
-    /// What the user was to it.
+    /// The role that the user had with it.
     pub(super) role: Role,
 }
 
-/// Where an answer is stored.
+/// The place where an answer is stored.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AnswerAt {
     pub(crate) run: RunId,
@@ -105,16 +109,18 @@ pub(crate) struct AnswerAt {
 }
 
 impl Broker {
-    /// Does something once: what the same request has done before is told instead, also when it is doing it at this very moment.
+    /// Does something once. If the same request did it before, or does it at this very moment, its
+    /// answer is returned instead.
     ///
     /// # Errors
-    /// Those of the command, and that the key belongs to another request.
+    /// Those of the command; the key belongs to another request.
     pub(super) async fn once<T, R: DeserializeOwned>(
         &self,
         request: Option<&Request>,
         act: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<Once<T, R>, Error> {
-        // Whoever waits for this would hold it twice otherwise: here and in what it is handed on to.
+        // Boxed, because the future would be held twice otherwise: here, and where it is handed on
+        // to.
         let act = Box::pin(act);
         let Some(request) = request else { return act.await.map(Once::Now) };
         match self.landed(request, self.core.now()).await? {
@@ -125,7 +131,8 @@ impl Broker {
         self.unless_done(Some(request), act).await
     }
 
-    /// The same without a look beforehand, for what is refused only by the commit that has its key.
+    /// Does something once, without a look beforehand. For commands that only their commit, which
+    /// has the key, can refuse.
     pub(super) async fn unless_done<T, R: DeserializeOwned>(
         &self,
         request: Option<&Request>,
@@ -135,8 +142,9 @@ impl Broker {
         let Some(request) = request else { return act.await.map(Once::Now) };
         match act.await {
             Ok(done) => Ok(Once::Now(done)),
-            // What refuses it may be its own effect, which landed after the look. However old it is: a commit without events goes by the
-            // time of the last event, and after a long silence knows keys that the look did not.
+            // The request's own effect, which landed after the look, may be the reason of the
+            // refusal. Its age does not matter: a commit without events goes by the time of the
+            // last event, and after a long silence it knows keys that the look did not.
             Err(error) => match self.landed(request, Timestamp(0)).await? {
                 Some(landed) if landed.request == request.digest => before(&landed),
                 Some(_) | None => Err(error),
@@ -144,16 +152,27 @@ impl Broker {
         }
     }
 
+    /// Returns whether a user has asked for something under this key before: whatever it is, asking again begins nothing.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn is_remembered(&self, by: By<'_>) -> Result<bool, Error> {
+        let Some(key) = by.key else { return Ok(false) };
+        let source = source_of(by.user);
+        Ok(self.core.store.remembered_request(&source, key, self.core.now()).await?.is_some())
+    }
+
     async fn landed(&self, request: &Request, now: Timestamp) -> Result<Option<RememberedRequest>, Error> {
         Ok(self.core.store.remembered_request(&request.source, &request.key, now).await?)
     }
 
-    /// Remembers a request that changed nothing, so that it changes nothing later either.
+    /// Remembers a request that changed nothing, so that a repetition changes nothing either.
     pub(super) async fn note(&self, request: Option<&Request>, reply: &impl Serialize) -> Result<(), Error> {
         self.note_under(None, request, reply).await
     }
 
-    /// The same, unless the user has as much stored as they may. What ends something is noted all the same.
+    /// Remembers a request that changed nothing, unless the user's stored bytes are at their limit.
+    /// Not for commands that end something: those are noted all the same ([`Self::note`]).
     pub(super) async fn note_for(&self, user: &UserId, request: Option<&Request>, reply: &impl Serialize) -> Result<(), Error> {
         self.note_under(self.may_store(user), request, reply).await
     }
@@ -172,7 +191,7 @@ impl Broker {
         }
     }
 
-    /// An agent as it was, whatever has become of it since: folded again from its stream.
+    /// Returns an agent as it was, folded again from its stream, whatever has become of it since.
     pub(super) async fn agent_as_it_was(&self, was: &AsItWas) -> Result<AgentRow, Error> {
         let row = self.core.store.agent(was.agent).await?.ok_or_else(|| crate::refusals::agent_not_found(&was.agent.to_string()))?;
         let (mut agent, mut version, mut updated_at) = (None, 0, row.created_at);
@@ -187,16 +206,22 @@ impl Broker {
             version = last;
         }
         let agent = agent.ok_or_else(|| Error::unavailable(io::Error::other("an agent has no events")))?;
-        // One that was spawned is archived with the topmost agent above it, and its own stream does not say when.
+        // A spawned agent is archived with the topmost agent above it, and its own stream does not
+        // say when.
         let active = if row.parent.is_some() { row.active } else { !agent.is_archived() };
         Ok(AgentRow { agent, version: was.version, updated_at, active, ..row })
     }
 
-    /// Where in all events an answer is.
+    /// Returns the position of an answer among all events.
     pub(super) async fn position_of(&self, answer: &AnswerAt) -> Result<u64, Error> {
         let found = self.core.store.stream(Stream::Run(answer.run), answer.version.saturating_sub(1), 1).await?;
         found.first().map(|recorded| recorded.position).ok_or_else(|| Error::unavailable(io::Error::other("an answer is not there")))
     }
+}
+
+/// The one whose keys a user's requests are under.
+fn source_of(user: &UserId) -> String {
+    format!("user:{user}")
 }
 
 fn before<T, R: DeserializeOwned>(landed: &RememberedRequest) -> Result<Once<T, R>, Error> {

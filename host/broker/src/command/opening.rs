@@ -1,4 +1,4 @@
-//! Opening a session: with an agent, or with one that is made with it.
+//! Opening a session, with an agent that exists or that is made in the same commit.
 
 use super::agents::{Whom, invalid, making};
 use super::once::Once;
@@ -20,21 +20,22 @@ use domain::time::Timestamp;
 use std::io;
 use store::{Commit, CommitError, Expected, Guard};
 
-/// Bytes of what a session is opened with, as JSON.
+/// The largest configuration that a session is opened with, in bytes of JSON.
 pub(super) const CONFIG_BYTES_MAX: usize = 256 << 10;
-/// How often an opening is tried again when others make the same agent at the same time.
+/// Number of tries of an opening while others make the same agent at the same time.
 const TRIES_MAX: u32 = 5;
 
 impl Broker {
     /// Opens a session. A structured one takes its agent's slot, and the agent is stepped at once.
     ///
     /// # Errors
-    /// An unknown agent or type; another structured session is active; the user may not; an idempotency key of another request.
+    /// An unknown agent or type; another structured session is active; the user may not; an
+    /// idempotency key of another request.
     pub async fn open_session(&self, command: NewSession) -> Result<SessionView, Error> {
         let request = opening_request(&command)?;
         let (agent, session) = match self.once(request.as_ref(), self.open_now(&command, request.as_ref())).await? {
             Once::Now(opened) => opened,
-            // Its agent may be another one than would be chosen, or made, now.
+            // The agent may differ from the one that would be chosen, or made, now.
             Once::Before(session) => {
                 let row = self.core.store.session(session).await?.ok_or_else(|| session_not_found(session))?;
                 (row.agent, session)
@@ -52,7 +53,7 @@ impl Broker {
         Err(crate::refusals::busy("an agent is being made at this moment; try again shortly").into())
     }
 
-    /// Opens a session; none when somebody else has made the agent in between that was to be made with it.
+    /// Opens a session. None when its agent was to be made, and another has made it in between.
     async fn try_opening(&self, command: &NewSession, request: Option<&Request>) -> Result<Option<(AgentId, SessionId)>, Error> {
         let whom = self.find_or_make(&command.user, &command.target, Right::Interact).await?;
         let (agent, role, spawned, made) = match whom {
@@ -67,7 +68,7 @@ impl Broker {
             role.permits(Right::Configure).map_err(|refusal| refusal.at("/config/system_prompt"))?;
         }
         let session_type = self.session_type(&agent, command.session_type.clone())?;
-        // Its slot would be no part of what archiving looks at.
+        // Archiving the topmost agent does not look at this agent's slot.
         if spawned && session_type != CHAT {
             return Err(crate::refusals::spawned(agent.id).into());
         }
@@ -89,17 +90,17 @@ impl Broker {
             Err(CommitError::Conflict(conflict)) => match passed_limit(&conflict.clash) {
                 Some(refusal) => return Err(refusal.into()),
                 None if is_new => return Ok(None),
-                // Somebody else changed the agent in between: look again, which says what.
+                // Another changed the agent in between. Look again: the look finds the reason.
                 None => return Err(self.refused_opening(command, agent.id).await),
             },
             Err(error) => return Err(error.into()),
         }
-        // Its time may be the next that comes.
+        // Its time limit may be the next timer that is due.
         self.core.timers.notify_one();
         Ok(Some((agent.id, session)))
     }
 
-    /// What opens a session, with an agent that is made with it; whether it is a structured one.
+    /// Returns the commit that opens a session, and whether the session is structured.
     fn opening(
         &self,
         command: &NewSession,
@@ -161,7 +162,7 @@ impl Broker {
             return Err(invalid("a chat has no time limit; open a structured session or leave it out", "/time_limit_s"));
         }
         commit = commit.append(Stream::Session(session), Expected::New, context.events(events));
-        // The session first: its row is there when the slot's event says when it ends.
+        // The session goes first: its row must be there when the slot's event sets its end.
         if !slot.is_empty() {
             commit = commit.append(Stream::Agent(agent.id), Expected::Any, slot);
         }
@@ -169,7 +170,7 @@ impl Broker {
         Ok((commit, structured))
     }
 
-    /// Why a structured session could not be opened, as its agent is now.
+    /// Returns the reason why a structured session could not be opened, as its agent is now.
     async fn refused_opening(&self, command: &NewSession, agent: AgentId) -> Error {
         let found = match self.find_for(&command.user, &Target::Agent(agent), Right::Interact).await {
             Ok((row, _)) => row.agent,
@@ -194,9 +195,10 @@ impl Broker {
     }
 }
 
-/// The request as one that may come again; none without a key.
+/// Returns the request under its key; none without a key.
 fn opening_request(command: &NewSession) -> Result<Option<Request>, Error> {
-    // The target as it was named: which agent is one's own of a definition may have changed since.
+    // The target stands as it was named: a definition may stand for another agent of the user's
+    // since.
     let asked = serde_json::json!({
         "open": command.target.named(), "session_type": command.session_type, "name": command.name, "model": command.model, "config": command.config,
         "time_limit_s": command.time_limit_s,
@@ -204,10 +206,13 @@ fn opening_request(command: &NewSession) -> Result<Option<Request>, Error> {
     Request::of(By { user: &command.user, key: command.idempotency_key.as_deref() }, &asked)
 }
 
-/// The beginning of an opening's commit: the agent is made, or may be used by this user and, for a structured session, has room for it.
+/// Begins the commit of an opening.
+///
+/// The agent is made. Or it exists, the user may use it, and for a structured session its slot is
+/// free.
 fn room(command: &NewSession, agent: AgentId, made: Option<AgentCreated>, structured: Option<SessionId>) -> Commit {
     match made {
-        // Nobody else has ever had its slot.
+        // No other session has ever had its slot.
         Some(made) => making(&command.user, made),
         None => {
             let commit = Commit::new().guard(Guard::AgentActive(agent)).guard(allowed(agent, &command.user));

@@ -1,4 +1,7 @@
-//! The living hierarchy: agents by their paths, what each has to do, to whom a message without an address goes, and where replies go out.
+//! The living hierarchy: the agents by their paths, and their work.
+//!
+//! It also says which agent a message without an address goes to, and where an agent's replies go
+//! out.
 
 use super::agents::invalid;
 use super::connectors::CONNECTOR_KEYS_OF_A_USER_MAX;
@@ -13,36 +16,40 @@ use domain::user::UserId;
 use serde_json::json;
 use store::LivingAgent;
 
-/// Agents that are looked at for one page at a time, and how often: when nearly all do not fit, the page ends before it is full.
+/// Number of agents that are read at a time for one page, and number of reads. If nearly none fits,
+/// the page ends before it is full.
 const PAGE_READ: usize = 200;
 const READS_MAX: usize = 20;
-/// Agents that are looked at for one that a message without an address goes to.
+/// Number of agents that are looked at for a message without an address.
 const FETCHED_MAX: usize = 1_000;
-/// Runs of an agent that one request stops.
+/// Number of an agent's runs that one request stops.
 const RUNS_STOPPED_MAX: usize = 1_000;
 
-/// Which agents of the hierarchy are wanted.
+/// A filter of the hierarchy's agents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PathFilter {
-    /// At this path and below it; a path of an agent, or a place such as `/alice` or `/alice/agent`.
+    /// The path at which, and below which, they are: of an agent, or a place such as `/alice` or
+    /// `/alice/agent`.
     pub under: Option<String>,
-    /// At most so many agents below the path, or below the topmost ones without a path.
+    /// The largest number of levels below the path, or without a path below the topmost agents.
     pub depth: Option<usize>,
-    /// Of this kind.
+    /// The kind of the agents.
     pub kind: Option<PathKind>,
 }
 
-/// An agent of the hierarchy, and how present it is.
+/// An agent of the hierarchy, with its residency.
 #[derive(Debug, Clone)]
 pub struct PathEntry {
-    /// The agent with how much it has to do.
+    /// The agent, with its work.
     pub living: LivingAgent,
-    /// How present it is.
+    /// Its residency: at work, asleep or dead.
     pub residency: Residency,
 }
 
 impl Broker {
-    /// A page of the living hierarchy in the order of paths, after one of them; with where the next page begins, if there is one.
+    /// Returns a page of the living hierarchy, in the order of paths after one of them.
+    ///
+    /// With it comes the path after which the next page begins, if there is one.
     ///
     /// # Errors
     /// `under` is neither a path nor a place where agents live.
@@ -77,8 +84,10 @@ impl Broker {
         Ok((entries, Some(after)))
     }
 
-    /// The agent that a message without an address goes to: of the topmost ones that the strategy looks for and that the user may talk with,
-    /// the one that they used last.
+    /// Returns the agent that a message without an address goes to.
+    ///
+    /// It is the last used of the topmost agents that the strategy looks for and that the user may
+    /// talk with.
     ///
     /// # Errors
     /// There is none.
@@ -97,10 +106,13 @@ impl Broker {
         })
     }
 
-    /// Where what an agent says goes out: to whom its connector's service knows as the user in its path. Takes a role that may set it up.
+    /// Returns the target of an agent's replies: the user of its path, as the connector's service
+    /// knows them.
+    ///
+    /// It needs a role that may configure the agent.
     ///
     /// # Errors
-    /// There is no such agent, the user may not, or nothing that it says goes out.
+    /// There is no such agent, the user may not, or none of its replies go out.
     pub async fn reply_target(&self, user: &UserId, target: &Target) -> Result<ReplyTarget, Error> {
         let (row, role) = self.find(user, target).await?;
         role.permits(Right::Configure)?;
@@ -114,8 +126,10 @@ impl Broker {
         ReplyTarget::of(&path, &keys).map_err(|error| none(error.to_string()))
     }
 
-    /// Stops every turn of an agent that is in the making, as far as the user sees their sessions, and takes back the words that wait there,
-    /// so that there are no successors. How many turns.
+    /// Stops the open turns of an agent in the sessions that the user sees. Returns their number.
+    ///
+    /// Words that wait in these sessions are taken back first, so that no turn follows. At most
+    /// 1,000 sessions are looked at.
     ///
     /// # Errors
     /// There is no such agent; the user may not; an idempotency key of another request.
@@ -134,14 +148,15 @@ impl Broker {
         let reason = checked_reason(reason, "User cancelled")?;
         let mut stopped = 0;
         for (session, whose) in self.core.store.sessions_running_of(row.agent.id, RUNS_STOPPED_MAX).await? {
-            // Nothing could stop what is in quarantine, and nothing goes on there.
+            // A session in quarantine is passed over: it has no driver that could stop anything,
+            // and it does not go on.
             if (role.sees_all_sessions() || whose == *user) && !self.core.quarantine.has(session) {
-                // What waits first, so that nothing of it begins a turn.
+                // The waiting words go first, so that none of them begins a turn.
                 self.cancel_waiting(user, &Target::Agent(row.agent.id), session, Some(&reason)).await?;
                 stopped += u64::from(self.cancel(user, &Target::Agent(row.agent.id), session, Some(reason.clone())).await?);
             }
         }
-        // A turn that begins later is not what was meant.
+        // The answer is remembered: a repetition does not stop turns that begin later.
         self.note(request, &stopped).await?;
         Ok(stopped)
     }
@@ -153,17 +168,19 @@ impl Broker {
 }
 
 impl PathEntry {
-    /// Whether the user who asks is told how much it has to do: a mentee is not told of what its other users do.
+    /// Returns whether the user who asks may see its work. A mentee does not see the work of its
+    /// other users.
     #[must_use]
     pub fn tells_of_work(&self) -> bool {
         self.living.role != Role::Mentee
     }
 }
 
-/// A path of an agent, or a place where agents live.
+/// Checks a path of an agent, or a place where agents live.
 fn checked_place(text: &str) -> Result<&str, Error> {
     let place = text.strip_suffix('/').unwrap_or(text);
-    // A path from before paths had their form is looked for all the same: where nobody lives, nothing is found.
+    // A path from before paths had their form is taken all the same: where no agent lives, none is
+    // found.
     let subtree: Result<Subtree, SubtreeError> = format!("{place}/**").parse();
     match subtree {
         Ok(_) => Ok(place),
@@ -171,7 +188,7 @@ fn checked_place(text: &str) -> Result<&str, Error> {
     }
 }
 
-/// How many agents an agent has above it, by its path.
+/// Returns the number of agents above an agent, by its path.
 fn depth_of(path: &str) -> usize {
     path.parse::<AgentPath>().map_or_else(|_| path.matches("/sub/").count(), |path| path.depth())
 }

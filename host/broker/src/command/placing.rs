@@ -1,4 +1,4 @@
-//! Making agents: at a path of the user's own, or below an agent, where the host gives the path.
+//! Making agents: at a path of the user's choosing, or below an agent at a path of the host's.
 
 use super::agents::{default_path, invalid, making, taken};
 use super::once::AsItWas;
@@ -22,26 +22,26 @@ use domain::user::UserId;
 use std::sync::Arc;
 use store::{Clash, CommitError, Guard};
 
-/// How often an agent below another one is given a path while others are made there at the same time.
+/// Number of tries to find a path below an agent while others are made there at the same time.
 const TRIES_MAX: u32 = 16;
 
-/// Where an agent is made below another one.
+/// The place of an agent that is made below another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Below {
-    /// The other one.
+    /// The agent above it.
     pub parent: Target,
-    /// `sub`, `memory` or `search`: the host says the rest of the path.
+    /// Its kind: `sub`, `memory` or `search`. The host gives the rest of the path.
     pub kind: PathKind,
 }
 
 impl Below {
-    /// Whether its path ends in a number of its own.
+    /// Returns whether its path ends in a number of its own.
     fn is_numbered(&self) -> bool {
         matches!(self.kind, PathKind::Sub | PathKind::Search)
     }
 }
 
-/// What is known of an agent that is to be made, whatever its path.
+/// The parts of a new agent that do not depend on its path.
 struct Made {
     id: AgentId,
     definition: Arc<Definition>,
@@ -50,7 +50,7 @@ struct Made {
 }
 
 impl Broker {
-    /// Makes an agent, with a prompt of its own if its configuration says one.
+    /// Makes an agent, with a prompt of its own if its configuration has one.
     pub(super) async fn make(&self, command: &CreateAgent, request: Option<&Request>) -> Result<AgentView, Error> {
         for _ in 0..TRIES_MAX {
             let now = self.core.now();
@@ -73,7 +73,8 @@ impl Broker {
             commit.key = request.map(|request| request.answered(&AsItWas { agent: id, version, role: Role::Primary }));
             match self.core.store.commit(commit).await {
                 Ok(_) => return self.agent(&command.user, &Target::Agent(id)).await,
-                // Somebody else was given the number, or the role was taken away: look again, which says what.
+                // Another agent was given the number, or the role was taken away. Look again: the
+                // look finds the reason.
                 Err(CommitError::Conflict(conflict)) => match conflict.clash {
                     Clash::Guard(Guard::SubCount { .. } | Guard::Role { .. } | Guard::AgentActive(_)) => {}
                     Clash::Guard(Guard::PathFree(_)) if command.below.as_ref().is_some_and(Below::is_numbered) => {}
@@ -88,7 +89,7 @@ impl Broker {
         Err(busy("agents are being made there at this moment; try again shortly").into())
     }
 
-    /// An agent that nobody made, at its path.
+    /// Returns the event of an agent that no other agent spawned, at its path.
     pub(super) fn created(&self, command: &CreateAgent, now: Timestamp) -> Result<AgentCreated, Error> {
         let Made { id, definition, name, config } = self.made(command)?;
         let text = command.path.clone().unwrap_or_else(|| default_path(&command.user, &definition.agent_id));
@@ -111,7 +112,9 @@ impl Broker {
         })
     }
 
-    /// An agent below another one, and what must be so for it to be made there. What those above it may not do, it may not either.
+    /// Returns the event of an agent below another one, and the guards for its commit.
+    ///
+    /// It has the denials of those above it: what they may not do, it may not either.
     async fn created_below(&self, command: &CreateAgent, below: &Below, now: Timestamp) -> Result<(AgentCreated, Vec<Guard>), Error> {
         let Made { id, definition, name, config } = self.made(command)?;
         let (row, _) = self.find_for(&command.user, &below.parent, Right::Configure).await?;
@@ -180,7 +183,9 @@ impl Broker {
     }
 }
 
-/// Whether somebody may make an agent at a path that they chose: a user below their own id, an administrator below `/system` as well.
+/// Checks that the user may make an agent at the path that they chose.
+///
+/// Users make agents below their own id, and administrators below `/system` as well.
 fn check_home(path: &AgentPath, command: &CreateAgent) -> Result<(), Error> {
     let user: &UserId = &command.user;
     if path.depth() > 0 {

@@ -1,5 +1,4 @@
-//! Purging what was deleted, by the operator alone: a session that was deleted, or an agent that was archived, with all that was said in
-//! it.
+//! Purging by the operator: a deleted session or an archived agent, with all that was said in it.
 
 use super::once::Once;
 use super::{Broker, By, Error, Request, Target};
@@ -11,7 +10,7 @@ use serde_json::json;
 use store::{AgentRow, Rewritten, SessionStatus};
 use tokio::sync::oneshot;
 
-/// What is to be purged.
+/// The object of a purge.
 #[derive(Debug, Clone)]
 pub enum PurgeOf {
     /// A session of an agent's.
@@ -20,30 +19,33 @@ pub enum PurgeOf {
     Agent(Target),
 }
 
-/// What a purge came to.
+/// The result of a purge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gone {
-    /// What is gone, and what stays.
+    /// The record of what is gone, and of what stays.
     pub purged: Purged,
-    /// Whether anything of what is gone may be in the store's files still.
+    /// The state of the store's files: whether purged content may still be in them.
     pub files: Rewritten,
 }
 
-/// What there is to do.
+/// The state of a purge.
 enum Found {
-    /// It was purged before, to its end.
+    /// It was done before, to its end.
     Before(Box<Purged>),
-    /// It is to be purged, or somebody has begun to.
+    /// It is to be done, or was begun and not ended.
     Now(Stream),
 }
 
 impl Broker {
-    /// Purges what was deleted. What was purged before is not purged again: then it is told what that came to. For the operator alone, who
-    /// needs no role with the agent: whoever asks has to be known to be that.
+    /// Purges a deleted session or an archived agent. A purge that was done before returns its old
+    /// result.
+    ///
+    /// It is for the operator alone, who needs no role with the agent. The caller has to make sure
+    /// of that.
     ///
     /// # Errors
-    /// There is no such thing; it was not deleted, or not archived; something else is being purged, or a rebuild is going on; an
-    /// idempotency key of another request.
+    /// There is no such session or agent; it was not deleted, or not archived; something else is
+    /// being purged, or a rebuild is going on; an idempotency key of another request.
     pub async fn purge<'a>(&self, by: impl Into<By<'a>>, what: &PurgeOf) -> Result<Gone, Error> {
         let asked = match what {
             PurgeOf::Session(target, session) => json!({ "purge": session, "target": target.named() }),
@@ -53,7 +55,7 @@ impl Broker {
         let purged = match self.once(request.as_ref(), self.try_purging(what, request.as_ref())).await? {
             Once::Now(purged) | Once::Before(purged) => purged,
         };
-        // Also when it was done before: the log may not have been emptied then.
+        // This is done after an earlier purge, too: the log may not have been emptied then.
         Ok(Gone { purged, files: rewrite(&self.core).await? })
     }
 
@@ -70,7 +72,7 @@ impl Broker {
         };
         let (core, request) = (self.core.clone(), request.cloned());
         let (reply, answer) = oneshot::channel();
-        // To its end, also if whoever asked for it goes away meanwhile.
+        // The task goes on to its end, even if its caller goes away.
         self.core.spawn(async move {
             let purged = async {
                 match stream {
@@ -87,7 +89,7 @@ impl Broker {
         answer.await.unwrap_or(Err(Error::ShuttingDown))
     }
 
-    /// What is to be done about it.
+    /// Finds out what is to be done for a purge.
     async fn purgeable(&self, what: &PurgeOf) -> Result<Found, Error> {
         let store = &self.core.store;
         let (stream, purged) = match what {
@@ -121,7 +123,7 @@ impl Broker {
         Ok(Found::Now(stream))
     }
 
-    /// An agent, whosever it is.
+    /// Returns an agent, whoever owns it.
     async fn whichever(&self, target: &Target) -> Result<AgentRow, Error> {
         let found = match target {
             Target::Agent(id) => self.core.store.agent(*id).await?,
@@ -132,7 +134,7 @@ impl Broker {
     }
 }
 
-/// The agent of a purge's stream, where it is of one.
+/// Returns the agent of a purge's stream, if the purge is of an agent.
 pub(crate) fn agent_of(stream: Stream) -> Option<AgentId> {
     match stream {
         Stream::Agent(agent) => Some(agent),

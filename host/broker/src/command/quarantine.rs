@@ -1,4 +1,4 @@
-//! Looking at the sessions that are left alone, and having the host try again.
+//! Commands on quarantined sessions: list them, and release one.
 
 use super::{Broker, Error};
 use crate::core::Core;
@@ -7,16 +7,17 @@ use crate::refusals::{not_quarantined, session_quarantined};
 use domain::id::SessionId;
 
 impl Broker {
-    /// The sessions that are left alone, by when they were put there.
+    /// Returns the quarantined sessions, in the order in which they were put there.
     #[must_use]
     pub fn quarantined(&self) -> Vec<Quarantined> {
         self.core.quarantine.list()
     }
 
-    /// Takes a session out of quarantine: it is gone on with at once. What cannot be gone on with is put there again.
+    /// Releases a session from quarantine and wakes it. A session that still cannot go on is put
+    /// there again.
     ///
     /// # Errors
-    /// It is not there.
+    /// The session is not in quarantine.
     pub fn release(&self, session: SessionId) -> Result<(), Error> {
         if !self.core.quarantine.release(session) {
             return Err(not_quarantined(session).into());
@@ -27,7 +28,7 @@ impl Broker {
     }
 }
 
-/// Refuses what only a session's driver could do, of a session that gets none.
+/// Refuses a command that only a session's driver could do, if the session is in quarantine.
 pub(super) fn driven(core: &Core, session: SessionId) -> Result<(), Error> {
     match core.quarantine.get(session) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! A session's queue from outside: how it is to be, what waits in it, and taking something back.
+//! Commands on a session's queue: configure it, look at it, take inputs back.
 
 use super::agents::invalid;
 use super::once::Once;
@@ -19,41 +19,41 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::{Clash, Commit, CommitError, Expected, Guard, InputState, SessionRow};
 
-/// How often what waits is looked up again when some of it was taken up meanwhile.
+/// Number of times that the waiting inputs are looked up again when some were claimed meanwhile.
 const TRIES_MAX: u32 = 5;
 
-/// What a session says of its queue, and what holds for it.
+/// The queue settings of a session: its own, and those in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueSaid {
-    /// What it says itself.
+    /// The session's own settings.
     pub said: QueueOverride,
-    /// That with what it leaves out as the operator has it.
+    /// The settings in force: its own, with the operator's for those that it leaves out.
     pub holds: QueueSettings,
 }
 
-/// What waits in a session.
+/// The inputs that wait in a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitingInputs {
     /// The session.
     pub row: SessionRow,
-    /// How its queue is.
+    /// The settings of its queue.
     pub queue: QueueSaid,
-    /// What waits, in the order of acceptance; reminders whose time has not come included.
+    /// The inputs, in the order of acceptance. Reminders that are not due yet are included.
     pub inputs: Vec<InputAccepted>,
 }
 
-/// An input with what became of it.
+/// An input with its state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InputView {
-    /// As it was accepted.
+    /// The input, as it was accepted.
     pub accepted: InputAccepted,
-    /// How far it has come.
+    /// Its state.
     pub state: InputState,
     /// The turn that it became a part of.
     pub turn: Option<TurnId>,
 }
 
-/// Settings of a session's queue, as a repeated request is answered with them.
+/// Settings of a session's queue, as they are remembered for the answer to a repeated request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Configured {
     pub(super) queue: QueueOverride,
@@ -63,10 +63,12 @@ pub(super) struct Configured {
 }
 
 impl Broker {
-    /// Says how a session's queue is to be from now on; what is left out is as the operator has it.
+    /// Replaces a session's queue settings. Settings that are left out are the operator's from now
+    /// on.
     ///
     /// # Errors
-    /// There is no such session, or it has ended; the user may not; an idempotency key of another request.
+    /// There is no such session, or it has ended; the user may not; an idempotency key of another
+    /// request.
     pub async fn configure_queue<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -79,7 +81,8 @@ impl Broker {
         self.configured(by.user, target, session, request.as_ref(), |_| queue).await
     }
 
-    /// The same as the text of a message says it: what that leaves out stays as the session has it.
+    /// Changes a session's queue settings by a directive. Settings that the directive leaves out
+    /// stay.
     pub(super) async fn direct_queue(
         &self,
         by: By<'_>,
@@ -108,7 +111,7 @@ impl Broker {
         Ok(self.queue_said(queue))
     }
 
-    /// Changes what a session says of its queue, in the commit that has the request's key.
+    /// Changes a session's queue settings, in the commit that has the request's key.
     pub(super) async fn try_configuring(
         &self,
         (user, target, session): (&UserId, &Target, SessionId),
@@ -116,7 +119,7 @@ impl Broker {
         route: Option<Route>,
         change: impl FnOnce(QueueOverride) -> QueueOverride + Send,
     ) -> Result<Configured, Error> {
-        // What it says is changed by one at a time.
+        // One change of the settings at a time.
         let _in_turn = self.core.in_turn(session).await;
         let row = self.session_for(user, target, session).await?;
         let now = self.core.now();
@@ -134,7 +137,7 @@ impl Broker {
         match self.core.store.commit(commit).await {
             Ok(_) => Ok(configured),
             Err(CommitError::Conflict(conflict)) => {
-                // Whoever may not any more is told that.
+                // A user who may not any more is told that instead.
                 self.session_for(user, target, session).await?;
                 Err(passed_limit(&conflict.clash).unwrap_or_else(session_closed).into())
             }
@@ -146,7 +149,7 @@ impl Broker {
         QueueSaid { said, holds: QueueSettings::resolve([QueueOverride::default(), said, self.core.limits.queue]) }
     }
 
-    /// What waits in a session.
+    /// Returns the inputs that wait in a session.
     ///
     /// # Errors
     /// There is no such session.
@@ -156,7 +159,7 @@ impl Broker {
         Ok(WaitingInputs { queue: self.queue_said(row.queue), row, inputs })
     }
 
-    /// An input of a session, whatever became of it.
+    /// Returns an input of a session, whatever its state.
     ///
     /// # Errors
     /// There is no such session or input.
@@ -177,11 +180,12 @@ impl Broker {
 
     /// Takes back an input that waits.
     ///
-    /// Only words: work that another agent handed over is its agent's to cancel, who waits for what comes of it.
+    /// Only words are taken back. Work that another agent handed over is that agent's to cancel,
+    /// which waits for its result.
     ///
     /// # Errors
-    /// There is no such session or input; it is no words, or does not wait any more; the user may not; an idempotency key of another
-    /// request.
+    /// There is no such session or input; the input is no words, or does not wait any more; the
+    /// user may not; an idempotency key of another request.
     pub async fn cancel_input<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -227,7 +231,7 @@ impl Broker {
         }
     }
 
-    /// Takes back all words that wait in a session now, and returns them.
+    /// Takes back all words that wait in a session now, and returns their ids.
     pub(super) async fn cancel_waiting(
         &self,
         user: &UserId,
@@ -245,7 +249,7 @@ impl Broker {
             }
             match self.core.commit_work(session, self.cancelling(user, &row, &words, reason)).await {
                 Ok(_) => return Ok(words),
-                // Some of them were taken up in between.
+                // Some of them were claimed in between.
                 Err(CommitError::Conflict(conflict)) if matches!(conflict.clash, Clash::Guard(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -267,7 +271,8 @@ impl Broker {
         commit
     }
 
-    /// A session in which a user may cancel: of an archived agent too, where what still waits must not be beyond everybody's reach.
+    /// Returns a session in which a user may cancel. Its agent may be archived: inputs that still
+    /// wait there must not be out of everybody's reach.
     async fn reachable(&self, user: &UserId, target: &Target, session: SessionId) -> Result<SessionRow, Error> {
         let (agent, role) = self.find(user, target).await?;
         let (row, _) = self.session_of(user, target, session).await?;

@@ -1,7 +1,8 @@
-//! Limits of what one user may take of the host: sessions opened in a minute, and bytes stored.
+//! Limits on one user's share of the host: sessions opened in a minute, and bytes stored.
 //!
-//! Both are guards of the commit that would pass them, so they hold for all ways in, after a restart and for several hosts on one store.
-//! The operator has none.
+//! Both are guards of the commit that would pass them. So they hold for all of a user's commands,
+//! after a restart, and for several hosts on one store. The operator has no limits. Sessions that
+//! agents open, and the import of old sessions, have no such guard.
 
 use super::Broker;
 use crate::core::Core;
@@ -10,15 +11,16 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use store::{Clash, Guard};
 
-/// Milliseconds in which sessions are counted.
+/// The period in which sessions are counted, in milliseconds.
 const MINUTE_MS: u64 = 60_000;
 
-/// Limits of one user's.
+/// The limits of one user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserLimits {
-    /// Sessions that a user opens within a minute, in whichever way.
+    /// Number of sessions that a user opens within a minute, in whichever way.
     pub sessions_per_minute_max: u64,
-    /// Bytes of all that a user has handed over and that was not purged: words, files, answers, settings, imports.
+    /// Bytes that a user has handed over and that were not purged: words, files, answers, settings,
+    /// imports.
     pub stored_bytes_max: u64,
 }
 
@@ -29,12 +31,12 @@ impl Default for UserLimits {
 }
 
 impl Broker {
-    /// The condition under which a user may have more stored.
+    /// Returns the guard under which a user may have more stored; none for the operator.
     pub(super) fn may_store(&self, user: &UserId) -> Option<Guard> {
         may_store(&self.core, user)
     }
 
-    /// The conditions under which a user may open one more session.
+    /// Returns the guards under which a user may open one more session; none for the operator.
     pub(super) fn may_open(&self, user: &UserId, now: Timestamp) -> impl Iterator<Item = Guard> + use<> {
         let max = self.core.limits.users.sessions_per_minute_max;
         let after = Timestamp(now.0.saturating_sub(MINUTE_MS));
@@ -43,13 +45,14 @@ impl Broker {
     }
 }
 
-/// The condition under which a user may have more stored; none for the operator.
+/// Returns the guard under which a user may have more stored; none for the operator.
 pub(crate) fn may_store(core: &Core, user: &UserId) -> Option<Guard> {
     let bytes = core.limits.users.stored_bytes_max;
     (*user != UserId::local()).then(|| Guard::StoredBelow { user: user.clone(), bytes })
 }
 
-/// The refusal of a commit that would have passed a limit of its user's; none when it was something else.
+/// Returns the refusal for a commit that would have passed a user's limit; none for any other
+/// conflict.
 pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
     match clash {
         Clash::Guard(Guard::StoredBelow { bytes, .. }) => {

@@ -1,4 +1,4 @@
-//! Which agents a user reaches by the operator's rules on paths, and which of them still take words.
+//! Reach of agents: the operator's rules on paths, and the agents that still take words.
 
 use super::{Broker, Error};
 use crate::refusals::{agent_dead, path_forbidden};
@@ -9,13 +9,14 @@ use domain::user::UserId;
 use store::AgentRow;
 
 impl Broker {
-    /// Whether the operator's rules let a user see the agent at a path: without that it is not there for them.
+    /// Returns whether the operator's rules let a user see the agent at a path. An agent that they
+    /// hide looks absent.
     #[must_use]
     pub fn may_see(&self, user: &UserId, path: &str) -> bool {
         self.is_unruled || self.core.paths.rules.allows(user, PathAccess::Read, path).is_allowed()
     }
 
-    /// Whether the operator has said anything of what a user may see.
+    /// Returns whether the operator has any rules for a user.
     pub(super) fn is_ruled(&self, user: &UserId) -> bool {
         !self.is_unruled && !self.core.paths.rules.is_empty_for(user)
     }
@@ -29,10 +30,11 @@ impl Broker {
         if verdict.is_allowed() { Ok(()) } else { Err(path_forbidden(path, verdict)) }
     }
 
-    /// Checks that an agent takes words: one that was made for a piece of work is dead some time after it.
+    /// Checks that an agent takes words. An agent that was made for a piece of work is dead some
+    /// time after it.
     ///
     /// # Errors
-    /// It is dead.
+    /// The agent is dead.
     pub(super) async fn takes_words(&self, row: &AgentRow) -> Result<(), Error> {
         if !row.kind.is_ephemeral() {
             return Ok(());

@@ -1,7 +1,10 @@
-//! The operator's reading of what users say: of any agent, and on record before anything is shown.
+//! Readings by the operator of what users say.
+//!
+//! They may be of any agent, and are on record before anything is shown.
 
-use super::{Broker, Error, Target};
+use super::{Broker, Error, Other, Target};
 use crate::journal::Context;
+use crate::refusals::{session_not_found, turn_not_found};
 use domain::agent::role::Role;
 use domain::event::{Event, OperatorRead};
 use domain::id::{AgentId, RunId, SessionId, Stream, TurnId};
@@ -9,7 +12,7 @@ use domain::user::UserId;
 use std::collections::BTreeSet;
 use store::{Commit, Expected};
 
-/// A reading that somebody asks for as the operator.
+/// A reading on behalf of the operator.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading<'a> {
     /// The user of the operator's credential.
@@ -25,14 +28,18 @@ pub struct Reading<'a> {
 }
 
 impl Broker {
-    /// The same broker for the operator, from whom no rule on paths hides anything. For reading only.
+    /// Returns the broker for the operator, from whom no rule on paths hides anything. For reading
+    /// only.
     #[must_use]
     pub fn for_operator(&self) -> Self {
         Self { core: self.core.clone(), is_unruled: true }
     }
 
-    /// The user as whom the operator reads of an agent: its first PRIMARY user, once the reading is on record. None when the operator sees
-    /// the agent by their own role, and when there is no such agent: then they are answered like everybody else.
+    /// Returns the user as whom the operator reads of an agent: its first PRIMARY user.
+    ///
+    /// The reading is on record when this returns. None when the operator sees the agent by their
+    /// own role, and when there is no such agent: the answer is then the same as for everybody
+    /// else.
     ///
     /// # Errors
     /// The store cannot be read, or the reading cannot be recorded: then nothing may be shown.
@@ -54,7 +61,8 @@ impl Broker {
         Ok(Some(primary))
     }
 
-    /// Puts a look at lists of the operator's on record, once for each agent in them that the operator does not see by their own role.
+    /// Records a look at lists as the operator. There is one record for each agent in them that the
+    /// operator does not see by their own role.
     ///
     /// # Errors
     /// The store cannot be read, or the reading cannot be recorded: then nothing may be shown.
@@ -67,6 +75,25 @@ impl Broker {
             }
         }
         self.note_readings(reading, others).await
+    }
+
+    /// Puts the other side of a comparison on record, unless the operator sees it by their own role. The reading names its session, a turn
+    /// as well if it is one, and the agent of them.
+    ///
+    /// # Errors
+    /// It is not there, or not seen by the user as whom the operator reads; the store cannot be read, or the reading cannot be recorded: then
+    /// nothing may be shown.
+    pub async fn compare_as_operator(&self, reading: Reading<'_>, user: &UserId, with: Other) -> Result<(), Error> {
+        let (session, turn) = match with {
+            Other::Session(session) => (session, None),
+            Other::Turn(turn) => {
+                let showing = self.core.store.session_showing(user, None, turn).await?;
+                (showing.ok_or_else(|| turn_not_found(turn).at("query:with"))?, Some(turn))
+            }
+        };
+        let row = self.core.store.session(session).await?.ok_or_else(|| session_not_found(session).at("query:with"))?;
+        let reading = Reading { session: Some(session), turn, ..reading };
+        self.read_lists_as_operator(reading, BTreeSet::from([row.agent])).await
     }
 
     /// Whether somebody sees all of an agent by their role and the rules on paths.

@@ -19,17 +19,18 @@ use domain::widget::upload::{self, Accepted, Brought, Misfit};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-/// Bytes of an answer.
+/// The largest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 impl Broker {
-    /// Takes the answer to a client action. When this returns, the answer is durable. Returns its position.
+    /// Takes the answer to a client action. When this returns, the answer is durable. Returns its
+    /// position.
     ///
     /// # Errors
-    /// Nothing waits for an answer, something else does, or the answer does not fit the action's schema: then the question stays open. An
-    /// idempotency key of another request.
+    /// No question waits for an answer, another one does, or the answer does not fit the action's
+    /// schema: then the question stays open. An idempotency key of another request.
     pub async fn respond(&self, mut command: Respond) -> Result<u64, Error> {
-        // `1.0` is an integer to JSON Schema, and is one to whoever reads the answer.
+        // JSON Schema takes `1.0` for an integer, so the reader of the answer gets one.
         domain::json::make_integers(&mut command.response);
         let by = By { user: &command.user, key: command.idempotency_key.as_deref() };
         let asked = json!({
@@ -54,7 +55,7 @@ impl Broker {
         if run.started.agent != agent.agent.id || command.session.is_some_and(|named| named != session) {
             return Err(nothing_pending(&agent.agent, &command, role));
         }
-        // Somebody else's question is not there for whoever sees their own sessions alone.
+        // Another user's question looks absent to users who see only their own sessions.
         self.session_for(&command.user, &Target::Agent(agent.agent.id), session).await?;
         if command.response.to_string().len() > ANSWER_BYTES_MAX {
             let message = format!("an answer has at most {ANSWER_BYTES_MAX} bytes");
@@ -72,15 +73,16 @@ impl Broker {
         match crate::command::answered(&self.core, answered).await {
             Ok(position) => Ok(position),
             Err(error) => {
-                // Whoever may not any more is told that.
+                // A user who may not any more is told that instead.
                 self.session_for(&command.user, &Target::Agent(agent.agent.id), session).await?;
                 Err(self.too_late(error, &command, session).await)
             }
         }
     }
 
-    /// Checks an answer against what was asked, its files too, and makes of them what the agent reads. Returns those that the session does
-    /// not have yet.
+    /// Checks an answer and its files against the question, and turns it into what the agent reads.
+    ///
+    /// Returns the files that the session does not have yet.
     async fn fit(&self, session: SessionId, action: &ClientAction, response: &mut Value) -> Result<Vec<Brought>, Error> {
         let mut known: Vec<File> = Vec::new();
         if upload::may_have_files(action) {
@@ -98,7 +100,8 @@ impl Broker {
         Ok(brought)
     }
 
-    /// What a structured session says to an answer that its driver would not take, as it is by now.
+    /// Returns the error of a structured session for an answer that its driver did not take, as
+    /// things are now.
     async fn too_late(&self, error: Error, command: &Respond, session: SessionId) -> Error {
         if !matches!(&error, Error::Refused(refusal) if refusal.code == "NOT_SUSPENDED") {
             return error;
@@ -110,7 +113,7 @@ impl Broker {
     }
 }
 
-/// Why a response is no answer to what was asked; none when it is one.
+/// Returns the reason why a response is no answer to the question; none when it is one.
 async fn misfit(schemas: &Schemas, action: &ClientAction, response: &Value) -> Result<Option<String>, Refusal> {
     let complaint = match &action.response_schema {
         Some(schema) => schemas.judge(schema, response.clone()).await,
@@ -120,15 +123,17 @@ async fn misfit(schemas: &Schemas, action: &ClientAction, response: &Value) -> R
     Ok(complaint.or_else(|| domain::widget::contradiction(action, response)))
 }
 
-/// What the design says to an answer that nothing waits for, of what the user may know of: the question that does wait is named. Always under
-/// the codes of an answer, whatever the same words are called elsewhere.
+/// Returns the refusal of an answer that no question waits for.
+///
+/// It names the question that does wait, if the user may know of it. Its code is always that of an
+/// answer, though other commands use the same text under another code.
 fn nothing_pending(agent: &Agent, command: &Respond, role: Role) -> Error {
     let mut seen = agent.clone();
     seen.active_session = seen.active_session.filter(|active| role.sees_all_sessions() || active.started_by == command.user);
     match seen.receive_client_response(command.call, Kept::Value(Value::Null), agent.updated_at) {
         Err(refusal) if refusal.code == "NO_ACTIVE_SESSION" => Refusal { code: "NOT_SUSPENDED", ..refusal }.into(),
         Err(refusal) => refusal.into(),
-        // It waits, and not in the session that was named.
+        // The question waits, but not in the session that was named.
         Ok(_) => not_suspended().into(),
     }
 }

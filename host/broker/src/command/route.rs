@@ -1,10 +1,11 @@
-//! Routing: from whom words are addressed to, to the session that takes them.
+//! Routing: from the address of words to the session that takes them.
 //!
-//! A thread goes before a session, a session before an agent, an agent before a persona, and smart routing comes last; a message names one of
-//! them. What is unknown at its level is refused there and never falls through to the next one.
+//! A message has one address. Its levels are, from the most exact: a thread, a session, an agent, a
+//! persona, and smart routing. An address that is unknown at its level is refused and never falls
+//! through to the next.
 //!
-//! A session that is begun for words is in one commit with them, with its agent if that is made as well, and with the key of the request: see
-//! [`super::beginning`].
+//! A session that is begun for words is in one commit with them. So are its agent, if that is made
+//! as well, and the key of the request: see [`super::beginning`].
 
 use super::agents::Whom;
 use super::beginning::Beginning;
@@ -28,13 +29,13 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use store::{Among, ChatWith, SessionRow, SessionStatus};
 
-/// How often a destination is looked up again when others begin the same session or make the same agent at the same time.
+/// Number of times that a destination is looked up while others begin the same session or agent.
 const TRIES_MAX: u32 = 5;
 
-/// Where words are addressed to.
+/// The address of words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// A turn: what comes next is its child.
+    /// A turn: the words begin its child.
     Thread(TurnId),
     /// A session.
     Session(SessionId),
@@ -44,17 +45,17 @@ pub enum Address {
     Persona(PersonaId),
     /// The user's thread that speaks of the same thing.
     Smart {
-        /// What is sought; what is said, without.
+        /// The words to search for. Without: the message itself.
         about: Option<String>,
-        /// Only threads with this agent.
+        /// The agent whose threads are searched; none for all agents.
         agent: Option<Target>,
-        /// Only threads that are led as this persona.
+        /// The persona whose threads are searched; none for all threads.
         persona: Option<PersonaId>,
     },
 }
 
 impl Address {
-    /// The level at which it names something.
+    /// Returns the name of its level.
     #[must_use]
     pub fn level(&self) -> &'static str {
         match self {
@@ -79,22 +80,22 @@ impl Address {
     }
 }
 
-/// Says something to whoever is addressed.
+/// A command that posts a message to an address.
 #[derive(Debug, Clone)]
 pub struct PostRouted {
-    /// Whom.
+    /// The address.
     pub to: Address,
-    /// What is said.
+    /// The content of the message.
     pub content: Vec<Part>,
     /// The model that this turn uses.
     pub model: Option<String>,
-    /// What is to happen to it while the agent is busy, as far as it says so itself.
+    /// The treatment of the message while the agent is busy, as far as it says so itself.
     pub queue: QueueOverride,
-    /// How urgent it is among what waits in its session.
+    /// Its urgency among the inputs that wait in its session.
     pub priority: Option<Priority>,
-    /// Who says it.
+    /// The user who posts it.
     pub user: UserId,
-    /// Makes a repeated request the same request, for seven days.
+    /// A key that makes a repeated request the same request, for seven days.
     pub idempotency_key: Option<String>,
 }
 
@@ -103,31 +104,32 @@ pub struct PostRouted {
 pub struct Meant {
     /// Its session.
     pub row: SessionRow,
-    /// How well it fits.
+    /// The search result, with its score.
     pub candidate: Candidate,
 }
 
-/// What became of words that were routed.
+/// The result of routing words.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Routed {
     /// They were accepted.
     Accepted(RoutedReceipt),
-    /// Several threads are close: whoever sent them says which is meant, by its session.
+    /// Several threads are close. The sender says which is meant, by its session.
     Unclear(Vec<Meant>),
 }
 
-/// Words that were routed are accepted and durable.
+/// The receipt for words that were routed, accepted and are durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoutedReceipt {
-    /// What came of them: an input, or other settings of the session's queue.
+    /// Their result: an input, or new settings of the session's queue.
     pub said: Said,
     /// The agent whose session takes them.
     pub agent: AgentId,
-    /// That session.
+    /// The session.
     pub session: SessionId,
-    /// Why this session; none of a request that was accepted before this was remembered.
+    /// The reason for this session; none for a request that was accepted before reasons were
+    /// remembered.
     pub why: Option<String>,
-    /// Whether the session was begun for them.
+    /// True if the session was begun for them.
     pub is_new: bool,
 }
 
@@ -138,7 +140,7 @@ struct Destination {
     why: String,
 }
 
-/// The choice of a session for words, as it is remembered with the request's key.
+/// The choice of a session for words, as it is remembered under the request's key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Route {
     pub(super) agent: AgentId,
@@ -147,7 +149,7 @@ pub(super) struct Route {
     pub(super) is_new: bool,
 }
 
-/// A routed request as it was answered.
+/// The remembered answer to a routed request.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Answered {
@@ -155,7 +157,7 @@ enum Answered {
     Configured(Configured),
 }
 
-/// Where words go, as things are.
+/// The result of looking for a destination.
 enum Found {
     There(Destination),
     ToBegin(Box<Beginning>),
@@ -166,7 +168,7 @@ impl Broker {
     /// Routes words and accepts them. When this returns, they are durable and will be dealt with.
     ///
     /// # Errors
-    /// What is addressed is not there, or is not the user's to write to; those of posting a message.
+    /// The addressee is not there, or the user may not write to it; those of posting a message.
     pub async fn post_routed(&self, command: PostRouted) -> Result<Routed, Error> {
         let directive = directive(&command.content, command.model.as_deref(), command.priority, command.queue)?;
         if directive.is_none() {
@@ -186,7 +188,7 @@ impl Broker {
             match self.find_destination(&command.user, &command.to, &text_of(&command.content)).await? {
                 Found::Several(several) => return Ok(Routed::Unclear(several)),
                 Found::There(destination) => return self.send(command, directive, destination, request).await,
-                // None when somebody else was quicker.
+                // None when another request was quicker.
                 Found::ToBegin(beginning) => {
                     if let Some(receipt) = self.begin(&command, directive, *beginning, request).await? {
                         return Ok(Routed::Accepted(receipt));
@@ -197,7 +199,7 @@ impl Broker {
         Err(changing("the agent").into())
     }
 
-    /// Accepts words in a session that is there.
+    /// Accepts words in a session that exists.
     async fn send(
         &self,
         command: PostRouted,
@@ -221,7 +223,7 @@ impl Broker {
         Ok(Routed::Accepted(RoutedReceipt { said, agent, session, why: Some(why), is_new: false }))
     }
 
-    /// Answers a request that was answered before, in the same way, whatever would be chosen now.
+    /// Answers a repeated request like the first time, whatever would be chosen now.
     async fn routed_before(&self, answered: Answered) -> Result<Routed, Error> {
         let (said, route) = match answered {
             Answered::Accepted(remembered) => {
@@ -240,11 +242,13 @@ impl Broker {
         Ok(Routed::Accepted(RoutedReceipt { said, agent, session, why: Some(why), is_new }))
     }
 
-    /// Where words would go, and why, without sending them. A session that would have to be begun is not begun; then there is none yet. None as
-    /// well when several threads are close.
+    /// Returns the session to which words would go, and the reason, without sending them.
+    ///
+    /// None when a session would have to be begun, which is not done, or when several threads are
+    /// close.
     ///
     /// # Errors
-    /// What is addressed is not there, or is not the user's to write to.
+    /// The addressee is not there, or the user may not write to it.
     pub async fn where_to(&self, user: &UserId, to: &Address, text: &str) -> Result<Option<(SessionId, String)>, Error> {
         match self.find_destination(user, to, text).await? {
             Found::There(destination) => Ok(Some((destination.session, destination.why))),
@@ -252,7 +256,7 @@ impl Broker {
         }
     }
 
-    /// The personas that a user may write to.
+    /// Returns the personas that a user may write to.
     pub fn personas(&self, user: &UserId) -> impl Iterator<Item = &Arc<Persona>> {
         self.core.catalogue.personas().filter(move |persona| persona.admits(user))
     }
@@ -263,7 +267,7 @@ impl Broker {
             Address::Session(session) => {
                 let row = self.core.store.session(*session).await?;
                 let row = row.filter(|row| row.status != SessionStatus::Deleted).ok_or_else(|| no_session(*session))?;
-                // Of an agent that is not theirs they do not learn that it has this session.
+                // A user does not learn which sessions another user's agent has.
                 match self.session_for(user, &Target::Agent(row.agent), row.id).await {
                     Err(Error::Refused(refusal)) if refusal.kind == Kind::NotFound => return Err(no_session(*session).into()),
                     found => found?,
@@ -286,7 +290,7 @@ impl Broker {
         }
     }
 
-    /// The session that is at a turn, or a new one that begins there.
+    /// Returns the session that is at a turn, or a new one that begins there.
     async fn at_turn(&self, user: &UserId, turn: TurnId) -> Result<Found, Error> {
         let no_turn = || Error::from(Refusal::new(Kind::NotFound, "TURN_NOT_FOUND", format!("there is no turn `{turn}`")).at("/to/thread"));
         let own = self.core.store.chat_at(user, turn).await?;
@@ -302,7 +306,7 @@ impl Broker {
         if own.is_some() {
             return Ok(Found::There(Destination { agent, session, why: "it is at that turn".to_owned() }));
         }
-        // What goes on as a persona is for whom the persona is.
+        // A thread that is led as a persona is only for those whom the persona admits.
         if let Some(persona) = &row.persona {
             self.persona_of(user, persona)?;
         }
@@ -366,7 +370,7 @@ impl Broker {
         }
     }
 
-    /// A persona that a user may write to. One that is not for them is not there.
+    /// Returns a persona that a user may write to. Any other persona looks absent.
     fn persona_of(&self, user: &UserId, id: &PersonaId) -> Result<&Arc<Persona>, Refusal> {
         let persona = self.core.catalogue.persona(id).filter(|persona| persona.admits(user));
         persona.ok_or_else(|| {

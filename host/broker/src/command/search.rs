@@ -1,12 +1,14 @@
-//! Looking for what was said, in every session that somebody may see.
+//! Search for messages, in every session that a user may see.
 
 use super::{Broker, Error, Target};
 use domain::user::UserId;
 use store::Found;
 
 impl Broker {
-    /// Messages with any of these words, of one agent's sessions or of all that the user may see: the best first, and of those that are as
-    /// good the latest.
+    /// Returns messages with any of these words, the best first, and of equally good ones the
+    /// latest.
+    ///
+    /// They are of one agent's sessions, or of all that the user may see.
     ///
     /// # Errors
     /// There is no such agent.

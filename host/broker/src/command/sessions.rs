@@ -24,30 +24,32 @@ use std::collections::BTreeSet;
 use store::{Commit, CommitError, Expected, Guard, Key, SessionFilter, SessionRow, SessionStatus, UserSession};
 use tokio::sync::oneshot;
 
-/// Bytes of what is kept of a half-filled widget, as JSON.
+/// The largest saved state of a half-filled widget, in bytes of JSON.
 const PARTIAL_STATE_BYTES_MAX: usize = 64 << 10;
-/// Bytes of a reason.
+/// The longest reason, in bytes.
 pub(super) const REASON_BYTES_MAX: usize = 1_000;
-/// Messages that a look at a session shows unless asked for others.
+/// Number of messages that a look at a session shows unless asked for others.
 const MESSAGES_SHOWN: u64 = 100;
-/// Messages that a look at a session shows at most.
+/// Number of messages that a look at a session shows at most.
 const MESSAGES_MAX: u64 = 1_000;
-/// Why a run was cancelled for which nobody said why.
+/// The reason of a cancellation without a stated one.
 const CANCEL_REASON: &str = "User cancelled";
-/// How often a command is tried again when others change the same thing at the same time.
+/// Number of tries of a command while others change the same thing at the same time.
 const TRIES_MAX: u32 = 5;
 
-/// What was cancelled in a session.
+/// The parts of a session that were cancelled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cancelled {
-    /// Whether a run was open.
+    /// True if a run was open.
     pub run: bool,
     /// The inputs that waited.
     pub inputs: Vec<InputId>,
 }
 
 impl Broker {
-    /// An agent's sessions, the most recently updated first, after a place between them. Whoever sees their own alone gets those.
+    /// Returns an agent's sessions, the most recently updated first, after a place between them.
+    ///
+    /// Users whose role shows only their own sessions get those.
     ///
     /// # Errors
     /// There is no such agent.
@@ -64,7 +66,9 @@ impl Broker {
         Ok(self.core.store.sessions(agent.agent.id, filter, after, limit).await?)
     }
 
-    /// An agent's structured sessions that have ended, the latest first, after a place between them. Whoever sees their own alone gets those.
+    /// Returns an agent's ended structured sessions, the latest first, after a place between them.
+    ///
+    /// Users whose role shows only their own sessions get those.
     ///
     /// # Errors
     /// There is no such agent.
@@ -81,7 +85,8 @@ impl Broker {
         Ok(self.core.store.session_history(agent.agent.id, of, after, limit).await?)
     }
 
-    /// The sessions that a user began, with every agent that they are assigned to, the latest first.
+    /// Returns the sessions that a user began, with every agent that they are assigned to, the
+    /// latest first.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -104,7 +109,7 @@ impl Broker {
         Ok(found)
     }
 
-    /// The items of a session, in order, after one of them.
+    /// Returns the items of a session, in order, after one of them.
     ///
     /// # Errors
     /// There is no such session.
@@ -120,7 +125,10 @@ impl Broker {
         Ok(self.core.store.items(row.id, after, limit).await?)
     }
 
-    /// One session with messages: those asked for (first and last, inclusive), or the last hundred.
+    /// Returns one session with messages: those from first to last, or without a range the last
+    /// hundred.
+    ///
+    /// At most 1,000 messages are returned.
     ///
     /// # Errors
     /// There is no such session.
@@ -137,7 +145,7 @@ impl Broker {
             None => None,
             Some(run) => match load_run(&self.core.store, run).await {
                 Ok((run, _)) => Some(run),
-                // What is in its thread can be read all the same.
+                // The messages of its thread can be read all the same.
                 Err(_) if quarantined.is_some() => None,
                 Err(trouble) => return Err(trouble.into()),
             },
@@ -173,14 +181,16 @@ impl Broker {
         })
     }
 
-    /// A session that a user may see, and its agent.
+    /// Returns a session that a user may see, and its agent.
     pub(super) async fn session_of(&self, user: &UserId, target: &Target, session: SessionId) -> Result<(SessionRow, Agent), Error> {
         let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
         let (agent, role) = found?;
         visible(row?, agent.agent.id, user, role, session).map(|row| (row, agent.agent)).map_err(Error::from)
     }
 
-    /// The same for a command in the session.
+    /// Returns a session for a command in it.
+    ///
+    /// Checks the user's role, the operator's rules, and that the agent takes words.
     pub(super) async fn session_for(&self, user: &UserId, target: &Target, session: SessionId) -> Result<SessionRow, Error> {
         let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
         let (agent, role) = found?;
@@ -197,13 +207,14 @@ impl Broker {
     /// Ends the structured session that holds the agent's slot.
     ///
     /// # Errors
-    /// None is active; the user may not, or does not see it; an idempotency key of another request.
+    /// No session is active; the user may not, or does not see it; an idempotency key of another
+    /// request.
     pub async fn terminate_current<'a>(&self, by: impl Into<By<'a>>, target: &Target, reason: Option<String>) -> Result<SessionRow, Error> {
         let by = by.into();
         let request = Request::of(by, &json!({ "terminate_current": target.named(), "reason": reason }))?;
         match self.once(request.as_ref(), self.terminate_if(by.user, target, None, reason, request.as_ref())).await? {
             Once::Now(row) => Ok(row),
-            // Nothing happens any more in a session that has ended.
+            // An ended session does not change any more.
             Once::Before(ended) => self.core.store.session(ended).await?.ok_or_else(|| session_not_found(ended).into()),
         }
     }
@@ -230,11 +241,12 @@ impl Broker {
             let now = self.core.now();
             let event = agent.agent.terminate_session(reason.clone(), now)?;
             let Some(session) = agent.agent.active_session.as_ref().map(|active| active.session_id) else { continue };
-            // Also when it is tried again: the one that came after it is another one.
+            // The first session found stays the one meant, over all tries: a later one is another
+            // session.
             if *only.get_or_insert(session) != session {
                 return Err(no_active_session().into());
             }
-            // Somebody else's is not there for whoever sees their own alone.
+            // Another user's session looks absent to users who see only their own.
             let none = |_| Error::from(no_active_session());
             self.session_for(user, &Target::Agent(agent.agent.id), session).await.map_err(none)?;
             let key = request.map(|request| request.answered(&session));
@@ -259,7 +271,7 @@ impl Broker {
         Err(crate::refusals::changing("the session").into())
     }
 
-    /// Stops a session's open run, without a successor. False when none was open.
+    /// Stops a session's open run, without a successor. Returns false when none was open.
     ///
     /// # Errors
     /// There is no such session; the user may not; an idempotency key of another request.
@@ -278,7 +290,7 @@ impl Broker {
         }
     }
 
-    /// The same, after the words that wait have been taken back.
+    /// Stops a session's open run, after taking back the words that wait.
     ///
     /// # Errors
     /// Those of [`Self::cancel`].
@@ -318,22 +330,25 @@ impl Broker {
         let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
         let (agent, role) = found?;
         let row = visible(row?, agent.agent.id, user, role, session)?;
-        // Of an archived agent too: what is still under way must not be beyond everybody's reach.
+        // The agent may be archived: work that is still under way must not be out of everybody's
+        // reach.
         role.permits(Right::Interact)?;
         self.may_command(user, &agent.agent.path)?;
         let key = request.map(|request| request.answered(&true));
         let cancelled = self.abort(row.id, checked_reason(reason, CANCEL_REASON)?, key).await?;
         if !cancelled {
-            // A turn that begins later is not what was meant.
+            // The answer is remembered: a repetition does not stop a turn that begins later.
             self.note(request, &false).await?;
         }
         Ok(cancelled)
     }
 
-    /// Keeps what a client has filled in so far in the widget of an open question, for when it comes back.
+    /// Saves what a client has filled in so far in the widget of an open question, for when it
+    /// comes back.
     ///
     /// # Errors
-    /// There is no such session; nothing waits, or something else does; it is too large; the user may not.
+    /// There is no such session; no question waits, or another one does; the state is too large;
+    /// the user may not.
     pub async fn save_ui(
         &self,
         user: &UserId,
@@ -366,7 +381,7 @@ impl Broker {
                 if let Some(refusal) = passed_limit(&conflict.clash) {
                     return Err(refusal.into());
                 }
-                // Whoever may not any more is told that.
+                // A user who may not any more is told that instead.
                 self.session_for(user, &Target::Agent(row.agent), session).await?;
                 Err(crate::refusals::session_closed().into())
             }
@@ -382,7 +397,10 @@ impl Broker {
     }
 }
 
-/// A session of an agent's that somebody in a role sees; none when it was deleted, is another agent's, or another user's and they see their own alone.
+/// Returns an agent's session if a user in this role sees it.
+///
+/// An error when it was deleted or purged, when it is another agent's, or when it is another user's
+/// and the role shows only own sessions.
 fn visible(row: Option<SessionRow>, agent: AgentId, user: &UserId, role: Role, id: SessionId) -> Result<SessionRow, Refusal> {
     let theirs = row.filter(|row| row.agent == agent && (role.sees_all_sessions() || row.user_id == *user));
     match theirs {
@@ -392,7 +410,8 @@ fn visible(row: Option<SessionRow>, agent: AgentId, user: &UserId, role: Role, i
     }
 }
 
-/// A reason that somebody gave. The host's own word for a session whose time was up is nobody else's.
+/// Checks a reason that a user gave. The host's own reason for a session whose time was up is
+/// reserved.
 pub(super) fn checked_reason(reason: Option<String>, otherwise: &str) -> Result<String, Error> {
     let reason = reason.unwrap_or_else(|| otherwise.to_owned());
     if reason == EXPIRED {
@@ -404,7 +423,7 @@ pub(super) fn checked_reason(reason: Option<String>, otherwise: &str) -> Result<
     Ok(reason)
 }
 
-/// That a user may still interact with an agent when what they do is committed.
+/// Returns the guard that a user may still interact with an agent when the commit lands.
 pub(crate) fn allowed(agent: AgentId, user: &UserId) -> Guard {
     Guard::Role { agent, user: user.clone(), right: Right::Interact }
 }

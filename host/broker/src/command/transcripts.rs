@@ -1,4 +1,4 @@
-//! Sessions as files: carry one out as JSON lines, carry one in.
+//! Sessions as files: export one as JSON lines, import one.
 
 use super::agents::invalid;
 use super::once::Once;
@@ -23,16 +23,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{Carried, Clash, Commit, CommitError, Expected, Guard, Key, Meeting};
 
-/// Bytes of a session's file, carried out or in.
+/// The largest file of a session, exported or imported, in bytes.
 pub const TRANSCRIPT_BYTES_MAX: usize = 32 << 20;
-/// Turns that one commit of an import brings at most.
+/// Number of turns in one commit of an import.
 const COMMIT_TURNS_MAX: usize = 256;
-/// Bytes of turns and blobs after which a commit of an import takes no further turn.
+/// Bytes of messages in one commit of an import, unless one turn alone has more.
 const COMMIT_BYTES_MAX: usize = 4 << 20;
 /// Bytes of blobs in one commit of an import, unless one turn alone names more.
 const COMMIT_BLOB_BYTES_MAX: usize = 4 << 20;
 
-/// Carries a session in.
+/// A command that imports a session.
 #[derive(Debug, Clone)]
 pub struct ImportSession {
     /// The agent that it is to be a session of.
@@ -41,7 +41,7 @@ pub struct ImportSession {
     pub file: Vec<u8>,
 }
 
-/// What became of a file.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedSession {
     /// The agent.
@@ -50,21 +50,23 @@ pub struct ImportedSession {
     pub session: SessionId,
     /// The dialect of the file.
     pub dialect: Dialect,
-    /// Whether this host, or another one like it, wrote the file, so that its turns keep their ids.
+    /// True if this host, or another one like it, wrote the file. Its turns then keep their ids.
     pub exact: bool,
-    /// Turns that came in.
+    /// Number of turns that were imported.
     pub turns: u64,
-    /// Turns that were here already.
+    /// Number of turns that were here already.
     pub known: u64,
-    /// Lines of another program's file that have no place here.
+    /// Number of lines of another program's file that have no counterpart here.
     pub left_out: u64,
 }
 
 impl Broker {
-    /// A session as a file: of pi's dialect with all of its tree that the user sees, of aix's with its thread. The same session gives the same bytes.
+    /// Returns a session as a file. The same session gives the same bytes.
+    ///
+    /// In pi's dialect it has all of the session's tree that the user sees, in aix's its thread.
     ///
     /// # Errors
-    /// There is no such session; it is too large for a file; something in it fits in no line.
+    /// There is no such session; it is too large for a file; a part of it fits in no line.
     pub async fn export_session(&self, user: &UserId, target: &Target, session: SessionId, dialect: Dialect) -> Result<Vec<u8>, Error> {
         let (row, agent) = self.session_of(user, target, session).await?;
         let tree_of = match dialect {
@@ -98,10 +100,13 @@ impl Broker {
         Ok(file)
     }
 
-    /// Carries a session in: its turns, and a chat that points to its head. What was written here, or by a host like this one, keeps its ids.
+    /// Imports a session: its turns, and a chat that points to its head.
+    ///
+    /// Turns that this host wrote, or a host like it, keep their ids.
     ///
     /// # Errors
-    /// The file cannot be read; a turn of it is here as another; the user may not; an idempotency key of another request.
+    /// The file cannot be read; a turn of it is here with other content; the user may not; an
+    /// idempotency key of another request.
     pub async fn import_session<'a>(&self, by: impl Into<By<'a>>, command: ImportSession) -> Result<ImportedSession, Error> {
         let by = by.into();
         let ImportSession { target, file } = command;
@@ -111,7 +116,7 @@ impl Broker {
         }
     }
 
-    /// Whether a user may carry a session in, for whoever asks before all of it is there.
+    /// Checks that a user may import a session, before all of its file is there.
     ///
     /// # Errors
     /// There is no such agent, it is archived, or the user may not.
@@ -140,7 +145,7 @@ impl Broker {
             Meeting::Clash(turn) => return Err(turn_conflict(turn).into()),
         };
         let new: Vec<&Turn> = turns.iter().zip(&known).filter(|(_, known)| !**known).map(|(turn, _)| turn).collect();
-        // A session keeps its id where that is free.
+        // A session keeps its id if that is free.
         let session = match self.core.store.session(header.session).await? {
             None => header.session,
             Some(_) => fresh::session(),
@@ -159,7 +164,7 @@ impl Broker {
         for commit in self.commits(&carrying, &new, &blobs, key.as_ref()) {
             match self.core.store.commit(commit).await {
                 Ok(_) => {}
-                // A turn came in by another way meanwhile.
+                // A turn was imported by another request meanwhile.
                 Err(CommitError::Conflict(conflict)) if conflict.clash == Clash::Row => {
                     return Err(turn_conflict(header.head.or_else(|| new.first().map(|turn| turn.node.id)).unwrap_or(NO_TURN)).into());
                 }
@@ -173,7 +178,8 @@ impl Broker {
         Ok(imported)
     }
 
-    /// The commits of an import: all turns first, and the session with the last of them, so that it is never there without.
+    /// Returns the commits of an import. The session comes with the last turns, so it is never
+    /// there without them.
     fn commits(&self, carrying: &Carrying<'_>, turns: &[&Turn], blobs: &BTreeMap<Digest, Vec<u8>>, key: Option<&Key>) -> Vec<Commit> {
         let now = self.core.now();
         let Carrying { agent, session, user, header } = *carrying;
@@ -228,7 +234,7 @@ impl Broker {
     }
 }
 
-/// What is carried in for whom.
+/// The agent, the session, the user and the header of an import.
 #[derive(Clone, Copy)]
 struct Carrying<'a> {
     agent: AgentId,
@@ -237,10 +243,10 @@ struct Carrying<'a> {
     header: &'a Header,
 }
 
-/// Stands for a turn where there is none to name.
+/// A turn id for errors that have no turn to name.
 const NO_TURN: TurnId = TurnId(Digest([0; 32]));
 
-/// Turns in pieces that are committed together.
+/// Divides turns into pieces, one for each commit.
 fn pieces<'a>(turns: &[&'a Turn], blobs: &BTreeMap<Digest, Vec<u8>>) -> Vec<Vec<&'a Turn>> {
     let (mut pieces, mut bytes, mut of_blobs): (Vec<Vec<&Turn>>, usize, usize) = (Vec::new(), usize::MAX, 0);
     for turn in turns {
@@ -265,7 +271,9 @@ fn imported_turn(turn: &Turn) -> ImportedTurn {
     ImportedTurn { turn: turn.node.clone(), committed: turn.committed, messages: turn.messages.clone() }
 }
 
-/// Whoever names content has to bring it: that somebody knows a digest does not say that they may see what it is of.
+/// Checks that the file brings the content that its turns name.
+///
+/// Knowing a digest does not entitle a user to the content.
 fn check_blobs(turns: &[Turn], blobs: &BTreeMap<Digest, Vec<u8>>) -> Result<(), Error> {
     let empty = Digest::of(EMPTY_STATE);
     match turns.iter().flat_map(Turn::blobs).find(|digest| *digest != empty && !blobs.contains_key(digest)) {
@@ -274,7 +282,7 @@ fn check_blobs(turns: &[Turn], blobs: &BTreeMap<Digest, Vec<u8>>) -> Result<(), 
     }
 }
 
-/// A name that sessions may have here, as much of this one as can be.
+/// Returns the part of a name that a session may have here; none if nothing is left of it.
 fn shown_name(name: &str) -> Option<String> {
     if check_name(name).is_ok() {
         return Some(name.to_owned());
@@ -285,7 +293,7 @@ fn shown_name(name: &str) -> Option<String> {
     check_name(&cut).is_ok().then_some(cut)
 }
 
-/// Work that takes a while, beside what is served.
+/// Runs work that takes a while on a thread for blocking work.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     tokio::task::spawn_blocking(work).await.map_err(Error::unavailable)
 }
@@ -294,7 +302,7 @@ fn too_large() -> Error {
     export_too_large(TRANSCRIPT_BYTES_MAX).into()
 }
 
-/// An error with what led to it.
+/// Returns the text of an error with its cause.
 fn store_told(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }

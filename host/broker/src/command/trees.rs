@@ -1,4 +1,4 @@
-//! The tree of turns: look at a turn, at the tree of a session, at where two threads part; fork a session at any turn.
+//! The tree of turns: look at a turn or a session's tree, compare two threads, fork a session.
 
 use super::agents::invalid;
 use super::once::Once;
@@ -17,25 +17,25 @@ use domain::user::UserId;
 use serde_json::json;
 use store::{Clash, Commit, CommitError, Conflict, Expected, Guard, Parting, SeenTurn, SessionRow, TreeTurn};
 
-/// How often a fork is tried again when the session that shows its turn changes at the same time.
+/// Number of tries of a fork while the session that shows its turn changes.
 const TRIES_MAX: u32 = 5;
-/// Turns that a thread may go on alone for, in a comparison of two.
+/// Number of turns that each of two compared threads may have after they part.
 pub const DIFF_TURNS_MAX: usize = 1_000;
 
-/// Where a fork begins, and what it is to be.
+/// The place where a fork begins, and the settings of the new session.
 #[derive(Debug, Clone, Default)]
 pub struct Fork {
-    /// The turn; the session's head without.
+    /// The turn. Without: the session's head.
     pub turn: Option<TurnId>,
-    /// A message of the session's thread, in place of a turn: its turn is meant.
+    /// A message of the session's thread, in place of a turn. The fork begins at its turn.
     pub message: Option<MessageId>,
-    /// A label for people; that of the session without.
+    /// A label for people. Without: that of the session.
     pub name: Option<String>,
-    /// The model that its turns use; that of the session without.
+    /// The model that its turns use. Without: that of the session.
     pub model: Option<String>,
 }
 
-/// With what a session is compared.
+/// The thread that a session is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Other {
     /// Another session, of whichever agent.
@@ -45,7 +45,7 @@ pub enum Other {
 }
 
 impl Broker {
-    /// A turn that a user sees through any of their sessions.
+    /// Returns a turn that a user sees through any of their sessions.
     ///
     /// # Errors
     /// There is no such turn, or they do not see it.
@@ -53,7 +53,10 @@ impl Broker {
         self.core.store.seen_turn(user, None, turn).await?.ok_or_else(|| turn_not_found(turn).into())
     }
 
-    /// The turns of a session's tree that a user sees, each after its parent, after one of them. None in an empty thread.
+    /// Returns the turns of a session's tree that a user sees, each after its parent, after one of
+    /// them.
+    ///
+    /// An empty thread has no turns.
     ///
     /// # Errors
     /// There is no such session.
@@ -72,10 +75,11 @@ impl Broker {
         }
     }
 
-    /// Where the thread of a session and another one part.
+    /// Returns the place where the thread of a session and another one part.
     ///
     /// # Errors
-    /// There is no such session, or none to compare it with that the user sees; they are too far apart.
+    /// There is no such session, or none to compare it with that the user sees; they are too far
+    /// apart.
     pub async fn parting(&self, user: &UserId, target: &Target, session: SessionId, with: Other) -> Result<Parting, Error> {
         let (row, _) = self.session_of(user, target, session).await?;
         let other = match with {
@@ -88,7 +92,7 @@ impl Broker {
                 let agent = self.core.store.session(other).await?.ok_or_else(not_found)?.agent;
                 match self.session_of(user, &Target::Agent(agent), other).await {
                     Ok((row, _)) => row.head,
-                    // Of somebody else's agent nobody learns that it has this session.
+                    // A user does not learn which sessions another user's agent has.
                     Err(Error::Refused(_)) => return Err(not_found()),
                     Err(error) => return Err(error),
                 }
@@ -97,10 +101,13 @@ impl Broker {
         self.core.store.parting(row.head, other, DIFF_TURNS_MAX).await?.ok_or_else(|| threads_apart(DIFF_TURNS_MAX).into())
     }
 
-    /// Opens a chat that goes on from a turn of the session's thread, or from any turn of its agent's that the user sees.
+    /// Opens a chat that goes on from a turn of the session's thread, or of its agent.
+    ///
+    /// The user must see the turn.
     ///
     /// # Errors
-    /// There is no such session or turn; nothing was said yet; the user may not; an idempotency key of another request.
+    /// There is no such session or turn; nothing was said yet; the user may not; an idempotency key
+    /// of another request.
     pub async fn fork<'a>(&self, by: impl Into<By<'a>>, target: &Target, session: SessionId, fork: Fork) -> Result<SessionView, Error> {
         let by = by.into();
         let Fork { turn, message, name, model } = &fork;
@@ -159,7 +166,7 @@ impl Broker {
             commit.key = request.map(|request| request.answered(&(agent, forked)));
             match self.core.store.commit(commit).await {
                 Ok(_) => return Ok((agent, forked)),
-                // Look again, which says what.
+                // Look again: the look finds the reason.
                 Err(CommitError::Conflict(Conflict { clash: Clash::Guard(Guard::SessionShows { .. }), .. })) => {}
                 Err(CommitError::Conflict(conflict)) => match passed_limit(&conflict.clash) {
                     Some(refusal) => return Err(refusal.into()),
@@ -171,12 +178,12 @@ impl Broker {
         Err(changing("the session").into())
     }
 
-    /// The turn from which a fork goes on, and a session that shows it to the user.
+    /// Returns the turn from which a fork goes on, and a session that shows it to the user.
     async fn forked_at(&self, user: &UserId, row: &SessionRow, fork: &Fork) -> Result<(TurnId, SessionId), Error> {
         match (fork.turn, fork.message) {
             (Some(_), Some(_)) => Err(invalid("a fork begins at a turn or at a message: give one of them", "/message")),
             (Some(turn), None) => {
-                let through = self.core.store.session_showing(user, row.agent, turn).await?;
+                let through = self.core.store.session_showing(user, Some(row.agent), turn).await?;
                 Ok((turn, through.ok_or_else(|| turn_not_found(turn).at("/turn_id"))?))
             }
             (None, Some(message)) => {
@@ -191,7 +198,8 @@ impl Broker {
         }
     }
 
-    /// What refused a commit that was to begin something: that the user may not any more, or that others were quicker.
+    /// Returns the reason why a commit that was to begin something did not land: the user may not
+    /// any more, or another commit was quicker.
     pub(super) async fn not_begun(&self, user: &UserId, target: &Target) -> Error {
         match self.may_begin(user, target).await {
             Err(error) => error,

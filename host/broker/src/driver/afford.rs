@@ -1,12 +1,13 @@
-//! What a run can afford: what its own limits leave it, and what the accounts do that it draws on with others.
+//! The budget of a step: what the run's own limits leave, and what its shared accounts leave.
 
-use super::{Driver, Driving, Trouble};
+use super::driving::THREAD_TOKENS_KEPT;
+use super::{Driver, Driving, Thread, Trouble};
 use crate::outfit::Outfit;
 use domain::account::{Accounts, drawn};
 use domain::budget::{Budget, Left, Spent};
 use domain::compaction::{estimated_tokens, text_tokens};
 use domain::event::{InputAccepted, RunStarted};
-use domain::message::MessageId;
+use domain::message::{Message, MessageId};
 use domain::operation::{Operation, Performer, Settlement};
 use domain::run::intake::Intake;
 use domain::step::{Context, ModelRequest, Toolset};
@@ -14,27 +15,27 @@ use llm::Route;
 use std::sync::Arc;
 use store::{Drawn, Guard};
 
-/// What a step can afford.
+/// The budget of a step.
 pub(super) struct Affords {
     /// The least that limits and accounts leave.
     pub(super) left: Left,
-    /// Runs that came of the same message so far.
+    /// Number of runs that came of the same message so far.
     pub(super) runs: u64,
-    /// Of what something is short sooner than of the turn's own limits, for people.
+    /// The source of the tightest limit, for people.
     pub(super) of: &'static str,
 }
 
-/// What a model's call is reserved.
+/// The tokens that are reserved for a model's call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reserve {
-    /// What its prompt is estimated at.
+    /// The estimate of its prompt.
     pub(super) prompt: u64,
-    /// What its reply may have.
+    /// The most that its reply may have.
     pub(super) reply: u64,
 }
 
 impl Reserve {
-    /// The tokens of both, of which a model holds no more than its window.
+    /// Creates a reserve, whose prompt is at most what the reply leaves of the model's window.
     pub(super) fn of(prompt: u64, reply: u64, window: u64) -> Self {
         Self { prompt: prompt.min(window.saturating_sub(reply)), reply }
     }
@@ -45,11 +46,11 @@ impl Reserve {
 }
 
 impl Driver {
-    /// What the step of a run can afford that hears of such outcomes.
+    /// Returns the budget of a run's step that hears of these outcomes.
     pub(super) async fn affords(&self, driving: &Driving, arrived: &[Settlement]) -> Result<Affords, Trouble> {
         let run = &driving.run;
         let own = run.left_after(arrived);
-        // Nobody else draws on the account of a turn that has handed nothing over.
+        // Only this turn draws on its account until it hands something over.
         if !run.shares {
             return Ok(Affords { left: own, runs: 1, of: "this turn's limit" });
         }
@@ -60,7 +61,8 @@ impl Driver {
         Ok(Affords { left, runs: runs + 1, of })
     }
 
-    /// That the accounts of a run have what a step of it draws: others may draw on them meanwhile. Nothing for a step that draws nothing.
+    /// Returns the guard that the run's accounts still have what its step draws, as others may draw
+    /// on them meanwhile. None for a run that shares no account, or a step that draws nothing.
     pub(super) fn afforded(&self, driving: &Driving, arrived: &[Settlement], started: &[Operation]) -> Option<Guard> {
         let run = &driving.run;
         let more = started.iter().map(drawn).fold(Spent::default(), Spent::plus);
@@ -69,8 +71,10 @@ impl Driver {
         (run.shares && !more.is_nothing()).then(guard)
     }
 
-    /// What a run that begins with some inputs draws on, and what it may use of that besides what its agent's own limits say: as much as is
-    /// left. Why it may not begin, when too many have.
+    /// Returns the accounts of a run that begins with these inputs, and what they leave it.
+    ///
+    /// The agent's own limits hold besides. The inner error is the reason why the run may not
+    /// begin: too many runs came of the same message.
     pub(super) async fn begins_with(&self, inputs: &[InputAccepted]) -> Result<Result<Begins, String>, Trouble> {
         let accounts = came_of(inputs).map(|input| input.source.accounts().cloned().unwrap_or_default()).unwrap_or_default();
         if accounts.is_empty() {
@@ -87,12 +91,13 @@ impl Driver {
         Ok(Ok(Begins { accounts, left: Budget { tokens: Some(tokens), calls: Some(calls), cost_micros }, guard }))
     }
 
-    /// What others have drawn so far for work that an operation handed over; none for any other operation.
+    /// Returns what others have drawn so far for work that an operation handed over. None for any
+    /// other operation.
     pub(super) async fn drawn_for(&self, started: &RunStarted, operation: &Operation) -> Result<Option<Spent>, Trouble> {
         let Performer::Agent { input, .. } = operation.performer else { return Ok(None) };
         let handed = self.core.store.input(input).await?;
         if handed.is_some_and(|(accepted, _)| accepted.source.accounts().is_none_or(Accounts::is_empty)) {
-            // It was handed over before there were accounts: nobody counted what it drew.
+            // Work from before there were accounts: its draw was not counted.
             return Ok(None);
         }
         let nothing = Left { tokens: 0, calls: 0, cost_micros: None };
@@ -100,7 +105,7 @@ impl Driver {
         Ok(self.core.store.drawn(&accounts, None).await?.others.last().copied())
     }
 
-    /// The same on record with outcomes of operations that nobody has said it of: work that was stopped was not done for nothing.
+    /// Charges handed-over work to outcomes that have no charge yet: stopped work was not free.
     pub(super) async fn charge_what_is_known(&self, driving: &Driving, settled: &mut [Settlement]) -> Result<(), Trouble> {
         for settlement in settled.iter_mut().filter(|settlement| settlement.spent.is_none()) {
             if let Some(open) = driving.run.open.get(&settlement.operation) {
@@ -110,7 +115,8 @@ impl Driver {
         Ok(())
     }
 
-    /// What a call of a model is reserved: what it is going to be shown, estimated, and what its reply may have.
+    /// Returns the reserve of a model's call: the estimate of its prompt, and the most of its
+    /// reply.
     pub(super) async fn reserve(
         &self,
         driving: &Driving,
@@ -126,9 +132,13 @@ impl Driver {
         let in_thread = match (request.context, driving.thread_tokens.get()) {
             (Context::Whole, Some(tokens)) => *tokens,
             (context, _) => {
-                let tokens = self.thread_tokens(started, first, context == Context::Whole).await?;
+                let (tokens, messages) = self.thread_before(started, first, context == Context::Whole).await?;
                 if context == Context::Whole {
                     let _ = driving.thread_tokens.set(tokens);
+                    if tokens <= THREAD_TOKENS_KEPT {
+                        // The prompt is made of the same messages.
+                        let _ = driving.thread.set(Arc::new(Thread { first, messages }));
+                    }
                 }
                 tokens
             }
@@ -150,8 +160,9 @@ impl Driver {
         Ok(Reserve::of(prompt, reply, route.context_window))
     }
 
-    /// Tokens of a run's thread before it, from a message on; of the whole of it with the summary that it begins with.
-    async fn thread_tokens(&self, started: &RunStarted, first: MessageId, whole: bool) -> Result<u64, Trouble> {
+    /// Returns the estimated tokens of a run's thread before it, from a message on, and those
+    /// messages; with the summary that the thread begins with if the whole of it is shown.
+    async fn thread_before(&self, started: &RunStarted, first: MessageId, whole: bool) -> Result<(u64, Vec<Message>), Trouble> {
         let store = &self.core.store;
         let summary = match started.compacted.filter(|compacted| whole && compacted.summary < first) {
             Some(compacted) => store.message(started.base, compacted.summary).await?,
@@ -159,26 +170,29 @@ impl Driver {
         };
         let messages =
             if first <= started.base_message { store.messages(started.base, first, started.base_message).await? } else { Vec::new() };
-        Ok(estimated_tokens(summary.iter().chain(&messages)))
+        Ok((estimated_tokens(summary.iter().chain(&messages)), messages))
     }
 }
 
-/// What a run that begins draws on.
+/// The accounts of a run that begins.
 #[derive(Default)]
 pub(super) struct Begins {
     pub(super) accounts: Accounts,
     pub(super) left: Budget,
-    /// That not too many have begun when it does.
+    /// The guard that not too many runs have begun meanwhile.
     pub(super) guard: Option<Guard>,
 }
 
-/// Of the inputs that a run begins with, the one that says of what it comes; none when a user's words are among them: those begin anew.
+/// Returns the first of a run's inputs, if all of them came of earlier work. None if any is a
+/// user's words: those begin anew.
 pub(super) fn came_of(inputs: &[InputAccepted]) -> Option<&InputAccepted> {
     inputs.first().filter(|_| inputs.iter().all(|input| input.source.accounts().is_some()))
 }
 
-/// Leaves of the inputs of a turn those that draw on the same accounts as the first, and are to be done by the same time; the others go on
-/// waiting. What one message has used up is not the end of what came of another.
+/// Keeps those inputs of a turn that have the accounts and the deadline of the first.
+///
+/// The others go on waiting. So a message that has used up its accounts does not end the work of
+/// another.
 pub(super) fn keep_of_one_message(inputs: &mut Vec<InputAccepted>) {
     let of = |input: &InputAccepted| (input.source.accounts().cloned(), input.source.deadline());
     if let Some(first) = came_of(inputs).map(of) {
@@ -210,7 +224,7 @@ mod tests {
         }
     }
 
-    /// A late reply of a message that began this run.
+    /// Returns a late reply that came of the message which began this run.
     fn late(number: u128, of: u128, deadline: Option<u64>) -> InputAccepted {
         let accounts = Accounts::of_message(RunId(Uuid::from_u128(of)), &TurnLimits::default());
         let from = "other".to_owned();
@@ -229,7 +243,7 @@ mod tests {
             inputs.into_iter().map(|input| input.input.0.as_u128()).collect::<Vec<_>>()
         };
         assert_eq!(kept(vec![late(1, 7, None), late(2, 8, None), late(3, 7, None), late(4, 7, Some(9))]), [1, 3]);
-        // A user's words begin anew, and whatever is said with them.
+        // A user's words begin anew, and so does everything said with them.
         assert_eq!(kept(vec![late(1, 7, None), input(2, Source::Api), late(3, 8, None)]), [1, 2, 3]);
     }
 }

@@ -1,4 +1,4 @@
-//! Attempts at a model's call beyond the first: afforded from what limits and accounts leave, and recorded before they are made.
+//! Attempts at a model's call beyond the first. Each is afforded and recorded before it is made.
 
 use super::afford::{Affords, Reserve};
 use super::entry::{Through, entry};
@@ -17,14 +17,14 @@ use domain::step::Failure;
 use runtime::Decided;
 use store::Guard;
 
-/// Another attempt that is wanted.
+/// The request for another attempt.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
-    /// The newest that whoever wants it knows of.
+    /// The newest attempt that the requester knows of.
     pub(crate) after: u32,
-    /// Those that have ended and are not on record yet.
+    /// The attempts that have ended and are not on record yet.
     pub(crate) ended: Vec<Attempt>,
-    /// Tokens that its prompt has beyond that of the first.
+    /// Tokens of its prompt beyond that of the first.
     pub(crate) more_tokens: u64,
 }
 
@@ -35,16 +35,17 @@ pub(crate) struct Afforded {
     pub(crate) reserved: Spent,
 }
 
-/// What there is too little of for an attempt.
+/// A limit that leaves too little for an attempt.
 #[derive(Debug)]
 pub(crate) struct Short {
     pub(crate) limit: &'static str,
-    /// For people.
+    /// The reason, for people.
     pub(crate) told: String,
 }
 
 impl Driver {
-    /// Affords and records another attempt at an open operation, or says what there is too little of.
+    /// Affords and records another attempt at an open operation, or names the limit that it is
+    /// short of.
     pub(super) async fn afford_attempt(&mut self, operation: OperationId, wanted: &Wanted) -> Result<Result<Afforded, Short>, Trouble> {
         for _ in 0..OVERTAKEN_MAX {
             if self.stale {
@@ -63,7 +64,7 @@ impl Driver {
         let driving = self.driving.as_ref().ok_or_else(missing)?;
         let open = driving.run.open.get(&operation).ok_or_else(missing)?;
         if open.attempts.number > wanted.after {
-            // It is on record already: whoever recorded it was not told.
+            // On record already, but its requester was not told.
             return Ok(Ok(Afforded { attempt: open.attempts.number, reserved: open.reserved() }));
         }
         let now = self.core.now();
@@ -80,16 +81,17 @@ impl Driver {
         let accounts = driving.run.started.accounts();
         let guard = || Guard::AccountsHave { run: id, accounts, drawn: driving.run.drawn_with(&arrived), more: reserved };
         let guards = (driving.run.shares && !reserved.is_nothing()).then(guard).into_iter().collect();
-        // To ask again is no progress: what panics over and over must not be paid for over and over.
-        let panics = self.panics;
+        // Another attempt is no progress: work that panics over and over must not be paid for over
+        // and over.
+        let failures = self.failures;
         store::point("broker.attempt.before");
         self.commit_run_event_under(Event::OperationAttempted(Box::new(attempted)), guards).await?;
         store::point("broker.attempt.after");
-        self.panics = panics;
+        self.failures = failures;
         Ok(Ok(afforded))
     }
 
-    /// What another attempt is reserved: as much as the first, with what its prompt has besides.
+    /// Returns the reserve of another attempt: that of the first, and more for a longer prompt.
     fn reserve_again(&self, open: &Open, more_tokens: u64) -> Spent {
         let Performer::Model { request, reserved_tokens, reserved_micros, .. } = &open.operation.performer else {
             return Spent::default();
@@ -102,13 +104,15 @@ impl Driver {
         let reply = request.max_tokens.map_or(self.core.limits.reserved_tokens, u64::from);
         let reserve = Reserve::of(reserved_tokens.saturating_sub(reply).saturating_add(more_tokens), reply, window);
         let micros = route.and_then(|route| route.price).map(|price| price.at_most(reserve.prompt, reserve.reply));
-        // Never less than what was set aside before: a price may have changed meanwhile.
+        // Never less than was reserved before: a price may have changed meanwhile.
         let cost_micros = micros.max(*reserved_micros).unwrap_or(0);
         Spent { tokens: reserve.tokens().max(*reserved_tokens), calls: 0, cost_micros }
     }
 
-    /// Affords a model's call again whose newest attempt was cut off: that is charged what was reserved for it. False when it cannot be made
-    /// again, and the call has failed for that.
+    /// Affords a model's call again, if its newest attempt was cut off. That attempt is charged its
+    /// reserve.
+    ///
+    /// Returns false when no further attempt is afforded: the call has then failed.
     pub(super) async fn attempt_again(&mut self, operation: OperationId) -> Result<bool, Trouble> {
         let wanted = |driving: &Driving| {
             let open = driving.run.open.get(&operation)?;

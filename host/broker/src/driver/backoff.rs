@@ -3,10 +3,13 @@
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The first pause, in milliseconds; each further one in a row is twice as long, up to [`PAUSE_MS_MAX`].
+/// The first pause, in milliseconds; each further one in a row is twice as long, up to
+/// [`PAUSE_MS_MAX`].
 const PAUSE_MS: u64 = 50;
 /// The longest pause, in milliseconds.
 const PAUSE_MS_MAX: u64 = 5_000;
+/// The longest pause of a driver that keeps a place meanwhile for which others wait, in milliseconds.
+const KEEPING_MS_MAX: u64 = 250;
 
 /// Trouble in a row, and the pause after it.
 #[derive(Debug, Default)]
@@ -16,12 +19,19 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// Begins a pause. After having been overtaken for the first time there is nothing to wait for.
+    /// Begins a pause. It is empty after the first trouble in a row, if that was a conflict.
     pub(super) fn begin(&mut self, overtaken: bool, now: Instant) {
         let doubled = PAUSE_MS.saturating_mul(1 << self.count.min(16)).min(PAUSE_MS_MAX);
         let pause_ms = if overtaken && self.count == 0 { 0 } else { doubled };
         self.count = self.count.saturating_add(1);
         self.until = Some(now + Duration::from_millis(pause_ms));
+    }
+
+    /// Begins a pause of a driver that keeps a place meanwhile: never a long one.
+    pub(super) fn begin_keeping(&mut self, now: Instant) {
+        self.begin(false, now);
+        let longest = now + Duration::from_millis(KEEPING_MS_MAX);
+        self.until = self.until.map(|until| until.min(longest));
     }
 
     /// When the pause is over; none outside of one.
@@ -61,7 +71,18 @@ mod tests {
         assert_eq!([false, false, false].map(|overtaken| pause(overtaken, false)), [50, 100, 200]);
         assert_eq!(std::array::from_fn::<_, 6, _>(|_| pause(false, false)), [400, 800, 1_600, 3_200, 5_000, 5_000]);
         pause(false, true);
-        // Whoever was overtaken looks again at once, and not so if that happens over and over.
+        // A driver that was overtaken looks again at once, but not if it is overtaken over and
+        // over.
         assert_eq!([pause(true, false), pause(true, true), pause(true, true), pause(false, true)], [0, 100, 0, 50]);
+    }
+    #[tokio::test]
+    async fn who_keeps_a_place_never_pauses_for_long() {
+        let now = Instant::now();
+        let mut backoff = Backoff::default();
+        let pauses = std::array::from_fn::<_, 5, _>(|_| {
+            backoff.begin_keeping(now);
+            backoff.until().map(|until| (until - now).as_millis())
+        });
+        assert_eq!(pauses, [50, 100, 200, 250, 250].map(Some));
     }
 }

@@ -1,4 +1,4 @@
-//! Work that is under way on an operation, with what the ledger will have of it, whatever becomes of the work.
+//! Work under way on an operation, with its entry in the ledger, whatever becomes of the work.
 
 use domain::event::{BoundaryDecided, Event};
 use domain::time::Timestamp;
@@ -7,16 +7,16 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Milliseconds that stopped work is waited for, so that what it did last is on record.
+/// The time that stopped work has to end, in milliseconds. What it did last is then on record.
 const STOPPED_MS_MAX: u64 = 1_000;
 
-/// Work that is under way. It ends with this.
+/// Work under way. It is stopped when this is dropped.
 pub(crate) struct Busy {
     work: AbortOnDropHandle<()>,
     dossier: Dossier,
-    /// The entry of the ledger, without what is in the dossier.
+    /// The ledger's entry, without the content of the dossier.
     entry: BoundaryDecided,
-    /// Whether the ledger has an entry for it already.
+    /// True if the ledger has an entry for it already.
     told: bool,
 }
 
@@ -25,27 +25,30 @@ impl Busy {
         Self { work, dossier, entry, told: false }
     }
 
-    /// The ledger's entry for the work so far, which goes on; none when there is nothing to tell that it does not have already.
+    /// Returns the ledger's entry for the work so far, which goes on. None when there is nothing
+    /// new to tell.
     pub(super) fn so_far(&mut self, time: Timestamp) -> Option<Event> {
         let (Decided { decisions, left_out }, egress) = self.dossier.take();
-        // Every call of a tool is on record: with its code and its grant, also when it asked for nothing.
+        // Every call of a tool is on record with its code and its grant, even if it asked for
+        // nothing.
         let is_told = (self.entry.tool.is_some() && !self.told) || !decisions.is_empty() || !egress.is_empty();
         self.told |= is_told;
         let entry = || BoundaryDecided { decisions, left_out, egress, time, ..self.entry.clone() };
         is_told.then(|| Event::BoundaryDecided(Box::new(entry())))
     }
 
-    /// The ledger's entry for the work, which ends here; none when there is nothing to tell.
+    /// Returns the ledger's entry for the work, which ends here. None when there is nothing new to
+    /// tell.
     pub(super) fn ended(mut self, time: Timestamp) -> Option<Event> {
         let told = self.so_far(time);
         drop(self.work);
         told
     }
 
-    /// Stops the work, and waits until what it was about when it was stopped is on record too.
+    /// Stops the work, and returns its entry with all that was under way when it stopped.
     pub(super) async fn stopped(mut self, time: Timestamp) -> Option<Event> {
         self.work.abort();
-        // However the work ends: it is over. What does not stop in time is not waited for.
+        // The work is over, however it ends. Work that does not stop in time is left to itself.
         let _ = timeout(Duration::from_millis(STOPPED_MS_MAX), &mut self.work).await;
         self.dossier.closed().await;
         self.ended(time)

@@ -1,4 +1,4 @@
-//! Claiming inputs: a run begins.
+//! The beginning of a run: its inputs are claimed.
 
 use super::afford::{Begins, came_of, keep_of_one_message};
 use super::queue::Opening;
@@ -26,7 +26,8 @@ use serde_json::Value;
 use store::{AgentRow, SessionRow, SessionStatus};
 
 impl Driver {
-    /// Begins a run over inputs. Nothing is stored yet: the start goes into the first step's commit.
+    /// Begins a run over inputs. Nothing is stored yet: the start is part of the first step's
+    /// commit.
     pub(super) async fn start(&mut self, mut opening: Opening, session: SessionRow) -> Result<(), Trouble> {
         let now = self.core.now();
         keep_of_one_message(&mut opening.inputs);
@@ -84,7 +85,8 @@ impl Driver {
         Ok(())
     }
 
-    /// What leads a turn of a session; or why nothing can.
+    /// Returns the definition, component and persona that lead a turn of a session, or why none
+    /// can.
     pub(super) fn leads(&self, agent: &AgentRow, session: &SessionRow) -> Result<Led<'_>, String> {
         let catalogue = &self.core.catalogue;
         if session.status != SessionStatus::Open {
@@ -108,7 +110,8 @@ impl Driver {
         Ok(Led { definition, entry, persona })
     }
 
-    /// What of its prompt and settings is an agent's own, its session's or its persona's, sealed; none when nothing is.
+    /// Returns the prompt and settings that are the agent's, the session's or the persona's own,
+    /// sealed. None when there are none.
     async fn overrides(
         &self,
         agent: &Agent,
@@ -132,8 +135,10 @@ impl Driver {
         Ok((system_prompt.is_some() || !settings.is_empty()).then(|| Sealed::json(&Overrides { system_prompt, settings })))
     }
 
-    /// The model of a turn: what the message says, the session, the role that the agent has by its path, its definition; the host's own
-    /// where nobody says any.
+    /// Returns the model of a turn; none for the host's own.
+    ///
+    /// The first that names one decides: the message, the session, the role that the agent has by
+    /// its path, its definition.
     pub(super) fn model(
         &self,
         message: Option<&String>,
@@ -145,7 +150,7 @@ impl Driver {
         message.or(session).or_else(of_role).or(definition).cloned()
     }
 
-    /// Whether anything that a thread shows rests on content from outside.
+    /// Returns whether anything in a thread rests on content from outside.
     pub(super) async fn thread_is_untrusted(&self, head: Option<TurnId>) -> Result<bool, Trouble> {
         match head {
             Some(head) => Ok(self.core.store.is_untrusted(head).await?),
@@ -158,7 +163,7 @@ impl Driver {
     }
 }
 
-/// What leads a turn.
+/// The definition, the component and the persona that lead a turn.
 pub(super) struct Led<'a> {
     pub(super) definition: &'a Definition,
     pub(super) entry: &'a Entry,
@@ -166,29 +171,29 @@ pub(super) struct Led<'a> {
     persona: Option<&'a Persona>,
 }
 
-/// What a run takes over from the inputs that it begins with.
+/// The properties that a run takes over from its inputs.
 struct Begun {
     reply_to: Option<ReplyTo>,
     deadline: Option<Timestamp>,
     depth: Depth,
     hops: u32,
-    /// That of the work that was handed over: how urgent a message is says when it is taken from its session's queue, and lets nobody's
-    /// session go before another's.
+    /// The priority of handed-over work. A message's priority only counts within its session's
+    /// queue, so that it puts no session before another's.
     priority: Priority,
     budget: Budget,
-    /// What whoever handed the work over may not do: whoever does it for them may not do it either.
+    /// The denials of those that handed the work over. They hold for the run, too.
     denies: Denies,
-    /// What is permitted to whoever handed the work over, and so to whoever does it for them.
+    /// The permissions of those that handed the work over. The run is limited to them.
     permissions: Permissions,
-    /// From whom the first of them is.
+    /// The user of the first input.
     user_id: Option<UserId>,
-    /// The one that the last of them names that names one.
+    /// The model of the last input that names one.
     model: Option<String>,
 }
 
 impl Begun {
     fn with(inputs: &[InputAccepted]) -> Self {
-        // Work that was handed over begins a run alone.
+        // Handed-over work begins a run alone.
         let reply_to = match inputs.first().map(|input| &input.source) {
             Some(Source::Dispatch { reply_to, .. }) => *reply_to,
             Some(Source::Api | Source::Opening | Source::LateReply { .. } | Source::Reminder { .. }) | None => None,

@@ -1,4 +1,5 @@
-//! Committing a step, with all that it decided and with the end of its run where it ends that, in one transaction.
+//! The commit of a step: all that it decided, and the end of its run if it ends that, in one
+//! transaction.
 
 use super::end::{Last, is_fruitless};
 use super::fold::snapshot;
@@ -19,32 +20,33 @@ use domain::run::end::Cause;
 use domain::time::Timestamp;
 use store::{Clash, Commit, CommitError, Expected, Guard};
 
-/// Events of a run between two snapshots of it.
+/// Number of events of a run between two of its snapshots.
 const SNAPSHOT_EVENTS: u64 = 64;
 
 /// A step that was decided and is to be committed.
 pub(super) struct Plan {
     pub(super) stepped: RunStepped,
     pub(super) cause: Option<Cause>,
-    /// What the run's user is to the agent, as the step saw it.
+    /// The role of the run's user with the agent, as the step saw it.
     pub(super) role: Option<domain::agent::role::Role>,
     pub(super) sent: Vec<Sent>,
     pub(super) blobs: Vec<Sealed>,
     pub(super) words: Vec<InputAccepted>,
-    /// What the boundary decided about the step and what it asked for.
+    /// The boundary's decisions about the step and its requests.
     pub(super) decided: Vec<Event>,
-    /// That its accounts have what it draws.
+    /// The guard that the run's accounts have what the step draws.
     pub(super) afforded: Option<Guard>,
-    /// Whether what leaves it rests on content from outside.
+    /// True if what leaves the step rests on content from outside.
     pub(super) untrusted: bool,
     pub(super) time: Timestamp,
 }
 
-/// Sessions to wake once a commit is durable.
+/// The sessions to wake once a commit is durable.
 pub(super) type Wake = Vec<SessionId>;
 
 impl Driver {
-    /// Commits a step. If it would end the turn and words have arrived meanwhile, the turn goes on with them instead.
+    /// Commits a step. If it would end the turn and words have arrived meanwhile, the turn goes on
+    /// with them.
     pub(super) async fn commit_step(&mut self, mut plan: Plan) -> Result<(), Trouble> {
         let Some(driving) = &self.driving else { return Ok(()) };
         let active_ms = driving.charge_active_time(plan.stepped.settled.iter_mut().chain(&mut plan.stepped.stopped));
@@ -54,7 +56,7 @@ impl Driver {
         run.advance(&stepped)?;
         let mut ends = plan.cause.is_some();
         let core = self.core.clone();
-        // Until this is committed nobody deletes what it names.
+        // Until the commit is durable, nobody deletes the blobs that it names.
         let _naming = core.naming.read().await;
         loop {
             let Some(driving) = &self.driving else { return Ok(()) };
@@ -63,8 +65,9 @@ impl Driver {
                 self.add_burial(&mut commit, &run, holder.as_ref(), cause, &driving.context(plan.time), plan.time);
             } else if let (true, Some(cause)) = (ends, &plan.cause) {
                 wake.extend(self.add_end(&mut commit, &run, holder.as_ref(), cause, Last::step(&driving.run, &stepped), plan.time).await?);
-                // Without another step left, words that arrived wait for the next turn: they must not make a failure of this one.
-                // While a thread is compacted nothing joins it: what arrived meanwhile leads the next turn.
+                // Without another step left, arrived words wait for the next turn: they must not
+                // turn this one into a failure. While a thread is compacted, nothing joins it:
+                // arrived words lead the next turn.
                 let unrecorded_ms = driving.stopwatch.unrecorded_ms().saturating_sub(active_ms);
                 let is_open = run.spent(unrecorded_ms).is_none() && run.started.compacts.is_none();
                 if matches!(cause, Cause::Replied | Cause::Completed { .. }) && is_open {
@@ -85,7 +88,8 @@ impl Driver {
             store::point("broker.commit.before");
             match self.commit(commit).await {
                 Ok(committed) => {
-                    // Before anything else: nobody but this driver knows that they have something to do.
+                    // Before anything else: only this driver knows that these sessions have
+                    // something to do.
                     self.wake(wake);
                     store::point("broker.commit.after");
                     let stream = Stream::Run(run.started.run);
@@ -95,7 +99,8 @@ impl Driver {
                 }
                 Err(CommitError::Conflict(conflict)) => match conflict.clash {
                     Clash::Guard(Guard::NothingWaiting { .. }) => ends = false,
-                    // Whoever waited waits no more, or too many wait in its session: look again who is to get the reply.
+                    // The caller waits no more, or too many inputs wait in its session: look again
+                    // for who gets the reply.
                     Clash::Guard(guard @ (Guard::OperationOpen { .. } | Guard::WaitingAtMost { .. }))
                         if !plan.sent.iter().any(|sent| sent.guards.contains(&guard)) => {}
                     _ => return Err(CommitError::Conflict(conflict).into()),
@@ -113,7 +118,7 @@ impl Driver {
             own.push(context.event(Event::RunStarted(Box::new(driving.run.started.clone()))));
             commit.guards = driving.start_guards(&plan.words);
         } else {
-            // A first step that is tried again hears what its run has claimed already.
+            // A first step that is tried again hears inputs that its run has claimed already.
             let waiting = plan.words.iter().map(|input| input.input).filter(|input| !driving.run.claimed.contains(input));
             commit.guards = waiting.map(Guard::InputWaiting).collect();
         }
@@ -146,7 +151,7 @@ impl Driver {
         (commit, plan.sent.iter().map(|sent| sent.session).chain(stopped).collect())
     }
 
-    /// Keeps the fold of a long run, so that going on with it after a restart does not begin at its beginning.
+    /// Adds a snapshot of a long run, so that a restart does not fold it from its beginning.
     fn add_snapshot(&self, commit: &mut Commit, driving: &Driving, run: &Run, ends: bool) {
         let stream = driving.stream();
         let own: usize = commit.appends.iter().filter(|append| append.stream == stream).map(|append| append.events.len()).sum();
@@ -157,7 +162,7 @@ impl Driver {
         commit.snapshots.extend(snapshot(run, version).map(|snapshot| (stream, snapshot)));
     }
 
-    /// What follows once a step's commit is durable.
+    /// Takes note of a step whose commit is durable.
     async fn committed(&mut self, run: Run, version: u64, plan: &Plan, ended: bool) {
         self.core.know_blobs(plan.blobs.iter().map(|sealed| sealed.digest));
         let timed = plan.stepped.started.iter().any(|operation| operation.deadline.is_some() || operation.due().is_some());
@@ -185,7 +190,9 @@ impl Driver {
     }
 }
 
-/// That the run's user is still to the agent what it takes for something to be remembered of whom it was decided to be.
+/// Returns the guard that the run's user still has the right under which a step's memory is kept.
+///
+/// None for an event that is no memory.
 fn still_remembered(event: &Event, run: &Run) -> Option<Guard> {
     let Event::PreferencesUpdated(updated) = event else { return None };
     let of = if updated.user_id.is_some() { OfWhom::User } else { OfWhom::Everybody };

@@ -1,7 +1,8 @@
-//! Compacting a session's thread between its turns: whether that is due, and the run that does it.
+//! Compaction of a session's thread between its turns: the decision whether it is due, and its run.
 //!
-//! Whether it is due follows from what is stored: the last turn, its run, and what has been tried since. So a crash in between changes nothing.
-//! The rules are the domain's ([`domain::compaction`]); the run is one like any other, except that no agent decides in it ([`step`]).
+//! The decision follows from what is stored: the last turn, its run, and the attempts since. So a
+//! crash in between changes nothing. The rules are the domain's ([`domain::compaction`]). The run
+//! is like any other, except that no agent decides in it ([`step`]).
 
 mod step;
 
@@ -24,19 +25,22 @@ use domain::turn::TurnEnd;
 use domain::user::UserId;
 use store::{CommitError, SessionRow, SessionStatus};
 
-/// Steps of a run that compacts: it asks, and it concludes.
+/// Number of steps of a run that compacts: it asks, and it concludes.
 const STEPS_MAX: u32 = 2;
 
-/// How a compaction comes about.
+/// The cause of a compaction.
 enum Occasion<'a> {
-    /// A turn's newest call of its model used so many tokens.
+    /// The newest call of the model in a turn used so many tokens.
     Due { tokens: u64 },
-    /// A user asked for it.
+    /// This user asked for it.
     Asked { by: &'a UserId },
 }
 
 impl Driver {
-    /// Begins a compaction of the thread, if it is due now that no run is open. True when it did; nothing is stored yet.
+    /// Begins a compaction of the thread if it is due, now that no run is open. Returns whether it
+    /// did.
+    ///
+    /// Nothing is stored yet.
     pub(super) async fn compact_if_due(&mut self) -> Result<bool, Trouble> {
         let Some(session) = self.idle.as_ref().filter(|session| session.session_type == CHAT && session.status == SessionStatus::Open)
         else {
@@ -54,7 +58,7 @@ impl Driver {
         Ok(false)
     }
 
-    /// Compacts the thread because somebody asks for it; the run, once its start is stored.
+    /// Compacts the thread on a user's request. Returns the run, once its start is stored.
     pub(super) async fn compact(&mut self, by: &UserId, request: Option<&Request>) -> Result<RunId, Trouble> {
         self.stale = true;
         if self.refresh().await? {
@@ -85,7 +89,7 @@ impl Driver {
         match self.commit_start_under(&[], vec![allowed(session.agent, by)], key).await {
             Ok(()) => Ok(run),
             Err(trouble) => {
-                // What was not stored was not begun.
+                // A run that was not stored has not begun.
                 self.driving = None;
                 Err(match trouble {
                     Trouble::Commit(CommitError::Conflict(_)) => Trouble::Refused(changing("the session")),
@@ -95,16 +99,17 @@ impl Driver {
         }
     }
 
-    /// Tokens of the newest call of the last turn, and the window of its model, if it fills that so far that the thread is to be compacted.
+    /// Returns the tokens and the model's window of the last turn's newest call, if compaction is
+    /// due.
     async fn due(&self, session: &SessionRow, head: TurnId) -> Result<Option<(u64, u64)>, Trouble> {
         let Some(node) = self.core.store.turn(head).await? else { return Ok(None) };
-        // Most turns are looked at no closer: none of their calls used more than all of them together.
+        // This rules most turns out: no call used more than all of the turn's calls together.
         if !is_due(node.usage.total(), self.core.gateway.smallest_window()) {
             return Ok(None);
         }
         let run = match load_run(&self.core.store, node.run).await {
             Ok((run, _)) => run,
-            // A turn that was imported has no run here.
+            // An imported turn has no run here.
             Err(Trouble::Missing(_)) => return Ok(None),
             Err(trouble) => return Err(trouble),
         };
@@ -117,7 +122,8 @@ impl Driver {
         Ok(Some((tokens, route.context_window)))
     }
 
-    /// Whether enough was tried since the last turn: as often as it may be, or until somebody stopped it.
+    /// Returns whether no further attempt is made after the last turn: enough failed, or a user
+    /// stopped one.
     async fn has_given_up(&self) -> Result<bool, Trouble> {
         let mut failed = 0;
         for ended in self.core.store.fruitless_runs(self.session, ATTEMPTS_MAX * 4).await? {
@@ -134,7 +140,7 @@ impl Driver {
         Ok(failed >= ATTEMPTS_MAX)
     }
 
-    /// What a compaction of a thread is to do; none when there is nothing to summarise.
+    /// Returns the task of a compaction; none when there is nothing to summarise.
     async fn compaction(
         &self,
         session: &SessionRow,
@@ -159,7 +165,7 @@ impl Driver {
         let pieces = pieces(&turns, &messages);
         let kept_max = match occasion {
             Occasion::Due { .. } => kept_tokens_max(window),
-            // Whoever asks for it wants it to be shorter.
+            // A user who asks for it wants the thread to be shorter.
             Occasion::Asked { .. } => kept_tokens_max(window).min(pieces.iter().map(|piece| piece.tokens).sum::<u64>() / 2),
         };
         let Some(cut) = cut(&pieces, kept_max) else { return Ok(None) };
@@ -180,7 +186,7 @@ impl Driver {
         }))
     }
 
-    /// The window of the model that a session's turns use where their words name none.
+    /// Returns the window of the model that a session's turns use where their words name none.
     async fn window_of(&self, session: &SessionRow) -> Result<u64, Trouble> {
         let agent = self.core.store.agent(session.agent).await?;
         let model = agent.and_then(|agent| {
@@ -191,11 +197,11 @@ impl Driver {
         Ok(route.map_or_else(|_| self.core.gateway.smallest_window(), |route| route.context_window))
     }
 
-    /// Begins the run. False when nothing can lead a turn of the session any more.
+    /// Begins the run. Returns false when no turn of the session can be led, or none will follow.
     async fn begin_compaction(&mut self, session: &SessionRow, compaction: Compaction) -> Result<bool, Trouble> {
         let now = self.core.now();
         let Some(agent) = self.core.store.agent(session.agent).await? else { return Ok(false) };
-        // Whoever was made for a piece of work has done it: nothing more is said there.
+        // An agent made for a piece of work has done it: nothing more is said there.
         if agent.kind.is_ephemeral() && compaction.asked_by.is_none() {
             return Ok(false);
         }
@@ -207,7 +213,8 @@ impl Driver {
         let limits = TurnLimits {
             steps_max: STEPS_MAX,
             tool_calls_max: 0,
-            // What fits into the model's window may be asked of it, however little a turn of the agent's may use.
+            // The model may be asked with all that fits into its window, however little a turn of
+            // the agent may use.
             tokens_max: definition.limits.tokens_max.max(window),
             open_operations_max: 1,
             ..definition.limits
@@ -252,8 +259,10 @@ impl Driver {
         Ok(true)
     }
 
-    /// The newest compaction of a thread; none of one that was never compacted. A turn's run says what was the newest before it, so that no
-    /// more is looked at than the last turn, and those before it that were imported.
+    /// Returns the newest compaction of a thread; none if it was never compacted.
+    ///
+    /// A turn's run records the newest one before it. So only the last turn is looked at, and turns
+    /// before it if those were imported.
     pub(super) async fn compacted(&self, head: Option<TurnId>) -> Result<Option<Compacted>, Trouble> {
         let store = &self.core.store;
         let mut at = head;
@@ -278,9 +287,9 @@ impl Driver {
     }
 }
 
-/// How a run began; none of one that is not of this store, or whose start was erased.
+/// Returns the first event of a run. None if the run is not of this store, or its start was erased.
 async fn started(store: &store::Store, run: RunId) -> Result<Option<Box<RunStarted>>, Trouble> {
-    let first = store.stream(Stream::Run(run), 0, 1).await?.into_iter().next();
+    let first = store.first_of(Stream::Run(run)).await?;
     Ok(match first.and_then(|recorded| recorded.event) {
         Some(Event::RunStarted(started)) => Some(started),
         _ => None,

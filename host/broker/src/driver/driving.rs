@@ -1,4 +1,4 @@
-//! A run that is being driven: its cached fold, what is worked on for it, and what has come of that and is not recorded yet.
+//! A run that is being driven: its cached fold, its work under way, and outcomes not recorded yet.
 
 use super::Beside;
 use super::busy::Busy;
@@ -6,13 +6,23 @@ use super::stopwatch::Stopwatch;
 use crate::outfit::Sealed;
 use domain::event::{Event, InputAccepted};
 use domain::id::{OperationId, RunId};
+use domain::message::{Message, MessageId};
 use domain::operation::{Continuation, Settlement};
 use domain::run::Run;
 use domain::time::Timestamp;
 use std::collections::{HashMap, HashSet};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use store::{AgentRow, Guard};
 use tokio::time::Instant;
+
+/// Estimated tokens of a thread that is kept in memory while its run is driven.
+pub(super) const THREAD_TOKENS_KEPT: u64 = 65_536;
+
+/// Messages of a thread before a run, from one on.
+pub(crate) struct Thread {
+    pub(crate) first: MessageId,
+    pub(crate) messages: Vec<Message>,
+}
 
 /// A run that is being driven.
 pub(crate) struct Driving {
@@ -20,11 +30,11 @@ pub(crate) struct Driving {
     pub(crate) version: u64,
     /// Outcomes that are not recorded yet.
     pub(crate) arrived: Vec<(Settlement, Beside)>,
-    /// What is being worked on. The work ends with its entry.
+    /// The work under way. It stops when its entry is dropped.
     pub(crate) busy: HashMap<OperationId, Busy>,
-    /// Entries of the ledger that go into the next commit: of work that was stopped, and of a step that has to wait.
+    /// The ledger's entries for the next commit: of stopped work, and of a step that has to wait.
     pub(crate) entries: Vec<Event>,
-    /// Measures how long models and tools were at work for it.
+    /// The stopwatch of the time that models and tools were at work for it.
     pub(crate) stopwatch: Stopwatch,
     /// Segments that ended with another to come, and are not recorded yet.
     pub(crate) continued: Vec<(Continuation, Beside)>,
@@ -32,31 +42,38 @@ pub(crate) struct Driving {
     pub(crate) opening: Vec<InputAccepted>,
     /// Its agent as it was when the run began, for the first step.
     pub(crate) agent: Option<AgentRow>,
-    /// Whether somebody is known to wait for its reply still, or nobody ever did.
+    /// True once the run was found to be wanted: a caller waits for it still, or there never was
+    /// one.
     pub(crate) wanted: bool,
-    /// When to step again, after the host could not do its part of a step, or while the agent's component has used up its calls.
+    /// The time of the next step, if the run rests: after a fault of the host's, or after too many
+    /// calls of the agent's component.
     pub(crate) rests_until: Option<Instant>,
-    /// The limits of which the ledger has it already that they keep the next step waiting.
+    /// The limits that keep the next step waiting and of which the ledger has an entry already.
     pub(crate) waits_told: Vec<String>,
-    /// Operations whose work was stopped by a step that is not recorded yet: they are not begun again before it is.
+    /// Operations whose work was stopped by a step that is not recorded yet. They are not begun
+    /// again before.
     pub(crate) put_off: HashSet<OperationId>,
-    /// Calls of models that were started here and of which no attempt has been made. Of all others an attempt may have been sent.
+    /// Calls of models that were started here and have had no attempt. Any other call may have been
+    /// sent.
     pub(crate) unsent: HashSet<OperationId>,
-    /// What of its prompt and settings is its agent's own, or its session's; while its start is not stored yet.
+    /// The prompt and settings that are its agent's, its session's or its persona's own, while its
+    /// start is not stored yet.
     pub(crate) overrides: Option<Sealed>,
-    /// Under what it begins, besides what holds for every run.
+    /// A guard for its start, besides those that hold for every run.
     pub(crate) begins_under: Option<Guard>,
-    /// Tokens of the thread before it as its models are shown it, once they were estimated.
+    /// The estimate of its thread's tokens, as its models are shown it, once it was made.
     pub(crate) thread_tokens: OnceLock<u64>,
+    /// The messages of the thread before it that a model is shown, if they were read and are not large.
+    pub(crate) thread: OnceLock<Arc<Thread>>,
 }
 
 impl Driving {
-    /// A run that begins over inputs. Nothing of it is stored yet.
+    /// Creates the state of a run that begins over inputs. Nothing of it is stored yet.
     pub(super) fn beginning(run: Run, opening: Vec<InputAccepted>, agent: AgentRow, overrides: Option<Sealed>) -> Self {
         Self { opening, agent: Some(agent), overrides, ..Self::going_on(run, 0, Vec::new()) }
     }
 
-    /// A run as it was found in the store, with what the ledger is to have of it.
+    /// Creates the state of a stored run, with entries that the ledger still lacks.
     pub(super) fn going_on(run: Run, version: u64, entries: Vec<Event>) -> Self {
         Self {
             run,
@@ -76,10 +93,14 @@ impl Driving {
             overrides: None,
             begins_under: None,
             thread_tokens: OnceLock::new(),
+            thread: OnceLock::new(),
         }
     }
 
-    /// Has the first of some outcomes, which are about to be recorded, carry the active time that none has yet; how much that is.
+    /// Charges the unrecorded active time to the first of some outcomes. Returns the time in
+    /// milliseconds.
+    ///
+    /// The outcomes are about to be recorded.
     pub(super) fn charge_active_time<'a>(&self, outcomes: impl IntoIterator<Item = &'a mut Settlement>) -> u64 {
         let Some(first) = outcomes.into_iter().next() else { return 0 };
         first.active_ms = self.stopwatch.unrecorded_ms();
@@ -90,24 +111,26 @@ impl Driving {
         self.arrived.iter().map(|(settlement, _)| settlement.clone()).collect()
     }
 
-    /// The blobs of what has arrived.
+    /// Returns the blobs of the outcomes that have arrived.
     pub(super) fn blobs(&self) -> Vec<Vec<u8>> {
         self.arrived.iter().flat_map(|(_, beside)| beside.blobs.iter().cloned()).collect()
     }
 
-    /// The further events of what has arrived.
+    /// Returns the further events of the outcomes that have arrived.
     pub(super) fn beside(&self) -> impl Iterator<Item = Event> {
         self.arrived.iter().flat_map(|(_, beside)| beside.events.iter().cloned())
     }
 
-    /// Notes what the boundary decided so far about the work on operations that the next commit ends. The work is stopped once that is
-    /// durable, and goes on if it does not come to that.
+    /// Notes the boundary's decisions so far about work that the next commit ends.
+    ///
+    /// The work is stopped once that commit is durable, and goes on if the commit does not land.
     pub(super) fn note_so_far(&mut self, operations: &[OperationId], now: Timestamp) {
         let so_far = operations.iter().filter_map(|operation| self.busy.get_mut(operation)?.so_far(now));
         self.entries.extend(so_far);
     }
 
-    /// Stops the work on operations that are over, as is stored. What the boundary decided since is to be recorded too.
+    /// Stops the work on operations that are over, which is stored already. The boundary's
+    /// decisions since then are recorded, too.
     pub(super) async fn stop_what_is_over(&mut self, now: Timestamp) {
         let over: Vec<OperationId> = self.busy.keys().copied().filter(|operation| !self.run.open.contains_key(operation)).collect();
         self.stop(over, now).await;
@@ -115,7 +138,8 @@ impl Driving {
         self.drop_what_is_settled();
     }
 
-    /// Stops the work on some operations. What the boundary decided until then goes into the next commit.
+    /// Stops the work on some operations. The boundary's decisions until then go into the next
+    /// commit.
     pub(super) async fn stop(&mut self, operations: impl IntoIterator<Item = OperationId>, now: Timestamp) {
         let operations: Vec<OperationId> = operations.into_iter().filter(|operation| self.busy.contains_key(operation)).collect();
         let busy: Vec<Busy> = operations.iter().filter_map(|operation| self.busy.remove(operation)).collect();
@@ -130,7 +154,8 @@ impl Driving {
         self.stop(all, now).await;
     }
 
-    /// Everything that the ledger is to have of a run that is forgotten here, and is not recorded yet.
+    /// Stops all work, and returns the ledger's entries that are not recorded yet. The run is
+    /// forgotten here.
     pub(super) async fn into_ledger(mut self, now: Timestamp) -> Owed {
         self.stop_all(now).await;
         let run = self.run.started.run;
@@ -139,13 +164,14 @@ impl Driving {
         Owed { run, version: self.version, entries: self.entries.into_iter().chain(decided).collect() }
     }
 
-    /// Whether it is too early for another step.
+    /// Returns whether it is too early for another step.
     pub(super) fn rests(&mut self) -> bool {
         self.rests_until = self.rests_until.filter(|until| *until > Instant::now());
         self.rests_until.is_some()
     }
 
-    /// Whether others may wait for buckets until what has arrived is recorded.
+    /// Returns whether others may wait for buckets until the outcomes that have arrived are
+    /// recorded.
     pub(super) fn keeps_others_waiting(&self) -> bool {
         self.arrived.iter().any(|(_, beside)| !beside.holds.is_empty())
     }
@@ -154,7 +180,8 @@ impl Driving {
         self.arrived.iter().any(|(settlement, _)| settlement.operation == operation)
     }
 
-    /// Whether somebody is working on an operation, or what came of the work is about to be recorded.
+    /// Returns whether an operation is being worked on, or the result of its work is about to be
+    /// recorded.
     pub(super) fn is_seen_to(&self, operation: OperationId) -> bool {
         self.busy.contains_key(&operation)
             || self.put_off.contains(&operation)
@@ -163,10 +190,10 @@ impl Driving {
     }
 }
 
-/// What the ledger is to have of a run, when nobody can say how much of it is recorded.
+/// The ledger's entries of a run, of which some may be recorded already.
 pub(super) struct Owed {
     pub(super) run: RunId,
-    /// Of the run's stream. What stands before it is not among the entries.
+    /// The version of the run's stream. Events up to it are not among the entries.
     pub(super) version: u64,
     pub(super) entries: Vec<Event>,
 }

@@ -1,4 +1,6 @@
-//! Ending a run: the turn joins the tree and whoever waits for it gets its reply, in one transaction; a run that leaves no turn is buried.
+//! The end of a run: the turn joins the tree, and its caller gets the reply, in one transaction.
+//!
+//! A run that leaves no turn is buried.
 
 use super::commit::{Wake, add};
 use super::story::timed_out;
@@ -17,9 +19,10 @@ use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use store::{Commit, Expected, Guard, Key};
 
-/// What the end of a run has beside its cause.
+/// The facts about the end of a run beside its cause.
 pub(super) struct Last {
-    /// Work that the host stopped, and what it says of that; nothing when the agent itself ended the turn.
+    /// Work that the host stopped, and what the host says of that. Empty when the agent ended the
+    /// turn.
     stopped: Vec<Settlement>,
     said: Vec<Message>,
     /// Questions that were not answered in time, as the last step heard.
@@ -33,7 +36,8 @@ impl Last {
 }
 
 impl Driver {
-    /// Adds what ends a run: its last event, the turn, the slot's event, and the reply to whoever waits.
+    /// Adds the end of a run: its last event, the turn, the slot's event, and the reply to its
+    /// caller.
     pub(super) async fn add_end(
         &self,
         commit: &mut Commit,
@@ -68,9 +72,11 @@ impl Driver {
         self.add_reply(commit, run, (&said, &stopped), cause, time).await
     }
 
-    /// A completion is addressed to (run, operation): it settles the operation if that is open, and becomes an input of the waiting session
-    /// if it is not, or if the work was detached: that operation has its outcome already, or is about to have it. Whoever has replied to its
-    /// caller itself has nothing more to tell them.
+    /// Adds the reply to the caller's operation, or to its session.
+    ///
+    /// It settles the operation if that is open. Otherwise it becomes an input of the session, if
+    /// the work was detached or ended with a reply: the operation has its outcome already, or is
+    /// about to have it. A run that has replied to its caller itself has nothing to add.
     async fn add_reply(
         &self,
         commit: &mut Commit,
@@ -104,8 +110,10 @@ impl Driver {
         Ok(vec![started.session])
     }
 
-    /// Ends the open run as its agent had decided, when the words for which it went on were taken back and nothing else is left to do. True
-    /// when it did.
+    /// Ends the open run as its agent had decided. Returns whether it did.
+    ///
+    /// That is when the words for which the run went on were taken back, and nothing else is left
+    /// to do.
     pub(super) async fn end_as_held(&mut self) -> Result<bool, Trouble> {
         let Some(driving) = self.driving.as_ref().filter(|driving| driving.busy.is_empty()) else { return Ok(false) };
         let Some(cause) = driving.run.held.as_ref().and_then(Cause::of) else { return Ok(false) };
@@ -132,9 +140,9 @@ impl Driver {
         self.end_under(cause, None).await
     }
 
-    /// The same under the key of whoever asked for it.
+    /// Ends the open run without asking its agent, under the key of the request for it.
     async fn end_under(&mut self, cause: Cause, key: Option<Key>) -> Result<(), Trouble> {
-        // What has come of work already counts as what it is, not as cut off.
+        // Work that has an outcome already counts with it, not as cut off.
         self.record_what_is_done().await?;
         let time = self.core.now();
         let Some(driving) = &mut self.driving else { return Ok(()) };
@@ -170,7 +178,8 @@ impl Driver {
         Ok(())
     }
 
-    /// What a run was to tell of what was dropped, and that leaves no turn, the next one tells.
+    /// Hands the notice of dropped inputs on to the next turn, if a run was to give it and leaves
+    /// no turn.
     async fn add_untold(&self, commit: &mut Commit, run: &Run, context: &Context, time: Timestamp) -> Result<(), Trouble> {
         let Some(notice) = &run.started.overflow else { return Ok(()) };
         let Some(row) = self.core.store.queue(self.session, time).await? else { return Ok(()) };
@@ -182,7 +191,9 @@ impl Driver {
         Ok(())
     }
 
-    /// A run whose first step never succeeded leaves no turn, and neither does a compaction that failed: its inputs become dead letters.
+    /// Buries a run that leaves no turn: its inputs become dead letters.
+    ///
+    /// That is a run whose first step never succeeded, and a compaction that failed.
     pub(super) fn add_burial(
         &self,
         commit: &mut Commit,
@@ -219,7 +230,7 @@ impl Driver {
         add_last(commit, Stream::Run(started.run), context, Event::RunEnded(ended));
     }
 
-    /// Cancels the open run. False when none is open.
+    /// Cancels the open run. Returns false when none is open.
     pub(super) async fn abort_now(&mut self, reason: String, key: Option<Key>) -> Result<bool, Trouble> {
         self.stale = true;
         if !self.refresh().await? {
@@ -230,12 +241,13 @@ impl Driver {
     }
 }
 
-/// Whether a run leaves no turn with such an end although it was stepped: a compaction that has no summary leaves its thread as it was.
+/// Returns whether a run that was stepped leaves no turn with this end. A compaction without a
+/// summary leaves its thread as it was.
 pub(super) fn is_fruitless(run: &Run, cause: Option<&Cause>) -> bool {
     run.started.compacts.is_some() && cause.is_some_and(|cause| *cause != Cause::Replied)
 }
 
-/// What a session is told of work that nobody waits for any more.
+/// Returns the reply to a session whose operation no longer waits for the work.
 fn late_reply(run: &Run, said: &[Message], cause: &Cause) -> Vec<Part> {
     match cause {
         Cause::Replied => reply(run, said),
@@ -252,7 +264,7 @@ fn notice(cause: &Cause) -> String {
     }
 }
 
-/// Adds an event behind everything that a commit has so far: whoever follows sees the end of a run after what came of it.
+/// Adds an event behind all others of a commit. A follower sees the end of a run after its results.
 fn add_last(commit: &mut Commit, stream: Stream, context: &Context, event: Event) {
     let empty = commit.appends.iter().position(|append| append.stream == stream && append.events.is_empty());
     let expected = empty.map_or(Expected::Any, |place| commit.appends.remove(place).expected);

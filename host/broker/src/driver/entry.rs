@@ -1,4 +1,5 @@
-//! Entries of the ledger: in which run, through which component, of which code, under which grant something was asked of the boundary.
+//! Entries of the ledger. Each has the run, component, code and grant with which the boundary was
+//! asked.
 
 use crate::core::Core;
 use domain::digest::Digest;
@@ -7,21 +8,21 @@ use domain::event::BoundaryDecided;
 use domain::run::Run;
 use domain::time::Timestamp;
 
-/// Through what something is asked.
+/// The asker of the boundary.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Through<'a> {
-    /// The agent itself, by this code.
+    /// The agent itself, with this code.
     Agent(Digest),
-    /// A tool of this name, be there one or not.
+    /// A tool of this name, whether it exists or not.
     Tool {
         /// The name.
         name: &'a str,
-        /// The code that was meant; none for that which there is.
+        /// The code that was meant; none for the present code.
         code: Option<Digest>,
     },
 }
 
-/// An entry in which nothing is decided yet.
+/// Returns an entry without decisions.
 pub(super) fn entry(core: &Core, run: &Run, through: Through<'_>) -> BoundaryDecided {
     let started = &run.started;
     let (tool, component, code) = match through {

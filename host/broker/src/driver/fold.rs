@@ -1,4 +1,4 @@
-//! Keeping a driver's fold of its run up to date with the run's stream.
+//! The upkeep of a driver's fold of its run, with the run's stream.
 
 use super::{Driver, Driving, Trouble};
 use domain::event::Event;
@@ -7,12 +7,13 @@ use domain::run::Run;
 use domain::time::Timestamp;
 use store::{Snapshot, Store};
 
-/// Events that are read at a time.
+/// Number of events that are read at a time.
 const PAGE: usize = 1_000;
-/// The layout of a run's snapshots. A snapshot of another layout is passed over and the events are folded.
+/// The layout of a run's snapshots. A snapshot of another layout is passed over, and the events are
+/// folded.
 const RUN_FORMAT: u32 = 5;
 
-/// A run as the fold of its stream, with its version.
+/// Returns a run as the fold of its stream, with its version.
 pub(crate) async fn load_run(store: &Store, id: RunId) -> Result<(Run, u64), Trouble> {
     let stream = Stream::Run(id);
     let snapshot = store.snapshot(stream).await?.filter(|snapshot| snapshot.format == RUN_FORMAT);
@@ -25,7 +26,7 @@ pub(crate) async fn load_run(store: &Store, id: RunId) -> Result<(Run, u64), Tro
     Ok((run, version))
 }
 
-/// The run that handed over some work; none of which nothing is left, because it was purged: nobody is there who could be told.
+/// Returns the run that handed over some work. None if it was purged: no caller is left.
 pub(crate) async fn load_caller(store: &Store, id: RunId) -> Result<Option<Run>, Trouble> {
     match load_run(store, id).await {
         Ok((run, _)) => Ok(Some(run)),
@@ -34,18 +35,18 @@ pub(crate) async fn load_caller(store: &Store, id: RunId) -> Result<Option<Run>,
     }
 }
 
-/// A run as it is kept to go on from, with the version of its stream that it is the fold of.
+/// Returns the snapshot of a run at a version of its stream.
 pub(crate) fn snapshot(run: &Run, version: u64) -> Option<Snapshot> {
     Some(Snapshot { version, format: RUN_FORMAT, state: serde_json::to_vec(run).ok()? })
 }
 
 async fn begin(store: &Store, stream: Stream) -> Result<(Run, u64), Trouble> {
-    let first = store.stream(stream, 0, 1).await?.into_iter().next();
+    let first = store.first_of(stream).await?;
     let event = first.and_then(|recorded| recorded.event).ok_or_else(|| Trouble::Missing(stream.to_string()))?;
     Ok((Run::fold([&event])?, 1))
 }
 
-/// Applies what the stream holds beyond a version.
+/// Applies the stream's events after a version.
 async fn catch_up(store: &Store, run: &mut Run, version: &mut u64) -> Result<(), Trouble> {
     let stream = Stream::Run(run.started.run);
     loop {
@@ -63,8 +64,10 @@ async fn catch_up(store: &Store, run: &mut Run, version: &mut u64) -> Result<(),
 }
 
 impl Driving {
-    /// Brings the fold up to date. Of two outcomes of one segment the first counts: what has come of a segment whose end somebody else
-    /// recorded is forgotten.
+    /// Brings the fold up to date.
+    ///
+    /// Of two outcomes of one segment the first counts. If another has recorded the end of a
+    /// segment, its result here is forgotten.
     async fn catch_up(&mut self, store: &Store, now: Timestamp) -> Result<(), Trouble> {
         let before: Vec<(OperationId, u32)> = self.run.open.iter().map(|(operation, open)| (*operation, open.segment)).collect();
         let caught_up = catch_up(store, &mut self.run, &mut self.version).await;
@@ -81,7 +84,8 @@ impl Driving {
         caught_up
     }
 
-    /// Forgets what came of work on operations that have their outcome. The work itself was stopped before that was recorded.
+    /// Forgets the results of work on operations that have their outcome. The work itself was
+    /// stopped before that was recorded.
     pub(super) fn drop_what_is_settled(&mut self) {
         let open = &self.run.open;
         self.arrived.retain(|(settlement, _)| open.contains_key(&settlement.operation));
@@ -91,7 +95,7 @@ impl Driving {
 }
 
 impl Driver {
-    /// What the ledger is to have of a run, and does not have yet.
+    /// Takes the ledger's entries of a run that are not recorded yet.
     async fn owed_to(&mut self, run: RunId) -> Result<Vec<Event>, Trouble> {
         let Some(owed) = self.owed.as_ref().filter(|owed| owed.run == run) else { return Ok(Vec::new()) };
         let since = self.core.store.stream(Stream::Run(run), owed.version, PAGE).await?;
@@ -101,9 +105,10 @@ impl Driver {
         Ok(entries)
     }
 
-    /// Brings the fold up to date. False when no run is open.
+    /// Brings the fold up to date. Returns false when no run is open.
     pub(super) async fn refresh(&mut self) -> Result<bool, Trouble> {
-        // A run that is not stored yet rests on what its session was; if that may have changed, it is begun anew.
+        // A run that is not stored yet rests on the state of its session. If that may have changed,
+        // the run is begun anew.
         if self.stale && self.driving.as_ref().is_some_and(|driving| driving.version == 0) {
             self.driving = None;
         }

@@ -1,4 +1,4 @@
-//! What a step sees, frozen: everything that it is told, under the digests that its record names.
+//! A step's view, frozen: all that the step is told, under the digests that its record names.
 
 use super::{Driver, Driving, Trouble};
 use crate::outfit::{Outfit, Sealed};
@@ -13,46 +13,48 @@ use runtime::ViewStatic;
 use std::sync::Arc;
 use store::AgentRow;
 
-/// Why a run whose session's state is not stored any more fails.
+/// The end of a run whose session's state is not stored any more.
 const STATE_GONE: (&str, &str) =
     ("state-gone", "the session's state is missing: the data folder was damaged; `agent-host verify` says more");
-/// The same of its settings.
+/// The end of a run whose session's or agent's settings are not stored any more.
 const SETTINGS_GONE: (&str, &str) = ("settings-gone", "what the session was opened with, or the agent's own settings, are gone");
 
-/// What a step sees, frozen, with the blobs that its basis names.
+/// A step's view, frozen, with the blobs that its basis names.
 pub(super) struct Frozen {
     pub(super) basis: Basis,
     pub(super) view: StepView,
     pub(super) blobs: Vec<Sealed>,
 }
 
-/// What a step sees of what belongs to its agent and its session alone.
+/// The part of a step's view that belongs to its agent and its session alone.
 pub(super) struct Own {
     /// The code that takes the step.
     component: Digest,
     /// The session's state.
     state: Vec<u8>,
-    /// The prompt and the settings: the definition's, with the agent's own over them.
+    /// The prompt and the settings: the definition's, with the overrides over them.
     settings: Sealed,
-    /// What the session was opened with.
+    /// The configuration that the session was opened with.
     session_config: Option<Sealed>,
-    /// The agent's structured sessions that have ended, as far as the user would see them.
+    /// The agent's ended structured sessions, as far as the user may see them.
     history: Option<Sealed>,
-    /// What the user is to the agent.
+    /// The user's role with the agent.
     pub(super) role: Option<Role>,
-    /// What of the settings is the agent's own.
+    /// The prompt and settings that are the agent's, the session's or the persona's own.
     overrides: Option<Sealed>,
-    /// How many files the session has.
+    /// Number of files of the session.
     files: u64,
 }
 
-/// What a session was opened with that was opened with nothing.
+/// The configuration of a session that was opened without one.
 pub(crate) const NOTHING: &str = "{}";
 /// The history when there is none.
 pub(crate) const NONE_BEFORE: &str = "[]";
 
 impl Driver {
-    /// What belongs to a run's agent and session alone, for a component's step; what is gone when it is not stored any more.
+    /// Reads what belongs to a run's agent and session alone, for a step of this component.
+    ///
+    /// The inner error names what is not stored any more.
     pub(super) async fn own(
         &self,
         driving: &Driving,
@@ -92,7 +94,7 @@ impl Driver {
         Ok(Ok(Own { component, state, settings, session_config, history, role, overrides, files }))
     }
 
-    /// The session's state as it stands; none if it should be there and is not.
+    /// Returns the session's state. None if it should be stored and is not.
     async fn session_state(&self, digest: Digest) -> Result<Option<Vec<u8>>, Trouble> {
         if digest == Digest::of(store::EMPTY_STATE) {
             return Ok(Some(store::EMPTY_STATE.to_vec()));

@@ -1,4 +1,6 @@
-//! Handing work over, in the commit of the step that decides it: to a worker made for it, or to a session of an agent that is there.
+//! Handing work over, in the commit of the step that decides it.
+//!
+//! The work goes to a worker that is made for it, or to a session of an agent that exists.
 
 use super::resolve::{Scope, failed, simply};
 use super::{Driver, Trouble};
@@ -26,7 +28,7 @@ use domain::tool::EffectClass;
 use std::sync::Arc;
 use store::{Guard, HandedOver};
 
-/// What a step sends to another session, in the step's own commit.
+/// A delivery to another session, in the step's own commit.
 pub(super) struct Sent {
     pub(super) session: SessionId,
     pub(super) guards: Vec<Guard>,
@@ -40,7 +42,7 @@ pub(super) struct Handover {
     pub(super) to: To,
     pub(super) content: Vec<Part>,
     pub(super) waits: Waits,
-    /// For a call of `delegate`: its arguments.
+    /// The arguments of a call of `delegate`; none for other calls.
     pub(super) delegation: Option<String>,
     pub(super) priority: Priority,
     pub(super) budget: Budget,
@@ -48,7 +50,7 @@ pub(super) struct Handover {
     pub(super) tool: Option<&'static str>,
 }
 
-/// Who is to do it.
+/// The agent that is to do the work.
 pub(super) enum To {
     /// A worker that is made for it, below the caller.
     Worker(Arc<Definition>),
@@ -56,26 +58,28 @@ pub(super) enum To {
     There(Box<Place>),
 }
 
-/// Where an agent is told something.
+/// The agent and the session that work is handed to.
 pub(super) struct Place {
     pub(super) agent: Agent,
-    /// How the agent comes to be, if it is made for it.
+    /// The event that makes the agent, if it is made for this.
     pub(super) made: Option<AgentCreated>,
     pub(super) session: SessionId,
     pub(super) session_name: Option<String>,
-    /// Whether the session is opened for it.
+    /// True if the session is opened for this.
     pub(super) created: bool,
 }
 
-/// Whether, and for what, the step's run waits.
+/// The result that the step's run waits for, if any.
 pub(super) enum Waits {
-    /// For the work, which is stopped when its time is up, or nobody waits any more.
+    /// The result of the work. The work is stopped when its time is up, or when its caller waits no
+    /// more.
     Attached { timeout_ms: u64 },
-    /// Not: the reply comes as an input.
+    /// No result: the reply comes as an input.
     Detached { timeout_ms: u64 },
-    /// For an answer to a message. The other agent's turn is its own and goes on whoever waits.
+    /// The answer to a message. The other agent's turn is its own, and goes on if its caller waits
+    /// no more.
     Answer(Messaged),
-    /// Not for it: it comes as an input.
+    /// No result: the answer comes as an input.
     Nothing(Messaged),
 }
 
@@ -84,19 +88,20 @@ impl Waits {
         matches!(self, Self::Attached { .. } | Self::Answer(_))
     }
 
-    /// When the work is to be done by: never later than whoever hands it over is to be done.
+    /// Returns the deadline of the work, never later than that of its caller.
     fn deadline(&self, now: Timestamp, of_caller: Option<Timestamp>) -> Option<Timestamp> {
         match self {
             Self::Attached { timeout_ms } | Self::Detached { timeout_ms } => {
                 Some(now.plus_ms(*timeout_ms).min(of_caller.unwrap_or(Timestamp(u64::MAX))))
             }
-            // Whoever waits for an answer cancels nothing; but nobody's work goes on when that of whoever asked for it is over.
+            // A caller that waits for an answer cancels nothing. But no work goes on after the
+            // deadline of its caller.
             Self::Answer(_) | Self::Nothing(_) => of_caller,
         }
     }
 }
 
-/// The session that gets the work, and what comes before it there.
+/// The session that gets the work, with the events that go before it there.
 struct Begun {
     agent: AgentId,
     session: SessionId,
@@ -105,8 +110,9 @@ struct Begun {
 }
 
 impl Driver {
-    /// How deep the next work will be that the step hands over, and what must be so when it is committed: another run of the same tree may
-    /// hand over something meanwhile.
+    /// Returns the depth of the next work that the step hands over, with a guard for its commit.
+    ///
+    /// The guard is needed because another run of the same tree may hand something over meanwhile.
     fn admit(&self, scope: &Scope<'_>, edge: Edge) -> Result<(Depth, Guard), Failure> {
         let HandedOver { by_run, in_tree, tree } = scope.handed_over;
         let (more, limits) = (scope.handed, self.core.limits.dispatch);
@@ -118,7 +124,7 @@ impl Driver {
         Ok((depth, Guard::TreeDispatchesAtMost { tree, max }))
     }
 
-    /// Whether work may go there over such an edge, or what is against it.
+    /// Checks that work may go there. The inner error is the refusal.
     async fn may_go(&self, scope: &mut Scope<'_>, handover: &Handover, left: Left) -> Result<Result<(Depth, Guard), Resolved>, Trouble> {
         let Handover { to, waits, tool, .. } = handover;
         let edge = match (to, waits) {
@@ -148,7 +154,7 @@ impl Driver {
         Ok(Ok(admitted))
     }
 
-    /// Hands work over, or says why not.
+    /// Hands work over, or returns the refusal.
     pub(super) async fn hand_over(&self, scope: &mut Scope<'_>, handover: Handover, sent: &mut Vec<Sent>) -> Result<Resolved, Trouble> {
         let left = scope.left;
         let (depth, of_tree) = match self.may_go(scope, &handover, left).await? {
@@ -210,7 +216,8 @@ impl Driver {
         Ok(Resolved { deadline, reserved, ..simply(performer, EffectClass::NonIdempotent) })
     }
 
-    /// What to say when sessions would wait for each other for ever; nothing when one may wait for the other.
+    /// Returns the text about sessions that would wait for each other for ever. None when one may
+    /// wait for the other.
     async fn closed_circle(&self, from: SessionId, to: SessionId) -> Result<Option<String>, Trouble> {
         let edges = self.core.store.waits_of(to).await?;
         let Some(sessions) = circle(&edges, from, to) else { return Ok(None) };
@@ -228,13 +235,13 @@ impl Driver {
 }
 
 impl Scope<'_> {
-    /// A new agent below this one, with a session.
+    /// Makes a new agent below this one, with a session.
     fn worker(&mut self, target: &Definition, agent_type: String) -> Begun {
         self.grant(AGENT_CALL, &target.agent_id.0);
         let (caller, now) = (&self.agent.agent, self.now);
         let (agent, session) = (fresh::agent(), fresh::session());
         let count = self.agent.sub_count + self.workers;
-        // The first of a step's workers guards the count for all of them.
+        // The first worker of a step guards the count for all of them.
         let guards = if self.workers == 0 { vec![Guard::SubCount { agent: caller.id, count }] } else { Vec::new() };
         let created = AgentCreated {
             agent,
@@ -256,7 +263,7 @@ impl Scope<'_> {
         Begun { agent, session, guards, events }
     }
 
-    /// A session of an agent that is there, or is made for it.
+    /// Takes a session of an agent that exists, or of one that is made for this.
     fn place(&mut self, place: Place, waits: bool) -> Begun {
         let Place { agent, made, session, session_name: _, created } = place;
         self.grant(AGENT_CALL, &agent.definition.0);
@@ -268,7 +275,7 @@ impl Scope<'_> {
                 guards.push(Guard::PathFree(made.path.clone()));
                 events.push((Stream::Agent(agent.id), Event::AgentCreated(made)));
             }
-            // Rights are looked at again in the commit: they may be taken away meanwhile.
+            // Rights are checked again in the commit: they may be taken away meanwhile.
             None => guards.extend([Guard::AgentActive(agent.id), allowed(agent.id, user)]),
         }
         if created {
@@ -293,7 +300,7 @@ impl Scope<'_> {
             name: None,
             head: None,
             persona: None,
-            // What its definition says comes after the role that it has by its path.
+            // Its definition's model comes after that of the role that it has by its path.
             model: None,
             started_by: format!("agent:{}", self.agent.agent.path),
             time: self.now,
@@ -301,19 +308,23 @@ impl Scope<'_> {
     }
 }
 
-/// The address of an agent below another one. Below an address from before addresses had their form it is put together as text; agents call
-/// each other not so deep that one could be too long.
+/// Returns the path of an agent below another one.
+///
+/// Below a path from before paths had their form it is put together as text. Agents do not call
+/// each other so deep that such a path could be too long.
 fn below(parent: &str, index: u64) -> String {
     let built = parent.parse::<AgentPath>().ok().zip(u32::try_from(index).ok()).and_then(|(parent, index)| parent.sub(index).ok());
     built.map_or_else(|| format!("{parent}/sub/{index}"), String::from)
 }
 
-/// What nobody waits for settles at once. Nobody hears what it used either: it is charged what is set aside for it.
+/// Settles at once work that no operation waits for.
+///
+/// Nobody will hear what it used either: it is charged its reserve.
 fn at_once(performer: Performer, reserved: Spent) -> Resolved {
     Resolved { reserved, ..simply(performer, EffectClass::ReadOnly) }
 }
 
-/// That too many wait in a session already, which passes.
+/// Returns the refusal that too many inputs wait in a session. That passes.
 pub(super) fn full() -> Resolved {
     failed(domain::talk::AGENT_SESSION_ERROR, format!("{WAITING_INPUTS_MAX} inputs of that session wait already; try again later"))
 }

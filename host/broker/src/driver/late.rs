@@ -1,4 +1,6 @@
-//! Late replies: what comes of work when nobody's operation waits for it any more, as an input of the session that handed it over.
+//! Late replies: results of work that no operation waits for any more.
+//!
+//! A late reply becomes an input of the session that handed the work over.
 
 use super::{Trouble, load_caller};
 use crate::core::{Core, fresh};
@@ -13,7 +15,7 @@ use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use store::{Guard, Store};
 
-/// The run and the operation that wait for what an input hands over, if any do.
+/// Returns the run and the operation that wait for the work of an input, if any do.
 pub(crate) async fn waiting_for(store: &Store, input: &InputAccepted) -> Result<Option<(Run, Operation)>, Trouble> {
     let Source::Dispatch { reply_to: Some(reply_to), .. } = &input.source else { return Ok(None) };
     let Some(run) = load_caller(store, reply_to.run).await? else { return Ok(None) };
@@ -25,36 +27,40 @@ pub(crate) async fn waiting_for(store: &Store, input: &InputAccepted) -> Result<
 
 /// A reply for a session.
 pub(super) struct Late<'a> {
-    /// Whose it is.
+    /// The run that replies.
     pub(super) from: &'a Run,
-    /// How many hops that run has by now.
+    /// Number of hops that this run has by now.
     pub(super) hops: u32,
     /// The run that handed it its work.
     pub(super) to: &'a Run,
-    /// What it says.
+    /// The content of the reply.
     pub(super) parts: Vec<Part>,
-    /// Whether it comes from outside.
+    /// True if it rests on content from outside.
     pub(super) untrusted: bool,
 }
 
-/// What becomes of it.
+/// The parts of a commit that deliver a late reply.
 pub(super) struct Told {
     /// The events of the session's stream.
     pub(super) events: Vec<Event>,
-    /// What is stored as a blob.
+    /// Content that is stored as a blob.
     pub(super) blob: Option<Vec<u8>>,
-    /// What has to be so.
+    /// The guard that they need.
     pub(super) guard: Option<Guard>,
 }
 
 impl Late<'_> {
-    /// One hop too many is put aside at once, and so is a reply to a turn that was stopped, or to a session in which too many wait.
+    /// Returns the delivery of the reply.
+    ///
+    /// The reply is put aside as a dead letter at once if it is one hop too many, if the turn that
+    /// it goes to was stopped, or if too many inputs wait in the session.
     pub(super) async fn events(self, core: &Core, time: Timestamp) -> Result<Told, Trouble> {
         let Self { from, hops, to, parts, untrusted } = self;
         let (parts, blob) = spill(parts);
         let definition = &from.started.definition;
         let message = Some(Draft { role: Role::User, parts, origin: format!("agent:{definition}"), untrusted, answers: None });
-        // The waiting conversation goes on where it was, and not at the top: otherwise two agents could answer each other for ever.
+        // The hops go on from this run, not from the caller. Otherwise two agents could answer each
+        // other for ever.
         let hops = hops.saturating_add(1);
         let Depth { call: depth, spawn: spawn_depth } = Depth { call: to.started.depth, spawn: to.started.spawn_depth };
         let source = Source::LateReply {
@@ -71,7 +77,7 @@ impl Late<'_> {
         let user_id = Some(from.started.user_id.clone());
         let accepted = InputAccepted { input, session, source, user_id, message, model: None, waits_for: None, priority: None, time };
         let mut events = vec![Event::InputAccepted(accepted)];
-        // Whoever stopped that turn did not ask for another one.
+        // A user who stopped that turn did not ask for another one.
         let stopped = (to.ended == Some(TurnEnd::Aborted)).then(|| "the turn that handed the work over was stopped".to_owned());
         let waiting = core.store.session(session).await?.map_or(0, |row| row.waiting);
         let full = || {

@@ -1,12 +1,14 @@
-//! Ends that the host gives a run: limits, deadlines, and that nobody wants its work any more.
+//! Ends that the host gives a run: by limits, by deadlines, and when its work is no longer wanted.
 
 use super::{Driver, Trouble};
 use domain::agent::end_session::EXPIRED;
 use domain::run::end::{Cause, TIMED_OUT};
 
 impl Driver {
-    /// Why nobody wants the run's work any more: its agent was archived, or whoever handed the work over waits no more. Found from the
-    /// store alone, so that it reaches a run whose host was killed in between.
+    /// Returns the reason why the run's work is no longer wanted, if any.
+    ///
+    /// Its agent was archived, or its caller waits no more. The store alone tells, so it also
+    /// reaches a run whose host was killed in between.
     async fn unwanted(&self) -> Result<Option<&'static str>, Trouble> {
         let Some(driving) = self.driving.as_ref().filter(|driving| !driving.wanted) else { return Ok(None) };
         let started = &driving.run.started;
@@ -19,7 +21,8 @@ impl Driver {
         Ok((!waits).then_some("the caller waits for it no more"))
     }
 
-    /// Ends a run that has reached a limit or its deadline, or that nobody waits for any more. True when it did.
+    /// Ends a run that has reached a limit or its deadline, or is no longer wanted. Returns whether
+    /// it did.
     pub(super) async fn check_limits(&mut self) -> Result<bool, Trouble> {
         let unwanted = self.unwanted().await?;
         let Some(driving) = &mut self.driving else { return Ok(false) };
@@ -43,7 +46,8 @@ impl Driver {
         Ok(true)
     }
 
-    /// Ends the run for a reason of the host's, also when its start is not stored yet.
+    /// Ends the run for a reason of the host's. If its start is not stored yet, that is stored
+    /// first.
     pub(super) async fn fail(&mut self, cause: Cause) -> Result<(), Trouble> {
         let opening = self.driving.as_ref().map(|driving| driving.opening.clone()).unwrap_or_default();
         self.commit_start(&opening).await?;

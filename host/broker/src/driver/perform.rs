@@ -1,8 +1,10 @@
-//! Performing operations, after the commit that decided them: models, tools, recall. What comes of it goes back to the driver's mailbox.
+//! Performing operations, after the commit that decided them: models, tools, recall.
+//!
+//! The result goes to the driver's mailbox.
 
 use super::busy::Busy;
 use super::entry::{Through, entry};
-use super::{Beside, Driver, Signal, Stopwatch};
+use super::{Beside, Driver, Signal, Stopwatch, Thread};
 use crate::catalogue::CHAT;
 use crate::core::Core;
 use crate::panics::caught;
@@ -25,7 +27,7 @@ use store::Hit;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-/// What a piece of work came to.
+/// The result of a piece of work.
 pub(crate) struct Performed {
     pub(crate) came_to: CameTo,
     pub(crate) attempts: Vec<Attempt>,
@@ -43,7 +45,7 @@ impl Performed {
     }
 }
 
-/// An end, nothing because the work panicked, or another segment.
+/// The way in which work came to its result: an end, a loss by panic, or another segment to come.
 pub(crate) enum CameTo {
     End(Ended),
     Lost,
@@ -58,7 +60,7 @@ impl Driver {
         driving.unsent.remove(&operation);
         let Some(open) = driving.run.open.get(&operation) else { return };
         let (started, messages) = (driving.run.started.clone(), seen(&driving.run, open));
-        // What asks models, other agents, timers and users is the agent itself.
+        // Models, other agents, timers and users are asked by the agent itself.
         let through = match &open.operation.performer {
             Performer::Tool { component, tool, .. } => Through::Tool { name: tool, code: Some(*component) },
             _ => Through::Agent(driving.run.component),
@@ -68,7 +70,8 @@ impl Driver {
         let core = self.core.clone();
         let driver = self.mailbox.signals.clone();
         let stopwatch = driving.stopwatch.clone();
-        let work = Work { core, driver, open: open.clone(), started, messages, dossier: dossier.clone(), stopwatch };
+        let thread = driving.thread.get().cloned();
+        let work = Work { core, driver, open: open.clone(), started, messages, thread, dossier: dossier.clone(), stopwatch };
         let mailbox = self.mailbox.signals.clone();
         let segment = open.segment;
         let (session, noted) = (self.session, dossier.clone());
@@ -78,17 +81,18 @@ impl Driver {
                 Performed::came(CameTo::Lost)
             });
             noted.closed().await;
-            // A driver that is gone has left the operation to a successor.
+            // If the driver is gone, the operation is a successor's.
             let _ = mailbox.send(Signal::Performed { operation, segment, performed: Box::new(performed) }).await;
         });
         driving.busy.insert(operation, Busy::new(AbortOnDropHandle::new(task), dossier, entry));
     }
 
-    /// Takes what a segment of an operation came to.
+    /// Takes the result of a segment of an operation.
     pub(super) fn performed(&mut self, operation: OperationId, segment: u32, mut performed: Performed) {
         let now = self.core.now();
         let Some(driving) = &mut self.driving else { return };
-        // What was cancelled meanwhile has its outcome already, and so has a segment whose end somebody else recorded.
+        // A cancelled operation has its outcome already, and so has a segment whose end another has
+        // recorded.
         let went_on = driving.run.open.get(&operation).is_some_and(|open| open.segment != segment);
         if went_on {
             return;
@@ -126,14 +130,14 @@ impl Driver {
     }
 }
 
-/// The messages of a run that an operation needs: a model's call those that it sends, others none.
+/// Returns the run's messages that an operation needs: those that a model's call sends, else none.
 fn seen(run: &Run, open: &Open) -> Vec<Arc<Message>> {
     let Performer::Model { request, through, .. } = &open.operation.performer else { return Vec::new() };
     let first = request.context.first();
     run.messages.iter().filter(|message| message.id >= first && message.id <= *through).cloned().collect()
 }
 
-/// One segment of an operation, with everything that it needs.
+/// One segment of an operation, with all that it needs.
 struct Work {
     core: Arc<Core>,
     /// The mailbox of the session's driver.
@@ -141,6 +145,8 @@ struct Work {
     open: Open,
     started: RunStarted,
     messages: Vec<Arc<Message>>,
+    /// The thread before the run, if it was read for its first call of a model.
+    thread: Option<Arc<Thread>>,
     dossier: Dossier,
     stopwatch: Stopwatch,
 }
@@ -154,7 +160,7 @@ impl Work {
     }
 
     async fn segment(self) -> Performed {
-        let Self { core, driver, open, started, messages, dossier, stopwatch } = self;
+        let Self { core, driver, open, started, messages, thread, dossier, stopwatch } = self;
         match &open.operation.performer {
             Performer::Model { request, through, .. } => {
                 let operation = &open.operation;
@@ -164,7 +170,8 @@ impl Work {
                 let messages = &messages;
                 let dossier = &dossier;
                 let stopwatch = &stopwatch;
-                Model { core, started, messages, operation, request, through: *through, dossier, stopwatch, attempts }.perform().await
+                let through = *through;
+                Model { core, started, messages, thread, operation, request, through, dossier, stopwatch, attempts }.perform().await
             }
             Performer::Tool { component, tool, arguments, capabilities } => {
                 let ran = Ran { component: *component, tool, arguments, capabilities };
@@ -182,7 +189,7 @@ impl Work {
     }
 }
 
-/// What the agent's threads and notes hold, as far as the user whom it works for would see it themselves.
+/// Searches the agent's threads and notes, as far as the user of the run could see them.
 async fn recall(core: &Core, started: &RunStarted, query: &str, limit: u32) -> Performed {
     let (agent, user) = (started.agent, &started.user_id);
     let hits = match core.store.role(user, agent).await {
@@ -203,7 +210,8 @@ async fn recall(core: &Core, started: &RunStarted, query: &str, limit: u32) -> P
     }
 }
 
-/// A hit as the agent is told of it. That it rests on content from outside is said of those of which it is so.
+/// Returns a hit as the agent is told of it. It has a mark only if it rests on content from
+/// outside.
 fn told(hit: &Hit) -> Value {
     let mut told = json!({ "text": hit.text, "turn": hit.turn, "session": hit.session, "time": hit.time.to_string() });
     if let Some(told) = told.as_object_mut().filter(|_| hit.untrusted) {

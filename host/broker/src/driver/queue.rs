@@ -1,6 +1,7 @@
-//! What of a session's queue is taken up: the next turn, words that join the open one, the end of one that is interrupted.
+//! Claims from a session's queue: the next turn, words that join the open one, an interrupt.
 //!
-//! The rules are the domain's ([`domain::queue`]); this asks them with what is stored and what time it is.
+//! The rules are the domain's ([`domain::queue`]). This applies them to what is stored and to the
+//! present time.
 
 use super::{Driver, Trouble};
 use crate::catalogue::CHAT;
@@ -10,26 +11,29 @@ use domain::queue::{Claims, Condition, OverflowNotice, Plan, Queue, Turn};
 use domain::run::end::Cause;
 use domain::user::UserId;
 
-/// With what a turn begins.
+/// The beginning of a turn.
 pub(super) struct Opening {
-    /// What it claims: one input at least.
+    /// The inputs that it claims: at least one.
     pub(super) inputs: Vec<InputAccepted>,
-    /// Whether they are one message.
+    /// True if they are one message.
     pub(super) collected: bool,
-    /// What it tells of inputs that were dropped.
+    /// The notice of dropped inputs that it gives.
     pub(super) notice: Option<OverflowNotice>,
 }
 
 impl Driver {
-    /// With what the next turn begins, now that no run is open; none while nothing waits, or nothing but what is held by its debounce: the
-    /// store wakes the session when that is over.
+    /// Returns the beginning of the next turn, now that no run is open.
+    ///
+    /// None while nothing waits, or while every input that waits is held by its debounce. The store
+    /// wakes the session when that is over.
     pub(super) async fn opening(&self) -> Result<Option<Opening>, Trouble> {
         let (claims, collected, notice) = match self.plan(Condition::Free, None).await? {
             Plan::Start(Turn::Own(input)) => (vec![input], false, None),
             Plan::Start(Turn::Words { notice, claims }) => (listed(&claims), false, notice),
             Plan::Start(Turn::Collected { notice, claims }) => (listed(&claims), true, notice),
             Plan::WaitUntil(_) => {
-                // The timer came with the end of the run before, of which the watch over timers was told nothing.
+                // The debounce became a timer when the last run ended, and the watch over timers
+                // was not told of it.
                 self.core.timers.notify_one();
                 return Ok(None);
             }
@@ -39,7 +43,7 @@ impl Driver {
         Ok(Some(Opening { inputs, collected, notice }))
     }
 
-    /// Words that wait and join the open run now.
+    /// Returns the words that wait and join the open run now.
     pub(super) async fn joining(&self) -> Result<Vec<InputAccepted>, Trouble> {
         let Some(driving) = &self.driving else { return Ok(Vec::new()) };
         match self.plan(Condition::Running { steerable: true }, Some(&driving.run.started.user_id)).await? {
@@ -48,8 +52,10 @@ impl Driver {
         }
     }
 
-    /// Ends the open run when an input waits that is to interrupt it. True when it did. The run of a structured session is not ended: that
-    /// would end the session, with what interrupts it.
+    /// Ends the open run if an input waits that is to interrupt it. Returns whether it did.
+    ///
+    /// The run of a structured session is not ended: the session would end with it, and the
+    /// interrupting input too.
     pub(super) async fn interrupt(&mut self) -> Result<bool, Trouble> {
         let Some(driving) = self.driving.as_ref().filter(|driving| driving.version > 0) else { return Ok(false) };
         if driving.run.started.session_type != CHAT || !self.core.store.is_interrupted(self.session).await? {

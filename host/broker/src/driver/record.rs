@@ -1,7 +1,9 @@
-//! The small commits of a run: outcomes alone, a segment about to be sent, a segment that goes on, an answer, a dead letter.
+//! The small commits of a run: outcomes, starts and continuations of segments, answers, dead
+//! letters.
 
 use super::late::waiting_for;
 use super::story::{Answered, story};
+use super::stuck::Failures;
 use super::{Beside, Driver, Driving, Trouble};
 use crate::command::{AnswerAt, Request, allowed, may_store, passed_limit, room_for, uploaded};
 use crate::journal::Context;
@@ -17,29 +19,29 @@ use domain::widget::upload::Brought;
 use serde_json::Value;
 use store::{Clash, Commit, CommitError, Committed, Expected, Guard, Key};
 
-/// How often a command of a client tries again after somebody else wrote to the run first.
+/// Number of tries of a client's command while others write to the run first.
 pub(super) const OVERTAKEN_MAX: u32 = 16;
 
-/// What a client answers to a question.
+/// The answer of a client to a question.
 #[derive(Clone)]
 pub(super) struct ClientAnswer {
     pub(super) call: OperationId,
     pub(super) by: UserId,
     pub(super) value: Value,
-    /// The files that it hands over with it.
+    /// The files that it brings along.
     pub(super) files: Vec<Brought>,
 }
 
-/// What a commit has that a client brought about.
+/// The parts of a commit that a client brought about.
 #[derive(Default)]
 struct ByClient {
     /// Its answer, for the agent's own stream.
     answered: Option<Answered>,
-    /// What has to be so.
+    /// The guards.
     guards: Vec<Guard>,
-    /// The files that it handed over, for the session's stream.
+    /// The events of the files that it handed over, for the session's stream.
     files: Vec<NewEvent>,
-    /// Under which it is the same request when it comes again.
+    /// The idempotency key of its request.
     key: Option<Key>,
 }
 
@@ -55,7 +57,7 @@ impl Driving {
         Stream::Run(self.run.started.run)
     }
 
-    /// A run that is not stored yet begins at no version.
+    /// Returns the expected version of the run's stream: new for a run that is not stored yet.
     pub(super) fn expected(&self) -> Expected {
         if self.version == 0 { Expected::New } else { Expected::Version(self.version) }
     }
@@ -77,26 +79,28 @@ impl Driver {
         Ok(())
     }
 
-    /// Commits something of this session's. What is recorded is progress, so that panics before it do not count any more.
+    /// Commits something of this session's. A commit is progress, so earlier failures do not count
+    /// any more.
     pub(super) async fn commit(&mut self, commit: Commit) -> Result<Committed, CommitError> {
         let committed = self.core.store.commit(commit).await?;
-        self.panics = 0;
+        self.failures = Failures::default();
         self.backoff.cut_short();
         Ok(committed)
     }
 
-    /// Commits one event of the run's own stream, with what stands beside it, and applies it.
+    /// Commits one event of the run's own stream, with its companions, and applies it.
     pub(super) async fn commit_run_event(&mut self, event: Event, beside: Beside) -> Result<u64, Trouble> {
         self.commit_with_story(event, beside, ByClient::default()).await.map(|committed| committed.last_position)
     }
 
-    /// The same if some things are so.
+    /// Commits one event of the run's own stream under further guards, and applies it.
     pub(super) async fn commit_run_event_under(&mut self, event: Event, guards: Vec<Guard>) -> Result<u64, Trouble> {
         let by_client = ByClient { guards, ..ByClient::default() };
         self.commit_with_story(event, Beside::default(), by_client).await.map(|committed| committed.last_position)
     }
 
-    /// The same with what the agent's stream is told of it, such as a client's answer.
+    /// Commits one event of the run's own stream, and its part in the agent's stream, such as an
+    /// answer.
     async fn commit_with_story(&mut self, event: Event, beside: Beside, by_client: ByClient) -> Result<Committed, Trouble> {
         let ByClient { answered, guards, files, key } = by_client;
         let Some(driving) = &self.driving else { return Err(Trouble::Missing("an open run".to_owned())) };
@@ -153,7 +157,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Records everything that has come of work, without a step.
+    /// Records all results of work, without a step.
     pub(super) async fn record_what_is_done(&mut self) -> Result<(), Trouble> {
         self.record_continued().await?;
         match &self.driving {
@@ -162,14 +166,15 @@ impl Driver {
         }
     }
 
-    /// Records that, and what the ledger is to have of work that was stopped: no driver will go on from here.
+    /// Records all results of work, and the ledger's entries of stopped work. No driver will go on
+    /// from here.
     pub(super) async fn record_what_is_left(&mut self) -> Result<(), Trouble> {
         self.record_afterwards().await?;
         self.record_what_is_done().await?;
         self.record_entries().await
     }
 
-    /// Records the entries of the ledger that wait for a commit.
+    /// Records the ledger's entries that wait for a commit.
     pub(super) async fn record_entries(&mut self) -> Result<(), Trouble> {
         let Some(driving) = self.driving.as_mut().filter(|driving| driving.version > 0) else { return Ok(()) };
         let Some(last) = driving.entries.pop() else { return Ok(()) };
@@ -180,7 +185,7 @@ impl Driver {
         recorded.map(drop)
     }
 
-    /// Records what the ledger is to have of runs that have ended.
+    /// Records the ledger's entries of runs that have ended.
     pub(super) async fn record_afterwards(&mut self) -> Result<(), Trouble> {
         if self.afterwards.is_empty() {
             return Ok(());
@@ -191,7 +196,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Stops the work of the run that has ended, as is stored, and lets go of it.
+    /// Lets go of the run, whose end is stored, and stops its work.
     pub(super) async fn let_go(&mut self) {
         let now = self.core.now();
         let Some(mut driving) = self.driving.take() else { return };
@@ -203,8 +208,11 @@ impl Driver {
         }
     }
 
-    /// Takes a client's answer, with the files that it brings along; the position of its event. Work of other sessions settles in the run's
-    /// own stream: when that comes first, the answer is given to the run as it is then.
+    /// Takes a client's answer, with the files that it brings along. Returns the position of its
+    /// event.
+    ///
+    /// Work of other sessions settles in the run's own stream. If that comes first, the answer is
+    /// given to the run as it is then.
     pub(super) async fn answer(&mut self, answer: ClientAnswer, request: Option<&Request>) -> Result<u64, Trouble> {
         for _ in 0..OVERTAKEN_MAX {
             match self.answer_now(answer.clone(), request).await {
@@ -249,7 +257,8 @@ impl Driver {
         }
     }
 
-    /// Aborts the open run, if there is one, however often work of other sessions settles in it meanwhile.
+    /// Aborts the open run, if there is one, however often work of other sessions settles in it
+    /// meanwhile.
     pub(super) async fn abort(&mut self, reason: String, key: Option<Key>) -> Result<bool, Trouble> {
         for _ in 0..OVERTAKEN_MAX {
             match self.abort_now(reason.clone(), key.clone()).await {
@@ -260,7 +269,7 @@ impl Driver {
         Err(Trouble::Refused(changing("the session")))
     }
 
-    /// Puts an input aside that cannot be dealt with. It can be looked at and requeued.
+    /// Puts inputs aside that cannot be dealt with. They can be looked at and requeued.
     pub(super) async fn bury(&mut self, inputs: &[InputAccepted], reason: String) -> Result<(), Trouble> {
         let now = self.core.now();
         let session = self.session_row().await?;
@@ -273,7 +282,7 @@ impl Driver {
             let dead = InputDead { input, session: self.session, reason: reason.clone(), time: now };
             events.push(context.event(Event::InputDead(dead)));
             commit = commit.guard(Guard::InputWaiting(input));
-            // Whoever waits for it is told, and does not wait until its time is up.
+            // A caller that waits for the input is told, and does not wait until its time is up.
             if let Some((caller, operation)) = waiting_for(&self.core.store, accepted).await? {
                 let (run, session) = (caller.started.run, caller.started.session);
                 let settled = vec![settlement_of_nothing(&operation, &reason, now)];
@@ -289,8 +298,11 @@ impl Driver {
     }
 }
 
-/// Whether somebody else was first, so that what is stored is to be looked at again. What the client may not do, or not any more, stays so.
+/// Returns whether another writer was first, so that the store is to be looked at again.
+///
+/// A refused right and a full session of files stay as they are, and so does what contradicts
+/// stored rows.
 pub(super) fn is_overtaken(trouble: &Trouble) -> bool {
     let Trouble::Commit(CommitError::Conflict(conflict)) = trouble else { return false };
-    !matches!(conflict.clash, Clash::Guard(Guard::Role { .. } | Guard::FilesAtMost { .. }))
+    !matches!(conflict.clash, Clash::Row | Clash::Guard(Guard::Role { .. } | Guard::FilesAtMost { .. }))
 }

@@ -1,5 +1,7 @@
-//! Going on with a turn after the host ended without being told to: on record before anything of it is done again, and a few times in a row
-//! only. What ends the process that works on it would end every process after it, and ask models anew each time.
+//! Recovery of a turn after the host ended without being told to.
+//!
+//! It is on record before any work is done again, and happens only a few times in a row. A turn
+//! that ends the process would end every later process too, and ask models anew each time.
 
 use super::{Beside, Driver, Trouble};
 use domain::event::Event;
@@ -7,8 +9,8 @@ use domain::run::intake::wakes;
 use domain::run::recover::{given_up, goes_on, recovered};
 
 impl Driver {
-    /// Records that the turn is gone on with, once after such an end, and ends it when that was so too often with no progress in between. True
-    /// when it did either.
+    /// Records that the turn is recovered, once after such an end. Ends a turn that was recovered
+    /// too often with no progress in between. Returns whether it did either.
     pub(super) async fn recover(&mut self) -> Result<bool, Trouble> {
         let Some(driving) = &self.driving else { return Ok(false) };
         if let Some(cause) = given_up(&driving.run) {
@@ -22,25 +24,26 @@ impl Driver {
             self.core.recovering.take(self.session);
             return Ok(false);
         }
-        // What no run was stored of would begin anew each time: this one is there before its agent is asked for the first time.
+        // A run that is not stored would begin anew each time. So this one is stored before its
+        // agent is asked for the first time.
         let opening = self.driving.as_ref().map(|driving| driving.opening.clone()).unwrap_or_default();
         self.commit_start(&opening).await?;
         let Some(driving) = &self.driving else { return Ok(false) };
         let event = recovered(&driving.run, self.core.now());
         let run = event.run;
         let count = event.count;
-        // It is no progress: a driver that keeps panicking does not begin to count anew.
-        let panics = self.panics;
+        // A recovery is no progress: a driver that keeps panicking does not begin to count anew.
+        let failures = self.failures;
         store::point("broker.recover.before");
         self.commit_run_event(Event::RunRecovered(event), Beside::default()).await?;
         store::point("broker.recover.after");
-        self.panics = panics;
+        self.failures = failures;
         self.core.recovering.take(self.session);
         tracing::warn!(session.id = %self.session, run.id = %run, count, "a turn is gone on with after the host ended without being told to");
         Ok(true)
     }
 
-    /// True if the open run has anything to do, and does not only wait for somebody.
+    /// Returns whether the open run has anything to do, and does not only wait.
     async fn would_go_on(&self) -> Result<bool, Trouble> {
         let hears = !self.words().await?.is_empty();
         let Some(driving) = &self.driving else { return Ok(false) };

@@ -1,4 +1,6 @@
-//! What an agent's requests become: who performs each, under which rules, decided from the grants of this moment and recorded.
+//! Resolution of an agent's requests: who performs each, and under which rules.
+//!
+//! It is decided from the grants of this moment, and recorded.
 
 use super::afford::Affords;
 use super::entry::{Through, entry};
@@ -31,63 +33,65 @@ use serde_json::Value;
 use std::sync::Arc;
 use store::{AgentRow, HandedOver};
 
-/// What all of a step's requests became.
+/// The results of all of a step's requests.
 #[derive(Default)]
 pub(super) struct Requests {
     pub(super) operations: Vec<Resolved>,
-    /// What goes to other sessions with them.
+    /// The deliveries to other sessions that go with them.
     pub(super) sent: Vec<Sent>,
-    /// What the boundary granted of them.
+    /// The boundary's grants for them.
     pub(super) granted: Decided,
-    /// What it did not: an entry of the ledger for each request.
+    /// The boundary's refusals: an entry of the ledger for each request.
     pub(super) refused: Vec<NotMade>,
 }
 
 /// A request that came to nothing, by a rule or a limit.
 pub(super) struct NotMade {
     operation: OperationId,
-    /// The tool that was asked for; none if it was something else, or has no name of a tool.
+    /// The tool that was asked for. None for anything else, and for a name that no tool can have.
     tool: Option<String>,
     decided: Decided,
 }
 
-/// Bytes of a name that is written down as that of a tool, be there one or not.
+/// The longest name that is recorded as that of a tool, in bytes, whether the tool exists or not.
 const TOOL_NAME_BYTES_MAX: usize = 128;
-/// Characters that are repeated of a tool's name that nobody offers.
+/// Number of characters that are repeated of an unknown tool's name.
 const NAME_CHARS_SHOWN: usize = 80;
 
-/// What resolving needs to know of the step.
+/// The facts about a step that its requests are resolved from.
 pub(super) struct Scope<'a> {
     pub(super) driving: &'a Driving,
     pub(super) agent: &'a AgentRow,
     pub(super) definition: &'a Definition,
-    /// What the agent was shown when the run began.
+    /// The outfit that the agent was shown when the run began.
     pub(super) outfit: &'a Outfit,
-    /// What it would be shown now, and so what it may do.
+    /// The outfit that it would be shown now. It says what the agent may do.
     pub(super) granted: &'a Outfit,
     pub(super) intake: &'a Intake,
     pub(super) now: Timestamp,
-    /// What is left of the turn's limits, and of all that came of the same message.
+    /// The rest of the turn's limits and of the accounts, the less of both.
     pub(super) left: Left,
-    /// Of which of them it is short, for people.
+    /// The source of the tightest limit, for people.
     pub(super) of: &'static str,
-    /// Runs that came of the same message so far.
+    /// Number of runs that came of the same message so far.
     pub(super) runs: u64,
-    /// What the run and its tree of agents have handed over that has not ended. Looked up only for a step that may hand something over.
+    /// The open dispatches of the run and its tree of agents. Looked up only for a step that may
+    /// hand something over.
     pub(super) handed_over: HandedOver,
-    /// What the step has handed over so far, and how many agents it has made for it.
+    /// Number of dispatches of the step so far, and number of agents made for them below the
+    /// caller.
     pub(super) handed: u64,
     pub(super) workers: u64,
-    /// Where agents live that it makes and that are nobody's workers.
+    /// The paths of agents that the step makes and that are no workers.
     pub(super) making: Vec<String>,
-    /// Whether it has replied to its caller.
+    /// True if the step has replied to its caller.
     pub(super) replied: bool,
-    /// What the agent's component is granted.
+    /// The grant of the agent's component.
     pub(super) own: &'a Grant,
     pub(super) permissions: &'a Permissions,
-    /// The operation that the request in hand would be.
+    /// The operation that the present request would be.
     pub(super) operation: OperationId,
-    /// What the boundary has granted so far, and what it has not.
+    /// The boundary's grants so far, and its refusals.
     pub(super) granted_so_far: Decided,
     pub(super) refused_so_far: Vec<NotMade>,
 }
@@ -97,12 +101,12 @@ impl Scope<'_> {
         Caller { agent: self.definition, denies: &self.driving.run.started.denies, permissions: self.permissions }
     }
 
-    /// Whether what leaves this step rests on content from outside.
+    /// Returns whether what leaves this step rests on content from outside.
     pub(super) fn is_untrusted(&self) -> bool {
         self.driving.run.is_untrusted_with(self.intake)
     }
 
-    /// What a user has to agree to before the request in hand is performed by a tool.
+    /// Returns the approval that the present request needs of a user before a tool performs it.
     fn approval(&self, performer: &Performer, component: &str, within_ms: u64) -> Option<Approval> {
         let Performer::Tool { component: code, tool, arguments, .. } = performer else { return None };
         let exact = Exact { operation: self.operation, component: *code, tool, arguments };
@@ -111,19 +115,19 @@ impl Scope<'_> {
         Some(Approval::of(&exact, component, &self.definition.agent_id.0, until))
     }
 
-    /// Refuses, uniformly for the guest and with the rule on record.
+    /// Refuses a request. The guest sees the same refusal for every rule; the ledger has the rule.
     fn deny(&mut self, tool: Option<&str>, capability: &str, denied: &Denied) -> Resolved {
         self.not_made(tool, capability, Verdict::Refused, denied.rule, &denied.what);
         refused(Outcome::Denied)
     }
 
-    /// The same for a call of a tool, or for showing it to a model.
+    /// Refuses a call of a tool, or showing the tool to a model.
     fn deny_tool(&mut self, name: &str, denied: &Denied) -> Resolved {
         self.not_made(Some(name), denied.capability(name), Verdict::Refused, denied.rule, name);
         refused(Outcome::Denied)
     }
 
-    /// Refuses because a limit is met, which the guest is told.
+    /// Refuses a request because a limit is met. The guest is told which.
     pub(super) fn limit(&mut self, tool: Option<&str>, capability: &str, limit: &str, failure: Failure) -> Resolved {
         self.not_made(tool, capability, Verdict::Limited, Rule::Limits, limit);
         refused(Outcome::Failed { failure })
@@ -137,7 +141,8 @@ impl Scope<'_> {
         let (definition, operation) = (&self.definition.agent_id, self.operation);
         let mut decided = Decided::default();
         decided.note(capability, verdict, rule, detail);
-        // As the ledger has it: what a guest wrote may be long, or look like a line of its own.
+        // The log has the detail as the ledger has it: a guest's text may be long, or look like a
+        // log line.
         let detail = decided.decisions.first().map(|decision| decision.detail.as_str());
         tracing::info!(%definition, operation.id = %operation, capability, detail, %rule, "a request came to nothing");
         let is_name =
@@ -146,7 +151,7 @@ impl Scope<'_> {
     }
 }
 
-/// Whether a request may become work of another agent's.
+/// Returns whether a request may become work of another agent.
 fn may_hand_over(work: &Work, outfit: &Outfit) -> bool {
     match work {
         Work::Agent(_) => true,
@@ -173,8 +178,10 @@ pub(super) fn failed(code: &str, message: impl Into<String>) -> Resolved {
 }
 
 impl Driver {
-    /// How many items will be on a structured session's record, or are being asked, with a step that asks its client something; 0 for any
-    /// other.
+    /// Returns the number of items on a structured session's record, with those that a step adds.
+    ///
+    /// Questions that wait for an answer count too. 0 for a step that asks its client nothing, and
+    /// for a chat.
     async fn items(&self, driving: &Driving, result: &StepResult) -> Result<u64, Trouble> {
         let Decision::Wait(wait) = &result.decision else { return Ok(0) };
         let asks = wait.start.iter().any(|request| matches!(request.work, Work::Client(_)));
@@ -183,9 +190,10 @@ impl Driver {
         }
         let new = result.effects.iter().filter(|effect| matches!(effect, Effect::RecordItem { .. })).count();
         let asked = driving.run.open.values().filter(|open| matches!(open.operation.performer, Performer::Client { .. })).count();
-        // An agent may put what was answered on record at the end alone: an answered question counts all the same.
+        // An agent may record all answers at the end alone, so answered questions count all the
+        // same.
         let row = self.session_row().await?;
-        // What another system asked does not count: the session begins anew here.
+        // Questions of another system do not count: the session begins anew here.
         let active = self.agent_row(driving).await?.agent.active_session.filter(|active| active.session_id == row.id);
         let imported = active.map_or(0, |active| u64::from(active.items_imported));
         Ok((row.items.saturating_sub(imported) + new as u64).max(row.interactions) + asked as u64)
@@ -244,7 +252,8 @@ impl Driver {
                 Work::Client(action) => {
                     let action = ready(self.core.catalogue.schemas(), action).await;
                     let resolved = resolve_client(action, &scope, items);
-                    // What is asked becomes an item: several questions of one step do not pass the limit together.
+                    // Each question becomes an item: several questions of one step do not pass the
+                    // limit together.
                     items += 1;
                     resolved
                 }
@@ -261,7 +270,10 @@ impl Driver {
         Ok(requests)
     }
 
-    /// The ledger's entry for a request that came to nothing; the agent's code asked for it. That of a tool names the component whose tool it is, other ones the agent's.
+    /// Returns the ledger's entry for a request that came to nothing.
+    ///
+    /// The agent's code asked for it. An entry for a tool names the tool's component, any other the
+    /// agent's.
     pub(super) fn not_made(&self, driving: &Driving, not_made: NotMade, code: Digest, time: Timestamp) -> Event {
         let NotMade { operation, tool, decided: Decided { decisions, left_out } } = not_made;
         let through = tool.as_deref().map_or(Through::Agent(code), |name| Through::Tool { name, code: None });
@@ -272,7 +284,7 @@ impl Driver {
     async fn resolve_model(&self, scope: &mut Scope<'_>, request: &ModelRequest) -> Result<Resolved, Trouble> {
         let asked = request.model.clone().or_else(|| scope.driving.run.started.model.clone());
         let denied = |rule, what: &str| Denied { rule, what: what.to_owned() };
-        // A model that is not granted and one that is not there look the same.
+        // A model that is not granted and one that does not exist look the same.
         let route = match self.core.gateway.resolve(asked.as_deref()) {
             Err(_) => return Ok(scope.deny(None, MODEL_CALL, &denied(Rule::Unknown, asked.as_deref().unwrap_or_default()))),
             Ok(route) if !scope.own.models.matches(&route.alias) => {
@@ -320,7 +332,7 @@ impl Driver {
         }
         let Some(shown) = scope.outfit.tool(name) else { return Ok(self.not_available(scope, name)) };
         let Some(tool) = scope.granted.tool(name) else {
-            // It was taken from the agent, or from everybody, since the turn began.
+            // The tool was taken from the agent, or from all agents, since the turn began.
             let denied = self.denied_tool(scope, name).unwrap_or(Denied { rule: Rule::Unknown, what: name.to_owned() });
             return Ok(scope.deny_tool(name, &denied));
         };
@@ -332,7 +344,7 @@ impl Driver {
             Ok(_) => return Ok(failed("invalid-arguments", "the arguments are not a JSON object")),
             Err(refused) => return Ok(failed("invalid-arguments", format!("the arguments cannot be taken: {refused}"))),
         };
-        // What is wrong with a call of those is said in their own terms.
+        // Faults in the arguments of these tools are reported in the tools' own terms.
         if hands_over(name) {
             scope.left.calls -= 1;
             return match name == delegate::NAME {
@@ -356,36 +368,41 @@ impl Driver {
             capabilities: tool.capabilities.iter().filter(|capability| shown.capabilities.contains(capability)).cloned().collect(),
         };
         let time_limit_ms = Some(own_limit.min(entry.grant.limits.wall_ms_max));
-        // Of the tool as it was shown and the tool as it is, the one that takes more care says what a crash leads to.
+        // The tool as shown and the tool as it is now may differ. The more careful class says what
+        // a crash leads to.
         let effect = tool.effect.max(shown.effect);
         let asks = [tool, shown].into_iter().any(|tool| scope.caller().must_ask(tool, &entry.grant));
         let approval = asks.then(|| scope.approval(&performer, &entry.name, self.core.limits.approval_ms));
-        // What was agreed to is done once: it is recorded as sent before it is, whatever it would be otherwise.
+        // An approved call is made once: it is recorded as sent before it is sent, whatever its
+        // class.
         let effect = if asks { EffectClass::NonIdempotent } else { effect };
         Ok(Resolved { approval: approval.flatten(), time_limit_ms, ..simply(performer, effect) })
     }
 
-    /// A tool that exists and is not this agent's is denied; one that does not exist, or not for this turn yet, is said not to. Each is on
-    /// record.
+    /// Refuses a call of a tool that the agent has not got. Each refusal is on record.
+    ///
+    /// An existing tool that a rule keeps from the agent is denied. Any other is said not to exist:
+    /// one that is unknown, or that did not belong to the agent yet when the turn began.
     fn not_available(&self, scope: &mut Scope<'_>, name: &str) -> Resolved {
         if let Some(denied) = self.denied_tool(scope, name) {
             return scope.deny_tool(name, &denied);
         }
         let rule = if self.offered(name).is_some() { Rule::Ceiling } else { Rule::Unknown };
-        // A name that there is not is whatever a model or a guest wrote.
+        // The name of a tool that does not exist is arbitrary text of a model or a guest.
         let name = &*visible(name, NAME_CHARS_SHOWN);
         scope.not_made(Some(name), TOOL_CALL, Verdict::Refused, rule, name);
         let known: Vec<&str> = scope.outfit.tool_list.iter().map(|tool| tool.name.as_str()).collect();
         failed("TOOL_NOT_AVAILABLE", format!("there is no tool `{name}`; available are: {}", known.join(", ")))
     }
 
-    /// A tool of some component's, or of the host's own.
+    /// Returns a tool of any component, or of the host's own.
     fn offered(&self, name: &str) -> Option<Arc<ToolDefinition>> {
         let own = || self.core.outfits.own_tools().find(|tool| tool.name == name).map(Arc::new);
         self.core.catalogue.tool(name).map(|(_, tool)| tool.clone()).or_else(own)
     }
 
-    /// The rule that keeps a tool from the agent; none when there is no such rule, or no such tool.
+    /// Returns the rule that keeps a tool from the agent. None when there is no such rule, or no
+    /// such tool.
     fn denied_tool(&self, scope: &Scope<'_>, name: &str) -> Option<Denied> {
         scope.caller().may_call(&*self.offered(name)?).err()
     }
@@ -441,7 +458,7 @@ impl Driver {
     }
 }
 
-/// A question to the client, within what the session's policy allows; `items` are on its record.
+/// Resolves a question to the client, within the session's policy. `items` are on its record.
 fn resolve_client(action: Result<ClientAction, String>, scope: &Scope<'_>, items: u64) -> Resolved {
     let action = match action {
         Ok(action) => action,

@@ -1,18 +1,18 @@
-//! Stepping an agent: call it with what it sees, and commit what it decides.
+//! Steps of an agent: it is called with its view, and its decision is committed.
 
 use super::commit::Plan;
 use super::entry::{Through, entry};
 use super::frozen::Frozen;
+use super::ticket::{Seat, StepTicket, StepTurn, step_of};
 use super::{Beside, Driver, Driving, Trouble};
+use crate::catalogue::Entry;
 use crate::core::fresh;
-use crate::places::{Party, Place};
 use domain::agent::Agent;
 use domain::agent::memory::{OfWhom, of_whom};
 use domain::agent::role::Role;
 use domain::authority::Rule;
 use domain::digest::Digest;
 use domain::event::{BoundaryDecided, Event, InputAccepted, STEP, StepFailed, Verdict};
-use domain::grant::GuestLimits;
 use domain::id::OperationId;
 use domain::limits::STEP_ATTEMPTS_MAX;
 use domain::operation::CallUsage;
@@ -22,58 +22,65 @@ use domain::run::intake::{Intake, intake};
 use domain::step::{Effect, StepResult};
 use domain::time::Timestamp;
 use domain::user::UserId;
-use runtime::{Component, Decided, Described, Outcome};
+use runtime::{Admission, Component, Decided, Described, NotAdmitted, Outcome, TurnedAway};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{AgentRow, Commit, Guard, Key};
 use tokio::time::Instant;
 
-/// How often a step is tried that the host could not do its part of: with the pauses between them for half a minute.
+/// Number of attempts at a step that the host could not do its part of. With their pauses they take
+/// half a minute.
 const FAULTED_ATTEMPTS_MAX: u32 = 10;
-/// The pause after the first such attempt, in milliseconds; it doubles up to [`FAULTED_PAUSE_MS_MAX`].
+/// The pause after the first such attempt, in milliseconds; it doubles up to
+/// [`FAULTED_PAUSE_MS_MAX`].
 const FAULTED_PAUSE_MS: u64 = 100;
 /// The longest such pause, in milliseconds.
 const FAULTED_PAUSE_MS_MAX: u64 = 10_000;
-/// How such an attempt is recorded.
+/// The recorded outcome of such an attempt.
 const FAULTED: &str = "faulted";
-/// Why a turn ends whose outfit is nowhere any more.
+/// The reason for the end of a turn whose outfit is not stored any more.
 const OUTFIT_GONE: &str = "the tools and settings that this turn began with are gone";
-/// How an attempt is recorded that returned what is not acceptable.
+/// The recorded outcome of an attempt that returned something unacceptable.
 const REFUSED: &str = "refused";
 
 impl Driver {
-    /// Takes the next step: the agent's, or in a run that compacts its thread the host's own. False when its place is not there yet: nothing
+    /// Takes the next step: the agent's, or in a run that compacts its thread the host's own. False when its turn is not there yet: nothing
     /// of what the step is to see was looked at for good.
     pub(super) async fn step(&mut self, words: Vec<InputAccepted>) -> Result<bool, Trouble> {
-        // Steps are bounded on their own.
+        // The places for steps are a limit of their own.
         self.starting = None;
         let Some(driving) = &self.driving else { return Ok(true) };
         if driving.run.started.compacts.is_some() {
             return Box::pin(self.step_compacting()).await.map(|()| true);
         }
-        let party = Party::from(&driving.run.started);
-        match self.place(party) {
-            Some(place) => self.step_agent(words, place).await.map(|()| true),
-            None => Ok(false),
+        let entry = self.configured(driving)?;
+        // Before its turn: to load what was replaced takes time, and a slot of its own.
+        let Some(component) = self.component(driving, &entry).await? else {
+            let reason = format!("the component {} that this turn began with is gone", driving.run.component.short());
+            return self.fail(Cause::Failed { code: "component-gone".into(), reason }).await.map(|()| true);
+        };
+        let party = step_of(&driving.run.started, &entry);
+        let Some(StepTurn { seat, answer }) = self.turn(party, &entry) else {
+            // What is not stored yet begins anew, with what there is once its turn has come.
+            self.stale |= self.driving.as_ref().is_some_and(|driving| driving.version == 0);
+            return Ok(false);
+        };
+        match answer {
+            Ok(admission) => Box::pin(self.step_agent(words, &component, seat, admission)).await?,
+            Err(turned_away) => self.not_begun(turned_away, Some(seat), component.digest(), &words).await?,
         }
+        Ok(true)
     }
 
-    /// The place for a step, if it is there. So that whoever has much under way does not take all places before others, each waits for its
-    /// turn, which it keeps whatever else happens in its session meanwhile.
-    fn place(&mut self, party: Party) -> Option<Place> {
-        let asked = self.ticket.take().filter(|(for_whom, _)| *for_whom == party).map(|(_, ticket)| ticket);
-        match asked.unwrap_or_else(|| self.core.steps.ask(&party)).place() {
-            Ok(place) => Some(place),
-            Err(ticket) => {
-                self.ticket = Some((party, ticket));
-                None
-            }
-        }
-    }
-
-    /// Steps the agent once.
-    async fn step_agent(&mut self, words: Vec<InputAccepted>, place: Place) -> Result<(), Trouble> {
+    /// Steps the agent once. It was let in, and what it sees is read from here on.
+    async fn step_agent(
+        &mut self,
+        words: Vec<InputAccepted>,
+        component: &Component,
+        seat: Seat,
+        admission: Admission,
+    ) -> Result<(), Trouble> {
         let begun_with = self.driving.as_mut().and_then(|driving| driving.agent.take());
         let Some(driving) = &self.driving else { return Ok(()) };
         let (now, salt) = (self.core.now(), fresh::salt());
@@ -82,10 +89,6 @@ impl Driver {
             None => self.agent_row(driving).await?,
         };
         let agent = self.with_own(driving, agent).await?;
-        let Some((component, limits)) = self.component(driving).await? else {
-            let reason = format!("the component {} that this turn began with is gone", driving.run.component.short());
-            return self.fail(Cause::Failed { code: "component-gone".into(), reason }).await;
-        };
         let intake = self.take_in(driving, &words, salt);
         let Some(outfit) = self.core.outfits.of_run(&self.core.store, &driving.run.started).await? else {
             return self.fail(Cause::Failed { code: "outfit-gone".into(), reason: OUTFIT_GONE.into() }).await;
@@ -96,8 +99,9 @@ impl Driver {
         };
         let (role, Frozen { basis, view, blobs }) = (own.role, self.freeze(driving, &agent, &outfit, &intake, own, now));
         store::point("broker.step.before");
-        let stepped = self.core.runtime.step(&component, Arc::new(view), &intake.news, &basis, &limits).await;
-        drop(place);
+        let stepped = self.core.runtime.step(admission, component, Arc::new(view), &intake.news, &basis).await;
+        // Whoever is next has the place, unless nothing of this step ran.
+        let seat = matches!(stepped.outcome, Outcome::Busy).then_some(seat);
         store::point("broker.step.after");
         crate::guest_log::record(&driving.run.started.definition.0, &stepped.logs);
         let (usage, mut decided) = (stepped.usage, stepped.decided);
@@ -111,11 +115,9 @@ impl Driver {
         };
         let result = match result {
             Ok(result) => result,
-            Err(NotTaken::Busy) => {
-                self.keep_waiting(component.digest(), decided, &words).await?;
-                return Err(Trouble::Busy);
+            Err(NotTaken::NotBegun(why)) => {
+                return self.not_begun(TurnedAway { why, decided }, seat, component.digest(), &words).await;
             }
-            Err(NotTaken::TooOften { wait_ms }) => return self.too_often(wait_ms, (component.digest(), decided), &words).await,
             Err(NotTaken::Failed(outcome, detail)) => {
                 if let Some(driving) = &mut self.driving {
                     driving.waits_told.clear();
@@ -143,6 +145,32 @@ impl Driver {
         self.commit_step(Plan { stepped, cause, role, sent: resolved.sent, blobs, words, decided, afforded, untrusted, time: now }).await
     }
 
+    /// Waits with a step of which nothing ran. Where there is only no room for it at the moment, it keeps its turn.
+    async fn not_begun(
+        &mut self,
+        turned_away: TurnedAway,
+        seat: Option<Seat>,
+        code: Digest,
+        words: &[InputAccepted],
+    ) -> Result<(), Trouble> {
+        let TurnedAway { why, decided } = turned_away;
+        if let Some(driving) = &mut self.driving {
+            // It is looked at anew by then.
+            driving.agent = None;
+        }
+        match why {
+            NotAdmitted::Busy => {
+                self.ticket = seat.map(StepTicket::keeping);
+                self.keep_waiting(code, decided, words).await?;
+                Err(Trouble::Busy)
+            }
+            NotAdmitted::TooOften { wait_ms } => {
+                drop(seat);
+                self.too_often(wait_ms, (code, decided), words).await
+            }
+        }
+    }
+
     /// Has the ledger say, once for each limit and wait, that the next step is kept waiting. A run that is not stored yet is stored for it:
     /// nothing of it would remain otherwise.
     async fn keep_waiting(&mut self, code: Digest, mut decided: Decided, words: &[InputAccepted]) -> Result<(), Trouble> {
@@ -160,7 +188,8 @@ impl Driver {
         self.commit_run_event(entry, Beside::default()).await.map(drop)
     }
 
-    /// The agent's component has been called as often as it may be: waits until it may be called again, which the ledger says.
+    /// Keeps the step waiting until the agent's component may be called again, and records that in
+    /// the ledger.
     async fn too_often(&mut self, wait_ms: u64, (code, decided): (Digest, Decided), words: &[InputAccepted]) -> Result<(), Trouble> {
         tracing::warn!(session.id = %self.session, wait_ms, "an agent's component is called too often: it waits");
         self.keep_waiting(code, decided, words).await?;
@@ -170,7 +199,8 @@ impl Driver {
         Ok(())
     }
 
-    /// The ledger's entry for a step that this code took; none when there is nothing to tell.
+    /// Returns the ledger's entry for a step that this code took; none when there is nothing to
+    /// tell.
     fn step_decided(&self, driving: &Driving, code: Digest, decided: Decided, time: Timestamp) -> Option<Event> {
         let Decided { decisions, left_out } = decided;
         (!decisions.is_empty()).then(|| {
@@ -184,7 +214,7 @@ impl Driver {
         self.core.store.agent(id).await?.ok_or_else(|| Trouble::Missing(format!("agent {id}")))
     }
 
-    /// The agent with what it remembers of the run's user, and of nobody else.
+    /// Adds the preferences of the run's user to the agent, and of no other user.
     pub(super) async fn with_own(&self, driving: &Driving, mut agent: AgentRow) -> Result<AgentRow, Trouble> {
         let user = &driving.run.started.user_id;
         let own = self.core.store.remembered_of(agent.agent.id, user).await?;
@@ -192,32 +222,33 @@ impl Driver {
         Ok(agent)
     }
 
-    /// The component that takes the next step; none when it is gone. A newer version takes over as soon as it can read the memo; until then
-    /// the run stays with the version that wrote it, unless the newer one is pinned.
-    async fn component(&self, driving: &Driving) -> Result<Option<(Arc<Component>, GuestLimits)>, Trouble> {
+    /// The component that is configured for a run's agent.
+    fn configured(&self, driving: &Driving) -> Result<Arc<Entry>, Trouble> {
+        let definition = self.core.catalogue.definition(&driving.run.started.definition).ok_or_else(|| missing_definition(driving))?;
+        let entry = self.core.catalogue.entry(&definition.component);
+        entry.cloned().ok_or_else(|| Trouble::Missing(format!("component `{}`", definition.component)))
+    }
+
+    /// The code that takes the next step; none when it is gone. A newer version takes over as soon as it can read the memo; until then the run
+    /// stays with the version that wrote it, unless the newer one is pinned.
+    async fn component(&self, driving: &Driving, current: &Entry) -> Result<Option<Arc<Component>>, Trouble> {
         let run = &driving.run;
-        let definition = self.core.catalogue.definition(&run.started.definition).ok_or_else(|| missing_definition(driving))?;
-        let current = self
-            .core
-            .catalogue
-            .entry(&definition.component)
-            .ok_or_else(|| Trouble::Missing(format!("component `{}`", definition.component)))?;
         let accepts = |format: u32| match current.component.describes() {
             Described::Agent(description) => description.memo_formats.contains(&format),
             Described::Tools(_) => false,
         };
-        let limits = current.grant.limits;
         if current.component.digest() == run.component || run.memo.as_ref().is_none_or(|memo| accepts(memo.format)) {
-            return Ok(Some((current.component.clone(), limits)));
+            return Ok(Some(current.component.clone()));
         }
         if current.is_pinned {
             return Ok(None);
         }
         let kept = self.core.runtime.kept(run.component).await;
-        Ok(kept.map(|kept| (kept.in_place_of(&current.component), limits)))
+        Ok(kept.map(|kept| kept.in_place_of(&current.component)))
     }
 
-    /// What a step is told. A run's first step claims nothing more than its start has claimed.
+    /// Returns what a step takes in. A first step claims nothing beyond what its run's start has
+    /// claimed.
     pub(super) fn take_in(&self, driving: &Driving, words: &[InputAccepted], salt: domain::digest::Salt) -> Intake {
         let mut intake = intake(&driving.run, driving.settlements(), words, salt);
         if driving.run.step == 0 {
@@ -226,8 +257,10 @@ impl Driver {
         intake
     }
 
-    /// Records that an attempt at a step failed, and ends the run when it was the last. After a fault of the host's, which may pass and is no
-    /// doing of the guest's, there are more attempts, and pauses between them.
+    /// Records that an attempt at a step failed, and ends the run after the last one.
+    ///
+    /// A fault of the host's may pass and is not the guest's doing. So there are more attempts
+    /// after it, and pauses between them.
     async fn step_failed(
         &mut self,
         (outcome, detail): (&str, String),
@@ -254,10 +287,11 @@ impl Driver {
             time: self.core.now(),
         };
         self.commit_start(words).await?;
-        // To fail is no progress: an end that panics must not be tried for ever, with another attempt before each time.
-        let panics = self.panics;
+        // A failure is no progress: an end that panics must not be tried for ever, with an attempt
+        // before each time.
+        let failures = self.failures;
         self.commit_run_event(Event::StepFailed(failed), beside).await?;
-        self.panics = panics;
+        self.failures = failures;
         let faulted = outcome == FAULTED;
         if attempt < if faulted { FAULTED_ATTEMPTS_MAX } else { STEP_ATTEMPTS_MAX } {
             if let Some(driving) = self.driving.as_mut().filter(|_| faulted) {
@@ -274,7 +308,7 @@ impl Driver {
         self.commit_start_under(words, Vec::new(), None).await
     }
 
-    /// The same under further guards, and under the key of whoever asked for the run.
+    /// Commits a run's start alone, under further guards and the key of the request for the run.
     pub(super) async fn commit_start_under(
         &mut self,
         words: &[InputAccepted],
@@ -288,7 +322,8 @@ impl Driver {
         commit.guards = driving.start_guards(words);
         commit.guards.extend(guards);
         commit.key = key;
-        // A start names its outfit and what overrides it, which must be found when the configuration has changed by the next attempt.
+        // A start names its outfit and its overrides. They must be found even if the configuration
+        // has changed by the next attempt.
         let outfit = self.core.outfits.of(&driving.run.started.definition);
         let sealed = outfit.iter().flat_map(|outfit| outfit.sealed()).chain(driving.overrides.clone());
         commit.blobs = sealed.map(|sealed| sealed.bytes.to_vec()).collect();
@@ -301,7 +336,7 @@ impl Driver {
 }
 
 impl Driving {
-    /// What must be so for this run to begin.
+    /// Returns the guards for the run's start.
     pub(super) fn start_guards(&self, words: &[InputAccepted]) -> Vec<Guard> {
         let started = &self.run.started;
         let session = started.session;
@@ -311,24 +346,23 @@ impl Driving {
             Guard::Head { session, head: started.base, revision: started.revision },
         ];
         guards.extend(words.iter().map(|input| Guard::InputWaiting(input.input)));
-        // Of what is dropped meanwhile the next turn tells, with these.
+        // The next turn tells of inputs that are dropped meanwhile, together with these.
         guards.extend(self.begins_under.clone());
         guards.extend(started.overflow.iter().map(|notice| Guard::Untold { session, notice: Some(notice.clone()) }));
         guards
     }
 }
 
-/// Why a step was not taken.
+/// The reason why a step was not taken.
 enum NotTaken {
-    /// Nothing of it ran: the runtime has no free place.
-    Busy,
-    /// Nothing of it ran: the component is called too often.
-    TooOften { wait_ms: u64 },
+    /// Nothing of it ran.
+    NotBegun(NotAdmitted),
     /// It failed: how, with details.
     Failed(&'static str, String),
 }
 
-/// Whether an agent has room for what a step wants to remember, in a run for a user in a role.
+/// Checks that an agent has room for what a step wants to remember, in a run for a user in this
+/// role.
 fn can_be_remembered(agent: &Agent, user: &UserId, role: Option<Role>, effects: &[Effect]) -> Result<(), String> {
     let (mut of_all, mut of_user) = (Map::new(), Map::new());
     for effect in effects {
@@ -351,12 +385,12 @@ fn can_be_remembered(agent: &Agent, user: &UserId, role: Option<Role>, effects: 
     Ok(())
 }
 
-/// What a step decided.
+/// Returns the decision of a step, or the reason why there is none.
 fn judged(outcome: Outcome<StepResult>) -> Result<StepResult, NotTaken> {
     let (outcome, detail) = match outcome {
         Outcome::Returned(result) => return Ok(result),
-        Outcome::Busy => return Err(NotTaken::Busy),
-        Outcome::TooOften { wait_ms } => return Err(NotTaken::TooOften { wait_ms }),
+        Outcome::Busy => return Err(NotTaken::NotBegun(NotAdmitted::Busy)),
+        Outcome::TooOften { wait_ms } => return Err(NotTaken::NotBegun(NotAdmitted::TooOften { wait_ms })),
         Outcome::Faulted { detail } => (FAULTED, detail),
         Outcome::Refused { detail } => (REFUSED, detail),
         Outcome::Trapped { message, .. } => ("trapped", message),
@@ -367,7 +401,7 @@ fn judged(outcome: Outcome<StepResult>) -> Result<StepResult, NotTaken> {
     Err(NotTaken::Failed(outcome, detail))
 }
 
-/// The pause after an attempt, counted from 1, that the host could not do its part of.
+/// Returns the pause after an attempt, counted from 1, that the host could not do its part of.
 fn faulted_pause_ms(attempt: u32) -> u64 {
     FAULTED_PAUSE_MS.saturating_mul(1 << (attempt - 1).min(16)).min(FAULTED_PAUSE_MS_MAX)
 }
@@ -376,7 +410,7 @@ fn missing_definition(driving: &Driving) -> Trouble {
     Trouble::Missing(format!("definition `{}`", driving.run.started.definition))
 }
 
-/// The session states that a decision's effects leave, to be stored as blobs.
+/// Returns the session states that a step's effects leave, to be stored as blobs.
 pub(super) fn state_blobs(result: &[Effect]) -> Vec<Vec<u8>> {
     result
         .iter()

@@ -1,4 +1,6 @@
-//! The active time of a run: how long models and tools were at work for it, in awake time, side by side counted once.
+//! The active time of a run: the awake time in which models or tools were at work for it.
+//!
+//! Work side by side counts once.
 
 use egress::awake::Instant;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,8 +8,9 @@ use std::time::Duration;
 
 /// Measures the active time of one run while this process drives it.
 ///
-/// It runs while somebody is at work, and not while they wait for their place. What it has measured is no part of the run before it is
-/// recorded with an outcome: time that passes while the host is down, or while its process is stopped, is never measured.
+/// It runs while anything is at work, and not while work waits for its place. Measured time is no
+/// part of the run until it is recorded with an outcome. Time in which the host is down, or its
+/// process is stopped, is never measured.
 #[derive(Debug, Clone)]
 pub(crate) struct Stopwatch {
     measured: Arc<Mutex<Measured>>,
@@ -23,14 +26,14 @@ impl Default for Stopwatch {
 #[derive(Debug, Default)]
 struct Measured {
     at_work: usize,
-    /// Since when it runs; none while nobody is at work.
+    /// The start of the present stretch; none while nothing is at work.
     since: Option<Instant>,
-    /// Until then, without what is recorded.
+    /// The time measured before that, without what is recorded.
     before: Duration,
 }
 
 impl Stopwatch {
-    /// Somebody goes to work, until the guard is dropped.
+    /// Counts one more piece of work, until the guard is dropped.
     pub(crate) fn start(&self) -> AtWork {
         let mut measured = self.measured();
         measured.at_work += 1;
@@ -38,14 +41,14 @@ impl Stopwatch {
         AtWork(self.clone())
     }
 
-    /// Milliseconds that are measured and not recorded.
+    /// Returns the milliseconds that are measured and not recorded.
     pub(crate) fn unrecorded_ms(&self) -> u64 {
         let measured = self.measured();
         let running = measured.since.map_or(Duration::ZERO, |since| (self.now)().saturating_duration_since(since));
         u64::try_from((measured.before + running).as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Notes that so many milliseconds are recorded, which it had measured.
+    /// Notes that so many of the measured milliseconds are recorded.
     pub(crate) fn recorded(&self, ms: u64) {
         let mut measured = self.measured();
         if let Some(since) = &mut measured.since {
@@ -72,7 +75,7 @@ impl Stopwatch {
     }
 }
 
-/// Somebody is at work for the run.
+/// A guard for work of the run. The work counts until it is dropped.
 #[derive(Debug)]
 pub(crate) struct AtWork(Stopwatch);
 

@@ -1,4 +1,6 @@
-//! What the agent's own stream is told of a run of its active session: questions, answers, the end of its time.
+//! Events of the agent's own stream about a run of its active session.
+//!
+//! They tell of questions, of answers, and of the end of the session's time.
 
 use super::{Driver, Trouble};
 use crate::catalogue::CHAT;
@@ -18,11 +20,13 @@ use store::{Clash, Commit, CommitError, Expected, Guard};
 /// A client's answer to one of a run's questions, with the question's id.
 pub(super) type Answered = (OperationId, Kept);
 
-/// The events of the agent's stream that go with one of the run's, before and after which it is `before` and `run`. Without an agent that holds the slot for it,
-/// there are none.
+/// Returns the events of the agent's stream that go with an event of the run's.
+///
+/// `before` and `run` are the run before and after that event. Without an agent that holds the slot
+/// for the run there are none.
 ///
 /// # Errors
-/// The answer is not to what waits.
+/// The answer is not to the question that waits.
 pub(super) fn story(
     holder: Option<&Agent>,
     (before, run): (&Run, &Run),
@@ -38,7 +42,7 @@ pub(super) fn story(
     Ok(events)
 }
 
-/// The questions that an event says were not answered in time.
+/// Returns the questions that, by an event, were not answered in time.
 pub(super) fn timed_out(before: &Run, event: &Event) -> Vec<OperationId> {
     let settled: &[Settlement] = match event {
         Event::RunStepped(stepped) => &stepped.settled,
@@ -50,7 +54,8 @@ pub(super) fn timed_out(before: &Run, event: &Event) -> Vec<OperationId> {
 }
 
 impl Driver {
-    /// The agent whose active session a run belongs to; none for a chat, which takes no slot.
+    /// Returns the agent whose active session a run belongs to; none for a chat, which takes no
+    /// slot.
     pub(super) async fn holder(&self, run: &Run) -> Result<Option<Agent>, Trouble> {
         if run.started.session_type == CHAT {
             return Ok(None);
@@ -58,7 +63,7 @@ impl Driver {
         Ok(self.core.store.agent(run.started.agent).await?.map(|row| row.agent))
     }
 
-    /// Terminates the session, of which no run is open, when its time is up. True when it did.
+    /// Terminates the session when its time is up and no run of it is open. Returns whether it did.
     pub(super) async fn expire_idle(&mut self) -> Result<bool, Trouble> {
         let now = self.core.now();
         let Some(session) = self.idle.as_ref().filter(|session| session.expires_at.is_some_and(|expires| expires <= now)) else {
@@ -77,7 +82,7 @@ impl Driver {
             vec![context.event(event)],
         );
         match self.commit(commit).await {
-            // Somebody else ended it, or its agent was archived in between.
+            // Another ended it, or its agent was archived in between.
             Err(CommitError::Conflict(conflict)) if conflict.clash == Clash::Guard(Guard::SessionOpen(id)) => Ok(false),
             committed => Ok(committed.map(|_| true)?),
         }

@@ -1,16 +1,28 @@
-//! Sessions with which a driver cannot go on, however often it tries: they are left alone, and the operator is told.
+//! Quarantine of sessions with which a driver cannot go on, however often it tries.
+//!
+//! The operator is told.
 
 use super::{Driver, Trouble};
 use crate::quarantine::{Quarantined, Why};
 use store::ReadError;
 
-/// Looks in a row at a session that could not be read or folded, after which it is left alone.
+/// Number of looks in a row at an unreadable session, after which it is put into quarantine.
 const UNREADABLE_MAX: u32 = 5;
-/// Panics of a driver in a row after which not even the end of what it was about can be recorded.
+/// Number of panics in a row, after which not even the end of the turn can be recorded.
 const PANICS_MAX: u32 = 6;
 
+/// Failures of a driver in a row, with nothing recorded in between.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Failures {
+    /// Number of panics.
+    pub(super) panics: u32,
+    /// Number of looks whose commit the store refused for what it holds.
+    pub(super) refused: u32,
+}
+
 impl Driver {
-    /// The reason to leave the session alone after this trouble; none when it may pass.
+    /// Counts this trouble, and returns the reason for a quarantine; none when the trouble may
+    /// pass.
     pub(super) fn is_stuck(&mut self, trouble: &Trouble) -> Option<String> {
         if !is_unreadable(trouble) {
             return None;
@@ -19,13 +31,14 @@ impl Driver {
         (self.unreadable >= UNREADABLE_MAX).then(|| with_causes(trouble))
     }
 
-    /// The same after a panic.
+    /// Returns the reason for a quarantine after a panic; none when another try may help.
     pub(super) fn is_stuck_panicking(&self, panic: &str) -> Option<String> {
-        (self.panics >= PANICS_MAX).then(|| format!("the host panics whatever it tries for it: {panic}"))
+        (self.failures.panics >= PANICS_MAX).then(|| format!("the host panics whatever it tries for it: {panic}"))
     }
 
-    /// Leaves the session alone. Nothing of it that is in memory could be recorded. False when it was released meanwhile, and is to be looked
-    /// at again.
+    /// Puts the session into quarantine. Nothing of it that is only in memory could be recorded.
+    ///
+    /// Returns false when it was released meanwhile, and is to be looked at again.
     pub(super) async fn quarantine(&mut self, reason: String) -> bool {
         let session = self.session;
         let since = self.core.now();
@@ -39,12 +52,14 @@ impl Driver {
         self.afterwards.clear();
         self.ticket = None;
         self.stale = true;
-        (self.unreadable, self.panics) = (0, 0);
+        self.unreadable = 0;
+        self.failures = Failures::default();
         self.core.retire(session, &self.mailbox)
     }
 }
 
-/// True if what is stored does not read as what it should be, which passes by the operator's doing alone.
+/// Returns whether stored data does not read as what it should be. Only the operator can change
+/// that.
 fn is_unreadable(trouble: &Trouble) -> bool {
     match trouble {
         Trouble::Corrupt(_) | Trouble::Missing(_) => true,
@@ -53,7 +68,7 @@ fn is_unreadable(trouble: &Trouble) -> bool {
     }
 }
 
-/// Trouble with its causes, on one line.
+/// Returns the text of trouble with its causes, on one line.
 fn with_causes(trouble: &Trouble) -> String {
     let mut text = trouble.to_string();
     let mut cause = std::error::Error::source(trouble);

@@ -1,4 +1,4 @@
-//! The host's own tools with which agents talk: whom they mean, whether they may, and what becomes of it.
+//! The host's own tools by which agents talk: the agent that is meant, the rules, and the result.
 
 use super::handover::{Handover, Place, Sent, To, Waits, full};
 use super::late::{Late, Told};
@@ -32,11 +32,11 @@ use domain::user::UserId;
 use serde_json::{Map, Value};
 use store::{Guard, SessionRow, SessionStatus};
 
-/// How many agents stand above one at most, for one to be known as below another.
+/// Number of levels up to which an agent is known as below another.
 const ABOVE_MAX: usize = 32;
 
 impl Driver {
-    /// What a call of one of these tools becomes.
+    /// Resolves a call of one of these tools.
     pub(super) async fn resolve_talk(
         &self,
         scope: &mut Scope<'_>,
@@ -104,7 +104,10 @@ impl Driver {
         self.hand_over(scope, Handover { to, content, waits, delegation: None, priority, budget, tool: Some(MESSAGE) }, sent).await
     }
 
-    /// A reply to whoever handed this run its work: it settles what they wait for, past their session's queue, or becomes an input of it.
+    /// Resolves a reply to the agent that handed this run its work.
+    ///
+    /// It settles the operation that waits for it, past the queue of its session. Otherwise it
+    /// becomes an input of that session.
     async fn resolve_reply(&self, scope: &mut Scope<'_>, parts: Vec<Part>, sent: &mut Vec<Sent>) -> Result<Resolved, Trouble> {
         let run = &scope.driving.run;
         let Some(to) = run.started.reply_to else {
@@ -128,7 +131,7 @@ impl Driver {
         };
         let settled = waiting.is_some();
         if let Some(open) = waiting {
-            // The run may go on and use more: all that is set aside for it counts as used.
+            // The run may go on and use more, so at least the whole reserve counts as used.
             let spent = run.spent_so_far().at_least(open.operation.reserved);
             let calls = run.used.tool_calls;
             let (settlement, blobs) = given(&open.operation, calls, parts, untrusted, scope.now).spending(spent).spilled();
@@ -148,15 +151,19 @@ impl Driver {
         Ok(simply(Performer::Reply { to, settled }, EffectClass::Idempotent))
     }
 
-    /// Whether lists let the agent reach those of a definition; those that it may not reach and those that are not there differ, as in the
-    /// list of peers that it sees.
+    /// Checks that lists let the agent reach those of a definition.
+    ///
+    /// A definition that may not be reached and one that does not exist are refused differently, as
+    /// they differ in the list of peers that the agent sees.
     fn reachable(&self, scope: &mut Scope<'_>, tool: &str, id: &DefinitionId) -> Result<(), Box<Resolved>> {
         let Some(definition) = self.core.catalogue.definition(id) else { return Err(Box::new(unknown(scope, tool, &id.0))) };
         let may = scope.caller().may_reach(definition, scope.own);
         may.map_err(|denied| Box::new(not_accessible(scope, tool, &denied)))
     }
 
-    /// Where an agent of the user's is told something, or what is against it. What is not the user's is not there.
+    /// Returns the agent and the session to talk to. The inner error is the refusal.
+    ///
+    /// Another user's agent looks absent.
     async fn find_place(
         &self,
         scope: &mut Scope<'_>,
@@ -183,7 +190,8 @@ impl Driver {
         })
     }
 
-    /// An agent of the user's that may be talked to, what the user is to it, and how it comes to be if it is not there yet.
+    /// Returns an agent of the user's to talk to, the user's role, and its event if it is to be
+    /// made.
     async fn find_agent(
         &self,
         scope: &mut Scope<'_>,
@@ -225,7 +233,7 @@ impl Driver {
         Ok(Ok((agent, role, made)))
     }
 
-    /// A session of an agent's that the user sees; none for one that is to be opened.
+    /// Returns a session of an agent's that the user sees; none for one that is to be opened.
     async fn find_session(
         &self,
         agent: &Agent,
@@ -247,7 +255,7 @@ impl Driver {
                 })
             }
             Which::Latest | Which::LatestOrCreate => {
-                // The same that words to the agent go to: none that a persona leads.
+                // The chat that words to the agent go to: none that a persona leads.
                 let latest = match self.core.store.latest_chat(user, agent.id).await? {
                     Some(session) => self.core.store.session(session).await?,
                     None => None,
@@ -260,8 +268,10 @@ impl Driver {
         }
     }
 
-    /// Whether lists let the agent talk to one that is named by path or id: to itself always, to those below it as far as they may work for
-    /// it, to others as far as it may reach them.
+    /// Checks that lists let the agent talk to one that is named by path or id.
+    ///
+    /// It may always talk to itself, to agents below it if they may work for it, and to others if
+    /// it may reach them.
     async fn may_talk_to(&self, scope: &mut Scope<'_>, tool: &str, agent: &Agent) -> Result<Result<(), Box<Resolved>>, Trouble> {
         let own = scope.agent.agent.id;
         if agent.id == own {
@@ -296,7 +306,7 @@ fn unknown(scope: &mut Scope<'_>, tool: &str, named: &str) -> Resolved {
     failed(AGENT_NOT_FOUND, format!("there is no agent `{named}`"))
 }
 
-/// Which rule it was stands in the ledger alone.
+/// Refuses reach of an agent. Only the ledger names the rule.
 fn not_accessible(scope: &mut Scope<'_>, tool: &str, denied: &Denied) -> Resolved {
     scope.not_made(Some(tool), AGENT_CALL, Verdict::Refused, denied.rule, &denied.what);
     failed(AGENT_NOT_ACCESSIBLE, format!("this agent may not reach `{}`", denied.what))

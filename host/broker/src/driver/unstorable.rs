@@ -1,4 +1,6 @@
-//! A commit that can never be stored, whenever it is tried: the turn that it belongs to ends with a reason, instead of being tried for ever.
+//! The end of a turn by a commit that can never be stored, whenever it is tried.
+//!
+//! Otherwise the commit would be tried for ever.
 
 use super::{Beside, Driver, Driving, Trouble};
 use domain::event::Event;
@@ -6,17 +8,24 @@ use domain::operation::Settlement;
 use domain::run::end::Cause;
 use domain::run::recover::lost;
 use domain::step::Failure;
-use store::CommitError;
+use store::{Clash, CommitError, Conflict};
 
-/// How a turn ends, and work in it, of which something could not be stored.
+/// The code of the end of a turn, and of its work, when something of it could not be stored.
 const CODE: &str = "not-storable";
+/// Number of looks in a row whose commit the store refused for what it holds, after which no
+/// further try is made.
+const REFUSED_MAX: u32 = 5;
 
 impl Driver {
-    /// Ends the turn when trouble says that something of it can never be stored. What has come of its work counts as failed, with what it cost.
-    /// If that cannot be stored either, the turn ends without: its open work counts as cut off. A turn whose start cannot be stored leaves its
-    /// inputs as dead letters. Returns why the session is to be left alone, when none of that can be stored.
+    /// Ends the turn when trouble says that something of it can never be stored.
+    ///
+    /// The results of its work count as failed, with their cost. If that cannot be stored either,
+    /// the turn ends without them: its open work counts as cut off. A turn whose start cannot be
+    /// stored leaves its inputs as dead letters. Returns the reason for a quarantine when none of
+    /// that can be stored. A commit that the store refuses for what it holds is first tried a few
+    /// times more.
     pub(super) async fn end_what_cannot_be_stored(&mut self, trouble: &Trouble) -> Option<String> {
-        let reason = format!("what it came to can never be stored: {}", unstorable(trouble)?);
+        let reason = format!("what it came to can never be stored: {}", self.never_stored(trouble)?);
         let Some(driving) = &mut self.driving else { return Some(reason) };
         let run = driving.run.started.run;
         let opening = driving.opening.clone();
@@ -26,7 +35,7 @@ impl Driver {
         let cause = Cause::Failed { code: CODE.to_owned(), reason: reason.clone() };
         let mut ended = self.fail(cause.clone()).await;
         if let (Err(again), Some(driving)) = (&ended, &mut self.driving)
-            && unstorable(again).is_some()
+            && refusal(again).is_some()
         {
             driving.arrived.clear();
             driving.continued.clear();
@@ -34,28 +43,48 @@ impl Driver {
             ended = self.fail(cause).await;
         }
         if let Err(again) = &ended
-            && unstorable(again).is_some()
+            && refusal(again).is_some()
             && begins
+            && !opening.is_empty()
         {
             self.driving = None;
             ended = self.bury(&opening, reason).await;
         }
         let trouble = ended.err()?;
         self.stumble(&trouble);
-        unstorable(&trouble).map(|source| format!("its end can never be stored: {source}"))
+        refusal(&trouble).map(|reason| format!("its end can never be stored: {reason}"))
+    }
+
+    /// Counts this trouble, and returns the reason why the commit can never be stored; none when
+    /// another try may help.
+    ///
+    /// A commit that the store refuses for what it holds is decided and tried again a few times: a
+    /// guard may be missing against a change that comes from elsewhere.
+    fn never_stored(&mut self, trouble: &Trouble) -> Option<String> {
+        let reason = refusal(trouble)?;
+        if matches!(trouble, Trouble::Commit(CommitError::Unstorable { .. })) {
+            return Some(reason);
+        }
+        self.failures.refused += 1;
+        (self.failures.refused >= REFUSED_MAX).then_some(reason)
     }
 }
 
-/// The part that can never be stored, when that is the trouble.
-fn unstorable(trouble: &Trouble) -> Option<&store::Source> {
+/// Returns the reason why the store refuses a commit whenever it is tried, if that is the trouble.
+fn refusal(trouble: &Trouble) -> Option<String> {
     match trouble {
-        Trouble::Commit(CommitError::Unstorable { source }) => Some(source),
+        Trouble::Commit(CommitError::Unstorable { source }) => Some(source.to_string()),
+        Trouble::Commit(CommitError::Conflict(Conflict { clash: Clash::Row, detail })) => {
+            Some(format!("it contradicts what is stored ({detail})"))
+        }
+        // The cause may cite what others said, and is in the log.
+        Trouble::Commit(CommitError::Unreadable { .. }) => Some("it rests on something stored that cannot be read".to_owned()),
         _ => None,
     }
 }
 
 impl Driving {
-    /// Forgets what has come of work but for what it cost.
+    /// Forgets the results of work but for their cost.
     fn keep_costs(&mut self, reason: &str) {
         let told = || Failure::lasting(CODE, reason);
         let arrived = std::mem::take(&mut self.arrived).into_iter().filter_map(|(settlement, beside)| {
@@ -64,12 +93,12 @@ impl Driving {
             Some((Settlement { attempts, usage, spent, ..failed }, ledger_of(beside)))
         });
         self.arrived = arrived.collect();
-        // Whether it is asked or called again is decided no more.
+        // No longer decided: whether a call goes on in another segment.
         self.continued.clear();
     }
 }
 
-/// What of it the ledger is to have. What was written to buckets counts for nothing.
+/// Returns the ledger's entries of a result. Its writes to buckets are dropped.
 fn ledger_of(beside: Beside) -> Beside {
     let mut beside = beside.unwritten();
     beside.blobs.clear();

@@ -81,6 +81,20 @@ impl<'a> Attempts<'a> {
         }
     }
 
+    /// The number of another attempt, if it may be made after those of this completion that ended; why not, for people.
+    pub(crate) async fn afford(&self, ended: &[Attempt]) -> Result<u32, String> {
+        let is_unused = {
+            let mut course = self.course();
+            course.note(ended);
+            course.is_unused()
+        };
+        // Nothing was shown of an attempt that the provider did not begin to work at: the next one has its number and its reservation.
+        if !is_unused {
+            self.again(0).await?;
+        }
+        Ok(self.number())
+    }
+
     /// The number of the attempt that is made next, or under way.
     pub(crate) fn number(&self) -> u32 {
         self.course().newest.attempt
@@ -108,26 +122,5 @@ impl Course {
     /// Whether what was reserved for the newest attempt is there still.
     fn is_unused(&self) -> bool {
         self.ended.iter().all(|attempt| attempt.usage.is_some_and(|usage| usage.total() == 0) && attempt.cost_micros.unwrap_or(0) == 0)
-    }
-}
-
-impl llm::AttemptBudget for Attempts<'_> {
-    fn first(&self) -> u32 {
-        self.number()
-    }
-
-    fn afford<'a>(&'a self, ended: &'a [Attempt]) -> llm::Afforded<'a> {
-        Box::pin(async move {
-            let is_unused = {
-                let mut course = self.course();
-                course.note(ended);
-                course.is_unused()
-            };
-            // Nothing was shown of an attempt that the provider did not begin to work at: the next one has its number and its reservation.
-            if !is_unused {
-                self.again(0).await?;
-            }
-            Ok(self.number())
-        })
     }
 }

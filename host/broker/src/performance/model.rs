@@ -1,7 +1,10 @@
-//! Asking a model: assemble the prompt, stream to whoever watches, validate and repair structured replies.
+//! Calls of models: the prompt is assembled, the reply streamed, and structured replies are
+//! checked.
+//!
+//! A structured reply that does not fit is repaired.
 
 use crate::core::Core;
-use crate::driver::{Performed, Stopwatch, Trouble};
+use crate::driver::{Performed, Stopwatch, Thread, Trouble};
 use crate::live::{Frame, Show};
 use crate::performance::Attempts;
 use crate::schemas::GivenUp;
@@ -11,12 +14,13 @@ use domain::event::{RunStarted, Verdict};
 use domain::grant::capability;
 use domain::limits::REPLY_REPAIRS_MAX;
 use domain::message::{Draft, Message, MessageId, Part, Role, text_of};
-use domain::model::{Prompt, Reply, arrange};
+use domain::model::{Attempt, Prompt, Reply, arrange};
 use domain::operation::Operation;
 use domain::run::settle::Ended;
 use domain::step::{Audience, Context, Failure, ModelRequest, Toolset};
 use domain::tool::ToolDefinition;
-use llm::{Delta, DeltaSink, Records};
+use llm::places::Party;
+use llm::{Afforded, AttemptBudget, Delta, DeltaSink, Measuring, Records};
 use runtime::Dossier;
 use std::sync::Arc;
 
@@ -26,12 +30,15 @@ pub(crate) struct Model<'a> {
     pub(crate) started: &'a RunStarted,
     /// The run's messages that it sends.
     pub(crate) messages: &'a [Arc<Message>],
+    /// The messages of the thread before the run, where they are at hand.
+    pub(crate) thread: Option<Arc<Thread>>,
     pub(crate) operation: &'a Operation,
     pub(crate) request: &'a ModelRequest,
     pub(crate) through: u64,
-    /// What goes out is noted here.
+    /// The dossier for what leaves the host.
     pub(crate) dossier: &'a Dossier,
-    /// Runs while the model is at work.
+    /// The stopwatch, which runs while the model is at work: neither while the call waits for a
+    /// place nor in the pauses between attempts.
     pub(crate) stopwatch: &'a Stopwatch,
     pub(crate) attempts: Attempts<'a>,
 }
@@ -49,7 +56,6 @@ impl Model<'_> {
             }
         };
         let _place = self.core.model_calls.enter(self.started.into()).await;
-        let _at_work = self.stopwatch.start();
         let watched = self.request.audience == Audience::User;
         let deltas = Watchers { core: self.core, started: self.started, operation: self.operation, watched };
         deltas.show(
@@ -62,11 +68,12 @@ impl Model<'_> {
         Performed { attempts: self.attempts.into_ended(), ..Performed::ended(ended) }
     }
 
-    /// Asks until there is a reply that is as it was wanted, or none is to be had.
+    /// Asks until there is an acceptable reply, or none is to be had.
     async fn ask(&self, prompt: &mut Prompt, deltas: &Watchers<'_>, trail: &Trail<'_>) -> Ended {
         let mut repairs = 0;
         loop {
-            let completion = self.core.gateway.complete_leaving(prompt, deltas, trail, &self.attempts).await;
+            let payer = Payer { started: self.started, attempts: &self.attempts, stopwatch: self.stopwatch };
+            let completion = self.core.gateway.complete_leaving(prompt, deltas, trail, &payer).await;
             self.attempts.completed(&completion.attempts);
             let reply = match completion.result {
                 Ok(reply) => reply,
@@ -116,24 +123,28 @@ impl Model<'_> {
         })
     }
 
-    /// What was said from a message on, in the thread and in the run.
+    /// Returns the messages from one on, of the thread and of the run.
     async fn said(&self, first: MessageId) -> Result<Vec<Message>, Trouble> {
         let base_message = self.started.base_message;
-        let mut messages = Vec::new();
-        if first <= base_message {
-            messages = self.core.store.messages(self.started.base, first, base_message).await?;
-        }
+        let at_hand = self.thread.as_ref().filter(|thread| thread.first == first);
+        let mut messages = match at_hand {
+            Some(thread) => thread.messages.clone(),
+            None if first <= base_message => self.core.store.messages(self.started.base, first, base_message).await?,
+            None => Vec::new(),
+        };
         messages.extend(self.messages.iter().map(|message| Message::clone(message)));
         Ok(messages)
     }
 
-    /// The summary from which on the thread is shown.
+    /// Returns the summary with which the thread begins.
     async fn summary(&self, compacted: Compacted) -> Result<Message, Trouble> {
         let summary = self.core.store.message(self.started.base, compacted.summary).await?;
         summary.ok_or_else(|| Trouble::Missing("the summary of what was said before".to_owned()))
     }
 
-    /// What a model is given to summarise, as one message: as much of it as fits into the smallest window of those that may be asked.
+    /// Returns the material that a model is to summarise, as one message.
+    ///
+    /// It is as much as fits into the smallest window of the models that may be asked.
     async fn to_be_summarised(&self, compaction: &Compaction) -> Result<Message, Trouble> {
         let former = match self.started.compacted {
             Some(compacted) => Some(self.summary(compacted).await?.text()),
@@ -150,7 +161,9 @@ impl Model<'_> {
         Ok(Draft::text(Role::User, "host", text).at(self.through, domain::digest::Salt::default()))
     }
 
-    /// The tools that it may call, as the run began with them: the same ones in the same order in every call of a turn.
+    /// Returns the tools that the model may call, as the run began with them.
+    ///
+    /// They are the same in the same order in every call of a turn.
     async fn tools(&self) -> Result<Vec<ToolDefinition>, Trouble> {
         let gone = || Trouble::Missing("the tools that this turn began with".to_owned());
         let outfit = self.core.outfits.of_run(&self.core.store, self.started).await?.ok_or_else(gone)?;
@@ -161,7 +174,8 @@ impl Model<'_> {
         })
     }
 
-    /// What is wrong with a reply that was to fit a schema. A reply that calls tools is not the final one and is not judged.
+    /// Returns the fault of a reply that was to fit a schema. A reply that calls tools is not the
+    /// final one and is not judged.
     async fn complaint(&self, reply: &Reply) -> Result<Option<String>, GivenUp> {
         let Some(schema) = &self.request.reply_schema else { return Ok(None) };
         if reply.parts.iter().any(|part| matches!(part, Part::Call { .. })) {
@@ -174,7 +188,8 @@ impl Model<'_> {
     }
 }
 
-/// Shows the model its reply and what is wrong with it. For this operation only: the thread never holds the failed reply.
+/// Adds the reply and its fault to the prompt. For this operation only: the thread never holds the
+/// failed reply.
 fn ask_for_repair(prompt: &mut Prompt, reply: Reply, complaint: &str) {
     let next = prompt.messages.last().map_or(1, |message: &Message| message.id + 1);
     let text = format!("That reply does not fit the required JSON Schema: {complaint}\nReply again with nothing but the corrected JSON.");
@@ -183,7 +198,7 @@ fn ask_for_repair(prompt: &mut Prompt, reply: Reply, complaint: &str) {
     prompt.messages.push(Draft::text(Role::User, "host", text).at(next + 1, domain::digest::Salt::default()));
 }
 
-/// What the call does at the boundary, for its entry in the ledger.
+/// The record of the call's dealings with the boundary, for its entry in the ledger.
 #[derive(Debug)]
 struct Trail<'a> {
     dossier: &'a Dossier,
@@ -200,7 +215,33 @@ impl llm::Trail for Trail<'_> {
     }
 }
 
-/// Whoever watches the session.
+/// The run, as what pays for the call.
+#[derive(Debug)]
+struct Payer<'a> {
+    started: &'a RunStarted,
+    attempts: &'a Attempts<'a>,
+    stopwatch: &'a Stopwatch,
+}
+
+impl AttemptBudget for Payer<'_> {
+    fn first(&self) -> u32 {
+        self.attempts.number()
+    }
+
+    fn afford<'a>(&'a self, ended: &'a [Attempt]) -> Afforded<'a> {
+        Box::pin(self.attempts.afford(ended))
+    }
+
+    fn party(&self) -> Party {
+        self.started.into()
+    }
+
+    fn measure(&self) -> Measuring<'_> {
+        Box::new(self.stopwatch.start())
+    }
+}
+
+/// The watchers of the session.
 struct Watchers<'a> {
     core: &'a Core,
     started: &'a RunStarted,

@@ -1,4 +1,4 @@
-//! Calling a tool: bind the grant to what the agent may use, call, and turn what comes back into an outcome.
+//! Calls of tools: the grant is bound to what the agent may use, and the result becomes an outcome.
 
 use crate::asking::ready;
 use crate::buckets::{CallBuckets, behalf};
@@ -23,12 +23,12 @@ use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// How often a call is tried while the runtime has no free place.
+/// Number of tries of a call while the runtime has no free place.
 const BUSY_TRIES_MAX: u32 = 20;
 /// The pause between such tries, in milliseconds.
 const BUSY_MS: u64 = 250;
 
-/// What is called.
+/// The code, tool, arguments and capabilities of a call.
 pub(crate) struct Ran<'a> {
     pub(crate) component: Digest,
     pub(crate) tool: &'a str,
@@ -42,9 +42,9 @@ pub(crate) struct Tool<'a> {
     pub(crate) started: &'a RunStarted,
     pub(crate) open: &'a Open,
     pub(crate) ran: Ran<'a>,
-    /// What the boundary decides is noted here.
+    /// The dossier for the boundary's decisions.
     pub(crate) dossier: &'a Dossier,
-    /// Runs while the tool is at work.
+    /// The stopwatch, which runs while the tool is at work.
     pub(crate) stopwatch: &'a Stopwatch,
 }
 
@@ -107,7 +107,7 @@ impl Tool<'_> {
         Performed::ended(Ended::Failed(failure))
     }
 
-    /// Whether it needs no approval, or has one for exactly this.
+    /// Returns whether the call needs no approval, or has one for exactly this call.
     fn is_approved(&self) -> bool {
         let Ran { component, tool, arguments, .. } = self.ran;
         let exact = Exact { operation: self.open.operation.id, component, tool, arguments };
@@ -115,12 +115,16 @@ impl Tool<'_> {
         self.open.operation.approval.as_ref().is_none_or(|approval| !is_open && approval.is_for(&exact))
     }
 
-    /// What the call may do: what is granted now, within what was when the run began. The outer error is one of the host's.
+    /// Returns the bounds of the call: the present grant, within the grant of the time when the run
+    /// began.
+    ///
+    /// The outer error is the host's failure, the inner one a refusal.
     async fn bound(&self, entry: &Entry, definition: &ToolDefinition) -> Result<Result<Bound, Denied>, Failure> {
         let (core, started) = (self.core, self.started);
         let gone = || Failure::lasting("not-found", "what this turn may do is not stored any more");
         let agent = core.catalogue.definition(&started.definition).ok_or_else(gone)?;
-        // Of what the tool asks for by now, it had a part when the call was decided.
+        // Capabilities for which the tool asks by now count only if it had them when the call was
+        // decided.
         let capabilities: Vec<String> =
             definition.capabilities.iter().filter(|capability| self.ran.capabilities.contains(capability)).cloned().collect();
         let asked = Asked { tool: self.ran.tool, capabilities: &capabilities };
@@ -138,11 +142,12 @@ impl Tool<'_> {
                 Ok(now.within(&Caller { agent: &ceiling.agent, ..caller }.bound(asked, &grant)?))
             }
         });
-        // What was approved takes the most care, and a tool that only reads is bound to reading all the same.
+        // An approved call has the most careful class, but a tool that only reads is bound to
+        // reading all the same.
         Ok(bound.map(|bound| bound.for_effect(self.open.operation.effect.min(definition.effect))))
     }
 
-    /// Has what the call wrote committed with what came of it, unless it failed.
+    /// Adds the call's writes to its result's commit, unless the call failed.
     fn keep(&self, entry: &Entry, written: Written, performed: &mut Performed) {
         let counts = match performed.came_to {
             CameTo::End(Ended::Gave { .. }) | CameTo::Later { .. } | CameTo::Ask { .. } => true,
@@ -164,7 +169,7 @@ impl Tool<'_> {
         performed.beside.holds = written.holds;
     }
 
-    /// The client's answer, whole; none when none was asked for.
+    /// Returns the client's answer, whole; none when none was given.
     async fn answer(&self) -> Result<Option<Value>, Failure> {
         let digest = match &self.open.answer {
             None => return Ok(None),
@@ -197,7 +202,8 @@ impl Tool<'_> {
     }
 
     async fn outcome(&self, outcome: Outcome<Result<Progress, ToolError>>) -> Performed {
-        // What was cut off in the middle may have taken effect: of work that must not be repeated, say so.
+        // A call that was cut off may have taken effect. If it must not be repeated, its outcome is
+        // unknown.
         let cut_off = matches!(
             outcome,
             Outcome::Trapped { .. } | Outcome::OutOfMemory | Outcome::OutOfCpu | Outcome::TimedOut | Outcome::Faulted { .. }
@@ -279,12 +285,12 @@ fn failed(code: &str, message: impl Into<String>) -> Performed {
     Performed::ended(Ended::Failed(Failure::lasting(code, message)))
 }
 
-/// Whoever watches the call.
+/// The watchers of the call.
 struct Watchers {
     core: Arc<Core>,
     frame: Frame,
     stopwatch: Stopwatch,
-    /// Since the call was let in.
+    /// The guard of the stopwatch, from when the call was let in.
     at_work: OnceLock<AtWork>,
 }
 

@@ -1,4 +1,4 @@
-//! Schemas that end and those that do not, on threads that can be given up.
+//! Tests of schemas that end and of those that do not, on threads that can be given up.
 
 use super::threads::{GivenUp, THREADS_MAX, Threads};
 use super::*;
@@ -7,7 +7,7 @@ use domain::schema::{CHAIN_MAX, COMPARISONS_MAX, REFERENCES_MAX};
 use serde_json::{Map, json};
 use std::sync::mpsc::channel;
 
-/// So many definitions, each of which refers to the next one by this, and the last one is this.
+/// Returns a chain of definitions. Each refers to the next by `by`; the last one is `last`.
 fn chained(links: usize, by: impl Fn(Value) -> Value, last: Value) -> Value {
     let next = |link: usize| by(json!({ "$ref": format!("#/$defs/d{}", link + 1) }));
     let mut definitions: Map<String, Value> = (1..links).map(|link| (format!("d{link}"), next(link))).collect();
@@ -61,7 +61,7 @@ async fn the_deepest_schema_is_compared_with_the_deepest_document() {
     let schema = chained(CHAIN_MAX - 4, |next| next, list);
     assert_eq!(judged(&schema, nested(DEPTH_MAX, json!(1))).await, None);
     assert!(judged(&schema, nested(DEPTH_MAX, json!("x"))).await.is_some());
-    // And what is compiled of many references is let go again on a stack of the usual size.
+    // A schema compiled from many references is dropped on a stack of the usual size.
     let long = chained(REFERENCES_MAX - 1, |next| json!({ "items": next }), json!({ "type": "integer" }));
     assert_eq!(judged(&long, nested(3, json!([]))).await, None);
     let schema = Schemas::default().compile(&long).await.unwrap();

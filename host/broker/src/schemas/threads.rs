@@ -8,16 +8,18 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, timeout_at};
 
-/// Threads at most, and so pieces of work at a time, those that were given up included.
+/// Number of threads, and so of pieces of work at a time, those that were given up included.
 pub(super) const THREADS_MAX: usize = 4;
-/// Bytes of a thread's stack: for documents and schemas as deep as they may be. Only what is used takes memory.
+/// The size of a thread's stack, in bytes: for the deepest documents and schemas. Only what is used
+/// takes memory.
 const STACK_BYTES: usize = 128 << 20;
-/// How long a piece of work may wait and take together, in milliseconds.
+/// The time that a piece of work may wait and take, in milliseconds. [`Threads::run`] counts both
+/// together, [`Threads::run_and_wait`] each apart.
 const WORK_MS_MAX: u64 = 10_000;
-/// How often who stands still looks for a permit.
+/// The pause between looks for a permit by a thread that stands still.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Why a piece of work has no result.
+/// The reason why a piece of work has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum GivenUp {
     /// It took too long. It may still be going on.
@@ -38,20 +40,22 @@ type Idle = Arc<Mutex<Vec<Sender<Handed>>>>;
 #[derive(Debug)]
 pub(super) struct Threads {
     permits: Arc<Semaphore>,
-    /// Where threads without work are reached.
+    /// The channels to threads without work.
     idle: Idle,
-    /// How many are at work that nobody waits for any more.
+    /// Number of threads at work for which nobody waits any more.
     lost: Arc<AtomicUsize>,
     work_ms_max: u64,
 }
 
-/// A piece of work with the right to do it.
+/// A piece of work with its permit.
 struct Piece {
     work: Work,
     permit: OwnedSemaphorePermit,
 }
 
-/// A piece of work, with the way to the thread that does it: the thread has none to itself, and ends when nobody else has one.
+/// A piece of work, with the channel to the thread that does it.
+///
+/// The thread keeps no channel to itself, so it ends when nobody else has one.
 struct Handed {
     piece: Piece,
     thread: Sender<Self>,
@@ -68,7 +72,8 @@ impl Threads {
         Self { permits: Arc::new(Semaphore::new(THREADS_MAX)), idle: Arc::default(), lost: Arc::default(), work_ms_max }
     }
 
-    /// Has a piece of work done. Dropped before its end, the work goes on and its result is dropped.
+    /// Has a piece of work done. If the future is dropped before its end, the work goes on and its
+    /// result is dropped.
     pub(super) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, GivenUp> {
         if self.lost() >= THREADS_MAX {
             return Err(GivenUp::Busy);
@@ -85,7 +90,7 @@ impl Threads {
         }
     }
 
-    /// The same for who may stand still meanwhile.
+    /// Has a piece of work done, while the caller's thread stands still.
     pub(super) fn run_and_wait<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, GivenUp> {
         let permit = self.permit_soon()?;
         let (reply, answer) = channel();
@@ -109,12 +114,13 @@ impl Threads {
         Err(GivenUp::Busy)
     }
 
-    /// How many are at work that nobody waits for any more.
+    /// Returns the number of threads at work for which nobody waits any more.
     pub(super) fn lost(&self) -> usize {
         self.lost.load(Ordering::SeqCst)
     }
 
-    /// Work whose panic is caught, and that counts itself as found again when it ends after all.
+    /// Wraps work so that its panic is caught, and that it no longer counts as lost when it ends
+    /// after all.
     fn watched<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(
         &self,
         work: W,
@@ -124,7 +130,7 @@ impl Threads {
         let over = Arc::clone(&is_over);
         let watched = move || {
             let done = catch_unwind(AssertUnwindSafe(work)).map_err(|_| GivenUp::Panicked);
-            // Whichever of the two comes second undoes, or does not do, what the other counts.
+            // The second of the two undoes, or leaves out, the count of the other.
             if over.swap(true, Ordering::SeqCst) {
                 lost.fetch_sub(1, Ordering::SeqCst);
             }
@@ -142,7 +148,8 @@ impl Threads {
         GivenUp::TooLong
     }
 
-    /// To a thread without work, or to a new one: there are never more than permits.
+    /// Hands a piece of work to a thread without work, or to a new one. There are never more
+    /// threads than permits.
     fn hand_over(&self, piece: Piece) -> Result<(), GivenUp> {
         let mut piece = piece;
         loop {
@@ -167,7 +174,7 @@ impl Threads {
     }
 }
 
-/// A thread's whole life. It ends when nobody can reach it any more.
+/// The whole life of a thread. It ends when nobody can reach it any more.
 fn work_off(pieces: &Receiver<Handed>, idle: &Weak<Mutex<Vec<Sender<Handed>>>>) {
     while let Ok(Handed { piece: Piece { work, permit }, thread }) = pieces.recv() {
         work();

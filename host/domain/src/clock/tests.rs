@@ -11,7 +11,7 @@ fn reading(wall: u64, passed_ms: u64) -> Reading {
 }
 
 fn stored(last: u64) -> Past {
-    Past { last: Some(Timestamp(last)), carried: None }
+    Past { last: Some(Timestamp(last)), ..Past::default() }
 }
 
 /// A host that began at noon.
@@ -78,7 +78,7 @@ fn host_time_never_goes_back_whatever_the_clocks_show() {
         let passed_ms = (seed >> 3) % (10 * DAY);
         let before = host.now();
         host.go_on(reading(wall, passed_ms));
-        assert!(host.now() >= before && host.later() >= host.now() && host.later() >= host.wall());
+        assert!(host.now() >= before && host.for_credentials() >= host.now() && host.for_credentials() >= host.wall());
     }
 }
 
@@ -97,9 +97,78 @@ fn an_operator_ends_the_doubt() {
 fn credentials_end_by_whichever_time_is_later() {
     let mut host = begun();
     after(&mut host, &[(DAY.cast_signed(), 10)]);
-    assert_eq!(host.later(), Timestamp(NOON + DAY));
+    assert_eq!(host.for_credentials(), Timestamp(NOON + DAY));
     after(&mut host, &[(-HOUR.cast_signed(), 20)]);
-    assert_eq!(host.later(), Timestamp(NOON + 20));
+    assert_eq!(host.for_credentials(), Timestamp(NOON + 20));
+}
+
+/// Milliseconds by which a clock was ahead at a boot until it was put right.
+const AHEAD: u64 = 8 * HOUR;
+
+/// A host that began with a clock far ahead, which was put right at noon and confirmed.
+fn put_right() -> HostTime {
+    let mut host = HostTime::begin(reading(NOON + AHEAD, 500), stored(NOON - DAY));
+    assert_eq!(host.for_credentials(), Timestamp(NOON + AHEAD));
+    host.go_on(reading(NOON, 500));
+    assert_eq!(host.for_credentials(), Timestamp(NOON + AHEAD), "nobody has said which is right");
+    host.confirm(reading(NOON, 500));
+    host
+}
+
+#[test]
+fn an_operator_has_credentials_end_by_a_wall_clock_that_is_behind() {
+    let mut host = put_right();
+    assert_eq!((host.now(), host.for_credentials()), (Timestamp(NOON + AHEAD), Timestamp(NOON)));
+    assert!(host.gap().is_some(), "the host's time had not passed before its start");
+    let cases: [(&str, Shown, u64); 4] = [
+        ("clocks that agree", (1_000, 1_000), 1_000),
+        ("a jump ahead", (DAY.cast_signed(), 2_000), DAY),
+        ("one that was taken back", (3_000, 3_000), 3_000),
+        ("a jump back", (-HOUR.cast_signed(), 3_050), 3_050),
+    ];
+    for (what, (wall, passed_ms), expected) in cases {
+        let before = host.now();
+        after(&mut host, &[(wall, passed_ms)]);
+        assert_eq!(host.for_credentials(), Timestamp(NOON + expected), "{what}");
+        assert!(host.now() >= before, "{what}");
+    }
+}
+
+#[test]
+fn a_host_that_was_ahead_is_caught_up_with_after_a_hundred_times_as_long() {
+    let mut host = put_right();
+    let mut hours = 0;
+    while host.confirmed().is_some() {
+        hours += 1;
+        assert!(hours <= 100 * AHEAD / HOUR, "33 days and a third");
+        let before = host.now();
+        host.go_on(reading(NOON + hours * HOUR, 500 + hours * HOUR));
+        assert!(host.now() > before);
+    }
+    assert_eq!(hours, 100 * AHEAD / HOUR);
+    assert_eq!((host.now(), host.for_credentials()), (host.wall(), host.wall()));
+}
+
+#[test]
+fn what_an_operator_confirmed_holds_after_a_restart_and_a_boot() {
+    let mut host = put_right();
+    after(&mut host, &[(60_000, 60_000)]);
+    let Confirmed { now, base_ms } = host.confirmed().unwrap();
+    assert_eq!((now, base_ms), (Timestamp(NOON + 60_000), NOON - 500));
+    let restarted = Past { carried: Some(host.now()), credentials: Some(now), ..stored(host.now().0) };
+    let restarted = HostTime::begin(reading(NOON + 60_000, 60_500), restarted);
+    assert_eq!((restarted.now(), restarted.for_credentials()), (host.now(), now));
+    // An hour later, with a clock that is ahead again until it is put right.
+    let booted = Past { credentials: Some(now), ..stored(host.now().0) };
+    let mut booted = HostTime::begin(reading(NOON + HOUR + AHEAD, 0), booted);
+    assert_eq!(booted.for_credentials(), Timestamp(NOON + HOUR + AHEAD));
+    booted.go_on(reading(NOON + HOUR + 10, 10));
+    assert_eq!(booted.for_credentials(), Timestamp(NOON + HOUR + 10));
+    assert!(booted.now() >= Timestamp(NOON + HOUR + AHEAD), "the host's time does not go back");
+    // With one that was lost, it goes on from where it was.
+    let mut booted = HostTime::begin(reading(0, 0), Past { credentials: Some(now), ..stored(host.now().0) });
+    booted.go_on(reading(50, 50));
+    assert_eq!(booted.for_credentials(), Timestamp(now.0 + 50));
 }
 
 #[test]
@@ -127,7 +196,7 @@ fn a_start_before_what_is_stored_begins_with_the_last_of_it() {
 #[test]
 fn a_start_on_a_machine_that_was_not_booted_tells_downtime_from_a_jump() {
     let carried = |wall: u64| {
-        let past = Past { last: Some(Timestamp(NOON - DAY)), carried: Some(Timestamp(NOON)) };
+        let past = Past { carried: Some(Timestamp(NOON)), ..stored(NOON - DAY) };
         HostTime::begin(reading(wall, 500), past)
     };
     let down_for_a_day = carried(NOON + 10);

@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 
 /// Reason why an attempt was cut off, as shown to people.
 const CUT_OFF: &str = "the host ended while it was made: its outcome is lost";
+/// Reason why an attempt was stopped, as shown to people.
+const STOPPED: &str = "it was stopped before it ended: its outcome is lost";
 
 /// The recorded attempts at a model's call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -64,6 +66,12 @@ impl Open {
         self.attempts_with(self.lost_attempt().into_iter().collect())
     }
 
+    /// Its attempts when the newest is stopped with it; none of anything but a model's call.
+    #[must_use]
+    pub fn stopped_attempts(&self) -> Vec<Attempt> {
+        self.attempts_with(self.without_outcome(STOPPED).into_iter().collect())
+    }
+
     /// Its attempts with those that ended since the newest was recorded.
     #[must_use]
     pub fn attempts_with(&self, ended: Vec<Attempt>) -> Vec<Attempt> {
@@ -73,6 +81,11 @@ impl Open {
     /// The newest attempt, cut off; none of anything but a model's call.
     #[must_use]
     pub fn lost_attempt(&self) -> Option<Attempt> {
+        self.without_outcome(CUT_OFF)
+    }
+
+    /// The newest attempt, of which nothing is known but why; none of anything but a model's call.
+    fn without_outcome(&self, error: &str) -> Option<Attempt> {
         match &self.operation.performer {
             Performer::Model { request, .. } => Some(Attempt {
                 provider: String::new(),
@@ -80,7 +93,7 @@ impl Open {
                 usage: None,
                 cost_micros: None,
                 wall_ms: 0,
-                error: Some(CUT_OFF.to_owned()),
+                error: Some(error.to_owned()),
                 reserved: Some(self.reserved()),
             }),
             _ => None,

@@ -38,7 +38,8 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
     let operation = &open.operation;
     let settle = |ended| Next::Settle(Box::new(settlement(operation, ended, now)));
     if operation.deadline.is_some_and(|deadline| deadline <= now) {
-        return settle(overdue(open, now));
+        let overdue = settlement(operation, overdue(open, now), now).costing(open.stopped_attempts());
+        return Next::Settle(Box::new(overdue));
     }
     match (&operation.performer, &open.pause) {
         (Performer::Refused { outcome }, _) => settle(refused(outcome.clone())),

@@ -174,7 +174,8 @@ fn paired(operation: &Operation, parts: Vec<Part>, failed: bool) -> Option<Draft
 /// taken effect and must not be thought undone.
 #[must_use]
 pub fn stopped(open: &Open, time: Timestamp) -> Settlement {
-    settlement(&open.operation, if open.may_have_taken_effect() { Ended::Unknown } else { Ended::Cancelled }, time)
+    let ended = if open.may_have_taken_effect() { Ended::Unknown } else { Ended::Cancelled };
+    settlement(&open.operation, ended, time).costing(open.stopped_attempts())
 }
 
 /// The question that an open operation waits with.

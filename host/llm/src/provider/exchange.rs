@@ -16,7 +16,7 @@ use domain::message::Part;
 use domain::redact::Redactor;
 use egress::awake::{Instant, timeout, timeout_at};
 use egress::{Body, ByteBudget, Caller, Credentials, Egress, Records, Request, Response};
-use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -156,10 +156,10 @@ impl Exchange<'_> {
     /// An answer whose status is not success.
     async fn refusal(&self, response: Response) -> Mishap {
         let status = response.status.as_u16();
-        let header = response.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let retry_after_ms = header.and_then(|header| retry_after_ms(header, jiff::Timestamp::now()));
+        let header = |name: HeaderName| response.headers.get(name).and_then(|value| value.to_str().ok());
+        let retry_after_ms = header(RETRY_AFTER).and_then(|asked| retry_after_ms(asked, header(DATE)));
         let body = self.sample(response.body, ERROR_BYTES_MAX).await;
-        Mishap { retry_after_ms, ..self.mishap(Stage::Answered, self.peer.status(status, &body, retry_after_ms)) }
+        Mishap { retry_after_ms, ..self.mishap(Stage::of_status(status), self.peer.status(status, &body, retry_after_ms)) }
     }
 
     async fn wrong_type(&self, response: Response) -> Mishap {

@@ -28,15 +28,35 @@ fn the_backoff_doubles_up_to_its_limit_and_is_spread_from_nothing() {
 
 #[test]
 fn a_retry_after_is_seconds_or_a_date() {
-    let now = "1994-11-06T08:49:30Z".parse().unwrap();
-    assert_eq!(retry_after_ms("7", now), Some(7_000));
-    assert_eq!(retry_after_ms(" 0.5 ", now), Some(500));
-    assert_eq!(retry_after_ms("-1", now), Some(0));
-    assert_eq!(retry_after_ms("Sun, 06 Nov 1994 08:49:37 GMT", now), Some(7_000));
-    assert_eq!(retry_after_ms("Sun, 06 Nov 1994 08:49:00 GMT", now), Some(0));
-    assert_eq!(retry_after_ms("1e300", now), Some(u64::MAX));
-    assert_eq!(retry_after_ms("NaN", now), None);
-    assert_eq!(retry_after_ms("soon", now), None);
+    let date = Some("Sun, 06 Nov 1994 08:49:30 GMT");
+    for answered in [date, None, Some("today")] {
+        assert_eq!(retry_after_ms("7", answered), Some(7_000));
+        assert_eq!(retry_after_ms(" 0.5 ", answered), Some(500));
+        assert_eq!(retry_after_ms("-1", answered), Some(0));
+        assert_eq!(retry_after_ms("1e300", answered), Some(u64::MAX));
+        assert_eq!(retry_after_ms("NaN", answered), None);
+        assert_eq!(retry_after_ms("soon", answered), None);
+    }
+    assert_eq!(retry_after_ms("Sun, 06 Nov 1994 08:49:37 GMT", date), Some(7_000));
+    assert_eq!(retry_after_ms("Sun, 06 Nov 1994 08:49:00 GMT", date), Some(0));
+}
+
+#[test]
+fn a_date_without_the_date_of_the_answer_asks_for_no_delay() {
+    for answered in [None, Some(""), Some("today")] {
+        assert_eq!(retry_after_ms("Fri, 06 Nov 2893 08:49:37 GMT", answered), None, "{answered:?}");
+    }
+}
+
+#[test]
+fn only_a_refusal_says_that_nothing_was_used() {
+    let used = |status| mishap(Mode::Whole, Stage::of_status(status), unavailable()).usage();
+    for status in [400, 401, 403, 404, 408, 409, 425, 429, 499, 503, 529] {
+        assert_eq!(used(status), Some(Usage::default()), "{status}");
+    }
+    for status in [301, 303, 500, 501, 502, 504, 520, 524, 599] {
+        assert_eq!(used(status), None, "{status}");
+    }
 }
 
 #[test]

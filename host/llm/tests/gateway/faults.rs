@@ -1,11 +1,13 @@
 //! Faults of providers and of the way to them. The numbers are those of the project's list of faults.
 
 use crate::server::{Act, End, Server};
-use crate::setting::{CANARY, FINISH, Told, Watcher, broken, config, gateway, good, prompt, whole, words};
-use agent_host_llm::{Completion, Failure, NoDeltas, Reason};
+use crate::setting::{CANARY, FINISH, Kept, Told, Watcher, broken, config, gateway, good, prompt, whole, words};
+use agent_host_llm::places::Party;
+use agent_host_llm::{Afforded, AttemptBudget, Completion, Failure, Gateway, Measuring, NoDeltas, Reason, Unbudgeted};
 use domain::message::Part;
-use domain::model::Usage;
+use domain::model::{Attempt, Prompt, Usage};
 use serde_json::json;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -103,6 +105,18 @@ async fn fault_24_other_calls_of_the_model_wait_too() {
 }
 
 #[tokio::test]
+async fn fault_24_a_date_to_come_back_at_is_read_by_the_providers_own_clock() {
+    let date = |second: u32| format!("Sun, 06 Nov 1994 08:49:{second} GMT");
+    let started = Instant::now();
+    let (completion, ..) = asked(vec![answer(429, vec![("date", date(36)), ("retry-after", date(37))]), good(&["hi"])]).await;
+    assert!(completion.result.is_ok());
+    assert!(started.elapsed() >= Duration::from_millis(990) && started.elapsed() < Duration::from_secs(3));
+    // Of a clock that is not shown nothing is believed: the pause is that of any limit without a time.
+    let (completion, server, _) = asked(vec![answer(429, vec![("retry-after", "Fri, 06 Nov 2893 08:49:37 GMT".to_owned())])]).await;
+    assert_eq!((code(&completion), server.requests().len()), ("model-rate-limited", 3));
+}
+
+#[tokio::test]
 async fn fault_24_a_limit_without_a_time_is_met_with_backoff() {
     let (completion, server, _) = asked(vec![answer(429, Vec::new())]).await;
     assert_eq!((code(&completion), server.requests().len()), ("model-rate-limited", 3));
@@ -145,6 +159,17 @@ async fn fault_24_statuses_that_pass_are_tried_again_and_others_are_not() {
 }
 
 #[tokio::test]
+async fn fault_24_only_an_answer_that_says_so_has_used_nothing() {
+    let nothing = Some(Usage::default());
+    for (status, used) in [(408, nothing), (429, nothing), (503, nothing), (529, nothing), (500, None), (502, None), (504, None)] {
+        let (completion, ..) = asked(vec![answer(status, Vec::new()), good(&["hi"])]).await;
+        assert!(completion.result.is_ok(), "{status}");
+        assert_eq!(completion.attempts[0].usage, used, "{status}");
+        assert_eq!(completion.attempts[1].usage, Some(Usage { input_tokens: 7, output_tokens: 2, cached_tokens: 4 }), "{status}");
+    }
+}
+
+#[tokio::test]
 async fn fault_24_at_most_so_many_calls_are_made_at_the_same_time() {
     let slow = Act::Slow(Duration::from_millis(100), Box::new(good(&["hi"])));
     let server = Server::start(vec![slow]).await;
@@ -157,6 +182,85 @@ async fn fault_24_at_most_so_many_calls_are_made_at_the_same_time() {
         tokio::join!(gateway.complete(&prompt, &NoDeltas), gateway.complete(&prompt, &NoDeltas), gateway.complete(&prompt, &NoDeltas));
     assert!(a.result.is_ok() && b.result.is_ok() && c.result.is_ok());
     assert!(started.elapsed() >= Duration::from_millis(300));
+}
+
+#[tokio::test]
+async fn fault_24_waiting_for_a_place_takes_nothing_of_a_calls_time() {
+    let slow = Act::Slow(Duration::from_millis(300), Box::new(good(&["hi"])));
+    let server = Server::start(vec![slow]).await;
+    let mut config = config("openai-compatible", &[&server.url]);
+    config["providers"]["p"]["concurrentMax"] = json!(1);
+    config["timeouts"]["totalMs"] = json!(500);
+    let gateway = gateway(config);
+    let prompt = prompt();
+    let started = Instant::now();
+    let (a, b, c) =
+        tokio::join!(gateway.complete(&prompt, &NoDeltas), gateway.complete(&prompt, &NoDeltas), gateway.complete(&prompt, &NoDeltas));
+    assert!(a.result.is_ok() && b.result.is_ok() && c.result.is_ok(), "{a:?} {b:?} {c:?}");
+    assert!(started.elapsed() >= Duration::from_millis(900), "the last one waited for longer than it may take");
+}
+
+/// A payer that adds up for how long it was measured.
+#[derive(Debug, Default)]
+struct Timed(Mutex<Vec<Duration>>);
+
+/// One measurement of a payer's.
+struct Measured<'a> {
+    of: &'a Timed,
+    since: Instant,
+}
+
+impl Drop for Measured<'_> {
+    fn drop(&mut self) {
+        self.of.0.lock().unwrap().push(self.since.elapsed());
+    }
+}
+
+impl AttemptBudget for Timed {
+    fn first(&self) -> u32 {
+        0
+    }
+
+    fn afford<'a>(&'a self, ended: &'a [Attempt]) -> Afforded<'a> {
+        Box::pin(std::future::ready(Ok(u32::try_from(ended.len()).unwrap())))
+    }
+
+    fn party(&self) -> Party {
+        Unbudgeted.party()
+    }
+
+    fn measure(&self) -> Measuring<'_> {
+        Box::new(Measured { of: self, since: Instant::now() })
+    }
+}
+
+async fn paid_by(payer: &Timed, gateway: &Gateway, model: &str) -> Completion {
+    let prompt = Prompt { model: Some(model.to_owned()), ..prompt() };
+    gateway.complete_leaving(&prompt, &NoDeltas, &Kept::default(), payer).await
+}
+
+#[tokio::test]
+async fn fault_24_neither_a_pause_nor_waiting_for_a_place_is_measured() {
+    // The first call meets a limit and pauses for a second. Of the others, which ask another model of the provider, the second waits for
+    // the first.
+    let limited = answer(429, vec![("retry-after", "1".to_owned())]);
+    let slow = Act::Slow(Duration::from_millis(600), Box::new(good(&["hi"])));
+    let server = Server::start(vec![limited, slow]).await;
+    let mut config = config("openai-compatible", &[&server.url]);
+    config["providers"]["p"]["concurrentMax"] = json!(1);
+    config["models"]["second"] = json!({"provider": "p", "model": "second-1"});
+    config["timeouts"]["firstTokenMs"] = json!(5_000);
+    let gateway = gateway(config);
+    let payers = [Timed::default(), Timed::default(), Timed::default()];
+    let [first, second, third] = &payers;
+    let (a, b, c) = tokio::join!(paid_by(first, &gateway, "m"), paid_by(second, &gateway, "second"), paid_by(third, &gateway, "second"));
+    assert!(a.result.is_ok() && b.result.is_ok() && c.result.is_ok(), "{a:?} {b:?} {c:?}");
+    for (payer, attempts) in payers.iter().zip([2, 1, 1]) {
+        let measured = payer.0.lock().unwrap();
+        assert_eq!(measured.len(), attempts, "{measured:?}");
+        let sum: Duration = measured.iter().sum();
+        assert!(sum >= Duration::from_millis(590) && sum < Duration::from_millis(1_100), "{measured:?}");
+    }
 }
 
 #[tokio::test]

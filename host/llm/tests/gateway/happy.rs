@@ -1,12 +1,11 @@
 //! Replies as they should be, of both providers.
 
 use crate::server::{Act, End, Server};
-use crate::setting::{CANARY, Told, Watcher, config, gateway, good, good_anthropic, message, prompt, whole};
-use agent_host_llm::{Delta, NoDeltas, Records, Trail, Unbudgeted};
+use crate::setting::{CANARY, Kept, Told, Watcher, config, gateway, good, good_anthropic, message, prompt, whole};
+use agent_host_llm::{Delta, NoDeltas, Unbudgeted};
 use domain::message::{Part, Role};
 use domain::model::{Prompt, Stop, Usage};
 use serde_json::json;
-use std::sync::{Arc, Mutex};
 
 #[test]
 fn a_call_can_be_made_on_any_thread() {
@@ -35,29 +34,6 @@ async fn a_streamed_reply_comes_word_by_word_and_whole() {
     assert!(request.head.contains(&format!("authorization: Bearer {CANARY}")));
     assert_eq!(request.body["messages"][1], json!({"role": "user", "content": "hello"}));
     assert_eq!(request.body.get("tool_choice"), None);
-}
-
-/// Keeps what a call did at the boundary.
-#[derive(Debug, Clone, Default)]
-struct Kept {
-    outcomes: Arc<Mutex<Vec<String>>>,
-    keys: Arc<Mutex<Vec<String>>>,
-}
-
-impl Records for Kept {
-    fn put(&self, record: egress::Record) {
-        self.outcomes.lock().unwrap().push(format!("{} {} {:?}", record.component, record.outcome, record.status));
-    }
-}
-
-impl Trail for Kept {
-    fn records(&self) -> Arc<dyn Records> {
-        Arc::new(self.clone())
-    }
-
-    fn key_used(&self, used: &str) {
-        self.keys.lock().unwrap().push(used.to_owned());
-    }
 }
 
 #[tokio::test]

@@ -2,13 +2,13 @@
 //! and a watcher.
 
 use crate::server::{Act, End};
-use agent_host_llm::{Config, Delta, DeltaSink, Gateway};
+use agent_host_llm::{Config, Delta, DeltaSink, Gateway, Records, Trail};
 use domain::digest::Salt;
 use domain::message::{Message, Part, Role};
 use domain::model::Prompt;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// The key that must not be seen anywhere.
 pub(crate) const CANARY: &str = "sk-CANARY-0123456789";
@@ -88,6 +88,29 @@ impl DeltaSink for Watcher {
 
     fn discarded(&self, attempt: u32) {
         self.0.lock().unwrap().push(Told::Discarded(attempt));
+    }
+}
+
+/// Keeps what a call did at the boundary.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kept {
+    pub(crate) outcomes: Arc<Mutex<Vec<String>>>,
+    pub(crate) keys: Arc<Mutex<Vec<String>>>,
+}
+
+impl Records for Kept {
+    fn put(&self, record: egress::Record) {
+        self.outcomes.lock().unwrap().push(format!("{} {} {:?}", record.component, record.outcome, record.status));
+    }
+}
+
+impl Trail for Kept {
+    fn records(&self) -> Arc<dyn Records> {
+        Arc::new(self.clone())
+    }
+
+    fn key_used(&self, used: &str) {
+        self.keys.lock().unwrap().push(used.to_owned());
     }
 }
 

@@ -40,7 +40,8 @@ async fn an_agents_clock_stands_still_and_its_randomness_follows_from_the_seed()
 async fn a_step_that_cannot_read_its_view_is_faulted_and_not_trapped() {
     let fixture = Fixture::new();
     let reader = fixture.load("reader").await;
-    let stepped = fixture.runtime.step(&reader, Arc::new(Sight::new(true)), &[News::Opened], &some_basis(), &GuestLimits::default()).await;
+    let admission = fixture.runtime.admit(&reader, &GuestLimits::default()).await.unwrap();
+    let stepped = fixture.runtime.step(admission, &reader, Arc::new(Sight::new(true)), &[News::Opened], &some_basis()).await;
     assert_eq!(stepped.outcome, Outcome::Faulted { detail: "the view could not be read: the disk is gone".into() });
 }
 

@@ -61,7 +61,12 @@ impl Fixture {
     }
 
     pub(crate) async fn step_under(&self, component: &Component, basis: &Basis, limits: GuestLimits) -> Stepped {
-        self.runtime.step(component, Arc::new(Sight::new(false)), &[News::Said { messages: vec![1] }], basis, &limits).await
+        self.step_seeing(component, Arc::new(Sight::new(false)), basis, limits).await
+    }
+
+    pub(crate) async fn step_seeing(&self, component: &Component, view: Arc<Sight>, basis: &Basis, limits: GuestLimits) -> Stepped {
+        let admission = self.runtime.admit(component, &limits).await.unwrap();
+        self.runtime.step(admission, component, view, &[News::Said { messages: vec![1] }], basis).await
     }
 
     pub(crate) async fn call(&self, component: &Component, tool: &str, arguments: &str) -> Called {

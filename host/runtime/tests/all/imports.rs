@@ -8,7 +8,6 @@ use domain::authority::{Asked, Caller, Denies, Permissions, Rule};
 use domain::definition::Definition;
 use domain::egress::{AddressRange, EgressGrant, HostPattern, Method, Scheme};
 use domain::grant::{Access, Bound, BucketGrant, DirectoryGrant, Grant, GuestLimits};
-use domain::step::News;
 use egress::{Egress, Limits, SystemResolver, no_tls};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -210,7 +209,7 @@ async fn of_tool(fixture: &Fixture, tool: &Component, bound: &Bound, url: &str) 
 async fn of_step(fixture: &Fixture, agent: &Component) -> Said {
     let step = async |said: &'static str| {
         let view = Arc::new(Sight::saying(said));
-        fixture.runtime.step(agent, view, &[News::Said { messages: vec![1] }], &some_basis(), &GuestLimits::default()).await
+        fixture.step_seeing(agent, view, &some_basis(), GuestLimits::default()).await
     };
     let mut said = lines(&replied(&step("").await));
     for name in LEAVES {

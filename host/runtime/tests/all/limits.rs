@@ -1,8 +1,10 @@
 //! Limits: what does not stop by itself is stopped, and what it held is free again.
 
-use crate::fixture::{Fixture, done, replied, some_basis};
-use agent_host_runtime::Outcome;
+use crate::fixture::{Fixture, Sight, done, replied, some_basis};
+use agent_host_runtime::{NotAdmitted, Outcome};
 use domain::grant::GuestLimits;
+use domain::step::News;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn limits() -> GuestLimits {
@@ -162,4 +164,38 @@ async fn a_component_runs_no_more_calls_at_a_time_than_its_limit() {
         done(&called);
     }
     assert!(began.elapsed() >= Duration::from_millis(180));
+}
+
+#[tokio::test]
+async fn a_step_that_was_let_in_has_its_slot_until_it_is_over_or_given_up() {
+    let fixture = Fixture::with(|config| config.wait_ms_max = 20);
+    let clock = fixture.load("clock").await;
+    let narrow = GuestLimits { concurrency_max: 1, ..limits() };
+    for runs in [true, false] {
+        let admission = fixture.runtime.admit(&clock, &narrow).await.unwrap();
+        let refused = fixture.runtime.admit(&clock, &narrow).await.unwrap_err();
+        assert_eq!(refused.why, NotAdmitted::Busy);
+        assert_eq!(refused.decided.decisions.iter().map(|it| it.detail.as_str()).collect::<Vec<_>>(), ["concurrencyMax"]);
+        assert_eq!(fixture.runtime.stats().in_flight, 1);
+        if runs {
+            let view = Arc::new(Sight::new(false));
+            replied(&fixture.runtime.step(admission, &clock, view, &[News::Said { messages: vec![1] }], &some_basis()).await);
+        } else {
+            drop(admission);
+        }
+        assert_eq!(fixture.runtime.stats().in_flight, 0);
+    }
+}
+
+#[tokio::test]
+async fn who_was_let_in_as_one_component_does_not_step_another() {
+    let fixture = Fixture::new();
+    let clock = fixture.load("clock").await;
+    let other = clock.named("other");
+    let admission = fixture.runtime.admit(&other, &limits()).await.unwrap();
+    let view = Arc::new(Sight::new(false));
+    let stepped = fixture.runtime.step(admission, &clock, view, &[News::Said { messages: vec![1] }], &some_basis()).await;
+    assert!(matches!(stepped.outcome, Outcome::Faulted { .. }), "{stepped:?}");
+    let admission = fixture.runtime.admit(&other, &GuestLimits { calls_per_minute_max: 1, ..limits() }).await;
+    assert!(matches!(admission.unwrap_err().why, NotAdmitted::TooOften { wait_ms: 1..=60_000 }));
 }

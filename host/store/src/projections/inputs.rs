@@ -12,8 +12,9 @@ use rusqlite::params;
 /// user.
 pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted, due: Option<Timestamp>, position: u64) -> rusqlite::Result<()> {
     sql.execute(
-        "INSERT INTO inputs (id, session, position, state, words, due, waits_for, priority, arrived, user_id) \
-         VALUES (?1, ?2, ?3, 'waiting', ?4, ?5, ?6, ?7, ?8, coalesce(?9, (SELECT user_id FROM sessions WHERE id = ?2), 'local'))",
+        "INSERT INTO inputs (id, session, session_number, position, state, words, due, waits_for, priority, arrived, user_id) \
+         VALUES (?1, ?2, (SELECT number FROM sessions WHERE id = ?2), ?3, 'waiting', ?4, ?5, ?6, ?7, ?8, \
+         coalesce(?9, (SELECT user_id FROM sessions WHERE id = ?2), 'local'))",
         params![
             accepted.input.to_string(),
             accepted.session.to_string(),
@@ -82,7 +83,8 @@ pub(super) fn requeued(sql: &Sql<'_>, input: InputId) -> rusqlite::Result<Option
 /// nothing waits there, or while a run is open: its end asks again.
 pub(super) fn debounced_until(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Timestamp>> {
     let until = sql.row(
-        "SELECT arrived + json_extract(waits_for, '$.debounce_ms') FROM inputs WHERE session = ?1 AND state = 'waiting' \
+        "SELECT arrived + json_extract(waits_for, '$.debounce_ms') FROM inputs \
+         WHERE session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = 'waiting' \
          AND json_extract(waits_for, '$.kind') = 'queued' AND EXISTS (SELECT 1 FROM sessions WHERE id = ?1 AND open_run IS NULL) \
          ORDER BY position DESC LIMIT 1",
         [session.to_string()],

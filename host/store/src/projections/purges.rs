@@ -12,20 +12,21 @@ use rusqlite::params;
 
 /// Records that a purge was begun. The row becomes at once what it will be when nothing else is
 /// left.
-pub(super) fn begun(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
+pub(super) fn begun(sql: &Sql<'_>, it: &PurgeBegun, position: u64) -> rusqlite::Result<()> {
     match &it.remains {
-        Remains::Session { .. } => session(sql, it),
+        Remains::Session { .. } => session(sql, it, position),
         Remains::Agent { .. } => agent(sql, it),
     }
 }
 
-fn session(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
+fn session(sql: &Sql<'_>, it: &PurgeBegun, position: u64) -> rusqlite::Result<()> {
     let Remains::Session { session, session_type, conversation, started_by, user_id, head, created_at } = &it.remains else {
         return Ok(());
     };
     sql.execute(
         "INSERT OR REPLACE INTO sessions (id, agent, session_type, head, head_message, revision, state, status, started_by, created_at, \
-         updated_at, user_id, conversation, purged) VALUES (?1, ?2, ?3, ?4, 0, 0, ?5, 'deleted', ?6, ?7, ?8, ?9, ?10, 1)",
+         updated_at, user_id, conversation, number, purged) \
+         VALUES (?1, ?2, ?3, ?4, 0, 0, ?5, 'deleted', ?6, ?7, ?8, ?9, ?10, ?11, 1)",
         params![
             session.to_string(),
             it.agent.to_string(),
@@ -37,6 +38,7 @@ fn session(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
             int(it.time.0),
             user_id.as_str(),
             conversation.to_string(),
+            int(position),
         ],
     )?;
     Ok(())

@@ -5,7 +5,7 @@ use crate::sql::{Columns, Sql, int};
 use domain::agent::session::{EndStatus, PastSession, SUMMARY_BYTES_MAX};
 use domain::compaction;
 use domain::digest::Digest;
-use domain::event::{InputAccepted, RunStarted, SessionOpened, SlotCompleted, SlotTerminated, TurnCommitted, UiSaved};
+use domain::event::{InputAccepted, Recorded, RunStarted, SessionOpened, SlotCompleted, SlotTerminated, TurnCommitted, UiSaved};
 use domain::id::{InputId, OperationId, RunId, SessionId};
 use domain::message::Message;
 use domain::persona::PersonaId;
@@ -18,7 +18,8 @@ const SNIPPET_CHARS_MAX: usize = 160;
 
 /// A session exists. One that continues a turn begins with that turn's state and with what was said in it; it may have been begun earlier, and
 /// elsewhere.
-pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened, now: Timestamp) -> rusqlite::Result<()> {
+pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened, recorded: &Recorded) -> rusqlite::Result<()> {
+    let now = recorded.time;
     let from_head = match opened.head {
         Some(head) => sql.row("SELECT last_message, session_state, run FROM turns WHERE id = ?1", [head.0.0], |row| {
             Ok((row.uint(0)?, row.digest(1)?, row.id::<RunId>(2)?))
@@ -32,8 +33,8 @@ pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened, now: Timestamp) -> r
     let updated_at = if opened.head.is_some() { now.max(opened.time) } else { opened.time };
     sql.execute(
         "INSERT INTO sessions (id, agent, session_type, name, head, head_message, revision, state, model, status, started_by, created_at, \
-         updated_at, user_id, conversation, config, persona, base, last_snippet, opened_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, 'open', ?9, ?10, ?15, ?11, ?12, ?13, ?14, ?5, ?16, ?17)",
+         updated_at, user_id, conversation, config, persona, base, last_snippet, opened_at, number) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, 'open', ?9, ?10, ?15, ?11, ?12, ?13, ?14, ?5, ?16, ?17, ?18)",
         params![
             opened.session.to_string(),
             opened.agent.to_string(),
@@ -52,6 +53,7 @@ pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened, now: Timestamp) -> r
             int(updated_at.0),
             last_snippet,
             int(now.0),
+            int(recorded.position),
         ],
     )?;
     Ok(())
@@ -59,8 +61,11 @@ pub(super) fn opened(sql: &Sql<'_>, opened: &SessionOpened, now: Timestamp) -> r
 
 /// Something was said to it. That shows when a run takes it up: a row that each acceptance wrote would cost more than the rest of the acceptance.
 pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted) -> rusqlite::Result<()> {
-    let text = "UPDATE sessions SET first_input = ?2 WHERE id = ?1 AND first_input IS NULL";
-    sql.execute(text, params![accepted.session.to_string(), accepted.input.to_string()])?;
+    let session = accepted.session.to_string();
+    // A look costs a tenth of an update that changes nothing.
+    if sql.exists("SELECT 1 FROM sessions WHERE id = ?1 AND first_input IS NULL", [&session])? {
+        sql.execute("UPDATE sessions SET first_input = ?2 WHERE id = ?1", params![session, accepted.input.to_string()])?;
+    }
     Ok(())
 }
 

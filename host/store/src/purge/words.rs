@@ -17,9 +17,9 @@ pub(super) fn forget(sql: &Sql<'_>, position: u64) -> rusqlite::Result<()> {
     }
     // Without this the index would note that the words are gone, and keep them.
     sql.execute("INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', 1)", [])?;
-    let indexed = full_text::cursor(sql)?;
     for row in rows {
-        if row <= indexed
+        // To take away what the index does not have would spoil its totals.
+        if full_text::has(sql, row)?
             && let Some((agent, text)) = full_text::words_of(sql, row)?
         {
             sql.execute(

@@ -137,16 +137,23 @@ impl Store {
     }
 
     /// Returns the active agents at a path and at its numbered siblings (`<path>.2`, `<path>.3`,
-    /// …). They come in the order of their paths, at most `limit`.
-    pub async fn agents_numbered(&self, path: &str, limit: usize) -> Result<Vec<AgentRow>, ReadError> {
-        let path = path.to_owned();
+    /// …), with what a user is to each. They come in the order of their paths, at most `limit`.
+    pub async fn agents_numbered(&self, user: &UserId, path: &str, limit: usize) -> Result<Vec<(AgentRow, Option<Role>)>, ReadError> {
+        let (user, path) = (user.clone(), path.to_owned());
         self.glance(move |sql| {
             // `/` follows `.` in the order of bytes: what lies between is the path itself and what begins with it and a `.`, and little else.
-            let text = select!(
-                "WHERE path >= ?1 AND path < ?1 || '/' AND active = 1 AND (path = ?1 OR substr(path, length(?1) + 1, 1) = '.') \
+            let text = concat!(
+                "SELECT ",
+                columns!(),
+                ", (SELECT role FROM access WHERE access.user_id = ?3 AND access.agent = agents.id) FROM agents \
+                 WHERE path >= ?1 AND path < ?1 || '/' AND active = 1 AND (path = ?1 OR substr(path, length(?1) + 1, 1) = '.') \
                  ORDER BY length(path), path LIMIT ?2"
             );
-            sql.rows(text, params![path, rows(limit)], read)
+            sql.rows(text, params![path, rows(limit), user.as_str()], |row| {
+                let role: Option<String> = row.get(COLUMNS)?;
+                let role = role.map(|role| role.parse()).transpose().map_err(|error| unreadable(COLUMNS, error))?;
+                Ok((read(row)?, role))
+            })
         })
         .await
     }

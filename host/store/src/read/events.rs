@@ -27,12 +27,10 @@ pub struct EventFilter {
     pub ledger: bool,
 }
 
-/// Selects events by one indexed condition; the others only narrow down what it finds.
-macro_rules! select {
+/// Selects by one indexed condition; the others only narrow down what it finds.
+macro_rules! found {
     ($indexed:literal, $order:literal) => {
         concat!(
-            "SELECT ",
-            event_columns!(),
             " FROM events WHERE ",
             $indexed,
             " AND position > ?1 AND (?2 IS NULL OR stream = ?2) AND (?3 IS NULL OR run = ?3) AND (?4 IS NULL OR session = ?4) \
@@ -43,8 +41,23 @@ macro_rules! select {
     };
 }
 
+macro_rules! select {
+    ($indexed:literal, $order:literal) => {
+        concat!("SELECT ", event_columns!(), found!($indexed, $order))
+    };
+}
+
 const BY_STREAM: &str = select!("stream = ?2", "version");
-const BY_SESSION: &str = select!("session = ?4", "position");
+/// A session's own stream, and what other streams have about it. Each gives as many positions as are wanted.
+const BY_SESSION: &str = concat!(
+    "SELECT ",
+    event_columns!(),
+    " FROM events WHERE position IN (SELECT position FROM (SELECT position",
+    found!("stream = 'session/' || ?4", "version"),
+    ") UNION ALL SELECT position FROM (SELECT position",
+    found!("session = ?4 AND stream <> 'session/' || session", "position"),
+    ")) ORDER BY position LIMIT ?6"
+);
 const BY_AGENT: &str = select!("agent = ?5", "position");
 const BY_LEDGER: &str = select!("kind IN ('boundary.decided.v1', 'component.admitted.v1', 'operator.read.v1')", "position");
 const BY_POSITION: &str = select!("TRUE", "position");
@@ -90,6 +103,15 @@ impl Store {
                 params![stream.to_string(), int(after_version), rows(limit)],
                 event_row::read,
             )
+        })
+        .await
+    }
+
+    /// A stream's first event; none of a stream that has no events.
+    pub async fn first_of(&self, stream: Stream) -> Result<Option<Recorded>, ReadError> {
+        self.glance(move |sql| {
+            let text = concat!("SELECT ", event_columns!(), " FROM events WHERE stream = ?1 AND version = 1");
+            sql.row(text, [stream.to_string()], event_row::read)
         })
         .await
     }

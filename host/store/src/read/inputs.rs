@@ -49,8 +49,8 @@ impl Store {
     pub async fn waiting_inputs(&self, session: SessionId, now: Timestamp, limit: usize) -> Result<Vec<InputAccepted>, ReadError> {
         self.glance(move |sql| {
             let inputs = sql.rows(
-                "SELECT e.kind, e.payload FROM inputs i JOIN events e ON e.position = i.position WHERE i.session = ?1 \
-                 AND i.state = 'waiting' AND (i.due IS NULL OR i.due <= ?2) ORDER BY i.position LIMIT ?3",
+                "SELECT e.kind, e.payload FROM inputs i JOIN events e ON e.position = i.position \
+                 WHERE i.session_number = (SELECT number FROM sessions WHERE id = ?1) AND i.state = 'waiting' AND (i.due IS NULL OR i.due <= ?2) ORDER BY i.position LIMIT ?3",
                 params![session.to_string(), int(now.0), rows(limit)],
                 |row| accepted(row, 0),
             )?;

@@ -32,7 +32,7 @@ macro_rules! work {
     () => {
         "(SELECT count(*) FROM sessions WHERE sessions.agent = agents.id AND sessions.status = 'open'), \
          (SELECT count(*) FROM sessions WHERE sessions.agent = agents.id AND sessions.open_run IS NOT NULL), \
-         EXISTS (SELECT 1 FROM sessions JOIN inputs ON inputs.session = sessions.id AND inputs.state = 'waiting' \
+         EXISTS (SELECT 1 FROM sessions JOIN inputs ON inputs.session_number = sessions.number AND inputs.state = 'waiting' \
          AND (inputs.due IS NULL OR inputs.due <= ?1) WHERE sessions.agent = agents.id), \
          (SELECT max(sessions.updated_at) FROM sessions WHERE sessions.agent = agents.id)"
     };

@@ -24,7 +24,8 @@ impl Store {
         self.glance(move |sql| {
             let Some(mut seen) = standing_of(sql, session)? else { return Ok(None) };
             let waiting: Vec<Waiting<InputId>> = sql.rows(
-                "SELECT id, arrived, priority, waits_for, words, user_id FROM inputs WHERE session = ?1 AND state = 'waiting' \
+                "SELECT id, arrived, priority, waits_for, words, user_id FROM inputs \
+                 WHERE session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = 'waiting' \
                  AND (due IS NULL OR due <= ?2) ORDER BY position",
                 params![session.to_string(), int(now.0)],
                 waiting,
@@ -51,7 +52,8 @@ impl Store {
 pub(crate) fn seen_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<QueueSeen>> {
     let Some(seen) = standing_of(sql, session)? else { return Ok(None) };
     let queued = sql.rows(
-        "SELECT id FROM inputs WHERE session = ?1 AND state = 'waiting' AND json_extract(waits_for, '$.kind') = 'queued' ORDER BY position",
+        "SELECT id FROM inputs WHERE session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = 'waiting' \
+         AND json_extract(waits_for, '$.kind') = 'queued' ORDER BY position",
         [session.to_string()],
         |row| row.id::<InputId>(0),
     )?;

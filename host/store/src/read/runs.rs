@@ -43,8 +43,9 @@ impl Store {
         self.read(move |sql| {
             sql.rows(
                 "SELECT r.id, r.session, r.agent, r.turn, r.outcome, r.started_at, r.ended_at FROM events e JOIN runs r ON r.id = e.run \
-                 WHERE e.session = ?1 AND e.kind = 'run.started.v1' AND r.turn IS NULL AND r.outcome IS NOT NULL AND e.position > coalesce( \
-                 (SELECT position FROM events WHERE session = ?1 AND kind = 'session.turn.committed.v1' ORDER BY position DESC LIMIT 1), 0) \
+                 WHERE e.session = ?1 AND e.stream <> 'session/' || e.session AND e.kind = 'run.started.v1' AND r.turn IS NULL \
+                 AND r.outcome IS NOT NULL AND e.position > coalesce((SELECT position FROM events WHERE stream = 'session/' || ?1 \
+                 AND kind = 'session.turn.committed.v1' ORDER BY version DESC LIMIT 1), 0) \
                  ORDER BY e.position DESC LIMIT ?2",
                 params![session.to_string(), limit(most)],
                 read,

@@ -2,8 +2,9 @@
 
 use super::ReadError;
 use crate::event_row::{self, event_columns};
-use crate::sql::{Columns, int, limit as rows, unreadable};
+use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
 use crate::store::Store;
+use domain::agent::session::HISTORY_MAX;
 use domain::digest::Digest;
 use domain::event::Recorded;
 use domain::id::{AgentId, ConversationId, OperationId, RunId, SessionId, TurnId};
@@ -142,7 +143,7 @@ macro_rules! select {
     ($more:literal, $rest:literal) => {
         concat!(
             "SELECT id, agent, session_type, name, head, head_message, revision, state, model, status, open_run, started_by, created_at, \
-             updated_at, last_snippet, (SELECT count(*) FROM inputs WHERE inputs.session = sessions.id AND inputs.state = 'waiting'), \
+             updated_at, last_snippet, (SELECT count(*) FROM inputs WHERE inputs.session_number = sessions.number AND inputs.state = 'waiting'), \
              user_id, conversation, config, expires_at, ended_at, ended_reason, summary, items, interactions, partial_state, \
              pinned_at, attributes, persona, base, queue, overflow, purged",
             $more,
@@ -208,7 +209,7 @@ impl Store {
         after: Option<(Timestamp, SessionId)>,
         limit: usize,
     ) -> Result<Vec<SessionRow>, ReadError> {
-        self.read(move |sql| {
+        let look = move |sql: &Sql<'_>| {
             let (time, id) = after.map_or((None, String::new()), |(time, id)| (Some(int(time.0)), id.to_string()));
             let params = params![agent.to_string(), user.as_ref().map(UserId::as_str), time, id, rows(limit)];
             // Each by an index of its own: every step asks for the few of its user, among however many of others.
@@ -223,8 +224,9 @@ impl Store {
                 ),
             };
             sql.rows(text, params, read)
-        })
-        .await
+        };
+        // Every step asks for a few.
+        if limit <= HISTORY_MAX { self.glance(look).await } else { self.read(look).await }
     }
 
     /// A user's sessions of every agent, the latest first, at most `limit`; those of one type, those that hold a slot.
@@ -291,7 +293,8 @@ impl Store {
         self.read(move |sql| {
             sql.rows(
                 "SELECT id FROM sessions WHERE open_run IS NOT NULL \
-                 UNION SELECT session FROM inputs WHERE state = 'waiting' AND (due IS NULL OR due <= ?1)",
+                 UNION SELECT sessions.id FROM (SELECT DISTINCT session_number FROM inputs WHERE state = 'waiting' \
+                 AND (due IS NULL OR due <= ?1)) AS waiting CROSS JOIN sessions ON sessions.number = waiting.session_number",
                 [int(now.0)],
                 |row| row.id(0),
             )

@@ -46,13 +46,19 @@ macro_rules! family {
 
 const SESSIONS: &str = family!("SELECT id, by_session, agent, path, depth FROM family WHERE depth > 0 ORDER BY depth, id");
 
-/// Each session gives as many positions as are wanted, by its index, and the first of them all are read.
+/// Each session gives as many positions as are wanted, of its own stream and of the others', by their indexes, and the first of them all are
+/// read.
 const EVENTS: &str = concat!(
     family!("SELECT "),
     event_columns!(),
     " FROM events WHERE position IN ( \
        SELECT found.position FROM family CROSS JOIN events AS found \
-       ON found.position IN (SELECT position FROM events WHERE session = family.id AND position > ?4 ORDER BY position LIMIT ?5) \
+       ON found.position IN ( \
+         SELECT position FROM (SELECT position FROM events WHERE stream = 'session/' || family.id AND position > ?4 \
+           ORDER BY version LIMIT ?5) \
+         UNION ALL \
+         SELECT position FROM (SELECT position FROM events WHERE session = family.id AND stream <> 'session/' || session \
+           AND position > ?4 ORDER BY position LIMIT ?5)) \
        ORDER BY found.position LIMIT ?5) \
      ORDER BY position"
 );

@@ -85,11 +85,11 @@ impl Store {
         .await
     }
 
-    /// A session of an agent's through which a user sees a turn: the one in which it was made, or one that has it in its thread. None when
-    /// there is no such turn, or they do not see it.
-    pub async fn session_showing(&self, user: &UserId, agent: AgentId, turn: TurnId) -> Result<Option<SessionId>, ReadError> {
+    /// A session through which a user sees a turn, of one agent or of any: the one in which it was made, or one that has it in its thread.
+    /// None when there is no such turn, or they do not see it.
+    pub async fn session_showing(&self, user: &UserId, agent: Option<AgentId>, turn: TurnId) -> Result<Option<SessionId>, ReadError> {
         let user = user.clone();
-        self.read(move |sql| match Seen::of(sql, &user, Some(agent), turn)? {
+        self.read(move |sql| match Seen::of(sql, &user, agent, turn)? {
             Some(tree) => tree.through(sql, turn),
             None => Ok(None),
         })

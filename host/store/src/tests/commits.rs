@@ -2,9 +2,11 @@
 //! a repeated request.
 
 use super::projections::everything;
-use super::sample::{NOON, Sample, agent, begin, commit, created, expecting, new, noise, opened, run, session};
+use super::sample::{
+    NOON, Sample, agent, begin, commit, created, expecting, new, noise, opened, run, run_started, session, stepped, timer,
+};
 use crate::prepared::EVENT_BYTES_MAX;
-use crate::{Clash, Commit, CommitError, EventFilter, Expected, Guard, Key};
+use crate::{Clash, Commit, CommitError, EventFilter, Expected, Guard, Health, Key};
 use domain::digest::Digest;
 use domain::event::{Event, PluginEmitted, SlotTaken};
 use domain::id::{ConversationId, Stream};
@@ -460,4 +462,28 @@ async fn whoever_shares_a_transaction_with_a_panicking_projection_is_stored_all_
     assert!(sample.store.stats().largest_batch > 1, "they shared one");
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
     assert_eq!(*sample.store.durable().borrow(), 2 + 8);
+}
+
+#[tokio::test]
+async fn a_commit_that_rests_on_an_unreadable_row_is_refused_alone_until_that_is_mended() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    sample.append(Stream::Run(run(1)), vec![run_started(run(1), 1, None, Vec::new())]).await;
+    let step = || {
+        let stepped = stepped(run(1), Vec::new(), Vec::new(), vec![timer(run(1), "t", NOON)]);
+        commit(Stream::Run(run(1)), vec![Event::RunStepped(Box::new(stepped))])
+    };
+    // A projection reads the first row, and a guard the second one.
+    sample.store.execute("UPDATE runs SET session = 'nobody'; UPDATE agents SET slot = 'nobody'").await;
+    let before = everything(&sample.database());
+    let slot = Guard::SlotFor { agent: agent(1), session: session(1) };
+    for bad in [step(), step(), commit(Stream::Run(run(2)), vec![noise(1)]).guard(slot)] {
+        let refused = sample.store.commit(bad).await;
+        assert!(matches!(refused, Err(CommitError::Unreadable { .. })), "{refused:?}");
+        assert_eq!((everything(&sample.database()), sample.store.health()), (before.clone(), Health::Well));
+    }
+    sample.append(Stream::Run(run(2)), vec![noise(1)]).await;
+    sample.store.execute("UPDATE runs SET session = (SELECT id FROM sessions); UPDATE agents SET slot = NULL").await;
+    sample.store.commit(step()).await.unwrap();
+    assert_eq!(sample.store.verify().await.unwrap().fault, None);
 }

@@ -18,7 +18,10 @@ const LOOKED_THROUGH: &[(&str, &str)] = &[
     ("SELECT time FROM events ORDER BY position DESC LIMIT 1", "the last one"),
     ("SELECT due FROM wakes ORDER BY due LIMIT 1", "the first of an index"),
     ("SELECT 1 FROM recall", "whether there is one"),
-    ("SELECT id FROM sessions WHERE open_run IS NOT NULL UNION SELECT session FROM inputs", "the index has what is open, and nothing else"),
+    (
+        "SELECT id FROM sessions WHERE open_run IS NOT NULL UNION SELECT sessions.id FROM (SELECT DISTINCT session_number",
+        "the index has what is open, and nothing else",
+    ),
     ("SELECT e.kind, e.payload, d.kind, d.payload FROM inputs", "the index has dead letters, of which the last ones are read"),
     ("WITH RECURSIVE above", "what was found so far"),
     ("WITH RECURSIVE reached", "what was found so far"),
@@ -43,7 +46,9 @@ pub(crate) fn check(connection: &Connection, text: &'static str) {
         return;
     }
     for step in steps(connection, text) {
-        let looks_through = step.starts_with("SCAN ") && !step.contains("VIRTUAL TABLE") && step != "SCAN CONSTANT ROW";
+        // The rows of a subquery are what was found by its own steps.
+        let is_harmless = step.contains("VIRTUAL TABLE") || step == "SCAN CONSTANT ROW" || step.starts_with("SCAN (subquery");
+        let looks_through = step.starts_with("SCAN ") && !is_harmless;
         assert!(!looks_through, "`{text}` looks through a table ({step}): give it an index, or say in plans.rs why that is no harm");
     }
 }

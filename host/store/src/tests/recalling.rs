@@ -1,7 +1,8 @@
 //! Recall: words in, hits out, whatever the words are and whichever other users said them.
 
-use super::sample::{NOON, Sample, agent, begin, created, opened, session, take_turn};
+use super::sample::{NOON, Sample, agent, begin, created, opened, run, session, take_turn};
 use crate::Piece;
+use crate::fault::UNINDEXABLE_IN_TESTS;
 use domain::event::{Event, NoteRemembered, SessionDeleted};
 use domain::id::Stream;
 use rusqlite::Connection;
@@ -143,6 +144,61 @@ async fn a_purge_takes_what_is_indexed_and_what_is_not_yet() {
     let hits = sample.store.recall(agent(1), None, "coffee unicorns", 10).await.unwrap();
     assert_eq!(hits.iter().map(|hit| hit.text.as_str()).collect::<Vec<_>>(), ["prefers green tea to coffee"]);
     assert_eq!(indexed(&sample), 2, "the notes");
+    let connection = Connection::open(sample.database()).unwrap();
+    connection.execute("INSERT INTO recall_index (recall_index) VALUES ('integrity-check')", []).unwrap();
+}
+
+/// Returns the words that a search for coffee finds, in the order of their texts.
+async fn with_coffee(sample: &Sample) -> Vec<String> {
+    let hits = sample.store.recall(agent(1), None, "coffee", 10).await.unwrap();
+    let mut texts: Vec<String> = hits.into_iter().map(|hit| hit.text).collect();
+    texts.sort();
+    texts
+}
+
+#[tokio::test]
+async fn words_over_which_indexing_panics_are_not_found_and_all_others_are() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let turn = take_turn(&sample.store, 1, None, 1, "coffee before", &format!("coffee, and {UNINDEXABLE_IN_TESTS}")).await;
+    sample.append(Stream::Agent(agent(1)), vec![note(1, "coffee after")]).await;
+    assert_eq!(with_coffee(&sample).await, ["coffee after", "coffee before"]);
+    take_turn(&sample.store, 1, Some(&turn), 2, "coffee again", "tea").await;
+    assert_eq!(with_coffee(&sample).await, ["coffee after", "coffee again", "coffee before"], "the writer lives");
+    let sample = sample.reopen().await;
+    assert_eq!(with_coffee(&sample).await, ["coffee after", "coffee again", "coffee before"]);
+    let rebuilt = sample.store.rebuild().await.unwrap();
+    assert_eq!((rebuilt.replaced, rebuilt.index_replaced), (Vec::new(), false));
+}
+
+#[tokio::test]
+async fn words_that_panic_in_the_index_do_not_end_the_process_after_a_start() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    take_turn(&sample.store, 1, None, 1, UNINDEXABLE_IN_TESTS, "coffee").await;
+    sample.append(Stream::Agent(agent(1)), vec![note(1, UNINDEXABLE_IN_TESTS), note(1, "coffee after")]).await;
+    let sample = sample.reopen().await;
+    let waiting = async {
+        while indexed(&sample) < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("the writer passes over the words that panic");
+    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+}
+
+#[tokio::test]
+async fn a_purge_of_words_that_could_not_be_indexed_leaves_the_index_whole() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    take_turn(&sample.store, 1, None, 1, "coffee before", &format!("coffee, and {UNINDEXABLE_IN_TESTS}")).await;
+    sample.append(Stream::Agent(agent(1)), vec![note(1, "coffee after")]).await;
+    assert_eq!(with_coffee(&sample).await, ["coffee after", "coffee before"]);
+    let events = sample.store.stream(Stream::Session(session(1)), 0, 100).await.unwrap();
+    let committed = events.iter().find(|event| matches!(event.event, Some(Event::TurnCommitted(_))));
+    let piece = Piece::Run { run: run(1), committed: committed.map(|event| event.position) };
+    while !sample.store.erase(Stream::Session(session(1)), piece.clone()).await.unwrap() {}
+    assert_eq!((with_coffee(&sample).await, indexed(&sample)), (vec!["coffee after".to_owned()], 1));
     let connection = Connection::open(sample.database()).unwrap();
     connection.execute("INSERT INTO recall_index (recall_index) VALUES ('integrity-check')", []).unwrap();
 }

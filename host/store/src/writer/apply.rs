@@ -37,6 +37,9 @@ pub(super) enum Refused {
     KeyReused,
     /// The database takes no such values, whatever it holds, or what follows from an event cannot be worked out.
     Unstorable(Source),
+    /// A stored row that it rests on cannot be read.
+    Unreadable(Source),
+    /// The writer has not looked yet whose affair it is.
     Storage(rusqlite::Error),
 }
 
@@ -239,6 +242,7 @@ fn insert(sql: &Sql<'_>, state: &mut State, version: u64, event: &mut PreparedEv
         purge::told(sql, event)?;
     }
     fault::project(payload);
+    fault::refuse(payload)?;
     project(sql, recorded)?;
     state.cache.follow(sql, recorded)?;
     state.unindexed += u64::from(is_found(recorded));

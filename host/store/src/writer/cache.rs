@@ -242,7 +242,7 @@ fn read_version(sql: &Sql<'_>, name: &str) -> rusqlite::Result<u64> {
 
 fn read_standing(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Standing>> {
     let text = "SELECT s.status, a.active, s.open_run IS NOT NULL AND NOT s.hears, \
-                (SELECT count(*) FROM inputs i WHERE i.session = s.id AND i.state = 'waiting') \
+                (SELECT count(*) FROM inputs i WHERE i.session_number = s.number AND i.state = 'waiting') \
                 FROM sessions s LEFT JOIN agents a ON a.id = s.agent WHERE s.id = ?1";
     sql.row(text, [session.to_string()], |row| {
         let active: Option<bool> = row.get(1)?;

@@ -187,8 +187,8 @@ fn waiting(
     now: Timestamp,
     except: &[InputId],
 ) -> rusqlite::Result<Option<String>> {
-    let text = "SELECT id FROM inputs WHERE session = ?1 AND state = 'waiting' AND words AND (due IS NULL OR due <= ?2) \
-                AND (waits_for IS NULL OR json_extract(waits_for, '$.kind') = 'steer') AND (?4 IS NULL OR user_id = ?4) ORDER BY position LIMIT ?3";
+    let text = "SELECT id FROM inputs WHERE session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = 'waiting' AND words \
+                AND (due IS NULL OR due <= ?2) AND (waits_for IS NULL OR json_extract(waits_for, '$.kind') = 'steer') AND (?4 IS NULL OR user_id = ?4) ORDER BY position LIMIT ?3";
     let (now, most, user) = (int(now.0), int(except.len() as u64 + 1), user.map(UserId::as_str));
     let few = sql.rows(text, params![session.to_string(), now, most, user], |row| row.get::<_, String>(0))?;
     let other = few.into_iter().find(|input| !except.iter().any(|claimed| claimed.to_string() == *input));

@@ -56,7 +56,10 @@ impl Guest for Program {
             ("asks_twice", Some(state), Some(answer)) => return done(format!("{} {answer}", String::from_utf8_lossy(state))),
             ("asks_for_much", Some(_), Some(answer)) => return done(format!("{} bytes", answer.len())),
             ("asks", Some(state), Some(answer)) => return done(format!("{} {answer}", String::from_utf8_lossy(state))),
-            ("patient", None, _) => return Ok(Progress::Later(Later { after_ms: 50, state: b"waited".to_vec() })),
+            ("patient", None, _) => {
+                let after_ms = arguments["later"].as_u64().unwrap_or(50);
+                return Ok(Progress::Later(Later { after_ms, state: b"waited".to_vec() }));
+            }
             ("patient", Some(state), _) => return done(String::from_utf8_lossy(state).into_owned()),
             ("who", ..) => return done(context.user_id),
             ("long", ..) => return done("x".repeat(100_000)),

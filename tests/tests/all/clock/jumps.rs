@@ -1,7 +1,7 @@
 //! The real program while its wall clock jumps, and while its process is stopped.
 
 use super::{HOUR_MS, SLOW, is_under_way, play, said, say, started, until};
-use agent_host_tests::process::{Folder, Host, PATIENCE, puppets};
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, puppets};
 use agent_host_tests::prompt::prompt;
 use reqwest::Method;
 use rustix::process::Signal;
@@ -126,6 +126,68 @@ async fn a_start_after_a_jump_of_eight_days_ends_nothing_on_the_same_boot_and_fo
     assert_eq!(say_once(&host, &chat).await, first);
     host.post("/api/clock/confirm", &json!({})).await.unwrap();
     assert_ne!(say_once(&host, &chat).await, first);
+}
+
+/// Has the next host find that the machine was booted.
+fn boot(folder: &Folder) {
+    let file = folder.data().join("clock");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let (_, times) = text.split_once(' ').unwrap();
+    std::fs::write(&file, format!("another-boot {times}")).unwrap();
+}
+
+/// A key that is good for an hour.
+async fn key_for_an_hour(host: &Host) -> Answer {
+    let issued = host.post("/api/keys", &json!({ "user": "alice", "scopes": ["read"], "expires_in_s": 3_600 })).await.unwrap();
+    assert_eq!(issued.status, 201, "{issued:?}");
+    issued
+}
+
+async fn is_let_in(host: &Host, key: &str) -> bool {
+    host.send(host.bare(Method::GET, "/api/me").bearer_auth(key)).await.unwrap().status == 200
+}
+
+/// The clock of a machine may be hours ahead after a boot, until NTP puts it right.
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_end_by_a_clock_that_was_put_right_once_an_operator_has_confirmed_it() {
+    let (folder, host) = started().await;
+    let key = key_for_an_hour(&host).await.text("key");
+    assert!(is_let_in(&host, &key).await);
+    host.kill().await;
+    boot(&folder);
+    folder.clock().shift(8 * HOUR_MS);
+    let host = folder.start(None).await.unwrap();
+    assert!(!is_let_in(&host, &key).await);
+    // So that what is stored is as far ahead.
+    key_for_an_hour(&host).await;
+    folder.clock().shift(0);
+    assert!(!is_let_in(&host, &key).await, "nobody has said which is right");
+    let before = host.get("/api/clock").await.unwrap();
+
+    let confirmed = folder.run(&["clock", "confirm"]).await;
+    assert!(confirmed.status.success(), "{confirmed:?}");
+    assert!(is_let_in(&host, &key).await);
+    let after = host.get("/api/clock").await.unwrap();
+    assert!(after.text("now") >= before.text("now"), "the host's time goes on: {after:?}");
+    let behind_ms = -after.body["wall_ahead_ms"].as_i64().unwrap();
+    assert!((8 * HOUR_MS - behind_ms).abs() < 60_000, "{after:?}");
+    assert!(key_for_an_hour(&host).await.text("expires_at") < before.text("now"), "an hour is an hour");
+
+    // Over a restart and two boots, the second with a clock that is ahead again.
+    host.kill().await;
+    let host = folder.start(None).await.unwrap();
+    assert!(is_let_in(&host, &key).await);
+    host.kill().await;
+    boot(&folder);
+    let host = folder.start(None).await.unwrap();
+    assert!(is_let_in(&host, &key).await);
+    host.kill().await;
+    boot(&folder);
+    folder.clock().shift(8 * HOUR_MS);
+    let host = folder.start(None).await.unwrap();
+    assert!(!is_let_in(&host, &key).await);
+    folder.clock().shift(0);
+    assert!(is_let_in(&host, &key).await);
 }
 
 /// A host whose model answers when a test says so, within limits of some seconds.

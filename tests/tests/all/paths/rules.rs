@@ -1,11 +1,13 @@
 //! The operator's settings of agents by their paths: rules on subtrees, and the models of roles.
 
 use super::{ask, at, get, make, make_below, script, started, talk};
+use agent_host_tests::process::PATIENCE;
 use agent_host_tests::{Setup, World};
 use domain::event::Event;
 use domain::path::ModelRole;
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use store::EventFilter;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,4 +100,37 @@ async fn the_role_of_a_path_has_its_model_unless_message_or_session_say_another(
         .collect();
     // The one that was handed work has the model of its role, although its definition names another.
     assert_eq!(models, ["large", "small", "m"].map(|model| Some(model.to_owned())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_with_spawned_sessions_leaves_out_those_that_a_rule_hides() {
+    let agent = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet" });
+    let rules = json!([{ "subtree": "/local/agent/notes/sub/0/**", "access": "none", "users": ["bob"] }]);
+    let (_folder, host) = started(&json!({ "agents": [agent("puppet"), agent("other")], "pathRules": rules })).await;
+    let line = host.line();
+    let bob = host.user("bob", &["read"]).await;
+    make(&line, "/local/agent/notes").await;
+    let notes = at("/local/agent/notes");
+    let assigned = ask(&line, Method::POST, &format!("{notes}/assign"), &json!({ "user_id": "bob", "role": "primary" })).await;
+    assert_eq!(assigned.status, 201, "{assigned:?}");
+    let session = ask(&line, Method::POST, &format!("{notes}/sessions"), &json!({ "session_type": "chat" })).await.text("id");
+    let steps = json!({ "steps": [{ "start": [{ "key": "d", "agent": "other", "text": script("hidden") }] }] });
+    let messages = format!("{notes}/sessions/{session}/messages?wait_s=30");
+    let said = ask(&line, Method::POST, &messages, &json!({ "content": steps.to_string() })).await;
+    assert_eq!((said.status, &said.body["reply"]["text"]), (200, &json!("d parts hidden")), "{said:?}");
+    for (reader, sessions) in [(&line, 2), (&bob, 1)] {
+        let mut frames = reader.follow(&format!("{notes}/stream?view=log&session={session}&spawned=true&after=0"), None).await.unwrap();
+        let shown = async {
+            let mut shown = BTreeSet::new();
+            loop {
+                let frame = frames.next().await.expect("a frame");
+                shown.insert(frame.data["session_id"].to_string());
+                if frame.event == "run.ended.v1" && frame.data["session_id"] == json!(session) {
+                    break shown;
+                }
+            }
+        };
+        let shown = tokio::time::timeout(PATIENCE, shown).await.expect("the end of the turn");
+        assert_eq!(shown.len(), sessions, "{shown:?}");
+    }
 }

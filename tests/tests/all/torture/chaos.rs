@@ -11,6 +11,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// Time for which the host goes unharmed between two harms, in milliseconds.
 const QUIET_MS: std::ops::Range<u64> = 100..900;
+/// Distance of a wrong time from the right one, in milliseconds: more than keys are remembered.
+const JUMP_MS: i64 = 9 * 24 * 3_600_000;
 /// Failed starts of a host after which that is a finding.
 const STARTS_MAX: u32 = 3;
 /// Time that a host has to end when it ends by itself.
@@ -27,6 +29,8 @@ pub(super) struct Harm {
     failed_syncs: u32,
     hanging_syncs: u32,
     full_disks: u32,
+    failed_reads: u32,
+    clock_jumps: u32,
 }
 
 /// A host under torture.
@@ -55,13 +59,15 @@ impl Chaos {
         let until = Instant::now() + lasts;
         while Instant::now() < until {
             sleep(Duration::from_millis(self.rng.u64(QUIET_MS))).await;
-            match self.rng.u8(0..10) {
+            match self.rng.u8(0..12) {
                 0..=3 => self.kill().await,
                 4 | 5 => self.stop().await,
                 6 => self.syncs(Syncs::Fail).await,
                 7 => self.syncs(Syncs::Hang).await,
                 8 => self.syncs(Syncs::Take(Duration::from_millis(4))).await,
-                _ => self.fill().await,
+                9 => self.fill().await,
+                10 => self.reads().await,
+                _ => self.jump(),
             }
             self.revive().await;
         }
@@ -109,6 +115,23 @@ impl Chaos {
             self.kill().await;
         }
         self.folder.slow_disk().set(Syncs::Take(Duration::ZERO)).unwrap();
+    }
+
+    /// Has reads of the database fail, for a while.
+    async fn reads(&mut self) {
+        self.harm.failed_reads += 1;
+        self.folder.slow_disk().set_reads(false).unwrap();
+        sleep(Duration::from_millis(self.rng.u64(20..400))).await;
+        if self.rng.bool() {
+            self.kill().await;
+        }
+        self.folder.slow_disk().set_reads(true).unwrap();
+    }
+
+    /// Sets the wall clock to any time within some days of the right one.
+    fn jump(&mut self) {
+        self.harm.clock_jumps += 1;
+        self.folder.clock().shift(self.rng.i64(-JUMP_MS..=JUMP_MS));
     }
 
     /// Takes all the room that is left, for a while.

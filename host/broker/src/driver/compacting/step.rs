@@ -1,4 +1,6 @@
-//! The steps of a run that compacts: decided by the host, and recorded, performed and limited like those of an agent.
+//! The steps of a run that compacts. The host decides them; all else is as for an agent's steps.
+//!
+//! They are recorded, performed and limited alike.
 
 use crate::core::fresh;
 use crate::driver::afford::Reserve;
@@ -20,14 +22,14 @@ use domain::time::Timestamp;
 use domain::tool::EffectClass;
 use runtime::Decided;
 
-/// The code of a run that a limit ended.
+/// The code of a run that ended because of a limit.
 const LIMIT_REACHED: &str = "limit-reached";
 
-/// Why no model is asked for a summary.
+/// The reason why no model is asked for a summary.
 enum NotAsked {
-    /// There is none.
+    /// There is no such model.
     NoModel,
-    /// A limit is met.
+    /// A limit leaves too little for it.
     NotAfforded { limit: &'static str, reason: String },
 }
 
@@ -90,8 +92,10 @@ impl Driver {
         self.commit_step(plan).await
     }
 
-    /// What the step's request becomes, if it has one. The host asks, by its own configuration: no grant of the agent's says which model may
-    /// be asked. What it may cost is limited like that of a turn.
+    /// Resolves the step's request, if it has one.
+    ///
+    /// The host asks by its own configuration: no grant of the agent's says which model may be
+    /// asked. The cost is limited like that of a turn.
     fn resolve_summary(&self, driving: &Driving, intake: &Intake, result: &StepResult) -> Result<Vec<Resolved>, NotAsked> {
         let Decision::Wait(wait) = &result.decision else { return Ok(Vec::new()) };
         let left = driving.run.left_after(&intake.settled);
@@ -115,7 +119,7 @@ impl Driver {
         Ok(resolved)
     }
 
-    /// Ends the run because a limit keeps it from asking, which the ledger says.
+    /// Ends the run because a limit keeps it from asking, and records that in the ledger.
     async fn not_afforded(&mut self, limit: &str, reason: String, time: Timestamp) -> Result<(), Trouble> {
         tracing::warn!(session.id = %self.session, reason, "a thread was not compacted");
         if let Some(driving) = &mut self.driving {
@@ -128,7 +132,7 @@ impl Driver {
         self.fail(Cause::Failed { code: LIMIT_REACHED.to_owned(), reason }).await
     }
 
-    /// The ledger's entry for asking the model.
+    /// Returns the ledger's entry for asking the model.
     fn asked(&self, driving: &Driving, resolved: &[Resolved], time: Timestamp) -> Option<Event> {
         let Performer::Model { request, .. } = &resolved.first()?.performer else { return None };
         let route = self.core.gateway.resolve(request.model.as_deref()).ok()?;

@@ -58,6 +58,8 @@ fn a_call_draws_what_its_attempts_used_and_what_is_reserved_for_the_newest() {
         (stopped(open, NOW), 240, 720),
         (lost(open, Failure::lasting("x", "y"), NOW), 240, 720),
     ] {
+        // So that whoever was shown a part of the reply is told that it is void.
+        assert!(settlement.attempts.len() == 3 && settlement.attempts.last().is_some_and(|last| last.is_lost() == last.usage.is_none()));
         let settled = Event::RunSettled(RunSettled { run: run.started.run, settled: vec![settlement] });
         let run = run.clone().apply(&settled).unwrap();
         assert_eq!(left(&run), (1_000 - tokens, Some(1_000 - micros)));
@@ -112,4 +114,37 @@ fn recoveries_in_a_row_give_a_run_up_and_progress_begins_to_count_anew() {
     // What is kept of a run has it, and a run of before had none.
     let kept = serde_json::to_value(recover(run)).unwrap();
     assert_eq!((&kept["recoveries"], serde_json::from_value::<Run>(kept.clone()).unwrap().recoveries), (&json!(1), 1));
+}
+
+#[test]
+fn what_only_waits_beside_the_work_does_not_begin_to_count_anew() {
+    let beside = |work: Work| Request { key: "beside".into(), work };
+    let action = ClientAction { widget: "free_text".into(), props: json!({}), response_schema: None, lock_input: false };
+    let cases: [(&str, Request, Ended, u32); 3] = [
+        ("a timer that elapses", beside(Work::Timer { ms: 1 }), Ended::Elapsed, 2),
+        ("a question that is answered", beside(Work::Client(action)), Ended::Value(json!("yes")), 2),
+        ("a call that has an outcome", asking_a_model("beside"), Ended::Failed(Failure::lasting("model-failed", "no")), 0),
+    ];
+    for (what, beside, ended, recoveries) in cases {
+        let start = wait(vec![asking_a_model("m1"), beside], Until::Any);
+        let (mut run, _) = step(&begun(), vec![], &[words("hello")], start, EffectClass::ReadOnly);
+        for _ in 0..2 {
+            let event = recovered(&run, NOW);
+            run = run.apply(&Event::RunRecovered(event)).unwrap();
+        }
+        let settled = settlement(&run.by_key("beside").unwrap().operation, ended, NOW);
+        let again = || wait(vec![Request { key: "again".into(), work: Work::Timer { ms: 1 } }], Until::Any);
+        // In a commit of its own, of which the next step hears.
+        let alone = RunSettled { run: run.started.run, settled: vec![settled.clone()] };
+        let after = run.clone().apply(&Event::RunSettled(alone)).unwrap();
+        assert_eq!(after.recoveries, recoveries, "{what}");
+        let (after, _) = step(&after, vec![], &[], again(), EffectClass::ReadOnly);
+        assert_eq!(after.recoveries, recoveries, "{what}");
+        // In the commit of the step that hears of it, with words too and without.
+        let (after, stepped) = step(&run, vec![settled.clone()], &[], again(), EffectClass::ReadOnly);
+        assert_eq!((stepped.settled.len(), after.recoveries), (1, recoveries), "{what}");
+        let more = InputAccepted { input: InputId(Uuid::from_u128(10)), ..words("go on") };
+        let (after, stepped) = step(&run, vec![settled], &[more], again(), EffectClass::ReadOnly);
+        assert_eq!((stepped.claimed.len(), after.recoveries), (1, 0), "{what}");
+    }
 }

@@ -1,0 +1,292 @@
+//! Places of this host: so many at a time, and in a section of them, such as the steps of one component, fewer. Of those that wait the most
+//! urgent go first, and of equally urgent ones users take turns, and in the turns of a user their agents: however much one of them has under
+//! way, each other one waits for a turn of everybody else's at most. Who waits for a section that is full keeps its turn, and holds up
+//! nobody who waits for another.
+//!
+//! They stand here because this is the lowest layer that has some to give: a provider takes so many calls at a time. The broker has others,
+//! for steps and for model calls. Never in here: what a place is for.
+
+use domain::delegate::Priority;
+use domain::event::RunStarted;
+use domain::id::AgentId;
+use domain::user::UserId;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
+
+/// The party that a place is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Party {
+    /// The user that the work is done for.
+    pub user: UserId,
+    /// The agent that does it.
+    pub agent: AgentId,
+    /// The urgency of it.
+    pub priority: Priority,
+    /// The section of the places that it is in, if it is in one. All that an agent asks for is in the same.
+    pub section: Option<Section>,
+}
+
+impl From<&RunStarted> for Party {
+    fn from(started: &RunStarted) -> Self {
+        Self { user: started.user_id.clone(), agent: started.agent, priority: started.priority, section: None }
+    }
+}
+
+/// A section of the places, of which no more are taken at a time than it has, however many are free.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// Its name among the places.
+    pub name: Arc<str>,
+    /// The number of its places.
+    pub places: usize,
+}
+
+/// So many places, and who waits for one.
+#[derive(Debug)]
+pub struct Places(Mutex<Queue>);
+
+#[derive(Debug)]
+struct Queue {
+    free: usize,
+    /// Each section by its name, and all that is in none.
+    sections: HashMap<Option<Arc<str>>, Occupancy>,
+    /// Nobody waits while a place is free that they may have.
+    waiting: BTreeMap<Reverse<Priority>, Users>,
+}
+
+/// The use that is made of a section.
+#[derive(Debug, Default)]
+struct Occupancy {
+    places: usize,
+    taken: usize,
+    /// Those who wait, and those who waited and have given up since as long as nobody has noticed.
+    waiting: usize,
+}
+
+impl Occupancy {
+    fn has_room(&self) -> bool {
+        self.taken < self.places
+    }
+}
+
+/// Somebody who waits for a place.
+#[derive(Debug)]
+struct Waiting {
+    called: oneshot::Sender<Place>,
+    section: Option<Arc<str>>,
+}
+
+type Users = Turns<UserId, Agents>;
+type Agents = Turns<AgentId, VecDeque<Waiting>>;
+
+/// Something of each of several, who take turns.
+#[derive(Debug)]
+struct Turns<K, T> {
+    order: VecDeque<K>,
+    of: HashMap<K, T>,
+}
+
+impl<K, T> Default for Turns<K, T> {
+    fn default() -> Self {
+        Self { order: VecDeque::new(), of: HashMap::new() }
+    }
+}
+
+impl<K: Clone + Eq + Hash, T: Default> Turns<K, T> {
+    /// What somebody has; who had nothing comes last.
+    fn of(&mut self, who: &K) -> &mut T {
+        if !self.of.contains_key(who) {
+            self.order.push_back(who.clone());
+        }
+        self.of.entry(who.clone()).or_default()
+    }
+
+    /// Takes from the first in turn who has something that can be taken, and comes last after that as long as something is left. Who has
+    /// nothing left goes, and takes nobody's turn; who has only what cannot be taken now keeps their own.
+    fn take<R>(&mut self, take: &mut impl FnMut(&mut T) -> Option<R>, is_left: impl Fn(&T) -> bool) -> Option<R> {
+        let Self { order, of } = self;
+        let mut passed = 0;
+        while let Some(who) = order.get(passed) {
+            let taken = of.get_mut(who).and_then(&mut *take);
+            let stays = of.get(who).is_some_and(&is_left);
+            if stays && taken.is_none() {
+                passed += 1;
+                continue;
+            }
+            if let Some(who) = order.remove(passed) {
+                if stays {
+                    order.push_back(who);
+                } else {
+                    of.remove(&who);
+                }
+            }
+            if taken.is_some() {
+                return taken;
+            }
+        }
+        None
+    }
+}
+
+impl Queue {
+    /// Takes the place that is free for whoever is next of those that may have it. Who has given up waiting is passed over.
+    fn pop(&mut self) -> Option<Waiting> {
+        let Self { free, sections, waiting } = self;
+        // So that a section that is full costs those in others nothing, however many wait for it.
+        if *free == 0 || !sections.values().any(|section| section.waiting > 0 && section.has_room()) {
+            return None;
+        }
+        let mut first = |waiting: &mut VecDeque<Waiting>| -> Option<Waiting> {
+            while let Some(next) = waiting.front() {
+                let is_gone = next.called.is_closed();
+                let section = sections.get_mut(&next.section)?;
+                if !is_gone && !section.has_room() {
+                    return None;
+                }
+                section.waiting = section.waiting.saturating_sub(1);
+                let next = waiting.pop_front();
+                if !is_gone {
+                    section.taken += 1;
+                    return next;
+                }
+            }
+            None
+        };
+        let mut of_user = |agents: &mut Agents| agents.take(&mut first, |waiting| !waiting.is_empty());
+        let next = waiting.values_mut().find_map(|users| users.take(&mut of_user, |agents| !agents.order.is_empty()));
+        waiting.retain(|_, users| !users.order.is_empty());
+        *free -= usize::from(next.is_some());
+        next
+    }
+
+    /// Gives back a place.
+    fn give_back(&mut self, section: &Option<Arc<str>>) {
+        self.free += 1;
+        if let Some(section) = self.sections.get_mut(section) {
+            section.taken = section.taken.saturating_sub(1);
+        }
+    }
+}
+
+/// The right to do what the places are for. Ends when it is dropped, and then belongs to whoever is next.
+#[derive(Debug)]
+#[must_use = "a place that is dropped is given back"]
+pub struct Place(Option<Held>);
+
+#[derive(Debug)]
+struct Held {
+    places: Arc<Places>,
+    section: Option<Arc<str>>,
+}
+
+/// A place that was asked for: it keeps its turn for as long as it is there, whether somebody waits for it at the moment or not. Who drops
+/// it gives up the place, or the turn.
+#[derive(Debug)]
+#[must_use = "a ticket that is dropped gives up its turn"]
+pub enum Ticket {
+    /// The place is there.
+    Called(Place),
+    /// Others are before it. It is called when its turn comes.
+    Waiting(oneshot::Receiver<Place>),
+}
+
+impl Ticket {
+    /// Waits until the place is there.
+    pub async fn called(&mut self) {
+        if let Self::Waiting(called) = self {
+            // Who waits is called before its sender goes.
+            let place = called.await.unwrap_or(Place(None));
+            *self = Self::Called(place);
+        }
+    }
+
+    /// Takes the place, if it is there.
+    ///
+    /// # Errors
+    /// It is not: the ticket goes on waiting.
+    pub fn place(self) -> Result<Place, Self> {
+        match self {
+            Self::Called(place) => Ok(place),
+            Self::Waiting(mut called) => match called.try_recv() {
+                Ok(place) => Ok(place),
+                Err(TryRecvError::Empty) => Err(Self::Waiting(called)),
+                Err(TryRecvError::Closed) => Ok(Place(None)),
+            },
+        }
+    }
+}
+
+impl Places {
+    /// Returns so many places, all of them free.
+    #[must_use]
+    pub fn new(places: usize) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Queue { free: places, sections: HashMap::new(), waiting: BTreeMap::new() })))
+    }
+
+    /// Waits for a place. Who gives up waiting, by dropping this, holds nobody up.
+    pub async fn enter(self: &Arc<Self>, party: Party) -> Place {
+        let mut ticket = self.ask(&party);
+        loop {
+            ticket = match ticket.place() {
+                Ok(place) => return place,
+                Err(ticket) => ticket,
+            };
+            ticket.called().await;
+        }
+    }
+
+    /// Asks for a place: it is there at once if one is free of all and of its section.
+    pub fn ask(self: &Arc<Self>, party: &Party) -> Ticket {
+        let mut queue = self.queue();
+        let Queue { free, sections, waiting } = &mut *queue;
+        let name = party.section.as_ref().map(|section| section.name.clone());
+        let section = sections.entry(name.clone()).or_default();
+        section.places = party.section.as_ref().map_or(usize::MAX, |section| section.places.max(1));
+        if *free > 0 && section.has_room() {
+            *free -= 1;
+            section.taken += 1;
+            return Ticket::Called(Place(Some(Held { places: self.clone(), section: name })));
+        }
+        section.waiting += 1;
+        let (sender, called) = oneshot::channel();
+        let waits = waiting.entry(Reverse(party.priority)).or_default().of(&party.user).of(&party.agent);
+        waits.push_back(Waiting { called: sender, section: name });
+        Ticket::Waiting(called)
+    }
+
+    /// A place is free again: calls the next one who still waits and may have it. There is no more than one.
+    fn leave(self: &Arc<Self>, mut section: Option<Arc<str>>) {
+        loop {
+            let next = {
+                let mut queue = self.queue();
+                queue.give_back(&section);
+                queue.pop()
+            };
+            let Some(Waiting { called, section: of_next }) = next else { return };
+            let Err(mut unwanted) = called.send(Place(Some(Held { places: self.clone(), section: of_next }))) else { return };
+            // It has given up: the next one, and not by dropping this place, which would come here again.
+            let Some(held) = unwanted.0.take() else { return };
+            section = held.section;
+        }
+    }
+
+    /// What this guards stays right whatever panics.
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(Held { places, section }) = self.0.take() {
+            places.leave(section);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

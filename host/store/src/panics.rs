@@ -1,0 +1,20 @@
+//! Panics that concern one piece of work only.
+//!
+//! Whoever does many pieces of work goes on with the next one. Without this, one piece that
+//! panics would end a thread, or the process at every start.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs some work, and returns the message of its panic if it panics.
+///
+/// The caller undoes what the work has changed until then.
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| message(&*panic))
+}
+
+/// Returns the message of a panic.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("it has no message").to_owned()
+}
