@@ -146,7 +146,7 @@ pub(crate) struct Driver {
     starting: Option<OwnedSemaphorePermit>,
     /// The pauses after trouble.
     backoff: Backoff,
-    /// What the next step waits for.
+    /// The ticket of the next step, while it waits for its turn.
     ticket: Option<StepTicket>,
     driving: Option<Driving>,
     /// The session as it was when none of its runs was open.

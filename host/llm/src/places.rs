@@ -97,7 +97,7 @@ impl<K, T> Default for Turns<K, T> {
 }
 
 impl<K: Clone + Eq + Hash, T: Default> Turns<K, T> {
-    /// What somebody has; who had nothing comes last.
+    /// Returns the things of one of them; one who had nothing comes last.
     fn of(&mut self, who: &K) -> &mut T {
         if !self.of.contains_key(who) {
             self.order.push_back(who.clone());
@@ -274,7 +274,7 @@ impl Places {
         }
     }
 
-    /// What this guards stays right whatever panics.
+    /// Locks the queue, which stays right whatever panics.
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

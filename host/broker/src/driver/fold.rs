@@ -66,7 +66,7 @@ async fn catch_up(store: &Store, run: &mut Run, version: &mut u64) -> Result<(),
 impl Driving {
     /// Brings the fold up to date.
     ///
-    /// Of two outcomes of one segment the first counts. If another has recorded the end of a
+    /// The first of two outcomes of one segment counts. If another has recorded the end of a
     /// segment, its result here is forgotten.
     async fn catch_up(&mut self, store: &Store, now: Timestamp) -> Result<(), Trouble> {
         let before: Vec<(OperationId, u32)> = self.run.open.iter().map(|(operation, open)| (*operation, open.segment)).collect();

@@ -27,7 +27,8 @@ impl Driver {
         self.stale = true;
         let pause_ms = PAUSE_MS.saturating_mul(1 << self.failures.panics.min(16)).min(PAUSE_MS_MAX);
         self.failures.panics += 1;
-        let (session, count) = (self.session, self.failures.panics);
+        let session = self.session;
+        let count = self.failures.panics;
         tracing::error!(session.id = %session, run.id = run, panic, count, pause_ms, "a session's driver panicked; it begins anew from the store");
         // Nothing is heard meanwhile: signals must not use up the attempts.
         tokio::select! {

@@ -139,7 +139,8 @@ impl Store {
     /// Returns the active agents at a path and at its numbered siblings (`<path>.2`, `<path>.3`,
     /// …), with what a user is to each. They come in the order of their paths, at most `limit`.
     pub async fn agents_numbered(&self, user: &UserId, path: &str, limit: usize) -> Result<Vec<(AgentRow, Option<Role>)>, ReadError> {
-        let (user, path) = (user.clone(), path.to_owned());
+        let user = user.clone();
+        let path = path.to_owned();
         self.glance(move |sql| {
             // `/` follows `.` in the order of bytes: what lies between is the path itself and what begins with it and a `.`, and little else.
             let text = concat!(
